@@ -170,7 +170,6 @@ class Channel:
     # The archive's pointer
 
     def pointed(self) -> Flow[tuple[Record, ...]]:
-        """Return the records that the archive's pointer leads to; none without an archive."""
         archive = self.graph.open_archive(self.runtime)
         return () if archive is None else (yield from archive.chain_flow(self.scope))
 

@@ -105,7 +105,6 @@ class GraphEngine:
         return seen.room(least)
 
     def archive(self, runtime: object) -> Archive | None:
-        """Return the archive that was given, else one in the graph's own store."""
         found = self.open_archive(runtime)
         if found is None:
             self.say_once(

@@ -41,12 +41,10 @@ def tenant_of(tenant: Tenant, runtime: object) -> str:
 
 
 def thread_of(runtime: object, messages: Sequence[BaseMessage]) -> str:
-    """Return the thread of the run, else one named by the first message."""
     return thread_id_of(runtime) or f"unnamed-{_digest_of_first(messages)}"
 
 
 def thread_id_of(runtime: object) -> str | None:
-    """Return the id of the thread, of the run or its configuration."""
     thread = thread_of_run(runtime) or _configured().get("thread_id")
     return str(thread) if thread else None
 

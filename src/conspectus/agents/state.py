@@ -113,7 +113,6 @@ class HeadState:
 
     @property
     def head_id(self) -> str:
-        """Id of the record in force; empty for none."""
         found: object = self.data
         if isinstance(self.data, list):
             found = self.data[-1].get("id") if self.data else None
@@ -130,7 +129,6 @@ class HeadState:
         return replace(self, data=[*earlier, record.to_json()], after=after, pending=pending)
 
     def back_to(self, chain: Sequence[Record]) -> HeadState:
-        """Put the last record that still fits in force; its size is unknown."""
         if isinstance(self.data, str):
             return replace(self, data=chain[-1].id if chain else None, after=None)
         return replace(self, data=(self.data or [])[: len(chain)] or None, after=None)
@@ -248,7 +246,6 @@ class Requested:
         return min(rooms, key=lambda room: room.budget, default=None)
 
     def having_learned(self, limit: int) -> Requested:
-        """Set the most that may be sent to its model."""
         others = [one for one in self.learned.items() if one[0] != self.model][-LEARNED:]
         return replace(self, learned={**dict(others), self.model: limit})
 
@@ -291,7 +288,6 @@ class Recalled:
 
     @property
     def message(self) -> BaseMessage | None:
-        """The message that shows it; None for nothing."""
         return recalled_message(self.text, self.turn) if self.text else None
 
     def to_json(self) -> dict[str, Any]:

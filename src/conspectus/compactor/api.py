@@ -1,4 +1,4 @@
-"""`Compactor`: the whole engine behind one call, for any list of messages."""
+"""Offer the whole engine behind one call, for any list of messages."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ class Compactor(Closing):
     Args:
         summarizer: a `Summarizer`, a LangChain chat model, a `provider:model` string, a callable
             or Runnable that takes messages and returns text, or `"embedded"`. Default:
-            `"embedded"`, the `EmbeddedSummarizer`, which needs no model and no network, and
-            extracts by rules; a model is recommended.
+            `"embedded"`, the `EmbeddedSummarizer`, which extracts by rules and needs no model and
+            no network; a model is recommended.
         trigger: when to compact: `("tokens", N)`, `("messages", N)`, `("fraction", F)` of the
             window; a dict for conditions that must all hold; a list for alternatives. Default:
-            `("fraction", 0.85)` where `window` is given, else `("tokens", 170_000)`.
+            `("fraction", 0.85)` with a `window`, else `("tokens", 170_000)`.
         keep: how much of the newest history stays in view, as one such tuple. Default: 20 messages.
-        window: input limit of the model that will answer, in tokens. The result always fits it.
+        window: input limit of the model that answers, in tokens. The result always fits it.
             Default: unknown; then the result must fit in the smallest `tokens` trigger.
         reserved_tokens: tokens of the window for output, system prompt and tools that are not in
             the messages. Default: 0.
@@ -72,68 +72,65 @@ class Compactor(Closing):
         token_counter: a LangChain `token_counter`, or a vocabulary such as
             `"tiktoken:o200k_base"` or `"tokenizers:path/to/tokenizer.json"` (extra `tokens`).
             Default: an estimate, corrected by the usage that models reported in the history.
-        model: the model that will answer, as a name or a LangChain model, so that its tokenizer is
-            the one that is estimated. Default, and with a name that tells none (one line in the log
-            says so): each piece of a text costs what the family that takes most of it would take.
-        max_summary_tokens: the most that the text of a summary takes; the first line and the note
-            of its message, some 35 tokens, are not counted. A longer one is asked for once more,
-            shorter, then cut at the end of a line, and `Record.cut` says so. Default: a third of
-            the budget is asked for, and a longer one is used that fits and is smaller than what it
-            replaces.
+        model: the model that answers, as a name or a LangChain model, whose tokenizer is estimated.
+            Default, and for an unknown name (which is logged): for each piece of a text, the
+            tokens of the family that takes most.
+        max_summary_tokens: most tokens of the text of a summary, without the first line and the
+            note of its message, some 35 tokens. A longer one is asked for once more, shorter, then
+            cut at the end of a line, and `Record.cut` says so. Default: a third of the budget is
+            asked for, and a longer one is used if it fits and is smaller than what it replaces.
         notes: the parts of the notes that are written: `"said"`, `"done"`, `"found"`, `"open"`,
             `"index"`; or a mapping of parts to their share of the room. An empty list leaves the
             summariser's text alone. Default: all five.
-        max_summarizer_tokens: the most that one compaction may spend on a model, in tokens; the
-            embedded summariser reads what that cannot pay for. Default: no cap.
-        trim_tokens_to_summarize: the size of one reading, in tokens. Default: what the
-            summariser's window takes. Whatever the size, everything is read.
+        max_summarizer_tokens: most tokens that one compaction may spend on a model; the embedded
+            summariser reads the rest. Default: no cap.
+        trim_tokens_to_summarize: the size of one reading, in tokens; everything is read in any
+            case. Default: what the summariser's window takes.
         fallbacks: summarisers to try in turn when the first one fails.
-        on_failure: when none succeeds: `"degrade"` keeps the history while there is room and uses
-            the embedded summariser when there is none; `"keep"` keeps it; `"raise"` raises.
-        pin: says of a message whether it must stay in view; or the name of a marker: what has it
-            in its `additional_kwargs` (a dict: among its keys) stays.
-        clip_over: tool results and arguments older than what `keep` asks for and larger than this
-            many tokens are clipped first, to 200; at least 201. None switches that off. Default:
-            1,000.
+        on_failure: when none succeeds: `"degrade"` keeps the history while there is room and else
+            uses the embedded summariser; `"keep"` keeps it; `"raise"` raises.
+        pin: a function that says of a message whether it must stay in view; or the name of a
+            marker in `additional_kwargs` (of a dict: among its keys).
+        clip_over: size in tokens above which results of tools and arguments older than `keep` are
+            clipped first, to 200; at least 201. None switches that off. Default: 1,000.
         stale_results: shows stale results of tools short, with a pointer to the original, before
-            anything is summarised: True, or a dict with some of `over` (tokens above which a result
-            is large, default 1,000), `newest` (how many stay whole, default 3), `least` (tokens
-            that must be freed, or nothing is shortened; default: enough to reach half of the
-            trigger), `tools` (the only ones, or a dict with `over` and `newest` for each, `"*"` for
-            the others) and `exclude`. It needs an archive. Default: None, for `clip_over`, which
-            else is for arguments alone.
-            See `docs/stale_results.md`.
-        summarizer_timeout: seconds that one call of a model, or one try of a summariser of your
-            own, may take; None for no limit. Default: 120.
+            anything is summarised: True, or a dict with some of `over` (tokens of a large result,
+            default 1,000), `newest` (how many stay whole, default 3), `least` (tokens that must be
+            freed, default: enough to reach half of the trigger), `tools` (the only ones, or a dict
+            with `over` and `newest` for each, `"*"` for the others) and `exclude`. It needs an
+            archive. Default: None; then `clip_over` is for results too. See
+            `docs/stale_results.md`.
+        summarizer_timeout: seconds that one call of a model, or one try of your own summariser,
+            may take; None for no limit. Default: 120.
         least_gain: share of a history that a compaction must free, its summary taken at its
-            largest: one that would free less, below the window and not forced, is not made. 0 for
-            any; tiny histories are compacted as asked. Default: 0.1.
-        file_tokens: tokens of a document or a recording of which a message holds no more than an id
-            or an address. Default: ten full pages of a PDF, 30,000 tokens with most models; see
+            largest; a smaller one, below the window and not forced, is not made. Tiny histories
+            are compacted as asked. Default: 0.1.
+        file_tokens: tokens of a document or a recording of which a message has only an id or an
+            address. Default: ten full pages of a PDF, 30,000 tokens with most models; see
             `TokenMeter`.
         on_event: called with a name (`start`, `attempt_failed`, `end`, `failed`) and its data.
         redact: takes secrets out of all that is archived, indexed, summarised, carried as a fact or
             passed to hooks and listeners; messages in view stay as they are. True or `"secrets"`
-            for the default redactor, a function from text to text, or a `Redactor`. What cannot be
-            redacted is not archived, and the history stays as it is. Default: None, for off.
-        telemetry: a listener, or several, that hear of this compactor only, such as
-            `conspectus.telemetry.UsageTally()`. Default: those of the process alone, if any.
-        background: True prepares the next notes beside the caller, from seven tenths of the
-            trigger on, in a thread or as a task of the event loop; `{"prepare": 0.5}` from another
-            share of it on. At the trigger they are swapped in. Until they are finished the history
-            is kept as it is while it fits the window. Default: False. See `docs/background.md`.
-        summary_request: `"cached"` asks for a summary with the messages that the last call gave
-            back and one instruction after them, where all that leaves stands there, so that the
-            provider reads them from its cache: for loops in which the summariser answers, too. A
-            Runnable says how the loop calls it, such as `model.bind_tools(tools)`. Elsewhere, and
-            with `"smallest"`, a request is sent with no more than what leaves. See `docs/bill.md`.
-            Default: `"smallest"`.
+            for the default redactor, a function from text to text, or a `Redactor`. If it fails,
+            nothing is archived, and the history stays. Default: None, for off.
+        telemetry: one or several listeners for this compactor only, such as
+            `conspectus.telemetry.UsageTally()`. Default: only those of the process.
+        background: True prepares the next notes in the background, from seven tenths of the trigger
+            on, in a thread or as a task of the event loop; `{"prepare": 0.5}` from another share of
+            it on. At the trigger they are swapped in. Until they are finished the history is kept
+            as it is while it fits the window. Default: False. See `docs/background.md`.
+        summary_request: `"cached"` asks for a summary with the messages of the last result and one
+            instruction after them, if all that leaves stands there, so that the provider reads them
+            from its cache: for loops whose model also summarises. A Runnable says how the loop
+            calls it, such as `model.bind_tools(tools)`. `"smallest"` sends only what leaves. See
+            `docs/bill.md`. Default: `"smallest"`.
 
-    It is a context manager: at the end of the block nothing is prepared any more, and an archive
-    that it has opened is closed; see `close`.
+    It is a context manager: after the block nothing is prepared any more, and an archive that it
+        has
+    opened is closed; see `close`.
 
     Raises:
-        PolicyError: a setting that cannot mean anything.
+        PolicyError: a setting is invalid.
         ArchiveError: the archive cannot be opened.
 
     Example:
@@ -216,27 +213,24 @@ class Compactor(Closing):
         force: bool = False,
         focus: str | None = None,
     ) -> CompactionResult:
-        """Bring a history inside its window, if anything asks for it.
+        """Bring a history inside its window, if the trigger or the window asks for it.
 
-        Send either the whole history each time, as clients of a chat API do, or what the last
-        call gave back with new messages after it.
+        Send either the whole history each time, as clients of a chat API do, or the last result
+        with new messages after it.
 
         Args:
             messages: LangChain messages, dicts in OpenAI's or Anthropic's form, or items of
                 OpenAI's Responses. Never changed.
             thread_id: names the conversation.
-            tenant: whose it is. Default: `"local"`.
-            session: which agent's own history it is, where several share a thread.
-            force: compact although nothing asks for it.
-            focus: what to keep above all, in plain words.
-
-        Returns:
-            What happened; `messages` is what to send to the model.
+            tenant: its owner. Default: `"local"`.
+            session: names one agent's own history, if several share a thread.
+            force: compact in any case.
+            focus: the subject to keep above all, in plain words.
 
         Raises:
             MessageError: a message cannot be understood.
             InputError: `thread_id` or `tenant` is no text.
-            ArchiveError: the archive cannot be read. One that cannot be written is in the result,
+            ArchiveError: the archive cannot be read. If it cannot be written, the result says so,
                 unless `on_failure` is `"raise"`.
             SummaryError: no summariser succeeded, and `on_failure` is `"raise"`.
             RedactionError: the redactor failed, and `on_failure` is `"raise"`.
@@ -265,7 +259,6 @@ class Compactor(Closing):
         return heard_by(self._engine.listeners, flow)
 
     def _sent(self, scope: Scope, result: CompactionResult) -> CompactionResult:
-        """Remember a result as the request that the caller sends now."""
         if self._last_request is not None:
             last = replace(self._last_request, messages=tuple(result.messages), at=monotonic())
             self._engine.memory.of(scope).last_request = last
@@ -279,18 +272,16 @@ class Compactor(Closing):
         tenant: str | None = None,
         session: str = "main",
     ) -> Preparation:
-        """Prepare the next notes beside the caller if the trigger is near.
+        """Prepare the next notes in the background if the trigger is near.
 
-        `compact` begins by itself once a history nears its trigger; this is for moments that a
-        caller knows better, as while a user reads. The next `compact` whose trigger has come swaps
-        the notes in, if `messages` are still the beginning of its history.
+        `compact` does so by itself; this is for better moments, as while a user reads. The next
+        `compact` whose trigger has come swaps the notes in, if `messages` still begin its history.
 
         Args:
             messages, thread_id, tenant, session: as for `compact`.
 
         Returns:
-            The preparation, under way in a daemon thread; the one that is under way already, where
-            there is one.
+            The preparation in a daemon thread: a new one, or the one that is under way.
 
         Raises:
             PolicyError: `background` is off.
@@ -340,14 +331,14 @@ class Compactor(Closing):
         range: tuple[str, str] | None = None,
         tokens: int = 1024,
     ) -> RecallResult:
-        """Find archived originals again, among those that the record in force can reach.
+        """Find archived originals again, among those in reach of the record in force.
 
         Args:
             query: words to look for; or
             id: a message id, or one cited in a summary; or
-            range: two of them, for all that stands between, both included.
+            range: two of them, for all messages between, both included.
             thread_id, tenant, session: as for `compact`.
-            tokens: the most that the text of the result may take.
+            tokens: most tokens of the result's text.
 
         Raises:
             InputError: not exactly one of query, id and range; or there is no archive.
@@ -386,7 +377,7 @@ class Compactor(Closing):
 
 
 def scope_of(tenant: str | None, thread_id: str, session: str) -> Scope:
-    """Name a history; one without a name would be shared by all."""
+    """Name a history; raise `InputError` for a name that is empty or no text."""
     named: Mapping[str, object] = {"thread_id": thread_id, "tenant": tenant, "session": session}
     for name, value in named.items():
         if value is None and name == "tenant":

@@ -1,4 +1,4 @@
-"""The setting `background`, and the preparations of this process by history."""
+"""Keep the preparations of this process by history, and stop them at `close`."""
 
 from __future__ import annotations
 

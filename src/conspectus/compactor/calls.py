@@ -211,6 +211,5 @@ def _result(session: Session, view: History, **more: Any) -> CompactionResult:
 
 
 def _why(cause: str, tokens: int, budget: int | None) -> str:
-    """Return the cause of a compaction and its result, as one sentence."""
     asked = "it was asked for" if cause == "forced" else f"reached its {cause}"
     return asked if budget is None else f"{asked}; now {tokens:,} of at most {budget:,} tokens"

@@ -1,4 +1,4 @@
-"""Check a summary before it is in force, and let a person approve it."""
+"""Name and check the draft of a summary, and let a person approve it."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from conspectus import events
 from conspectus._core.choices import EMBEDDED
@@ -56,19 +56,14 @@ Claim = Callable[[str, tuple[str, ...]], Flow[bool]]
 
 RETRY_AFTER = (0.5, 2.0)
 """Seconds before the second and the third try of one summariser, unless its provider asks for
-more.
-"""
+more."""
 
 LONGEST_WAIT = 20.0
 """Most seconds to wait on a provider's request; if it asks for more, its summariser is not tried
-again.
-"""
+again."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Written:
-    """A checked summary, its cost, failed tries, and whether it was found as a draft."""
-
+class _Written(NamedTuple):
     draft: Draft
     spent: Cost
     failures: tuple[str, ...]
@@ -175,9 +170,9 @@ class Compaction:
             written = yield from self._summary()
             if isinstance(written, Failed):
                 return written
-            draft, spent, failures = written.draft, written.spent, written.failures
+            draft, spent, failures, found = written
             if (ask := self.engine.preview) is not None:
-                draft = yield from self._preview(ask, draft, written.found)
+                draft = yield from self._preview(ask, draft, found)
                 if draft is None:
                     said = "the summary was refused by the person who was asked"
                     return Failed(said, SummaryError(said), spent, True, failures)
@@ -191,10 +186,10 @@ class Compaction:
                 error.cost = spent
             why = f"the record could not be written: {error}"
             return Failed(why, error, spent, failures=failures)
-        found = {} if self.engine.redaction is None else {"redacted": dict(record.redacted)}
-        yield from self._tell(
-            "end", record=record.id, tokens=record.tokens_after, by=record.by, **found
-        )
+        facts = {"record": record.id, "tokens": record.tokens_after, "by": record.by}
+        if self.engine.redaction is not None:
+            facts["redacted"] = dict(record.redacted)
+        yield from self._tell("end", **facts)
         return Done(record, draft, spent, failures)
 
     def prepared_flow(self, claim: Claim) -> Flow[Draft | Failed | None]:
@@ -223,7 +218,7 @@ class Compaction:
     # Into the archive, and back out again
 
     def _archive(self, archive: Archive) -> Flow[None]:
-        """Archive the originals of the plan and read them back: a store may forget."""
+        """Archive the originals and read them back: a store may forget."""
         keys = self.material.keys + tuple(mark.key for mark in self.material.marks)
         originals = [self.material.originals[key] for key in keys]
         if not originals:
@@ -291,7 +286,6 @@ class Compaction:
             del error  # it holds this frame
 
     def _draft_name(self) -> str:
-        """Name the draft by all that would change the summary."""
         head, material = self.history.head, self.material
         identity, ledger = self.engine.identity(material.focus), material.ledger.to_json()
         limit, standing = material.lengths.asked, material.standing
@@ -390,7 +384,6 @@ class Compaction:
         emit(self.engine, self.scope, event, clean)
 
     def _failed(self, outcome: Failed, seen: Seen) -> Flow[Failed]:
-        """Redact a failure for listeners and callers."""
         redaction, why = self.material.redaction, failed(outcome.error, refused=outcome.refused)
         why["tries_failed"] = len(outcome.failures)
         if isinstance(outcome.error, RedactionError):

@@ -83,5 +83,4 @@ class Engine:
         return self.kept_in if self.archive is None else ARCHIVED
 
     def text_within(self, tokens: int) -> int:
-        """Return the tokens for the text of a summary, of those for its message."""
         return max(1, tokens - self.frame - SLACK)

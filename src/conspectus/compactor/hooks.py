@@ -70,8 +70,7 @@ class SummarizationEvent:
 
 BeforeSummarization = Callable[[SummarizationEvent], Any]
 """A sync or async function. What it returns or raises changes nothing. It may be called again for
-the same messages if the archive fails after it.
-"""
+the same messages if the archive fails after it."""
 
 
 def hooks_of(given: BeforeSummarization | Sequence[BeforeSummarization] | None) -> tuple[Any, ...]:

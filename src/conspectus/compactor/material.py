@@ -124,7 +124,6 @@ class Material:
 
     @property
     def entries(self) -> list[Entry]:
-        """The originals that leave."""
         return [self.originals[key] for key in self.keys]
 
     @property
@@ -252,7 +251,6 @@ def _ledger_of(record: Record) -> Ledger:
 
 
 def _foreign(place: Place) -> bool:
-    """Return whether it is another library's summary, or ours without its record."""
     return place.item.summary and place.entry is not None
 
 

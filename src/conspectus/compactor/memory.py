@@ -1,4 +1,8 @@
-"""Remember records and drafts without an archive, and failures, in this process."""
+"""Remember records, drafts and failures of sessions in this process, and lock their summaries.
+
+Between processes nothing can be locked, as stores cannot compare and set. There a commit compares
+the archive's pointer with its plan's, before it writes and after (`ArchiveFlows.commit_flow`).
+"""
 
 from __future__ import annotations
 
@@ -99,7 +103,6 @@ class Memory:
             self._resting[summarizer] = max(until, self._resting.get(summarizer, until))
 
     def rests(self, summarizer: str) -> float:
-        """Return the seconds for which a summariser is still to be left alone."""
         with self._lock:
             return max(0.0, self._resting.get(summarizer, 0.0) - monotonic())
 
@@ -123,18 +126,15 @@ class Memory:
 
     @property
     def any_failed(self) -> bool:
-        """Whether the latest summary of any session has failed."""
         return any(one.failed is not None for one in self._threads.values())
 
     def of(self, scope: Scope) -> SessionMemory:
-        """Return the memory of a session, made empty if it is new."""
         return self._threads.get_or_make(scope, SessionMemory)
 
 
 LOOK_AGAIN, LONGEST_LOOK = 0.02, 600.0
 """Seconds between two checks of a summary that another worker is writing, and until its task is
-taken to be lost.
-"""
+taken to be lost."""
 
 
 def taken_flow(memory: Memory, scope: Scope, plan: str) -> Flow[bool]:

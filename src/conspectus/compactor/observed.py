@@ -129,7 +129,6 @@ def observed_call(step: Io, by: str, request: SummaryRequest, around: Seen) -> F
 
 
 def _reported(answer: object, request: SummaryRequest) -> dict[str, Any]:
-    """Return the cost that a foreign summariser reports, or an estimate."""
     if not isinstance(answer, Summary) or not isinstance(answer.text, str):
         return {"outcome": "rejected"}
     if isinstance(answer.cost, Cost) and answer.cost.calls:

@@ -109,7 +109,6 @@ class Preparation:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether it uses no store and no event loop."""
         if self._process != os.getpid():
             return True
         gone = self._loop is None or self._loop.is_closed() or self._over.is_set()
@@ -153,7 +152,6 @@ def _stop_all() -> None:
 
 
 def _context(job: Preparation) -> contextvars.Context:
-    """Copy the caller's context without its run of LangChain."""
     context = contextvars.copy_context()
     context.run(GATE.set, job.gate)
     runs = sys.modules.get("langchain_core.runnables.config")
@@ -215,7 +213,6 @@ _TASKS: set[asyncio.Task[None]] = set()
 
 
 def owner_of(job: Preparation) -> list[Any]:
-    """Return the worker of a preparation: host name, process id, preparation."""
     return [socket.gethostname(), os.getpid(), job.name]
 
 

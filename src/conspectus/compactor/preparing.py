@@ -1,7 +1,7 @@
 """Prepare the next notes in the background, from a snapshot of the history.
 
-A preparation archives originals, and writes a draft and its mark. It puts nothing in force:
-`swapping` does, at the trigger.
+A preparation archives originals, and writes a draft and a mark of it: which draft, from which
+history, by which worker. It puts nothing in force: `swapping` does, at the trigger.
 """
 
 from __future__ import annotations
@@ -241,7 +241,6 @@ def leaving_of(known: PreparationMark, history: History) -> list[int]:
 
 
 def written_since(known: PreparationMark | None, history: History) -> frozenset[int]:
-    """Return the places of the agent's own messages since a draft was begun."""
     own = [i for i, place in enumerate(history.places) if not place.item.summary]
     later = [] if known is None else own[known.count :]
     return frozenset(i for i in later if history.places[i].item.role == "assistant")

@@ -1,4 +1,4 @@
-"""Report what one call of the compactor, and one compaction, did."""
+"""Report what one call of the compactor did, and raise its errors."""
 
 from __future__ import annotations
 

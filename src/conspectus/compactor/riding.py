@@ -41,7 +41,6 @@ ASKS_FOR_MARKS = ("anthropic", "amazon_bedrock", "anthropic_bedrock")
 
 
 def read_kind(given: object) -> bool:
-    """Read `summary_request`; return whether summaries use the cache."""
     if given not in KINDS:
         raise PolicyError(f'summary_request must be "smallest" or "cached", not {given!r}')
     return given == "cached"
@@ -118,7 +117,6 @@ def _unfit(material: Material, last: LastRequest) -> str:
 
 
 def stand_in(leaving: Sequence[Source], sent: Sequence[Source]) -> bool:
-    """Return whether messages stand among those that were sent, whole and in order."""
     rest = iter(sent)
     return all(any(_same(one, other) for other in rest) for one in leaving)
 
@@ -138,7 +136,6 @@ def _shows(sent: Sequence[Any], summary: str) -> bool:
 
 
 def size_of(last: LastRequest, meter: TokenMeter) -> int:
-    """Count the tokens of a request: messages and bound tools."""
     settings = getattr(last.model, "kwargs", None)
     tools = last.tools or (settings.get("tools") if isinstance(settings, Mapping) else ()) or ()
     return sum(map(meter.message, last.messages)) + tools_size(meter, tools)
@@ -153,7 +150,6 @@ def tools_size(meter: TokenMeter, tools: Sequence[Any]) -> int:
 
 
 def needs_marks(last: LastRequest) -> bool:
-    """Return whether the provider caches only what is marked."""
     return model_and_provider(last.model, "")[1] in ASKS_FOR_MARKS
 
 

@@ -60,7 +60,6 @@ class Session:
         return self.engine.meter.message(summary_message(text, ""))
 
     def fold(self, messages: Sequence[Source]) -> Flow[History]:
-        """Read messages and fold the records that belong to them."""
         return self.folded(read_messages(messages))
 
     def folded(self, entries: Sequence[Entry]) -> Flow[History]:
@@ -104,7 +103,6 @@ class Session:
         return replace(self, engine=engine), corrected(history, meter.ratio)
 
     def nears(self, size: Size, setting: Background) -> bool:
-        """Return whether a history nears its trigger."""
         return setting.near(self.engine.policy, size, self.room)
 
     def over(self, history: History) -> bool:

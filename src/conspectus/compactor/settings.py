@@ -175,7 +175,6 @@ def window_of(window: int | None, reserved: int) -> Window | None:
 
 
 def open_archive(given: AnyArchive | None) -> Archive | None:
-    """Open the archive that a user gives."""
     if given is None or isinstance(given, Archive):
         return given
     if is_store(given):
@@ -188,7 +187,6 @@ def open_archive(given: AnyArchive | None) -> Archive | None:
 
 
 def predicate(pin: Pin | None) -> Callable[[Any], bool] | None:
-    """Read `pin`: a function of a message, or the name of a marker."""
     if isinstance(pin, str) and pin:
         return lambda m: bool((m.additional_kwargs if is_message(m) else m).get(pin))
     if pin is not None and not callable(pin):

@@ -228,7 +228,6 @@ def corrected(history: History, ratio: float) -> History:
 def summary_place(
     record: Record, meter: TokenMeter, like: type, sizes: Callable[[Source], int] | None = None
 ) -> Place:
-    """Make the place of a record's summary message."""
     text = summary_text(record.summary, archived=record.archived, mark=record.mark)
     message = summary_message(text, record.id, like=like)
     counted = -1 if sizes is None else sizes(message)

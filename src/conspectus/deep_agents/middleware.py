@@ -84,7 +84,6 @@ class DeepAgentsSummarization(SummarizationMiddleware):
                 )
 
     def _by_new_names(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Rename old options, so that they override the defaults."""
         old = {name: options[name] for name in DEPRECATED if name in options}
         trigger, keep = deprecated(self, old, options.get("trigger"), options.get("keep", KEEP))
         found = {"trigger": trigger, "keep": keep}

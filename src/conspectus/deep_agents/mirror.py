@@ -105,7 +105,6 @@ def readable(entry: Entry, media: Sequence[str] = ()) -> str:
 
 
 def media_of(entry: Entry, folder: str) -> dict[str, bytes]:
-    """Return the bytes of a message's media by path; links stay links."""
     files = {}
     for block in entry.media:
         found = _bytes_of(block)
@@ -117,7 +116,6 @@ def media_of(entry: Entry, folder: str) -> dict[str, bytes]:
 
 
 def _bytes_of(block: Mapping[str, Any]) -> tuple[str, bytes] | None:
-    """Return type and content of a block that holds bytes; None for a link."""
     parts: dict[str, Any] = dict(block)
     for name in ("source", "image_url", "file", "input_audio"):
         inner = block.get(name)

@@ -127,7 +127,6 @@ def _rebound(function: Callable[..., Any], slots: Mapping[str, Any]) -> Callable
 
 
 def _pointing_at_the_caller(names: Mapping[str, Any]) -> dict[str, Any]:
-    """Make their warnings skip our two frames."""
     theirs = names.get(WARNS)
     level = inspect.signature(theirs).parameters.get("stacklevel") if callable(theirs) else None
     if theirs is None or level is None:

@@ -217,7 +217,6 @@ class _Operation(Seen):
         return tuple(self._calls)
 
     def count(self, call: SummarizerCall) -> None:
-        """Count a call of a summariser inside this, from any thread."""
         at: _Operation | None = self
         while at is not None:
             at._calls.append(call)

@@ -121,7 +121,6 @@ class Compaction(WithCalls):
     """
 
     name: ClassVar[str] = "compaction"
-
     cause: str = ""
     tokens_before: int = 0
     tokens_after: int | None = None
@@ -150,7 +149,6 @@ class Preparing(WithCalls):
     """
 
     name: ClassVar[str] = "preparing"
-
     step: str = ""
     reason: str = ""
     messages: int = 0
@@ -169,7 +167,6 @@ class CompactionStep(Event):
     """
 
     name: ClassVar[str] = "compaction_step"
-
     step: str = ""
     by: str = ""
     problems: int | None = None
@@ -199,7 +196,6 @@ class SummarizerCall(Event):
     """
 
     name: ClassVar[str] = "summarizer_call"
-
     summarizer: str = ""
     model: str = ""
     provider: str = ""
@@ -227,7 +223,6 @@ class ArchiveOperation(Event):
     """
 
     name: ClassVar[str] = "archive_operation"
-
     operation: str = ""
     items: int | None = None
 
@@ -244,7 +239,6 @@ class Recall(Event):
     """
 
     name: ClassVar[str] = "recall"
-
     kind: str = ""
     results: int = 0
     tokens: int = 0
@@ -263,7 +257,6 @@ class GuardFit(Event):
     """
 
     name: ClassVar[str] = "guard_fit"
-
     rescue: bool = False
     tokens_before: int = 0
     tokens_after: int | None = None
@@ -281,7 +274,6 @@ class RequestSent(Event):
     """
 
     name: ClassVar[str] = "request_sent"
-
     tokens: int = 0
     window: int | None = None
     share: float | None = None
@@ -298,7 +290,6 @@ class HistoryStuck(Event):
     """
 
     name: ClassVar[str] = "history_stuck"
-
     tokens: int = 0
     needed: int | None = None
     budget: int | None = None

@@ -245,7 +245,6 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         refused: Refused,
         error: Exception,
     ) -> Flow[tuple[GuardedCall, Refused]]:
-        """Make a smaller request, as the provider has refused this one as too long."""
         said = yield from self._graph.redacted_error(error)
         size, beside = self._fitter.size(call, measured), measured.requested.overhead
         refused = refused.and_again(size, beside, read_overflow(error))
@@ -275,7 +274,6 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
     def _again(
         self, whole: GuardedCall, call: GuardedCall, measured: Measured
     ) -> Flow[tuple[GuardedCall, Measured]]:
-        """Return the original call with its history as summarised since, and its size."""
         messages: Sequence[BaseMessage] = whole.request.messages
         if call.held is not whole.held:
             messages = yield from call.channel.shown(messages)

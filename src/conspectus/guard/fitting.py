@@ -1,4 +1,4 @@
-"""Make one request fit: compact its history, or show it short for one call."""
+"""Follow one call through the guard, and make its request fit."""
 
 from __future__ import annotations
 
@@ -47,6 +47,11 @@ Request = ModelRequest[Any]
 class GuardedCall:
     """One call: the request, and the state after it.
 
+    A record of the guard goes into the state as `pending`: its originals are still in the channel,
+    and the next `before_model` folds it over them. Originals recalled for the turn are taken out
+    before anything is measured or archived, and put back before the request is sent. They are known
+    by their marker and by not being in the channel.
+
     Attributes:
         request: without the recalled originals.
         first: the record in the state at its beginning.
@@ -68,13 +73,11 @@ class GuardedCall:
 
     @property
     def sent(self) -> Request:
-        """The request with the recalled originals."""
         if self.recalled is None:
             return self.request
         return self.showing(with_recalled(self.request.messages, self.recalled)).request
 
     def alone(self) -> GuardedCall:
-        """Leave out the recalled originals."""
         return replace(self, recalled=None, dropped=True)
 
     @property
@@ -132,7 +135,6 @@ class RequestFitter:
     def fit(
         self, call: GuardedCall, measured: Measured, room: Window | None, rescue: bool = False
     ) -> Flow[Fitted]:
-        """Make the request of a call fit the room."""
         if not listening():
             return (yield from self._fitted(call, measured, room))
         budget = None if room is None else room.budget
@@ -165,7 +167,6 @@ class RequestFitter:
         return call.holding(held).showing(laid_over(result.messages, own, call.request.messages))
 
     def size(self, call: GuardedCall, measured: Measured) -> int:
-        """Count the tokens of the messages of a call as they are sent."""
         return self.measuring.size(call.sent.messages, measured.ratio)
 
     def whose(self, call: GuardedCall) -> Whose:

@@ -1,4 +1,4 @@
-"""Measure the request that is really sent: messages, tools and system prompt."""
+"""Measure the request that is really sent, and the ones that a provider refused."""
 
 from __future__ import annotations
 
@@ -93,7 +93,6 @@ class Measuring:
         return Measured(messages, seen, ratio, own.reserved if own else 0, shown)
 
     def size(self, messages: Sequence[BaseMessage], ratio: float) -> int:
-        """Count the tokens of messages, corrected by a ratio."""
         return math.ceil(sum(map(self._meter.message, messages)) * ratio)
 
     def _beside(self, request: ModelRequest[Any]) -> int:
@@ -175,13 +174,11 @@ def _numbers(pattern: re.Pattern[str], text: str) -> list[int]:
 
 RESCUE = 0.8
 """Share of a refused size that messages may take in the next try: the provider counts more than the
-estimate.
-"""
+estimate."""
 
 STEPS = (RESCUE, 0.4, 0.16, 0.05, 0.0)
 """Shares of the first refused size for each further try. A bare "too long" leaves a guess, and a
-batch of results may be ten times too large. The last is the smallest possible.
-"""
+batch of results may be ten times too large. The last is the smallest possible."""
 
 TRIES = len(STEPS)
 """Most further tries."""

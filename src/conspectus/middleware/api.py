@@ -44,14 +44,13 @@ RequestKind = Literal["smallest", "cached"]
 class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closing):
     """Summarise the older part of a conversation when it grows; lose nothing of it.
 
-    Everything that `langchain.agents.middleware.SummarizationMiddleware` takes is taken, and means
-    the same. What differs: nothing leaves before a summariser has read it whole; the newest user
-    message stays; a summary that is empty, cut off, refused or an error is never used; originals
-    are archived first, where there is an archive.
+    It takes every parameter of `langchain.agents.middleware.SummarizationMiddleware` with the same
+    meaning. But nothing leaves before a summariser has read it whole; the newest user message
+    stays; a summary that is empty, cut off, refused or an error is never used; originals are
+    archived first, if there is an archive.
 
-    It sees the messages only. The system prompt, the tools and what other middleware adds to a
-    request are seen by `ContextGuard`, placed last; without it, leave room for them with
-    `reserved_tokens`.
+    It sees only the messages. `ContextGuard`, placed last, sees the system prompt, the tools and
+    other middleware's additions; without it, leave room for them with `reserved_tokens`.
 
     Args:
         model: whose window is managed, as a model or a `provider:model` string; it also writes the
@@ -60,17 +59,16 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
             model's window; a dict for conditions that must all hold; a list for alternatives.
             Default: never.
         keep: how much of the newest history stays in view, as one such tuple. Default: 20 messages.
-        token_counter: what trigger and keep count with. Default: LangChain's approximation. Whether
-            a history fits the window is counted by a `TokenMeter`, unless a counter is given.
+        token_counter: the count for trigger and keep. Default: LangChain's approximation. Whether a
+            history fits the window is counted by a `TokenMeter`, unless a counter is given.
         summary_prompt: instructions for a model, with `{messages}` where they go. Default: ours.
-        trim_tokens_to_summarize: the size of one reading, in tokens; more than that is read in
-            further calls, never dropped. Default: what the summariser's own window takes.
-        summarizer: what writes the summaries instead of `model`: a model, a string, a Runnable, a
-            sync or async callable that takes messages and returns text, a `Summarizer`, or
-            `"embedded"`.
+        trim_tokens_to_summarize: the size of one reading, in tokens; more is read in further
+            calls, never dropped. Default: what the summariser's own window takes.
+        summarizer: the summariser instead of `model`: a model, a string, a Runnable, a sync or
+            async callable that takes messages and returns text, a `Summarizer`, or `"embedded"`.
         archive: where originals go: a LangGraph store, an `Archive`, a path or a URL. Default: the
             store given to `create_agent(store=...)`, else none.
-        tenant: whose conversations these are: a text, or a callable over the runtime. Default: the
+        tenant: the owner of the conversations: a text, or a callable over the runtime. Default: the
             authenticated user, else `"local"`.
         history: `"replace"` rewrites the messages in the state; `"preserve"` leaves them there and
             shows the model the summary in their place.
@@ -80,47 +78,44 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
         preview: True interrupts the graph with the finished summary before it takes effect; resume
             with `Command(resume={"type": "approve"})`, `{"type": "edit", "summary": "..."}` or
             `{"type": "reject"}`. A callable is asked instead, and returns the text or None. The
-            summariser runs once; where the answer may come to another process, that takes an
-            archive, without which an approval there is void and the history stays.
+            summariser runs once. An answer to another process needs an archive: without one the
+            approval is void and the history stays.
         recall: `"tool"` gives the agent a tool `recall` that finds archived originals again;
-            `"auto"` also puts those that a user's message needs before the model, unasked; `"off"`
-            does neither. See `docs/middleware.md`.
-        recall_tokens: the most that is put before the model at a turn, in tokens; an answer of the
-            tool takes at most twice that. Both take at most a quarter of the window.
+            `"auto"` also shows the model those that a user's message needs; `"off"` does neither.
+            See `docs/middleware.md`.
+        recall_tokens: most tokens of recalled originals at a turn; an answer of the tool takes at
+            most twice that. Both take at most a quarter of the window.
         compact_tool: gives the agent a tool `compact_conversation`, which asks for a compaction.
         on_event: called with a name (`start`, `attempt_failed`, `end`, `failed`) and its data; the
             same comes as custom stream events.
-        before_summarization: a function, sync or async, or several, that get the messages
-            that are about to leave, for a memory of their own; see
-            `conspectus.middleware.SummarizationEvent`. One that fails is logged, and nothing else
-            changes.
+        before_summarization: sync or async functions, one or several, that get the messages that
+            are about to leave; see `conspectus.middleware.SummarizationEvent`. One that fails is
+            logged, and nothing else changes.
         skills: which calls read skill files: a `conspectus.middleware.Skills` with the names of
             the tools. A reference to each file and the rules in it are carried. Default: none.
         name: of this instance, so that two can stand in one agent. Default: of its class.
         window: input limit of the model, in tokens, instead of its profile's.
-        reserved_tokens: tokens of the window that messages cannot have. Default: 0; where there is
-            a guard, it says the real figure.
+        reserved_tokens: tokens of the window that messages cannot have; a guard measures the real
+            figure. Default: 0.
         truncate_args_settings: of Deep Agents: from `trigger` on, arguments of `write_file` and
-            `edit_file` before the part to `keep` that have more than `max_length` characters
-            (default 2,000) are shown as their first 20, `truncation_text` and a pointer to the
-            original, before anything is summarised. It takes an archive, or `"preserve"`.
-            Default: None, for off.
-        stale_results: as for `Compactor`; it takes an archive, or `"preserve"`. Default: None, for
-            off.
-        summary_request: `"cached"` asks for a summary after the agent's last request, where that
-            may be, so that the provider reads it from its cache; `"smallest"` sends no more than
-            what leaves. See `docs/bill.md`. Default: `"smallest"`.
+            `edit_file` before the part to `keep` with more than `max_length` characters (default
+            2,000) are shown as their first 20, `truncation_text` and a pointer to the original,
+            before anything is summarised. It takes an archive, or `"preserve"`. Default: None.
+        stale_results: as for `Compactor`; it takes an archive, or `"preserve"`. Default: None.
+        summary_request: `"cached"` asks for a summary after the agent's last request, if possible,
+            so that the provider reads it from its cache; `"smallest"` sends only what leaves. See
+            `docs/bill.md`. Default: `"smallest"`.
 
-    Each of these but `name` can be read back, and set: `middleware.keep = ("messages", 5)` counts
-    from the next step on. What agents and their states go by cannot be set: `archive`, `history`,
-    `recall`, `recall_tokens`, `compact_tool`, `name`.
+    Each of these but `name` can be read, and set: `middleware.keep = ("messages", 5)` counts from
+    the next step on. Agents and their states depend on `archive`, `history`, `recall`,
+    `recall_tokens` and `compact_tool`, which cannot be set.
 
-    A context manager, too: after the block, or `close()`, nothing is prepared in the background any
-    more, and an archive that was opened here is closed.
+    As a context manager, or with `close()`, it stops preparing notes at the end, and closes an
+    archive that it has opened.
 
     Raises:
-        PolicyError: (a `ValueError`) a setting that cannot mean anything, such as a fraction where
-            the model has no profile; also where it is set later, which then changes nothing.
+        PolicyError: (a `ValueError`) a setting is invalid, such as a fraction without a profile of
+            the model; also when it is set later, which then changes nothing.
         ArchiveError: the archive cannot be opened.
 
     Example:

@@ -158,7 +158,6 @@ class Planner:
         return now.channel.session(now.room, asked=self._asked(now), ratio=ratio, preview=True)
 
     def _prepare(self, now: _Now) -> Flow[None]:
-        """Prepare the next notes in the background if the history nears its trigger."""
         jobs, head = self.graph.engine.background, now.held.head_id
         if jobs is None or not jobs.setting.near(self._policy, asked := self._asked(now), now.room):
             return
@@ -281,7 +280,6 @@ class Planner:
         return math.ceil(sizes.totals[column] * ratio), ratio
 
     def _room(self, requested: Requested, messages: Sequence[BaseMessage]) -> Window | None:
-        """Return the room for messages in the window of the model that answers."""
         room = self.graph.room(requested)
         beside = self._counting.base + self.room_for(self._recalled, requested, messages)
         return room and replace(room, reserved=room.reserved + beside)

@@ -107,7 +107,6 @@ def _within_reach(known: Recalled, channel: Channel) -> Flow[bool]:
 
 
 def asked_in(messages: Sequence[BaseMessage]) -> tuple[str, frozenset[str]]:
-    """Return the user's words at the start of this turn, and the messages' ids."""
     last = newest_user(messages)
     if last is None:
         return "", frozenset()

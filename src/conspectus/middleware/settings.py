@@ -99,7 +99,6 @@ def read_summarizer(given: AnySummarizer | None) -> Any:
 
 
 def read_recall(recall: object, tokens: object) -> None:
-    """Check the settings of recall."""
     if recall not in ("off", "tool", "auto"):
         raise PolicyError(f'recall must be "off", "tool" or "auto", not {recall!r}')
     if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < LEAST_RECALL:
@@ -110,7 +109,6 @@ def read_recall(recall: object, tokens: object) -> None:
 
 
 def built_model(model: str | Model | None) -> Model | None:
-    """Return the model, built if only its name was given; None for none."""
     if names_embedded(model):
         return None
     if isinstance(model, str):

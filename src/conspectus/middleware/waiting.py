@@ -18,8 +18,7 @@ THREADS = 256
 
 PART = 256
 """After a try that changed nothing, a history is tried again once more than one in this many of its
-messages has come: a short one at the next step, a long one rarely enough to stay cheap.
-"""
+messages has come: a short one at the next step, a long one rarely enough to stay cheap."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,43 +50,40 @@ def summarize_messages(
     notes: NotesSetting = None,
     background: AnyBackground = False,
 ) -> SummarizationResult:
-    """Put a summary in the place of the oldest messages once enough has gathered.
+    """Replace the oldest messages by a summary once enough has gathered.
 
     From the oldest to the newest: once `max_tokens_before_summary` have gathered and the rest fits
     in `max_tokens`, less the system message and `max_summary_tokens`, all up to there is
-    summarised. A leading system message, the newest human message, the last exchange and calls
-    that nothing has answered yet stay; a call and its results stay or leave together. What is
-    longer than `max_tokens` is read in several calls of the model. A summary that fails a check
-    never takes effect.
+    summarised. A leading system message, the newest human message, the last exchange and unanswered
+    calls stay; a call and its results stay together. What is longer than `max_tokens` is read in
+    several calls of the model. A summary that fails a check never takes effect.
 
     Args:
-        messages: the history, with ids: whole, or what the last call gave back and what is new.
-        running_summary: what the last call gave back; None the first time. A dict with the same
-            names, as a strict serializer brings it, will do.
+        messages: the history, with ids: whole, or the last result and what is new.
+        running_summary: of the last result; None the first time. A dict with the same names, as
+            from a strict serializer, will do.
         model: writes the summary: a chat model, or anything whose `invoke` takes a list of
-            messages. It does not learn how long the summary may be: use
-            `model.bind(max_tokens=...)`.
-        max_tokens: tokens that the result takes at most, once something was summarised.
+            messages. It is not told how long the summary may be: use `model.bind(max_tokens=...)`.
+        max_tokens: most tokens of the result, once something was summarised.
         max_tokens_before_summary: tokens that gather before that. Default: `max_tokens`.
         max_summary_tokens: tokens set aside for the summary. A longer one is sent back once to be
             shortened, and then refused. Default: 256.
         token_counter: tokens of a list of messages. Default: LangChain's approximate count. A
             message object is counted once.
         initial_summary_prompt: asks for the first summary. Slot: `messages`.
-        existing_summary_prompt: asks to bring one up to date. Slots: `messages`,
-            `existing_summary`.
+        existing_summary_prompt: asks to update it. Slots: `messages`, `existing_summary`.
         final_prompt: puts the result together. Slots: `system_message`, `summary`, `messages`.
         archive: where originals go before they leave: an `Archive`, a LangGraph store, a path or a
             URL. Default: nowhere; then nothing is shown short, and nothing can be recalled.
         thread_id: the conversation, for the archive. Default: that of the graph's config.
         on_failure: when no summary can be made: `"degrade"` keeps the history while it fits
-            `max_tokens`, and else has the embedded summariser write one; `"keep"` keeps it;
-            `"raise"` raises. Default: `"degrade"`.
+            `max_tokens`, and else uses the embedded summariser; `"keep"` keeps it; `"raise"`
+            raises. Default: `"degrade"`.
         redact: takes secrets out of all that is archived or summarised; see `Compactor`. Default:
             None, for off.
         notes: the parts of the notes that are written beside the model's summary; see
             `Compactor`. An empty list leaves the summary alone, as in LangMem. Default: all.
-        background: True prepares the next summary beside the caller, from seven tenths of
+        background: True prepares the next summary in the background, from seven tenths of
             `max_tokens_before_summary` on; `{"prepare": 0.6}` from another share of it. The
             archive, if there is one, must be open. Default: False. See `docs/background.md`.
 
@@ -95,7 +92,7 @@ def summarize_messages(
 
     Raises:
         ValueError: `max_summary_tokens` is not less than `max_tokens`; a message has no id, or one
-            that was summarised already; another setting cannot mean anything (`PolicyError`,
+            that was summarised already; another setting is invalid (`PolicyError`,
             `MessageError`, `InputError`).
         SummaryError, ArchiveError, StuckError: only with `on_failure="raise"`.
 

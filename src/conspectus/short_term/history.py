@@ -38,12 +38,10 @@ class HistoryParts:
 
     @property
     def alone(self) -> list[BaseMessage]:
-        """The system message, if there is one."""
         return [] if self.system is None else [self.system]
 
     @property
     def leading(self) -> int:
-        """Number of system messages at the beginning of the rest."""
         return sum(1 for _ in takewhile(lambda m: isinstance(m, SystemMessage), self.rest))
 
 
@@ -95,7 +93,6 @@ def divide(
 
 
 def _newest(rest: Sequence[BaseMessage], known: Collection[tuple[type, str]]) -> int | None:
-    """Return the place of the newest human message that does not show the summary."""
     places = (n for n in range(len(rest) - 1, -1, -1) if is_users(rest[n]))
     return next((n for n in places if _words(rest[n]) not in known), None)
 

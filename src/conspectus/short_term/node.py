@@ -34,28 +34,27 @@ from conspectus.tokens.tally import Tallies
 
 
 class SummarizationNode(Closing, Runnable[Any, dict[str, Any]]):
-    """A node that summarises the oldest messages of a state once enough has gathered.
+    """Summarise the oldest messages of a state once enough has gathered.
 
-    It takes what `summarize_messages` takes, and reads and writes the state in LangMem's form:
-    `{output_messages_key: [...], "context": {"running_summary": RunningSummary}}`, the latter once
-    something was summarised. It works without and with an event loop.
+    It takes the parameters of `summarize_messages`, and reads and writes the state in LangMem's
+    form: `{output_messages_key: [...], "context": {"running_summary": RunningSummary}}`, the latter
+    once something was summarised. It works with and without an event loop.
 
     Args:
         model, max_tokens, max_tokens_before_summary, max_summary_tokens: as for
             `summarize_messages`.
-        token_counter, initial_summary_prompt, existing_summary_prompt, final_prompt: as for
-            `summarize_messages`.
+        token_counter, initial_summary_prompt, existing_summary_prompt, final_prompt: likewise.
         input_messages_key: where the state has the history. Default: `"messages"`.
         output_messages_key: where the result goes. Default: `"summarized_messages"`. The same as
             `input_messages_key` replaces the history.
         name: of the node. Default: `"summarization"`.
         archive, on_failure, redact, notes: as for `summarize_messages`. The archive is opened once.
-        background: True prepares the next summary beside the graph, as for `summarize_messages`.
-            Close the node, or use it as a context manager, before you close its store.
+        background: as for `summarize_messages`. Close the node, or use it as a context manager,
+            before you close its store.
         thread_id: the conversation, for the archive. Default: that of each run's config.
 
     Raises:
-        ValueError: a setting cannot mean anything (`PolicyError`).
+        ValueError: a setting is invalid (`PolicyError`).
         ArchiveError: the archive cannot be opened.
 
     Example:

@@ -61,6 +61,7 @@ def conversation(
 
 
 def opened_flow(given: AnyArchive) -> Flow[Archive]:
+    """-"""
     if isinstance(given, Archive):
         return given
     archive: Archive = yield Io(lambda: open_archive(given))
@@ -68,7 +69,6 @@ def opened_flow(given: AnyArchive) -> Flow[Archive]:
 
 
 def is_news(given: AnyArchive, scope: Scope, running: RunningSummary | None) -> bool:
-    """Return whether a caller comes with another running summary than last time."""
     kept = _followed.get((_key(given), scope))
     if kept is None or kept[1] != _short(running):
         return True

@@ -186,7 +186,6 @@ class ShortTermCall:
         return Scope("local", f"{self.thread or ''}\0{_name(parts)}\0{first:.200}")
 
     def _may_begin(self, parts: HistoryParts, total: int, running: RunningSummary | None) -> bool:
-        """Return whether to prepare the next notes, by the size of a history alone."""
         jobs = self.background
         if jobs is None or total < self.settings.reach * jobs.setting.prepare:
             return False
@@ -241,7 +240,6 @@ class ShortTermCall:
 
 
 def _name(parts: HistoryParts) -> str:
-    """Name a history, so that its sizes are found again."""
     return str(parts.rest[0].id) if parts.rest else ""
 
 
@@ -258,7 +256,6 @@ def _history(
     standing: list[BaseMessage],
     chain: Sequence[Record],
 ) -> Flow[History]:
-    """Read the history as the engine does: system messages, summary so far, the rest."""
     leading, head = parts.leading, chain[-1] if chain else None
     between: list[Any] = []
     if running is not None:

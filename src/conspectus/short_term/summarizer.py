@@ -72,7 +72,6 @@ class PromptedSummarizer:
         return await arun(self.summarize_flow(request))
 
     def summarize_flow(self, request: SummaryRequest) -> Flow[Summary]:
-        """Summarise in steps for a driver."""
         text, cost, prompt = request.standing, Cost(), list[BaseMessage]()
         room = whole = self._room(request)
         left = deque((piece, room) for piece in self._readings(request.entries, room, request))
