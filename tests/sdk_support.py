@@ -13,7 +13,7 @@ from typing import Any
 from conspectus import Archive
 from conspectus.archive import Scope
 from conspectus_lab.testing.fault_server import Answer, FaultServer, Request, ToolCall
-from conspectus_sdk.plain import plain
+from conspectus_sdk.fitting import plain
 
 WINDOW = 4_000
 WINDOWS = 10

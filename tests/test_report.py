@@ -16,7 +16,7 @@ from conspectus_lab.evaluate import (
     questions_of,
 )
 from conspectus_lab.report import evaluation_page, templates
-from conspectus_lab.report.charts import Bar, Chart, Group
+from conspectus_lab.report.evaluation import Bar, Chart, Group
 from conspectus_lab.report.tables import tables_of
 from made_transcripts import CODE, KEEP, PATH, QUESTIONS, TALK, Notes, agent
 from page_reader import Page

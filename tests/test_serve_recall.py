@@ -16,10 +16,9 @@ from conspectus.archive import Archive, Scope
 from conspectus.compactor.settings import EngineSettings
 from conspectus.tokens import TokenMeter
 from conspectus_serve.fitting import Turn
-from conspectus_serve.prefixes import prefixes_of
 from conspectus_serve.protocols import CHAT
 from conspectus_serve.recalling import Recalling
-from conspectus_serve.threads import Found
+from conspectus_serve.threads import Found, prefixes_of
 from serve_support import Serving, between, talked_about
 
 LONG = "Its tests say so, and they say why, and what else it may come to, now and later. " * 6

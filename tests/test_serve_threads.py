@@ -13,8 +13,8 @@ from conspectus.messages.cache_marks import without_cache_marks
 from conspectus_serve import load_settings
 from conspectus_serve.fitting import Fitting, Turn
 from conspectus_serve.models import Models
-from conspectus_serve.prefixes import prefixes_of
 from conspectus_serve.protocols import CHAT, MESSAGES
+from conspectus_serve.threads import prefixes_of
 
 LONG = "Its tests say so, and they say why, and what else it may come to, now and later. " * 6
 

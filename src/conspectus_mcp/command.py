@@ -74,7 +74,13 @@ def mcp(
         if grants is not None:
             raise InputError("--grants goes with --http; on stdio give --tenant or --thread")
         grant = Grant.of(tenants, thread or ())
-        _stdio(Opening(options.archive_of(archive)), grant)
+        opening = Opening(options.archive_of(archive))
+        from conspectus_mcp.server import build_server
+
+        try:
+            build_server(opening, grant=grant).run("stdio")
+        finally:
+            opening.close()
         return
     if tenants or thread:
         raise InputError("over HTTP a token says what a client reads; give --grants FILE alone")
@@ -82,15 +88,6 @@ def mcp(
         raise InputError("--http needs --grants FILE, which says which token reads what")
     clients = read_grants(grants)
     _http(Opening(options.archive_of(archive)), clients, *_address(http))
-
-
-def _stdio(opening: Opening, grant: Grant) -> None:
-    from conspectus_mcp.server import build_server
-
-    try:
-        build_server(opening, grant=grant).run("stdio")
-    finally:
-        opening.close()
 
 
 def _http(opening: Opening, clients: tuple[Client, ...], host: str, port: int) -> None:

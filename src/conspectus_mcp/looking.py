@@ -157,7 +157,8 @@ class Looking:
                 f"no compaction in force here has the id {id[:80]!r}; list_compactions names them"
             )
         left = yield from self._lines(scope, record.covers[start : start + PAGE])
-        short = [] if start else (yield from self._clips(scope, record))
+        clips = [] if start else [clip.key for clip in record.clips[:PAGE]]
+        short = yield from self._lines(scope, clips)
         text = [_outline(record), *_why(record), *_section("Left the view", left)]
         if start + PAGE < len(record.covers):
             text.append(f"({len(record.covers) - start - PAGE:,} more: start={start + PAGE})")
@@ -218,9 +219,6 @@ class Looking:
         if gone := len(keys) - len(pieces):
             lines.append(f"({gone:,} are gone: they have expired or were forgotten)")
         return lines
-
-    def _clips(self, scope: Scope, record: Record) -> Flow[list[str]]:
-        return (yield from self._lines(scope, [clip.key for clip in record.clips[:PAGE]]))
 
 
 def standing_lines(ledger: Mapping[str, object]) -> Iterator[str]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -14,6 +12,7 @@ from conspectus._core.items import Window
 from conspectus._core.plan import budget_of
 from conspectus._core.policy import Policy
 from conspectus._drive import Flow, arun, run
+from conspectus._newest import Newest
 from conspectus.archive import Scope
 from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.api import scope_of
@@ -31,9 +30,9 @@ from conspectus.config.windows import limit_of, profile_of
 from conspectus.errors import PolicyError, StuckError
 from conspectus.events import heard_by
 from conspectus.messages import Source
+from conspectus.messages.cache_marks import without_cache_marks
 from conspectus.redaction import Redact
 from conspectus.tokens import TokenCounter, TokenMeter
-from conspectus_sdk.plain import plain
 
 LOCAL = "local"
 """Default tenant."""
@@ -95,8 +94,7 @@ class Fitter:
         if opened is None:
             raise PolicyError("a fitter needs an archive=: a path, a URL, or memory:")
         self.archive = opened
-        self._engines: OrderedDict[str, tuple[Engine, int]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._engines = Newest[str, tuple[Engine, int]](KNOWN)
 
     def close(self) -> None:
         """Close the archive's connections."""
@@ -199,20 +197,16 @@ class Fitter:
 
     def _engine(self, model: str) -> tuple[Engine, int]:
         """Return the engine of a model, and its window."""
-        with self._lock:
-            known = self._engines.get(model)
-            if known is None:
-                window = self._window(model)
-                meter = TokenMeter(self._counter, model=model)
-                settings = EngineSettings(
-                    summarizer=self._summarizer, archive=self.archive, redact=self._redact
-                )
-                known = settings.engine(self._policy, meter), window
-            self._engines[model] = known
-            self._engines.move_to_end(model)
-            while len(self._engines) > KNOWN:
-                self._engines.popitem(last=False)
-            return known
+
+        def make() -> tuple[Engine, int]:
+            settings = EngineSettings(
+                summarizer=self._summarizer, archive=self.archive, redact=self._redact
+            )
+            meter = TokenMeter(self._counter, model=model)
+            window = self._window(model)
+            return settings.engine(self._policy, meter), window
+
+        return self._engines.get_or_make(model, make)
 
     def _window(self, model: str) -> int:
         windows = self._windows
@@ -224,3 +218,20 @@ class Fitter:
                 "input limit in tokens, or a mapping of names to limits"
             )
         return found
+
+
+FAKE_ID = "__fake_id__"
+"""The id of all items that the Agents SDK makes of another protocol's answers."""
+
+
+def plain(message: Any) -> Any:
+    """Return a message without cache marks and made-up ids; itself if it has none.
+
+    Example:
+        >>> plain({"type": "message", "id": "__fake_id__", "role": "assistant", "content": "b"})
+        {'type': 'message', 'role': 'assistant', 'content': 'b'}
+    """
+    made = without_cache_marks(message)
+    if isinstance(made, dict) and made.get("id") == FAKE_ID:
+        return {key: value for key, value in made.items() if key != "id"}
+    return made

@@ -11,8 +11,7 @@ from litellm.exceptions import ContextWindowExceededError
 from litellm.integrations.custom_logger import CustomLogger
 
 from conspectus.errors import StuckError
-from conspectus_sdk.fitting import LOCAL, Fitter
-from conspectus_sdk.plain import plain
+from conspectus_sdk.fitting import LOCAL, Fitter, plain
 
 MESSAGES = frozenset("completion acompletion anthropic_messages aanthropic_messages".split())
 ITEMS = frozenset("responses aresponses".split())
@@ -42,7 +41,8 @@ class FittingLogger(CustomLogger):
         self, fitter: Fitter, *, tenant: Callable[[Any, Mapping[str, Any]], str] | None = None
     ) -> None:
         super().__init__()
-        self._fitter, self._tenant = fitter, tenant or _key_of
+        self._fitter = fitter
+        self._tenant = tenant or (lambda key, data: str(getattr(key, "api_key", None) or LOCAL))
 
     async def async_pre_call_hook(
         self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: str
@@ -74,10 +74,6 @@ class FittingLogger(CustomLogger):
         return {**data, field: result.messages}
 
 
-def _key_of(key: Any, data: Mapping[str, Any]) -> str:
-    return str(getattr(key, "api_key", None) or LOCAL)
-
-
 def _named(data: Mapping[str, Any]) -> str:
     """Return the client's name of its conversation; empty for none."""
     metadata = data.get("metadata")
@@ -101,6 +97,4 @@ def _told(messages: list[Any], system: object) -> str:
 def _answer(data: Mapping[str, Any]) -> int | None:
     names = ("max_completion_tokens", "max_output_tokens", "max_tokens")
     found = (value for name in names if isinstance(value := data.get(name), int))
-    return next(
-        (value for value in found if value > 0), None
-    )  # others are the provider's to refuse
+    return next((value for value in found if value > 0), None)  # the provider refuses others

@@ -204,12 +204,8 @@ def _odd(part: str) -> bool:
     """Return whether a part looks like a secret among words."""
     if len(part) < 4 or not scattered(part) or _CALLED.fullmatch(part) or ALGORITHM.match(part):
         return False
-    return not _ELSEWHERE.fullmatch(part) and (not _bland(part) or changes(part) >= 3)
-
-
-def _bland(part: str) -> bool:
-    """Return whether it only has signs of words, versions and paths."""
-    return all(c.isalnum() or c in "_-.:/%()[],!?" for c in part)
+    bland = all(c.isalnum() or c in "_-.:/%()[],!?" for c in part)  # signs of words and paths
+    return not _ELSEWHERE.fullmatch(part) and (not bland or changes(part) >= 3)
 
 
 def changes(value: str) -> int:
@@ -234,8 +230,5 @@ def heads(value: str) -> list[str]:
         return []
     places = [re.search(f"[\\s{BREAKS}]", value), _LETTER.search(value)]
     cuts = [value[: place.start()] for place in places if place is not None]
-    return [one for one in dict.fromkeys(cuts) if _odd_or_sure(one)]
-
-
-def _odd_or_sure(value: str) -> bool:
-    return sure("password", value) or any(_odd(part[0]) for part in _ASCII.finditer(value))
+    odd = {one for one in cuts if any(map(_odd, _ASCII.findall(one)))}
+    return [one for one in dict.fromkeys(cuts) if one in odd or sure("password", one)]

@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any, TypeVar
 
 from starlette.applications import Starlette
@@ -101,8 +102,13 @@ class Endpoint:
             logger.error("an error inside: %s", type(error).__name__)
             logger.debug("where", exc_info=error)
             wrong = Wrong(500, f"an error inside the endpoint ({type(error).__name__})")
-        if not begun:
-            await _refuse(scope, receive, send, wrong)
+        if begun:
+            return
+        headers = {"x-conspectus-error": "1"} | (
+            {"connection": "close"} if wrong.status == 413 else {}
+        )
+        body = error_body(scope["path"], wrong.status, str(wrong), wrong.code)
+        await Response(body, wrong.status, headers, "application/json")(scope, receive, send)
 
     async def _answered(self, scope: Scope_, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -156,7 +162,8 @@ class Endpoint:
                     await settled
                     settled = self._settled(made.turn)
             await settled
-            await self._relay(answer, send, made, self._rewriting(request, made))
+            again = partial(self._sent, request, whole=True, again=True)
+            await self._relay(answer, send, made, rewriting_of(made, self._work, again))
         finally:
             await answer.close()
 
@@ -194,12 +201,6 @@ class Endpoint:
     async def _work(self, flow: Flow[T]) -> T:
         """Drive a flow in a thread, to its end even if the caller has gone."""
         return await asyncio.get_running_loop().run_in_executor(self._workers, run, flow)
-
-    def _rewriting(self, request: Request, made: Prepared) -> Rewriting | None:
-        async def sent(content: bytes) -> Answer:
-            return await self._sent(request, content, whole=True, again=True)
-
-        return rewriting_of(made, self._work, sent)
 
     # The way out
 
@@ -310,15 +311,6 @@ async def _gone(receive: Receive, read: asyncio.Event | None = None) -> None:
         await read.wait()
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-async def _refuse(scope: Scope_, receive: Receive, send: Send, wrong: Wrong) -> None:
-    body = error_body(scope["path"], wrong.status, str(wrong), wrong.code)
-    headers = {"x-conspectus-error": "1"}
-    if wrong.status == 413:
-        headers["connection"] = "close"
-    response = Response(body, wrong.status, headers, "application/json")
-    await response(scope, receive, send)
 
 
 def make_app(

@@ -76,18 +76,14 @@ async def with_edits(
         rest += piece
         while streamed and b"\n\n" in rest:
             event, _, rest = rest.partition(b"\n\n")
-            yield _told_in_event(event, edits) + b"\n\n"
-    yield rest if streamed else _told_in(rest, edits)
+            head, mark, data = event.partition(b"data:")
+            if mark and b'"message_delta"' in data:
+                event = head + b"data: " + _reported_in(data, edits)
+            yield event + b"\n\n"
+    yield rest if streamed else _reported_in(rest, edits)
 
 
-def _told_in_event(event: bytes, edits: Sequence[Mapping[str, Any]]) -> bytes:
-    head, mark, data = event.partition(b"data:")
-    if not mark or b'"message_delta"' not in data:
-        return event
-    return head + b"data: " + _told_in(data, edits)
-
-
-def _told_in(data: bytes, edits: Sequence[Mapping[str, Any]]) -> bytes:
+def _reported_in(data: bytes, edits: Sequence[Mapping[str, Any]]) -> bytes:
     try:
         body = json.loads(data)
         if body.get("type") not in ("message", "message_delta"):

@@ -26,9 +26,8 @@ from conspectus.messages import read_messages
 from conspectus.messages.cache_marks import without_cache_marks
 from conspectus_serve.asked import Asked
 from conspectus_serve.models import Models
-from conspectus_serve.prefixes import Prefixes, prefixes_of
 from conspectus_serve.protocols import Protocol
-from conspectus_serve.threads import Found, find_flow, settle_flow
+from conspectus_serve.threads import Found, Prefixes, find_flow, prefixes_of, settle_flow
 
 SIZES = 8_192
 """Prefixes of histories whose size is remembered."""

@@ -60,13 +60,10 @@ def said(**more: object) -> Raw:
         >>> said(thread="t-1", record="")
         [(b'x-conspectus-thread', b't-1')]
     """
-    return [
-        (OURS + name.replace("_", "-").encode(), _one_line(value))
-        for name, value in more.items()
-        if value not in ("", None)
-    ]
-
-
-def _one_line(value: object) -> bytes:
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    return "".join(c if c.isascii() and c.isprintable() else "?" for c in text)[:500].encode()
+    made = []
+    for name, value in more.items():
+        if value not in ("", None):
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            line = "".join(c if c.isascii() and c.isprintable() else "?" for c in text)[:500]
+            made.append((OURS + name.replace("_", "-").encode(), line.encode()))
+    return made

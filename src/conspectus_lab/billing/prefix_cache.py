@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from conspectus.errors import PolicyError
 
@@ -116,33 +116,25 @@ class PrefixCache:
         size = sum(block.tokens for block in blocks)
         self._whole = [(known, end) for known, end in self._whole if end >= at]
         same = [_in_common(known, blocks) for known, _ in self._whole]
-        read = _stepped(max((tokens for _, tokens in same), default=0), rules)
+        read = max((tokens for _, tokens in same), default=0)
+        read = 0 if read < rules.least else read - (read - rules.least) % rules.step
         if size >= rules.least:
-            longer = [
-                one
-                for one, (count, _) in zip(self._whole, same, strict=True)
-                if count < len(one[0])
-            ]
+            pairs = zip(self._whole, same, strict=True)
+            longer = [one for one, (count, _) in pairs if count < len(one[0])]
             self._whole = [*longer, (tuple(blocks), at + rules.lifetime)]
         return CacheUse(read=read, plain=size - read)
 
     def _marked(self, blocks: Sequence[Block], at: float) -> CacheUse:
         """Keep prefixes at breakpoints alone, and search backwards from there."""
         rules = self._rules
-        blocks = self._with_moving(blocks)
+        if rules.moving is not None and blocks:
+            blocks = [*blocks[:-1], replace(blocks[-1], lifetime=rules.moving)]
         marks = [place for place, block in enumerate(blocks) if block.lifetime is not None]
         self._check(blocks, marks)
         names, sizes = _prefixes(blocks)
         live = {name: end for name, end in self._ends.items() if end[0] >= at}
-        hit = next(
-            (
-                place
-                for mark in reversed(marks)
-                for place in _behind(blocks, mark, rules.look_back)
-                if names[place] in live
-            ),
-            None,
-        )
+        places = (n for mark in reversed(marks) for n in _behind(blocks, mark, rules.look_back))
+        hit = next((place for place in places if names[place] in live), None)
         read = 0 if hit is None else sizes[hit]
         kept = [mark for mark in marks if sizes[mark] >= rules.least]
         if hit is not None:
@@ -155,16 +147,9 @@ class PrefixCache:
             lasts = blocks[mark].lifetime or 0.0
             live[names[mark]] = (at + lasts, lasts)
         self._ends = live
-        hour = max((sizes[m] for m in new if (blocks[m].lifetime or 0.0) >= HOUR), default=0)
-        hour = max(hour, read)
-        last = max((sizes[mark] for mark in new), default=0)
-        last = max(last, hour)
+        hour = max(read, *(sizes[m] for m in new if (blocks[m].lifetime or 0.0) >= HOUR), 0)
+        last = max(hour, *(sizes[mark] for mark in new), 0)
         return CacheUse(read, last - hour, hour - read, sum(b.tokens for b in blocks) - last)
-
-    def _with_moving(self, blocks: Sequence[Block]) -> Sequence[Block]:
-        if self._rules.moving is None or not blocks:
-            return blocks
-        return [*blocks[:-1], replace(blocks[-1], lifetime=self._rules.moving)]
 
     def _check(self, blocks: Sequence[Block], marks: Sequence[int]) -> None:
         if len(marks) > self._rules.breakpoints:
@@ -182,13 +167,8 @@ class PrefixCache:
 
 def _prefixes(blocks: Sequence[Block]) -> tuple[list[int], list[int]]:
     """Name each prefix, and count its tokens."""
-    names, sizes = list[int](), list[int]()
-    name = size = 0
-    for block in blocks:
-        name, size = hash((name, block.text)), size + block.tokens
-        names.append(name)
-        sizes.append(size)
-    return names, sizes
+    names = list(accumulate((b.text for b in blocks), lambda *pair: hash(pair), initial=0))
+    return names[1:], list(accumulate(block.tokens for block in blocks))
 
 
 def _behind(blocks: Sequence[Block], mark: int, look_back: int | None) -> Sequence[int]:
@@ -229,9 +209,3 @@ def _alike(one: str, other: str) -> int:
         else:
             high = middle - 1
     return low
-
-
-def _stepped(tokens: int, rules: CacheRules) -> int:
-    if tokens < rules.least:
-        return 0
-    return rules.least + (tokens - rules.least) // rules.step * rules.step

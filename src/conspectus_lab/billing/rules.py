@@ -48,13 +48,9 @@ def rules_for(model: str) -> CacheRules:
     for pattern, least in LEAST_OF_GEMINI.items():
         if re.match(pattern, name):
             return CacheRules(least, lifetime=FIVE_MINUTES, source=GEMINI)
-    if _from_5_6(name):
+    gpt = re.match(r"gpt-(\d+)(?:\.(\d+))?", name)
+    if gpt is not None and (int(gpt[1]), int(gpt[2] or 0)) >= (5, 6):
         return CacheRules(
             1_024, breakpoints=BREAKPOINTS, moving=HALF_HOUR, look_back=LATEST, source=OPENAI
         )
     return CacheRules(1_024, step=128, lifetime=FIVE_MINUTES, source=OPENAI)
-
-
-def _from_5_6(name: str) -> bool:
-    found = re.match(r"gpt-(\d+)(?:\.(\d+))?", name)
-    return found is not None and (int(found[1]), int(found[2] or 0)) >= (5, 6)

@@ -127,7 +127,8 @@ def replay(
     if as_json:
         output.print_json(data)
     else:
-        _print(found, [*_skipped(histories), *screen.notes])
+        skipped = (f"{name}: {one.skipped_lines}" for name, one in histories if one.skipped)
+        _print(found, [*skipped, *screen.notes])
         if report is not None:
             output.console().print(f"Report: {report}", style="bold", soft_wrap=True)
     wrong = dict.fromkeys(
@@ -152,10 +153,6 @@ def _histories(files: Sequence[str]) -> list[tuple[str, History]]:
         with output.working(f"Reading {output.shown(file)} …"):
             found[file if name in found else name] = read_history(file)
     return list(found.items())
-
-
-def _skipped(histories: Sequence[tuple[str, History]]) -> list[str]:
-    return [f"{name}: {history.skipped_lines}" for name, history in histories if history.skipped]
 
 
 def _figures(runs: Sequence[PolicyRun]) -> dict[str, Any]:
@@ -237,7 +234,10 @@ def _table(found: Sequence[Replay]) -> Table:
             figures = totals(runs)
             cells = [(name, figures[name]) for name in COLUMNS.values()]
             bad.update((len(rows), at) for at, cell in enumerate(cells, 1) if is_bad(*cell))
-            rows.append((f"  {runs[0].title}", *(_cell(*cell) for cell in cells)))
+            share = figures["read_share"]
+            shown = {"read_share": "-" if share is None else f"{share:.1%}"}
+            texts = (shown.get(name) or f"{value:,}" for name, value in cells)
+            rows.append((f"  {runs[0].title}", *texts))
 
     for one in found:
         size = f"{one.messages:,} messages, {one.tokens:,} tokens"
@@ -245,12 +245,6 @@ def _table(found: Sequence[Replay]) -> Table:
     if len(found) > 1:
         add(f"all {len(found):,} transcripts", by_policy(found).values())
     return Table("", "", ("", *COLUMNS), tuple(rows), frozenset(bad))
-
-
-def _cell(name: str, value: float | None) -> str:
-    if name == "read_share":
-        return "-" if value is None else f"{value:.1%}"
-    return f"{value:,}"
 
 
 def _bills(found: Sequence[Replay]) -> Table:

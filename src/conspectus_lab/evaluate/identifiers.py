@@ -85,7 +85,9 @@ def identifiers(text: str) -> Mapping[str, Kind]:
             value = match.group().rstrip(".,:;")
             if kind == "path":
                 value = _path(value)
-            if len(value) >= SHORTEST and _says_something(value):
+            if value.lower() in _SAY_NOTHING or not _LETTER_OR_DIGIT.search(value):
+                continue
+            if len(value) >= SHORTEST:
                 found.setdefault(value, kind)
         if taken:
             text = pattern.sub(" ", text)
@@ -103,7 +105,3 @@ def _path(value: str) -> str:
     for start in _CHECKOUTS:
         value = value.removeprefix(start)
     return value.rstrip("/")
-
-
-def _says_something(value: str) -> bool:
-    return value.lower() not in _SAY_NOTHING and _LETTER_OR_DIGIT.search(value) is not None

@@ -235,9 +235,10 @@ class Measure:
     def _compaction(
         self, before: Iterable[BaseMessage], left: Sequence[str], short: int
     ) -> Compaction:
-        # The originals, also of what was shown short before it left; as the graph held them, for
-        # how they are cited follows from all that they hold.
-        entries = read_messages([self._original(name) for name in left])
+        # The originals as the graph held them, also of messages that were shown short: all that
+        # they hold determines how they are cited.
+        places, recorded = self._recording.place, self._recording.messages
+        entries = read_messages([self._whole.get(n) or recorded[places[n]] for n in left])
         self._ledger = self._ledger.updated(entries)
         calls, tokens = self._notes.take()
         known = self._notes.read
@@ -258,9 +259,6 @@ class Measure:
             shortened=short,
         )
 
-    def _original(self, name: str) -> BaseMessage:
-        return self._whole.get(name) or self._recording.messages[self._recording.place[name]]
-
     def _shown(self, entry: Entry) -> Original:
         assert isinstance(entry.source, BaseMessage)
         return Original(
@@ -278,17 +276,13 @@ class Measure:
         """List ids of originals that are in neither the state nor the archive, unchanged."""
         there = {str(m.id): m for m in state}
         end = max(self._position, self._recording.position(state))
-        return [
-            str(original.id)
-            for original in self._recording.messages[: end + 1]
-            if not any(
-                same(kept, original)
-                for kept in (
-                    *([there[str(original.id)]] if original.id in there else []),
-                    *archived.get(str(original.id), ()),
-                )
-            )
-        ]
+        lost = []
+        for original in self._recording.messages[: end + 1]:
+            name = str(original.id)
+            kept = [*archived.get(name, ()), *([there[name]] if name in there else ())]
+            if not any(same(one, original) for one in kept):
+                lost.append(name)
+        return lost
 
 
 def same(message: BaseMessage, original: BaseMessage) -> bool:

@@ -3,12 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 from conspectus_lab.evaluate import Evaluation, Mean
-from conspectus_lab.report.charts import Bar, Chart, Group
 from conspectus_lab.report.pages import page
 from conspectus_lab.report.tables import Table, measured_how, number, share, skipped, tables_of
+
+COLOURS = 6
+"""Number of colours; systems take them in turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar: its label, length, number as text, number of the colour, and interval."""
+
+    label: str
+    value: float
+    shown: str
+    colour: int = 0
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Bars with a heading, which may be empty."""
+
+    heading: str
+    bars: tuple[Bar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Horizontal bars; one of full length has the value `most`."""
+
+    title: str
+    groups: tuple[Group, ...]
+    most: float
+    colours: int = COLOURS
+
 
 TITLE = "What survives a compaction"
 

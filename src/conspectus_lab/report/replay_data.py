@@ -12,7 +12,7 @@ from typing import Literal
 from conspectus_lab.billing import Bill, summed
 from conspectus_lab.replay import Compaction, Original, PolicyRun, Replay
 from conspectus_lab.replay.results import by_policy, is_bad, totals
-from conspectus_lab.report.charts import COLOURS as PALETTE
+from conspectus_lab.report.evaluation import COLOURS as PALETTE
 from conspectus_lab.report.tables import NOTHING, Table
 
 OURS, NO_POLICY = "conspectus", "none"

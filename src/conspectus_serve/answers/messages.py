@@ -119,8 +119,11 @@ class MessagesAnswer(Reading):
             | ({"is_error": True} if one.failed else {})
             for call, one in zip(self.asks, found, strict=True)
         ]
-        blocks = [_finished(one) for _, one in sorted(self._blocks.items())]
-        said = [one for one in blocks if one.get("type") != "text" or one.get("text")]
+        said = []
+        for _, one in sorted(self._blocks.items()):
+            if one.get("type") != "text" or one.get("text"):
+                made = {key: value for key, value in one.items() if key != "partial_json"}
+                said.append({**made, "input": _input(one)} if "input" in one else made)
         self._seen += self._visible(self._blocks, on=True)
         self._iterations.append(self._iteration())
         self._next()
@@ -179,9 +182,3 @@ def _input(block: Mapping[str, Any]) -> Any:
         return json.loads(block["partial_json"])
     except ValueError:
         return {}
-
-
-def _finished(block: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a block in the form that is sent back."""
-    made = {key: value for key, value in block.items() if key != "partial_json"}
-    return {**made, "input": _input(block)} if "input" in block else made
