@@ -1,33 +1,30 @@
-"""Money of real sessions under Conspectus, under LangChain's middleware, and without compaction.
+"""Bill real sessions under Conspectus, under LangChain's middleware, and without compaction.
 
     make bench-bill         or: python benchmarks/bill.py --json
 
 Every `*.json` of more than 12,000 tokens in `agent` below `CONSPECTUS_DATA` runs again through a
-real agent, in a window of what its first request takes and a quarter of what it grows by. The
-provider's prefix cache is simulated, prices are those of `known_prices()`. All summaries have the
-same number of tokens, since a scripted model writes them; its calls are on the bill.
+real agent, in a window of its first request and a quarter of its growth. The provider's prefix
+cache is simulated, prices are those of `known_prices()`. All summaries have the same number of
+tokens, since a scripted model writes them; its calls are on the bill.
 
 The exit code is 1 if, over the sum, another system that stays in the window costs less than
-Conspectus with any of the prices, or LangChain's summarisation less than 15 % more; and 0 where
-there are no transcripts.
+Conspectus with any of the prices, or LangChain's summarisation less than 15 % more; and 0 without
+transcripts.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import printed
 from langchain.agents.middleware import ClearToolUsesEdit, ContextEditingMiddleware
 from langchain_core.messages import AIMessage
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from conspectus.tokens import TokenMeter
 from conspectus_lab.billing import Bill, Pace, summed
@@ -38,18 +35,16 @@ from conspectus_lab.replay.recorded import recorded_tools
 from conspectus_lab.replay.recording import Recording
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
-ROOT = Path(__file__).resolve().parents[1]
-DATA = ROOT.parent / "shared" / "data"
 FOLDER = "agent"
 
 LEAST_TOKENS = 12_000
-"""Transcripts of no more are left out."""
+"""Tokens up to which a transcript is left out."""
 
 LEAST_WINDOW, SHARE = 2_000, 4
-"""Tokens of the smallest window; the part of the growth that there is room for."""
+"""Tokens of the smallest window, and the divisor of the growth that it has room for."""
 
 TRIGGER = 0.85
-"""Of the window, for every system."""
+"""Share of the window, for every system."""
 
 PRICES = ("claude-sonnet-5-5", "gpt-5.4", "gemini-3.1-pro-preview", "gpt-6.1-sol")
 """Models whose prices and caches count: a provider that charges for writes, two that do not, and
@@ -62,11 +57,11 @@ OURS, NOTES, THEIRS, EDITING, NONE = "conspectus", "notes", "langchain", "editin
 BACKGROUND, CACHED, BOTH = "background", "cached", "background notes"
 ALL_OURS = (OURS, BACKGROUND, CACHED, NOTES, BOTH)
 TARGET = 0.15
-"""Conspectus is to cost at least so much less than LangChain's summarisation, over the sum."""
+"""Share by which Conspectus must cost less than LangChain's summarisation, over the sum."""
 
 
 def _editing(setting: Setting) -> list[Middleware]:
-    """LangChain's, which clears old tool results and asks no model."""
+    """Make LangChain's middleware that clears old tool results and asks no model."""
     trigger = int(TRIGGER * setting.window)
     return [ContextEditingMiddleware(edits=[ClearToolUsesEdit(trigger=trigger)])]
 
@@ -97,9 +92,7 @@ class Row:
     """One transcript under every system.
 
     Attributes:
-        replay: its name, size and window, and the bills without compaction.
-        runs: by system.
-        too_large: requests that are over the window without compaction.
+        too_large: requests over the window without compaction.
     """
 
     replay: Replay
@@ -107,12 +100,12 @@ class Row:
     too_large: int
 
     def bill(self, system: str, place: int) -> Bill:
-        """The bill of one system at one list of prices."""
+        """Return the bill of one system at one list of prices."""
         bills = self.replay.without if system == NONE else self.runs[system].bills
         return bills[place]
 
     def why(self, place: int) -> str:
-        """Why Conspectus costs more than LangChain's summarisation here; empty if it does not."""
+        """Explain why Conspectus costs more than LangChain's summarisation; empty if not."""
         ours, theirs = self.runs[OURS], self.runs[THEIRS]
         if self.bill(OURS, place).money <= self.bill(THEIRS, place).money:
             return ""
@@ -127,7 +120,7 @@ class Row:
 
 
 def scripted(tokens: int, meter: TokenMeter) -> ScriptedChatModel:
-    """A model that writes so many tokens whatever it is asked."""
+    """Make a model that writes so many tokens in every answer."""
     lines: list[str] = []
     while meter.text("\n".join(lines)) < tokens:
         number = len(lines) + 1
@@ -137,7 +130,7 @@ def scripted(tokens: int, meter: TokenMeter) -> ScriptedChatModel:
 
 
 def requests(recording: Recording, sizes: Sizes) -> list[int]:
-    """Tokens of each request without compaction."""
+    """Count the tokens of each request without compaction."""
     size = sizes.tools(recorded_tools(recording))
     size += sizes.messages([recording.system] if recording.system else [])
     found = []
@@ -154,7 +147,7 @@ def one_row(
     systems: Sequence[str] = tuple(POLICIES),
     pace: Pace = Pace(),  # noqa: B008 - it is frozen
 ) -> Row | None:
-    """One transcript under every system; None if it is too short."""
+    """Run one transcript under every system; None if it is too short."""
     recording, sizes = Recording.of(messages), Sizes(TokenMeter())
     grown = requests(recording, sizes)
     if grown[-1] <= LEAST_TOKENS:
@@ -163,7 +156,7 @@ def one_row(
     summary = max(256, min(4_096, window // 8))
     runs: dict[str, PolicyRun] = {}
     for system in systems:
-        # With its notes, what code writes takes its part of the same room.
+        # The notes of code take their part of the same room.
         wanted = summary // 3 if system in (NOTES, BOTH) else summary - 16
         found = replay(
             messages,
@@ -186,7 +179,7 @@ def measure(
     systems: Sequence[str] = tuple(POLICIES),
     pace: Pace = Pace(),  # noqa: B008
 ) -> Iterator[Row]:
-    """One transcript after the other."""
+    """Run one transcript after the other."""
     for file in files:
         row = one_row(file.stem, json.loads(file.read_text(encoding="utf-8")), systems, pace)
         if row is not None:
@@ -194,7 +187,7 @@ def measure(
 
 
 def figures(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
-    """The sums of every system."""
+    """Add up the figures of every system."""
     found: dict[str, dict[str, Any]] = {}
     for system in (*rows[0].runs, NONE):
         if system == NONE:
@@ -221,7 +214,7 @@ def figures(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
 
 
 def wrong(totals: dict[str, dict[str, Any]]) -> list[str]:
-    """Targets that are missed."""
+    """List the missed targets."""
     found = []
     for model in PRICES:
         money = {name: data["money"][model] for name, data in totals.items()}
@@ -240,12 +233,10 @@ def wrong(totals: dict[str, dict[str, Any]]) -> list[str]:
 
 
 def show(rows: Sequence[Row], screen: Console, each: bool) -> None:
-    """The sums, and what is dearer with us."""
+    """Print the sums, and the sessions that cost more with us."""
     totals = figures(rows)
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column(f"{len(rows)} transcripts")
-    for name in ("requests", "over", "compactions", "summariser", "input", "waited", *PRICES):
-        table.add_column(name, justify="right")
+    names = ("requests", "over", "compactions", "summariser", "input", "waited", *PRICES)
+    table = printed.table("", (f"{len(rows)} transcripts", *names))
     for system, data in totals.items():
         cells = [
             TITLES[system],
@@ -278,16 +269,15 @@ def show(rows: Sequence[Row], screen: Console, each: bool) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it as a command; gives the exit code."""
-    parser = argparse.ArgumentParser(description="Bills of real sessions.")
-    parser.add_argument("--json", action="store_true", help="print the numbers as data")
+    """Run the command, and return the exit code."""
+    parser = printed.options(__doc__)
     parser.add_argument("--limit", type=int, help="transcripts at most")
     parser.add_argument("--each", action="store_true", help="name every row that is dearer")
     parser.add_argument(
         "--turn", type=float, default=Pace().turn, help="seconds until a user spoke"
     )
     given = parser.parse_args(arguments)
-    folder = Path(os.environ.get("CONSPECTUS_DATA") or DATA) / FOLDER
+    folder = printed.transcripts_folder() / FOLDER
     files = sorted(folder.glob("*.json"))[: given.limit]
     rows: list[Row] = []
     with Console(stderr=True).status("") as status:
@@ -295,31 +285,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
             rows.append(row)
             status.update(f"{len(rows)}: {row.replay.name}")
     if not rows:
-        why = f"no long transcripts in {folder}; set CONSPECTUS_DATA to the folder above it"
-        print(json.dumps({"skipped": why}) if given.json else f"skipped: {why}")
-        return 0
+        return printed.skip(given.json, f"long ones in a folder {FOLDER!r}")
     totals = figures(rows)
-    if given.json:
-        each = [
-            {
-                "name": row.replay.name,
-                "window": row.replay.window,
-                "money": {
-                    system: {model: row.bill(system, at).money for at, model in enumerate(PRICES)}
-                    for system in (*row.runs, NONE)
-                },
-                "over": {name: run.over for name, run in row.runs.items()},
-                "compactions": {name: len(run.compactions) for name, run in row.runs.items()},
-                "stopped": {name: run.stopped for name, run in row.runs.items() if run.stopped},
-                "why": {model: row.why(at) for at, model in enumerate(PRICES)},
-            }
-            for row in rows
-        ]
-        print(json.dumps({"rows": each, "totals": totals, "wrong": wrong(totals)}, indent=1))
-    else:
-        wide = None if sys.stdout.isatty() else 220
-        show(rows, Console(markup=False, highlight=False, width=wide), given.each)
-    return 1 if wrong(totals) else 0
+    missed = wrong(totals)
+    return printed.end(
+        given.json,
+        lambda: {"rows": list(map(_plain, rows)), "totals": totals, "wrong": missed},
+        lambda: show(rows, printed.screen(220), given.each),
+        not missed,
+    )
+
+
+def _plain(row: Row) -> dict[str, Any]:
+    models = list(enumerate(PRICES))
+    systems = (*row.runs, NONE)
+    return {
+        "name": row.replay.name,
+        "window": row.replay.window,
+        "money": {one: {model: row.bill(one, at).money for at, model in models} for one in systems},
+        "over": {name: run.over for name, run in row.runs.items()},
+        "compactions": {name: len(run.compactions) for name, run in row.runs.items()},
+        "stopped": {name: run.stopped for name, run in row.runs.items() if run.stopped},
+        "why": {model: row.why(at) for at, model in models},
+    }
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""The boundaries at which a worker can be killed, counted as it runs.
+"""Count the boundaries at which a worker can be killed.
 
-Before and after each step of a compaction, each step of the driver, each write of the checkpointer,
-each answer of a model, and each writing statement that a database is sent. At the one that was
-asked for, the process sends itself a real SIGKILL.
+Before and after each step of a compaction, each step of the driver, each write of the
+checkpointer, each answer of a model, and each writing statement that a database is sent. At the
+chosen one the process sends itself a real SIGKILL.
 """
 
 from __future__ import annotations
@@ -40,14 +40,13 @@ FLOWS: tuple[tuple[Any, str], ...] = (
     (calls, "chosen_flow"),
     (calls, "settled_flow"),
 )
-"""What a compaction does, one after the other; it also checks. And what is done about a draft that
-is prepared in the background."""
+"""Steps of a compaction in order, and those of a draft that is prepared in the background."""
 
 WRITING = ("INSERT", "UPDATE", "DELETE", "REPLACE", "COMMIT", "BEGIN")
 
 
 class Boundaries:
-    """Counts what is passed, and dies where it was told to.
+    """Count boundaries, and die at one of them.
 
     Args:
         die_at: number of the boundary, from 1; 0 for never.
@@ -60,7 +59,7 @@ class Boundaries:
         self._die_at, self._epitaph, self._lock = die_at, epitaph, threading.Lock()
 
     def passes(self, kind: str) -> None:
-        """One boundary."""
+        """Pass one boundary."""
         if not self.on:
             return
         with self._lock:
@@ -70,7 +69,7 @@ class Boundaries:
                 os.kill(os.getpid(), signal.SIGKILL)
 
     def around(self, kind: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        """A function with a boundary on each side."""
+        """Put a boundary on each side of a function."""
 
         def watched(*args: Any, **kwargs: Any) -> Any:
             self.passes(kind)
@@ -81,7 +80,7 @@ class Boundaries:
         return watched
 
     def around_async(self, kind: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        """A coroutine function with a boundary on each side."""
+        """Put a boundary on each side of a coroutine function."""
 
         async def watched(*args: Any, **kwargs: Any) -> Any:
             self.passes(kind)
@@ -92,7 +91,7 @@ class Boundaries:
         return watched
 
     def around_flow(self, kind: str, flow: Callable[..., Any]) -> Callable[..., Any]:
-        """A flow with a boundary on each side."""
+        """Put a boundary on each side of a flow."""
 
         def watched(*args: Any, **kwargs: Any) -> Any:
             self.passes(kind)
@@ -103,13 +102,13 @@ class Boundaries:
         return watched
 
     def statement(self, sql: object) -> None:
-        """A statement that a database is about to run, if it writes."""
+        """Pass a boundary if a database is about to run a writing statement."""
         text = sql.decode() if isinstance(sql, bytes) else str(sql)
         if text.lstrip().upper().startswith(WRITING):
             self.passes(STATEMENT)
 
     def watch_flow(self) -> None:
-        """Watch every flow of this process; it has no other use, so nothing is put back."""
+        """Watch every flow of this process, which has no other use."""
         do, ado = _drive._do, _drive._ado
         for owner, name in FLOWS:
             setattr(owner, name, self.around_flow(EFFECT, getattr(owner, name)))

@@ -63,7 +63,7 @@ def opened(where: str | Path, boundaries: Boundaries) -> Iterator[Parts]:
 
 @asynccontextmanager
 async def aopened(where: str | Path, boundaries: Boundaries) -> AsyncIterator[Parts]:
-    """`opened` for a worker on an event loop."""
+    """Open the same for a worker on an event loop."""
     if isinstance(where, Path):
         from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
         from langgraph.store.sqlite.aio import AsyncSqliteStore
@@ -107,7 +107,7 @@ async def aopened(where: str | Path, boundaries: Boundaries) -> AsyncIterator[Pa
 
 @contextmanager
 def schema_at(address: str, name: str) -> Iterator[str]:
-    """The address of a schema of its own with all tables in it, dropped at the end."""
+    """Make a schema with all tables in it, and drop it at the end."""
     import psycopg
     from langgraph.checkpoint.postgres import PostgresSaver
     from langgraph.store.postgres import PostgresStore

@@ -81,22 +81,22 @@ class Place:
         return "background" in self.worker
 
     def note(self, name: str) -> Path:
-        """A file beside the databases."""
+        """Return the path of a file beside the databases."""
         return self.folder / name
 
     def lines(self, name: str) -> list[str]:
-        """What such a file holds."""
+        """Read the lines of such a file."""
         path = self.note(name)
         return path.read_text().splitlines() if path.exists() else []
 
     def note_start(self, drafts: list[str]) -> None:
-        """A process begins: so many summaries are paid for, and these are kept."""
+        """Note the paid summaries and the kept drafts at the start of a process."""
         with self.note("starts").open("a") as file:
             file.write(json.dumps([len(self.lines("paid")), drafts]) + "\n")
 
 
 def work(place: Place, die_at: int) -> dict[str, Any]:
-    """Go on with the thread from what the databases hold, and tell how it ends."""
+    """Continue the thread from the databases, and report its end."""
     boundaries = Boundaries(die_at, place.note("died"))
     boundaries.watch_flow()
     preparing.SETTLES = 0.0  # no other worker is at it
@@ -119,8 +119,10 @@ def work(place: Place, die_at: int) -> dict[str, Any]:
 
 
 def warm_up() -> None:
-    """Have everything imported and built that a process needs but once, so that those forked from
-    this one have it; no database is opened, and no thread is left running."""
+    """Import and build all that a process needs once, before others are forked from this one.
+
+    No database is opened, and no thread is left running.
+    """
     with tempfile.TemporaryDirectory() as name:
         place = Place(WORKERS[0], "", Path(name), "thread")
         boundaries = Boundaries(0, place.note("died"))
@@ -148,7 +150,7 @@ def _config(place: Place) -> dict[str, Any]:
 
 
 def _next(state: Any, config: Any) -> Any:
-    """What to give the agent next: nothing where a turn is under way; True when all is said."""
+    """Return the agent's next input, None within a turn, or True after the last turn."""
     # Not `next`: that leaves out tasks whose writes are kept and not yet part of a checkpoint.
     if state.tasks:
         return None
@@ -187,7 +189,7 @@ class OffTheLoop(ScriptedChatModel):
 
 
 def _wait_for_what_is_prepared() -> None:
-    """A step of the worker takes longer than a summary, so that it ends the same each time."""
+    """Let a step take longer than a summary, so that each run ends alike."""
     for job in list(preparation.under_way()):
         job.wait(LONGEST)
 
@@ -204,7 +206,7 @@ def _summariser(place: Place, boundaries: Boundaries) -> ScriptedChatModel:
 
 
 def _compacting(place: Place, store: Any, boundaries: Boundaries) -> list[Any]:
-    """A caller who keeps every message in a file of its own, and sends them all each time."""
+    """Keep every message in a file, as a caller, and send them all each time."""
     compactor = Compactor(
         _summariser(place, boundaries),
         trigger=TRIGGER,
@@ -228,8 +230,11 @@ def _compacting(place: Place, store: Any, boundaries: Boundaries) -> list[Any]:
 
 
 def _sent(place: Place) -> Iterator[list[BaseMessage]]:
-    """The history as a caller sends it, turn by turn; and as each turn begins, where notes are
-    prepared beside him, so that there is a step between two triggers."""
+    """Yield the history as a caller sends it, turn by turn.
+
+    With notes in the background also as each turn begins, so that there is a step between two
+    triggers.
+    """
     said: list[BaseMessage] = []
     for turn in range(TURNS):
         more = said_in(turn)
@@ -240,7 +245,7 @@ def _sent(place: Place) -> Iterator[list[BaseMessage]]:
 
 
 def _drafts(store: Any, thread: str) -> Flow[list[str]]:
-    """What summaries say that were kept before this process began."""
+    """List the states in summaries that were kept before this process began."""
     archive, found = Archive(store), []
     texts = yield from archive.wire.everything(Scope(LOCAL, thread).namespace("drafts"))
     for data in texts:
@@ -251,7 +256,7 @@ def _drafts(store: Any, thread: str) -> Flow[list[str]]:
 def _end(
     place: Place, store: Any, view: Sequence[Any], head: str | None, channel: Sequence[Any] | None
 ) -> Flow[dict[str, Any]]:
-    """What is there at the end: the view, the originals behind it, and what is wrong with both."""
+    """Report the view at the end, the originals behind it, and the faults of both."""
     archive, scope = Archive(store), Scope(LOCAL, place.thread)
     chain = yield from archive.chain_flow(scope)
     if head is not None:
@@ -283,7 +288,7 @@ def _end(
 
 
 def _words(text: object) -> str:
-    """A text whose lines may be indented and broken otherwise."""
+    """Normalise the white space of a text."""
     return " ".join(str(text).split())
 
 

@@ -1,8 +1,8 @@
-"""Workers are killed, by SIGKILL and at every boundary; others go on from what the databases hold.
+"""Kill workers by SIGKILL at every boundary; others continue from the databases.
 
 One process imports everything and opens nothing. For each boundary it forks a worker that dies
-there, and one that goes on; some die again on the way. What is there at the end is held against
-what was said, and against a run that was never killed.
+there, and one that continues; some die again on the way. The end is compared with the messages that
+were said, and with a run that was never killed.
 """
 
 from __future__ import annotations
@@ -23,37 +23,36 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import printed
 from command_line import Options, Progress, at_least, deaf, ended, stopped, tell
 from kill_boundaries import EFFECT, KINDS
 from killed_databases import schema_at
 from killed_process import WORKERS, Place, judged, warm_up, work
-from rich import box
-from rich.console import Console
 from rich.table import Table
 from scripted_thread import TURNS
 
 TWICE = "twice"
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
-"""Where SQLite files lie: who kills a process takes nothing from files, so no disk is needed."""
+"""Folder of SQLite files: a kill of a process loses nothing in files, so no disk is needed."""
 
 SAME = ("left", "here", "summaries", "records", "shown")
-"""What is the same at the end. Who is killed while notes are prepared beside him begins them anew
-a step later, or finds them a step sooner, so that there they may stand for more or less."""
+"""Fields that are the same at the end. A worker that is killed while notes are prepared in the
+background starts them a step later, or finds them a step sooner, so that there they may differ."""
 
 LEAST = 2
-"""Compactions of a run that nobody killed, at least."""
+"""Minimum compactions of a run without kills."""
 
 OUTCOMES = ("stuck", "missing", "doubled", "wrong", "paid twice", "other end")
 
 
 @dataclass
 class Row:
-    """What came of kills.
+    """The outcome of kills.
 
     Attributes:
-        kills: how many, by the kind of boundary.
+        kills: by the kind of boundary.
         outcomes: threads that ended in one of `OUTCOMES`.
-        why: which those were.
+        why: descriptions of those.
     """
 
     kills: Counter[str] = field(default_factory=Counter)
@@ -61,31 +60,31 @@ class Row:
     why: list[str] = field(default_factory=list)
 
     def add(self, other: Row) -> None:
-        """Count another one in."""
+        """Add another outcome."""
         self.kills += other.kills
         self.outcomes += other.outcomes
         self.why += other.why
 
     @property
     def cells(self) -> list[str]:
-        """The figures, in the order of the table's columns."""
+        """Return the figures, in the order of the table's columns."""
         kinds = [self.kills[kind] for kind in (*KINDS, TWICE)]
         bad = [self.outcomes[one] for one in OUTCOMES]
         return [f"{count:,}" for count in (*kinds, self.kills.total(), *bad)]
 
 
 def in_a_process(place: Place, die_at: int) -> dict[str, Any] | None:
-    """What a worker process tells; None where it was killed.
+    """Return the report of a worker process, or None if it was killed.
 
     Raises:
         RuntimeError: it failed in another way.
     """
-    told = place.note("told")
+    report = place.note("told")
     child = os.fork()
     if not child:
         code = 1
         try:
-            told.write_text(json.dumps(work(place, die_at)))
+            report.write_text(json.dumps(work(place, die_at)))
             code = 0
         except BaseException:
             place.note("failed").write_text(traceback.format_exc())
@@ -96,13 +95,13 @@ def in_a_process(place: Place, die_at: int) -> dict[str, Any] | None:
         return None
     if status:
         raise RuntimeError(place.note("failed").read_text())
-    found: dict[str, Any] = json.loads(told.read_text())
+    found: dict[str, Any] = json.loads(report.read_text())
     return found
 
 
 @dataclass(frozen=True)
 class Course:
-    """One worker on one database, and how it ends when nobody kills it."""
+    """One worker on one database, and its end without a kill."""
 
     worker: str
     where: str | Path
@@ -111,7 +110,7 @@ class Course:
 
     @classmethod
     def unharmed(cls, worker: str, where: str | Path) -> Course:
-        """The run that everything is held against."""
+        """Run the worker without a kill, for comparison."""
         with tempfile.TemporaryDirectory(dir=MEMORY) as name:
             place = _place(worker, where, Path(name))
             end = in_a_process(place, 0)
@@ -122,8 +121,10 @@ class Course:
             return cls(worker, where, end, place.lines("paid"))
 
     def killed(self, at: Sequence[int], below: str | None = MEMORY) -> Row:
-        """Die at each of these boundaries in turn, each counted from its own process's start, go
-        on, and see what is there; files lie below a folder."""
+        """Kill the worker at each of these boundaries in turn, let it continue, and judge the end.
+
+        Each boundary counts from its own process's start; files lie below a folder.
+        """
         row, deaths = Row(), 0
         with tempfile.TemporaryDirectory(dir=below) as name:
             place = _place(self.worker, self.where, Path(name))
@@ -147,8 +148,8 @@ class Course:
     def _judged(self, place: Place, end: dict[str, Any], deaths: int) -> Counter[str]:
         missing, doubled = judged(end)
         paid = place.lines("paid")
-        # What a process finds kept when it begins is not paid for again; what was paid for and not
-        # kept yet when another one died may be, once for each death.
+        # A draft that a process finds at its start is not paid for again; one that was not kept yet
+        # when another process died may be, once for each death.
         starts = [json.loads(line) for line in place.lines("starts")]
         again = any(one in drafts for count, drafts in starts for one in paid[count:])
         too_many = len(paid) > len(self.paid) + deaths
@@ -172,7 +173,7 @@ def _place(worker: str, where: str | Path, folder: Path) -> Place:
 
 
 def plans(course: Course, effects: int, sample: int, twice: int) -> list[tuple[int, ...]]:
-    """Where to kill: at so many effects and others of each kind, 0 for all of them; and twice."""
+    """Choose boundaries: so many effects and others of each kind, 0 for all; and pairs of them."""
     kinds = course.end["kinds"]
     draw = random.Random(f"{course.worker}{len(kinds)}")
     numbers = []
@@ -185,9 +186,9 @@ def plans(course: Course, effects: int, sample: int, twice: int) -> list[tuple[i
 
 
 def spread(course: Course, wanted: Sequence[tuple[int, ...]], jobs: int) -> Row:
-    """Carry out all of them, in so many processes at once."""
+    """Carry out all kills, in so many processes at once."""
     total = Row()
-    # Who is stopped tidies nothing up, so all files lie in one place.
+    # A stopped process cleans nothing up, so all files lie in one folder.
     with tempfile.TemporaryDirectory(dir=MEMORY) as name, _ended_with_us() as children:
         for job in range(jobs):
             path = Path(name) / str(job)
@@ -221,7 +222,7 @@ def spread(course: Course, wanted: Sequence[tuple[int, ...]], jobs: int) -> Row:
 
 @contextmanager
 def _ended_with_us() -> Iterator[dict[int, Path]]:
-    """Processes that are killed, with those that they have started, if something goes wrong."""
+    """Kill the given processes, with those that they have started, after a failure."""
     children: dict[int, Path] = {}
     try:
         yield children
@@ -238,20 +239,15 @@ def _title(course: Course) -> str:
 
 
 def columns() -> Table:
-    """The table, without rows."""
+    """Make the table, without rows."""
     title = (
         f"Workers killed by SIGKILL, by what they were about to do or had just done; {TURNS} turns"
     )
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for name in ("worker", "database"):
-        table.add_column(name, no_wrap=True)
-    for name in (*KINDS, TWICE, "kills", *OUTCOMES):
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
+    return printed.table(title, ("worker", "database", *KINDS, TWICE, "kills", *OUTCOMES), left=2)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the table; 1 if a claim does not hold, 2 for an option that makes no sense."""
+    """Print the table; return 1 if a claim does not hold, 2 for an invalid option."""
     parser = Options(description=__doc__)
     parser.add_argument("--postgres", help="address of a database; a schema is made and dropped")
     parser.add_argument("--only-postgres", action="store_true", help="leave SQLite out")
@@ -278,7 +274,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         whole = False
     table.add_row("all", "", *total.cells)
-    Console(width=156).print(table)
+    printed.screen(156).print(table)
     for one in total.why[:5]:
         print(one, file=sys.stderr)
     if not whole:
@@ -287,7 +283,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _fill(table: Table, total: Row, workers: Sequence[str], given: Any) -> None:
-    """A row for each worker and database."""
+    """Fill a row for each worker and database."""
     warm_up()
     with ExitStack() as stack:
         databases: dict[str, str | Path] = {} if given.only_postgres else {"SQLite": Path()}

@@ -1,14 +1,14 @@
-"""What the endpoint adds to a request that needs nothing, and how many conversations it carries.
+"""Measure the latency that the endpoint adds to a request, and its load of conversations.
 
     make bench-serve      or: python benchmarks/serve_latency.py [--postgres ADDRESS]
 
-The same requests go to one upstream directly, through the endpoint, through LiteLLM's proxy, which
-compacts nothing, and through Headroom's, which compresses. Each is a process of its own, and each
-request goes through all of them before the next one, in changing order, so that other work on the
-machine meets all alike. What is added is the time of a request less that of the same one directly.
-With an address of PostgreSQL, 200 conversations at once go through two instances on one archive; a
-schema is made and dropped. Ends with 1 if a conversation fails, meets another, or sends a request
-over the window.
+The same requests, which need no compaction, go to one upstream directly, through the endpoint,
+through LiteLLM's proxy, which compacts nothing, and through Headroom's, which compresses. Each is a
+process of its own, and each request goes through all of them before the next one, in changing
+order, so that other work on the machine affects all alike. The added time is that of a request less
+that of the same one directly. With an address of PostgreSQL, 200 conversations at once go through
+two instances on one archive; a schema is made and dropped. Ends with 1 if a conversation fails,
+meets another, or sends a request over the window.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import printed
 from client_programs import (
     GPT,
     Place,
@@ -39,8 +40,6 @@ from client_programs import (
     litellm_proxy,
     ran,
 )
-from rich.console import Console
-from rich.table import Table
 from serve_process import endpoint, free_port, process
 
 LENGTHS = (100, 2_000)
@@ -55,7 +54,7 @@ CONVERSATIONS, TURNS = 200, 12
 WINDOW = 8_000
 TEXT = "It reads what it was given, checks it, and gives back what it has found. " * 3
 
-screen = Console(width=100)
+screen = printed.screen(100)
 
 Times = dict[str, list[float]]
 
@@ -93,7 +92,7 @@ def provider() -> Iterator[str]:
 
 
 def talk(length: int) -> list[dict[str, str]]:
-    """A history that ends with a question."""
+    """Make a history that ends with a question."""
     return [
         {"role": ("user", "assistant")[n % 2], "content": f"Message {n}. {TEXT}"}
         for n in range(length - 1 + length % 2)
@@ -101,7 +100,7 @@ def talk(length: int) -> list[dict[str, str]]:
 
 
 def asked(client: httpx.Client, url: str, body: bytes) -> tuple[float, httpx.Response]:
-    """Milliseconds of one request, and its answer."""
+    """Time one request in milliseconds, and return its answer too."""
     started = time.perf_counter()
     answer = client.post(f"{url}/v1/chat/completions", content=body)
     took = (time.perf_counter() - started) * 1_000
@@ -114,7 +113,7 @@ def asked(client: httpx.Client, url: str, body: bytes) -> tuple[float, httpx.Res
 
 @contextmanager
 def headroom(program: Path, upstream: str, home: Path) -> Iterator[str]:
-    """Headroom's proxy as it comes, but without a limit of requests and a cache of answers."""
+    """Start Headroom's proxy with its defaults, but without a rate limit and a cache of answers."""
     port = free_port()
     line = [str(program), "proxy", "--port", str(port), "--openai-api-url", upstream]
     line += ["--no-rate-limit", "--no-cache"]
@@ -130,7 +129,7 @@ def headroom_had(folder: Path) -> tuple[Path, str]:
 
 @contextmanager
 def proxies(folder: Path, upstream: str, peers: bool) -> Iterator[dict[str, str]]:
-    """All that stands between, by name; the upstream itself first."""
+    """Start all proxies, by name; the upstream itself is the first."""
     with ExitStack() as stack:
         serving = endpoint(upstream, str(folder / "a.db"), folder / "secret", 10**9)
         urls = {DIRECTLY: upstream, OURS: stack.enter_context(serving).url}
@@ -153,7 +152,7 @@ def proxies(folder: Path, upstream: str, peers: bool) -> Iterator[dict[str, str]
 
 
 def measured(client: httpx.Client, urls: Mapping[str, str], length: int, requests: int) -> Times:
-    """Milliseconds of each request, by what it went through."""
+    """Time each request in milliseconds, by the proxy that it went through."""
     times: Times = {name: [] for name in urls}
     order = list(urls)
     for number in range(-(-requests // TALK)):
@@ -163,7 +162,7 @@ def measured(client: httpx.Client, urls: Mapping[str, str], length: int, request
             order.append(order.pop(0))
             for name in order:
                 took, _ = asked(client, urls[name], body)
-                if turn >= 0:  # the first request of a talk is another matter
+                if turn >= 0:  # the first request of a talk has nothing to reuse
                     times[name].append(took)
             messages += [
                 {"role": "assistant", "content": f"Answer {turn}. {TEXT}"},
@@ -173,7 +172,7 @@ def measured(client: httpx.Client, urls: Mapping[str, str], length: int, request
 
 
 def added(times: Times) -> dict[str, tuple[float, float]]:
-    """Median and 99th percentile of what is added, by what it is added by."""
+    """Compute median and 99th percentile of the added time, by proxy."""
     found = {}
     for name, took in times.items():
         if name != DIRECTLY:
@@ -183,10 +182,10 @@ def added(times: Times) -> dict[str, tuple[float, float]]:
 
 
 def latency(folder: Path, requests: int, peers: bool) -> None:
-    """The first table: each request goes on with the conversation, as an agent does."""
-    table = Table(title=f"Added to one request that needs nothing, {requests} of each, in ms")
-    for column in ("messages", "through", "median", "99 %", "median / ours", "99 % / ours"):
-        table.add_column(column, justify="left" if column == "through" else "right")
+    """Print the first table: each request continues the conversation, as an agent does."""
+    title = f"Added to one request that needs nothing, {requests} of each, in ms"
+    columns = ("through", "messages", "median", "99 %", "median / ours", "99 % / ours")
+    table = printed.table(title, columns)
     with (
         provider() as upstream,
         proxies(folder, upstream, peers) as urls,
@@ -197,12 +196,12 @@ def latency(folder: Path, requests: int, peers: bool) -> None:
             for name, times in found.items():
                 ratios = (one / ours for one, ours in zip(times, found[OURS], strict=True))
                 numbers = [*(f"{one:.1f}" for one in times), *(f"{one:.1f}" for one in ratios)]
-                table.add_row(f"{length:,}", name, *numbers)
+                table.add_row(name, f"{length:,}", *numbers)
     screen.print(table)
 
 
 async def conversations(urls: list[str], count: int, turns: int) -> tuple[list[float], list[str]]:
-    """Milliseconds of each request of conversations at once, and what went wrong."""
+    """Time each request of conversations at once in milliseconds, and list failures."""
     times: list[float] = []
     wrong: list[str] = []
     threads: dict[int, set[str]] = {}
@@ -242,7 +241,7 @@ async def conversations(urls: list[str], count: int, turns: int) -> tuple[list[f
 
 
 def at_once(folder: Path, address: str, count: int, turns: int) -> list[str]:
-    """The second table: conversations through two instances on one archive."""
+    """Print the second table: conversations through two instances on one archive."""
     import psycopg
 
     schema = f"conspectus_serve_{uuid.uuid4().hex[:12]}"
@@ -258,9 +257,9 @@ def at_once(folder: Path, address: str, count: int, turns: int) -> list[str]:
         started = time.perf_counter()
         times, wrong = asyncio.run(conversations(urls, count, turns))
         took = time.perf_counter() - started
-    table = Table(title=f"{count} conversations at once, two instances on PostgreSQL")
-    for column in ("requests", "seconds", "requests a second", "median, ms", "99 %, ms", "wrong"):
-        table.add_column(column, justify="right")
+    columns = ("requests", "seconds", "requests a second", "median, ms", "99 %, ms", "wrong")
+    title = f"{count} conversations at once, two instances on PostgreSQL"
+    table = printed.table(title, columns, left=0)
     end = statistics.quantiles(times, n=100)[98]
     table.add_row(
         f"{len(times):,}", f"{took:.1f}", f"{len(times) / took:.1f}",
@@ -284,9 +283,7 @@ def main() -> int:
             screen.print("No --postgres: conversations at once are left out.")
             return 0
         wrong = at_once(Path(folder), given.postgres, given.conversations, given.turns)
-    for line in wrong[:20]:
-        print(line, file=sys.stderr)
-    return 1 if wrong else 0
+    return int(printed.complain(wrong[:20], "WRONG"))
 
 
 if __name__ == "__main__":

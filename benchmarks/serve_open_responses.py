@@ -33,7 +33,7 @@ Results = Mapping[str, Mapping[str, Any]]
 
 
 def answered(request: Request) -> Answer | str:
-    """What the model of the suite's requests says."""
+    """Answer the suite's requests as the model."""
     if request.body.get("tools"):
         call = ToolCall("get_weather", {"location": "San Francisco, CA"})
         return Answer("", (call,))
@@ -41,10 +41,10 @@ def answered(request: Request) -> Answer | str:
 
 
 def suite_from(source: str, folder: Path) -> tuple[Path, str]:
-    """The suite's folder, made where it is not there, and its commit.
+    """Return the suite's folder, made if it is missing, and its commit.
 
     Raises:
-        Unavailable: it, or what runs it, cannot be had.
+        Unavailable: the suite or its runner cannot be installed.
     """
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "node_modules" / ".bin" / "bun").exists():
@@ -56,7 +56,7 @@ def suite_from(source: str, folder: Path) -> tuple[Path, str]:
 
 
 def results(suite: Path, url: str) -> Results:
-    """What the suite finds at an address, by the name of the test.
+    """Run the suite at an address, and return its results by test.
 
     Raises:
         Unavailable: it does not run.
@@ -72,7 +72,7 @@ def results(suite: Path, url: str) -> Results:
 
 
 def complaints(direct: Results, through: Results) -> list[str]:
-    """What was promised and does not hold."""
+    """List broken promises."""
     found = []
     for name, one in through.items():
         needed = name.startswith("compact-") or direct.get(name, {}).get("status") == "passed"
@@ -84,7 +84,7 @@ def complaints(direct: Results, through: Results) -> list[str]:
 
 
 def table(direct: Results, through: Results, commit: str) -> Table:
-    """The tests with both results."""
+    """Make the table of the tests with both results."""
     made = Table(
         title=f"Open Responses, suite {commit}", title_justify="left", box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),

@@ -180,8 +180,10 @@ class _Allocated(ctypes.Structure):
 
 
 def in_use() -> int:
-    """Bytes that were taken from the C library and not given back, without what lies free between
-    them; where it does not tell, all that the process has."""
+    """Count the bytes in use from the C library, without free ones between them.
+
+    Without that figure, return the memory of the process.
+    """
     ask = getattr(ctypes.CDLL(None), "mallinfo2", None)
     if ask is None:
         return resident()

@@ -1,8 +1,8 @@
-"""Stores that really fail: a full disk, a lock, a lost connection, a server that stalls; and stores
-that hang, forget or give back something else.
+"""Make stores fail: a full disk, a lock, a lost connection, a server that stalls.
 
-A case opens its store for code with an event loop or without one. It gives a `Fault`: the store,
-how trouble begins and ends, and the store in which to look afterwards.
+Others hang, forget or return something else. A case opens its store for code with an event loop
+or without one. It gives a `Fault`: the store, the begin and the end of the trouble, and the
+store to inspect afterwards.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Two real processes on one conversation, at the same moment, again and again, with PostgreSQL.
+"""Run two processes on one conversation, at the same moment, again and again, with PostgreSQL.
 
 Both wait at a barrier in the database and then compact the same history, each with summaries of its
 own; or both prepare it in the background, and compact then; or, with `agent`, both run the same
-agent on the same thread. `rounds_of_two` starts them and holds what they say against each other.
+agent on the same thread. `rounds_of_two` starts them and compares their reports.
 """
 
 from __future__ import annotations
@@ -39,36 +39,36 @@ from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 OWN = word(0)
 SCOPE = Scope(LOCAL, OWN, "main")
+TRIGGER, KEEP = ("messages", 10), ("messages", 4)
 STEP = 12
 """Messages by which the history grows in a round."""
 
 NEAR = 4
-"""Messages that come while notes are prepared."""
+"""Messages that arrive while notes are prepared."""
 
 WAIT = 120
 """Seconds that one process waits for the other at the barrier."""
 
 STALLED = 300
-"""Seconds after which two processes of which neither says anything are given up."""
+"""Seconds without output after which two processes are given up."""
 
 LOOK = 0.05
-"""Seconds between two looks at them."""
+"""Seconds between two checks of them."""
 
 
 @dataclass
 class Rounds:
-    """What came of it; `apart`, `missing`, `doubled` and `failed` should be 0.
+    """The outcome; `apart`, `missing`, `doubled` and `failed` should be 0.
 
     Attributes:
-        rounds: how many.
-        won: in which one process compacted, and the other saw its record or its draft.
-        crossed: in which both put a record in force, one right after the other.
+        won: rounds in which one process compacted, and the other saw its record or its draft.
+        crossed: rounds in which both put a record in force, one right after the other.
         compactions: records in force at the end.
         paid: summaries that a model was asked for.
-        apart: rounds after which the two were not shown the same.
+        apart: rounds after which their views differed.
         missing: messages neither in view nor in the archive.
         doubled: messages that are there twice.
-        failed: calls that raised, or left the history as it was without a reason to.
+        failed: calls that raised, or left the history unchanged without a reason.
     """
 
     rounds: int = 0
@@ -84,17 +84,17 @@ class Rounds:
 
     @property
     def good(self) -> bool:
-        """Whether what is promised held, and anything was tried at all."""
+        """Return whether the promises held, and anything was tried at all."""
         wrong = self.apart + self.missing + self.doubled + self.failed
         return not wrong and self.compactions > 0
 
 
 def rounds_of_two(address: str, rounds: int, what: str = "compactor") -> Rounds:
-    """Start two processes, wait for them, and compare what they say.
+    """Start two processes, wait for them, and compare their reports.
 
     Args:
         address: of an empty PostgreSQL database or schema.
-        rounds: how often they meet.
+        rounds: number of meetings.
         what: `compactor`, `compactor in the background` or `agent`.
 
     Raises:
@@ -103,7 +103,7 @@ def rounds_of_two(address: str, rounds: int, what: str = "compactor") -> Rounds:
     with _connected(address) as db:
         db.execute("CREATE TABLE IF NOT EXISTS met (round TEXT, who TEXT)")
     with place("postgres", Path(), address):
-        pass  # the tables are there before anybody starts
+        pass  # the tables exist before the processes start
     command = [sys.executable, __file__, address, str(rounds), what]
     outputs = side_by_side({who: [*command, who] for who in "ab"})
     said = [[json.loads(line) for line in out.splitlines()] for out in outputs]
@@ -124,22 +124,22 @@ def rounds_of_two(address: str, rounds: int, what: str = "compactor") -> Rounds:
 
 
 def side_by_side(commands: dict[str, list[str]]) -> list[str]:
-    """What processes print that run at the same time and may wait for each other.
+    """Run processes at the same time, which may wait for each other, and return their output.
 
-    They print to files: a pipe that nobody reads while another one is read is full after 64 KB,
-    and who prints more then stands still, and with it those who wait for it.
+    They print to files: a pipe that is not read while another one is read is full after 64 KB, and
+    blocks its process, and with it the processes that wait for it.
 
     Args:
         commands: by the name of the process.
 
     Raises:
-        PartFailed: one ended with another code than 0, or none says anything any longer.
+        PartFailed: one ended with another code than 0, or all are silent.
     """
     with ExitStack() as stack:
         running = [stack.enter_context(_running(name, one)) for name, one in commands.items()]
         heard, since = 0, time.monotonic()
         while waiting := [one for one in running if one.process.poll() is None]:
-            _all_well(running)  # who fails ends the others, which would wait for it in vain
+            _all_well(running)  # a failure ends the others, which would wait in vain
             size = sum(one.size for one in running)
             if size > heard:
                 heard, since = size, time.monotonic()
@@ -162,23 +162,23 @@ class _Running:
 
     @property
     def size(self) -> int:
-        """Bytes that it has printed."""
+        """Count the bytes that it has printed."""
         return Path(self.out.name).stat().st_size
 
     @property
     def said(self) -> str:
-        """All that it has printed."""
+        """Return its standard output."""
         return Path(self.out.name).read_text()
 
     @property
     def complaint(self) -> str:
-        """What it has printed on stderr."""
+        """Return its standard error."""
         return Path(self.err.name).read_text()
 
 
 @contextmanager
 def _running(name: str, command: list[str]) -> Iterator[_Running]:
-    """A process that does not outlive this block."""
+    """Start a process that does not outlive this block."""
     with tempfile.NamedTemporaryFile("w") as out, tempfile.NamedTemporaryFile("w") as err:
         process = subprocess.Popen(command, stdout=out, stderr=err, text=True)
         try:
@@ -198,7 +198,7 @@ def _all_well(running: Sequence[_Running]) -> None:
 
 
 class Process:
-    """One of the two."""
+    """One of the two processes."""
 
     def __init__(self, address: str, who: str) -> None:
         self.address, self.who = address, who
@@ -208,11 +208,11 @@ class Process:
 
     def _summary(self, messages: Sequence[BaseMessage]) -> str:
         time.sleep(self.random.choice((0, 0.002, 0.01, 0.03)))
-        # Two summaries of the same are hardly ever the same.
+        # Two summaries of one history hardly ever agree.
         return f"## Done\n- Notes of {OWN} were looked at by process {self.who}"
 
     def paid(self) -> int:
-        """Summaries since this was asked last."""
+        """Count the summaries since the last call."""
         before, self._paid = self._paid, len(self.writer.calls)
         return self._paid - before
 
@@ -230,90 +230,68 @@ class Process:
 
 
 def compact_together(process: Process, rounds: int, store: Any) -> None:
-    """Both send the whole history at one moment; then once more, one after the other."""
+    """Send the whole history in both at one moment; then once more, one after the other."""
     archive = Archive(store)
-    compactor = Compactor(
-        process.writer, trigger=("messages", 10), keep=("messages", 4), archive=archive
-    )
+    compactor = Compactor(process.writer, trigger=TRIGGER, keep=KEEP, archive=archive)
     for number in range(rounds):
-        sent = talk(OWN, STEP * (number + 1))
-        process.meet(f"round {number}")
-        said, failed, record = [], 0, None
-        try:
-            result = compactor.compact(sent, thread_id=OWN)
-            record = result.record_id
-            if not result.summary or len(result.messages) >= len(sent):
-                failed, said = 1, [result.reason]
-            shown = [str(one["content"]) for one in result.messages]
-        except Exception as error:
-            failed, said, shown = 1, [f"{type(error).__name__}: {error}"], []
-        first = Counter(shown)
-        process.meet(f"after {number}")
-        again = compactor.compact(sent, thread_id=OWN)
-        chain = archive.chain(SCOPE)
-        keys = [key for one in chain for key in one.covers]
-        kept = set(run(archive.find_flow(SCOPE, keys)))
-        view = {str(one["content"]) for one in again.messages}
-        gone = [e for e in read_messages(sent) if e.text not in view and e.key not in kept]
-        row = {
-            "record": record,
-            "shown": [str(one["content"]) for one in again.messages],
-            "chain": len(chain),
-            "paid": process.paid(),
-            "missing": len(gone),
-            "doubled": len(keys) - len(set(keys)) + sum(n - 1 for n in first.values()),
-            "failed": failed,
-            "said": said,
-        }
-        print(json.dumps(row), flush=True)
-        process.meet(f"end of {number}")
+        _one_round(process, compactor, archive, number)
 
 
 def prepare_together(process: Process, rounds: int, store: Any) -> None:
-    """Both prepare the notes of one history at one moment; then both send what has come since."""
+    """Prepare the notes of one history in both at one moment; then send the messages since."""
     archive = Archive(store)
     compactor = Compactor(
-        process.writer,
-        trigger=("messages", 10),
-        keep=("messages", 4),
-        archive=archive,
-        background=True,
+        process.writer, trigger=TRIGGER, keep=KEEP, archive=archive, background=True
     )
     for number in range(rounds):
-        sent = talk(OWN, STEP * (number + 1))
-        process.meet(f"round {number}")
-        failed, said, record = 0, [], None
-        try:
-            compactor.prepare(sent[:-NEAR], thread_id=OWN).wait(WAIT)
-            process.meet(f"prepared {number}")
-            result = _as_soon_as_it_is_there(compactor, sent)
-            record = result.record_id
-        except Exception as error:
-            failed, said = 1, [f"{type(error).__name__}: {error}"]
-        process.meet(f"after {number}")
-        again = compactor.compact(sent, thread_id=OWN)
-        chain = archive.chain(SCOPE)
-        keys = [key for one in chain for key in one.covers]
-        kept = set(run(archive.find_flow(SCOPE, keys)))
-        shown = [str(one["content"]) for one in again.messages]
-        gone = [e for e in read_messages(sent) if e.text not in shown and e.key not in kept]
-        row = {
-            "record": record,
-            "shown": shown,
-            "chain": len(chain),
-            "paid": process.paid(),
-            "missing": len(gone),
-            "doubled": len(keys) - len(set(keys)) + len(shown) - len(set(shown)),
-            "failed": failed,
-            "said": said,
-        }
-        print(json.dumps(row), flush=True)
-        process.meet(f"end of {number}")
+        _one_round(process, compactor, archive, number, prepared=True)
     compactor.close()
 
 
+def _one_round(
+    process: Process, compactor: Compactor, archive: Archive, number: int, prepared: bool = False
+) -> None:
+    sent = talk(OWN, STEP * (number + 1))
+    process.meet(f"round {number}")
+    said, failed, record, first = [], 0, None, list[str]()
+    try:
+        if prepared:
+            compactor.prepare(sent[:-NEAR], thread_id=OWN).wait(WAIT)
+            process.meet(f"prepared {number}")
+            result = _as_soon_as_it_is_there(compactor, sent)
+        else:
+            result = compactor.compact(sent, thread_id=OWN)
+            if not result.summary or len(result.messages) >= len(sent):
+                failed, said = 1, [result.reason]
+        record, first = result.record_id, _texts(result)
+    except Exception as error:
+        failed, said = 1, [f"{type(error).__name__}: {error}"]
+    process.meet(f"after {number}")
+    shown = _texts(compactor.compact(sent, thread_id=OWN))
+    chain = archive.chain(SCOPE)
+    keys = [key for one in chain for key in one.covers]
+    kept = set(run(archive.find_flow(SCOPE, keys)))
+    gone = [e for e in read_messages(sent) if e.text not in shown and e.key not in kept]
+    row = {
+        "record": record,
+        "shown": shown,
+        "chain": len(chain),
+        "paid": process.paid(),
+        "missing": len(gone),
+        "doubled": sum(len(some) - len(set(some)) for some in (keys, first, shown)),
+        "failed": failed,
+        "said": said,
+    }
+    print(json.dumps(row), flush=True)
+    process.meet(f"end of {number}")
+
+
+def _texts(result: CompactionResult) -> list[str]:
+    return [str(one["content"]) for one in result.messages]
+
+
 def _as_soon_as_it_is_there(compactor: Compactor, sent: Sequence[Any]) -> CompactionResult:
-    """The other process may still be writing the notes, and the history fits."""
+    """Compact once the notes are there: the other process may still be writing them."""
     until = time.monotonic() + WAIT
     while (result := compactor.compact(sent, thread_id=OWN)).preparing:
         if time.monotonic() > until:
@@ -323,7 +301,7 @@ def _as_soon_as_it_is_there(compactor: Compactor, sent: Sequence[Any]) -> Compac
 
 
 def run_together(process: Process, rounds: int, saver: Any, store: Any) -> None:
-    """Both run the same agent on the same thread at one moment, then go on from what is there."""
+    """Run the same agent in both on the same thread at one moment, then continue."""
     model = ScriptedChatModel(answers=lambda messages: AIMessage(f"Noted. {'So it is. ' * 8}"))
     middle = SummarizationMiddleware(
         model, trigger=("messages", 6), keep=("messages", 2), summarizer=process.writer
@@ -369,7 +347,7 @@ def run_together(process: Process, rounds: int, saver: Any, store: Any) -> None:
 
 
 def _ever_said(graph: Any, config: Any) -> set[Any]:
-    """Ids of all messages on the branch that is in force, out of its checkpoints."""
+    """Return the ids of all messages on the branch in force, from its checkpoints."""
     history = list(graph.get_state_history(config))
     by_id = {one.config["configurable"]["checkpoint_id"]: one for one in history}
     found: set[Any] = set()
@@ -390,7 +368,7 @@ def _connected(address: str) -> Any:
 
 
 def main() -> None:
-    """Be one of the two; an error is its traceback, and then one line for who started it."""
+    """Run as one of the two; an error prints a traceback, and then one line for the parent."""
     deaf()
     address, rounds, what, who = sys.argv[1:5]
     process = Process(address, who)

@@ -35,7 +35,7 @@ class Session:
     window: int
 
     def messages(self) -> list[dict[str, Any]]:
-        """The messages as recorded."""
+        """Read the recorded messages."""
         read: list[dict[str, Any]] = json.loads(self.path.read_text(encoding="utf-8"))
         return read
 
@@ -101,12 +101,7 @@ def _begin(text: str) -> str:
 
 
 def shown(session: Session, window: int | None = None) -> str:
-    """The part of the page on one session: sizes, its outline, and the summary message.
-
-    Args:
-        session: the session.
-        window: another window than its own.
-    """
+    """Write the part of the page on one session, in its own or another window."""
     messages = session.messages()
     size = window or session.window
     done = played(messages, size)
@@ -128,7 +123,7 @@ def _block(text: str) -> str:
 
 
 def with_part(page: str, name: str, text: str) -> str:
-    """The page with this part in the place of the one of that name."""
+    """Replace the part of this name in a page."""
     begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
     before, found, rest = page.partition(begin)
     _, ended, after = rest.partition(end)
@@ -138,7 +133,7 @@ def with_part(page: str, name: str, text: str) -> str:
 
 
 def written() -> str:
-    """The page with all parts as they are today."""
+    """Write the page with all parts as they are today."""
     page = PAGE.read_text(encoding="utf-8")
     for name, session in SESSIONS.items():
         page = with_part(page, name, shown(session))

@@ -1,22 +1,19 @@
-"""Seconds that an agent stands still for its notes: made when they are due, and prepared beside it.
+"""Measure the seconds that an agent waits for its notes, made when due or in the background.
 
     make bench-waiting      or: python benchmarks/waiting.py --json
 
 Every transcript of `CONSPECTUS_DATA/agent` that is larger than 12,000 tokens is replayed step by
-step, in windows with a tenth of room above the trigger. The summariser takes 30 seconds, the agent
-1, 5 or 20 for a step; the clock is a simulated one. The exit code is 1 if an agent with steps of 5
-seconds or more and a trigger of 32,000 tokens waited although its notes were prepared in the
-background, if anything was lost, or
-if a name or value that the agent wrote after the snapshot is out of view once the notes are swapped
-in. It is 0 where there are no transcripts.
+step, in windows a tenth larger than the trigger. The summariser takes 30 seconds, a step of the
+agent 1, 5 or 20; the clock is simulated. The exit code is 1 if an agent with steps of 5 seconds or
+more and a trigger of 32,000 tokens waited although its notes were prepared in the background, if
+anything was lost, or if a name or value that the agent wrote after the snapshot is out of view once
+the notes are swapped in. It is 0 without transcripts.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
-import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -24,11 +21,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import printed
 from promises import Verdict, judge
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from transcripts import DATA, holds_messages
+from transcripts import holds_messages
 
 from conspectus import Compactor, Summary, SummaryRequest, TokenMeter
 from conspectus.archive import Archive, Scope
@@ -36,7 +31,7 @@ from conspectus.events import Event, Preparing
 from conspectus_lab.replay.simulated_time import simulated
 
 LEAST = 12_000
-"""Tokens of a transcript that is replayed."""
+"""Tokens above which a transcript is replayed."""
 
 TAKES = 30.0
 """Seconds of the summariser."""
@@ -50,15 +45,15 @@ TRIGGERS = (16_000, 32_000, 48_000)
 SCOPE = Scope("local", "t")
 
 CLAIMED = 5.0, 32_000
-"""Seconds of a step, and the trigger, from which on nobody may wait. In smaller windows the agent
+"""Seconds of a step, and the trigger, from which on no agent may wait. In smaller windows the agent
 itself at times writes more within 30 seconds than there is room for, and its words stay whole."""
 
 NAMED = re.compile(r"[\w./:-]*\w")
-"""A word as it may name something; see `named`."""
+"""A word that may be a name; see `named`."""
 
 
 class Slow:
-    """A summariser that takes its time, by the simulated clock."""
+    """A summariser that is slow by the simulated clock."""
 
     name, identity, form = "slow", "slow", "findings"
 
@@ -80,17 +75,17 @@ class Run:
     """One transcript, replayed once.
 
     Attributes:
-        waited: seconds that the agent stood still for notes.
-        longest: of these, at one step.
+        waited: seconds that the agent waited for notes.
+        longest: seconds of the longest wait.
         steps: of the agent.
-        stood: steps at which it stood still.
-        compactions: records that were put in force.
+        stood: steps at which it waited.
+        compactions: records put in force.
         calls: of the summariser.
-        topped: drafts to which the embedded summariser has added.
-        dropped: drafts that were not used.
+        topped: drafts to which the embedded summariser added.
+        dropped: unused drafts.
         written: names and values that the agent wrote between a snapshot and the swap.
-        unsaid: those that neither the notes nor the messages in view have then; those of drafts
-            that were topped up are not counted, as they have been read.
+        unsaid: those out of view then; those of drafts that were topped up are not counted, as
+            they have been read.
         wrong: messages lost or changed, pairs broken, and requests over the window.
     """
 
@@ -109,7 +104,7 @@ class Run:
 
 
 def named(messages: Sequence[Any]) -> set[str]:
-    """Paths, numbers and names with more than letters in them that an agent has written."""
+    """Find paths, numbers and names with more than letters in them that an agent has written."""
     own = [one for one in messages if one["role"] == "assistant"]
     calls = [call["function"]["arguments"] for one in own for call in one.get("tool_calls") or ()]
     text = "\n".join([*(str(one.get("content") or "") for one in own), *calls])
@@ -142,8 +137,7 @@ async def _replayed(
         sent, start, before = list(messages[:at]), clock(), len(heard)
         result = await compactor.acompact(sent, thread_id=SCOPE.thread)
         waits.append(clock() - start)
-        told = [one.step for one in heard[before:]]
-        if "swapped_in" in told:
+        if "swapped_in" in [one.step for one in heard[before:]]:
             names, view = named(sent[began:]), json.dumps(result.messages, ensure_ascii=False)
             found[0] += len(names)
             found[1] += sum(json.dumps(one, ensure_ascii=False)[1:-1] not in view for one in names)
@@ -174,7 +168,7 @@ async def _replayed(
 def measure(
     data: Path, triggers: Sequence[int], steps: Sequence[float], limit: int | None = None
 ) -> Iterator[dict[str, Any]]:
-    """One row for each trigger, duration of a step and way to make notes."""
+    """Measure a row for each trigger, duration of a step and way to make notes."""
     meter = TokenMeter()
     found = {}
     for path in sorted((data / "agent").glob("*.json"))[:limit]:
@@ -194,60 +188,38 @@ def measure(
                     "step": step,
                     "background": background,
                     "transcripts": len(runs),
-                    "steps": sum(run.steps for run in runs),
-                    "compactions": sum(run.compactions for run in runs),
-                    "calls": sum(run.calls for run in runs),
-                    "waited": round(sum(run.waited for run in runs), 1),
-                    "stood": sum(run.stood for run in runs),
-                    "topped": sum(run.topped for run in runs),
-                    "dropped": sum(run.dropped for run in runs),
-                    "written": sum(run.written for run in runs),
-                    "unsaid": sum(run.unsaid for run in runs),
-                    "wrong": sum(run.wrong for run in runs),
+                    **{name: round(sum(getattr(run, name) for run in runs), 1) for name in SUMS},
                     "runs": [asdict(run) for run in runs],
                 }
 
 
-COLUMNS = (
-    "trigger",
-    "window",
-    "step",
-    "background",
-    "steps",
-    "compactions",
-    "calls",
-    "waited",
-    "stood",
-    "topped",
-    "dropped",
-    "written",
-    "unsaid",
-    "wrong",
-)
+SUMS = "steps compactions calls waited stood topped dropped written unsaid wrong".split()
+COLUMNS = ("trigger", "window", "step", "background", *SUMS)
+
+
+def show(rows: Sequence[dict[str, Any]]) -> None:
+    """Print the table."""
+    table = printed.table("", COLUMNS, left=0)
+    for row in rows:
+        table.add_row(*(f"{row[name]:,}" for name in COLUMNS))
+    printed.screen(140).print(table)
 
 
 def main() -> int:
     """Print the table, or the numbers as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=os.environ.get("CONSPECTUS_DATA", DATA))
+    parser = printed.options(__doc__)
+    parser.add_argument("--data", type=Path, default=printed.transcripts_folder())
     parser.add_argument("--triggers", type=int, nargs="+", default=TRIGGERS)
     parser.add_argument("--steps", type=float, nargs="+", default=STEPS)
     parser.add_argument("--limit", type=int, help="transcripts at most")
-    parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    rows = list(measure(Path(given.data), given.triggers, given.steps, given.limit))
-    if given.json:
-        print(json.dumps(rows))
-    else:
-        table = Table(*COLUMNS, box=box.SIMPLE)
-        for row in rows:
-            table.add_row(*(f"{row[name]:,}" for name in COLUMNS))
-        Console(width=140).print(table)
+    rows = list(measure(given.data, given.triggers, given.steps, given.limit))
     step, trigger = CLAIMED
     ours = (row for row in rows if row["background"])
     claimed = (row for row in ours if row["step"] >= step and row["trigger"] >= trigger)
     wrong = any(row["wrong"] or row["unsaid"] for row in rows)
-    return int(wrong or any(row["waited"] for row in claimed))
+    good = not wrong and not any(row["waited"] for row in claimed)
+    return printed.end(given.json, lambda: rows, lambda: show(rows), good)
 
 
 if __name__ == "__main__":

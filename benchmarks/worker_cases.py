@@ -83,19 +83,19 @@ class Seen:
 
 
 def word(number: int) -> str:
-    """The word of a conversation."""
+    """Return the word of a conversation."""
     a, b = divmod(number, 26)
     return f"word{letters[a // 26]}{letters[a % 26]}{letters[b]}"
 
 
 def summary(messages: Sequence[BaseMessage]) -> str:
-    """A summary that names every word that it has read of."""
+    """Write a summary that names every word that it has read of."""
     found = WORD.findall(" ".join(str(message.text) for message in messages))
     return f"## Done\n- Notes of {', '.join(sorted(set(found)))} were looked at, one by one"
 
 
 def summariser() -> ScriptedChatModel:
-    """A model that writes such summaries."""
+    """Make a model that writes such summaries."""
     return ScriptedChatModel(answers=summary, delay=0.002)
 
 
@@ -124,7 +124,7 @@ def play(messages: list[BaseMessage]) -> AIMessage:
 
 
 def expected(own: str) -> set[str]:
-    """What is said in one such conversation, the answer of `recall` left out."""
+    """Return the messages of one such conversation, without the answer of `recall`."""
     notes = [str(look.invoke({"own": own, "number": n})) for n in range(NOTES)]
     asked = [f"Looking at note {n} of {own}." for n in range(NOTES)]
     end = {f"Recalling the lamp of {own}.", f"{own} recalled: True"}
@@ -166,7 +166,7 @@ class Agents:
             self.ends[event] += 1
 
     def given(self, own: str) -> tuple[Any, Any]:
-        """The input of a thread, and its configuration."""
+        """Return the input of a thread, and its configuration."""
         config = {"configurable": {"thread_id": own}, "recursion_limit": 200}
         return {"messages": [HumanMessage(_said(own))]}, config
 
@@ -235,7 +235,7 @@ def agent_tasks(database: str, count: int, folder: Path, address: str = "") -> S
 
 
 def talk(own: str, count: int) -> list[dict[str, Any]]:
-    """A conversation as dicts."""
+    """Make a conversation as dicts."""
     roles = ("user", "assistant")
     return [
         {"role": roles[n % 2], "content": f"note {n} of {own}: room-{n}-{own}, {FILLER}"}
@@ -371,7 +371,7 @@ def one_thread(
 
 
 def _all_at_once(work: Callable[[int], Any], count: int, seen: Seen) -> list[Any]:
-    """The answers, or errors, of so many threads that begin at one moment."""
+    """Return the answers, or errors, of so many threads that begin at one moment."""
     gate = threading.Barrier(count)
 
     def one(number: int) -> Any:

@@ -26,12 +26,7 @@ PAGES = "PRAGMA cache_size = -512"
 
 @contextmanager
 def own_schema(address: str, name: str) -> Iterator[str]:
-    """The address of an empty schema, dropped at the end; empty where there is no address.
-
-    Args:
-        address: of the database.
-        name: how the schema's name begins.
-    """
+    """Make an empty schema, and drop it at the end; yield nothing without an address."""
     if not address:
         yield ""
         return
@@ -51,14 +46,14 @@ def own_schema(address: str, name: str) -> Iterator[str]:
 def place(
     database: str, folder: Path, address: str = "", lean: bool = False
 ) -> Iterator[tuple[Any, Any]]:
-    """A checkpointer and a store for threads of the operating system.
+    """Open a checkpointer and a store for threads of the operating system.
 
     Args:
         database: `memory`, `sqlite` or `postgres`.
-        folder: where files go.
+        folder: of files.
         address: of the PostgreSQL database.
-        lean: the databases' clients hold little, and so have soon all that they will ever hold:
-            what grows later is somebody else's.
+        lean: let the databases' clients hold little, so that they soon hold all that they ever
+            will, and later growth is not theirs.
     """
     statements = {"cached_statements": STATEMENTS} if lean else {}
     with ExitStack() as stack:
@@ -107,7 +102,7 @@ async def _amade_lean(connection: Any) -> None:
 async def aplace(
     database: str, folder: Path, address: str = "", lean: bool = False
 ) -> AsyncIterator[tuple[Any, Any]]:
-    """The same for tasks of an event loop."""
+    """Open the same for tasks of an event loop."""
     statements = {"cached_statements": STATEMENTS} if lean else {}
     async with AsyncExitStack() as stack:
         if database == "memory":

@@ -1,15 +1,14 @@
-"""Many workers at once: threads, tasks and processes on one instance, and calls that are cancelled.
+"""Test many workers at once: threads, tasks and processes, and calls that are cancelled.
 
     make workers        or: python benchmarks/workers.py [--count N] [--rounds N] [--parts ...]
 
-So many threads of the operating system, and so many tasks of an event loop, share one agent with
-its middleware and guard, or one `Compactor`, in memory, on SQLite and, where an address is given,
-on PostgreSQL; then ten of them share a conversation, whose notes are prepared in the background.
-Each conversation has a word of its own; requests, summaries, recalls and archives are searched for
-the words of others. Then two processes compact one conversation at one moment, again and again. At
-last each call is cancelled at each of its awaits, and interrupted in each operation of the store.
-Ends with 1 if a promise does not hold or a part fails, with 2 if an option
-makes no sense; what is done until then is printed.
+N threads of the operating system, and N tasks of an event loop, share one agent with its middleware
+and guard, or one `Compactor`, in memory, on SQLite and, if an address is given, on PostgreSQL; then
+ten of them share a conversation, whose notes are prepared in the background. Each conversation has
+a word of its own; requests, summaries, recalls and archives are searched for the words of others.
+Then two processes compact one conversation at one moment, again and again. Last, each call is
+cancelled at each of its awaits, and interrupted in each operation of the store. Ends with 1 if a
+promise does not hold or a part fails, with 2 for an invalid option; finished rows are printed.
 """
 
 from __future__ import annotations
@@ -23,22 +22,21 @@ from pathlib import Path
 from typing import Any
 
 import command_line
+import printed
 from background_workers import BACKGROUND_CASES
 from cancellations import SCENES, Cancelled, cancelled_everywhere, interrupted_everywhere
-from rich import box
-from rich.console import Console
 from rich.table import Table
 from two_processes import Rounds, rounds_of_two
 from worker_cases import CASES, Seen, one_thread
 from worker_places import own_schema
 
-screen = Console(width=130)
+screen = printed.screen(130)
 
 COUNT = 200
 ROUNDS = 50
 LENGTHS = 5
 CONNECTIONS = 20
-"""That a part has open at the same time, at most."""
+"""Maximum connections of a part at one time."""
 PARTS = ("workers", "processes", "stops")
 SCHEMAS = "conspectus_workers"
 PROCESSES = ("compactor", "compactor in the background", "agent")
@@ -53,7 +51,7 @@ unshown: list[Table] = []
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the tables, and say whether what is promised held."""
+    """Print the tables, and return 0 if all promises held."""
     parser = command_line.Options(description=__doc__.splitlines()[0])
     parser.add_argument(
         "--count", type=command_line.at_least(1), default=COUNT, help="threads, and tasks, at once"
@@ -95,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         finally:
             shown |= show()
     for one in said[:20]:
-        screen.print(one, style="red", highlight=False)
+        screen.print(one, style="red")
     if not whole:
         some = "the tables hold what was done until then"
         return command_line.stopped(some if shown else "nothing had come to its end")
@@ -103,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def show() -> bool:
-    """Print the table with the rows that it has, once; says whether it has any."""
+    """Print the unfinished table once; return whether it has rows."""
     rows = 0
     while unshown:
         if (table := unshown.pop()).row_count:
@@ -129,11 +127,8 @@ def _todo(part: str, address: str) -> str:
 
 
 def _workers(count: int, address: str, said: list[str]) -> bool:
-    table = _table(f"{count} workers at once", "case", "database")
-    for name in ("at once", "compactions", "paid", "recalls", "foreign words", "missing"):
-        table.add_column(name, justify="right")
-    for name in ("doubled", "failed", "tasks left"):
-        table.add_column(name, justify="right")
+    names = "case,database,at once,compactions,paid,recalls,foreign words,missing,doubled,failed"
+    table = _table(f"{count} workers at once", f"{names},tasks left", 2)
     good = True
     cases = (*CASES, partial(one_thread, lengths=LENGTHS), *BACKGROUND_CASES)
     databases = ("memory", "sqlite", *(["postgres"] if address else []))
@@ -159,11 +154,8 @@ def _workers(count: int, address: str, said: list[str]) -> bool:
 
 
 def _processes(rounds: int, address: str, said: list[str]) -> bool:
-    table = _table("two processes on one conversation, PostgreSQL", "both run")
-    for name in ("rounds", "one won", "both wrote", "compactions", "paid"):
-        table.add_column(name, justify="right")
-    for name in ("shown apart", "missing", "doubled", "failed"):
-        table.add_column(name, justify="right")
+    names = "both run,rounds,one won,both wrote,compactions,paid,shown apart,missing,doubled,failed"
+    table = _table("two processes on one conversation, PostgreSQL", names, 1)
     good = True
     progress = command_line.Progress("processes", len(PROCESSES))
     for what in PROCESSES:
@@ -179,11 +171,8 @@ def _processes(rounds: int, address: str, said: list[str]) -> bool:
 
 
 def _cancellations(step: int, said: list[str]) -> bool:
-    table = _table("stopped at each place in turn", "call", "by")
-    for name in ("times", "as before", "all done", "half done", "next call fails"):
-        table.add_column(name, justify="right")
-    for name in ("tasks left", "complaints"):
-        table.add_column(name, justify="right")
+    names = "call,by,times,as before,all done,half done,next call fails,tasks left,complaints"
+    table = _table("stopped at each place in turn", names, 2)
     good = True
     progress = command_line.Progress("stops", 2 * len(SCENES))
     for call in SCENES:
@@ -197,14 +186,13 @@ def _cancellations(step: int, said: list[str]) -> bool:
     return good
 
 
-def _table(title: str, *columns: str) -> Table:
-    table = Table(*columns, title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    unshown.append(table)
-    return table
+def _table(title: str, columns: str, left: int) -> Table:
+    unshown.append(printed.table(title, columns.split(","), left))
+    return unshown[-1]
 
 
 def _left() -> str:
-    """Threads that do not end at once must not cost the rows that are done."""
+    """Print the finished rows even if threads do not end."""
     show()
     return f"a schema {SCHEMAS}_* may be left where POSTGRES= was given"
 
