@@ -17,6 +17,7 @@ from typing import Any
 from conspectus import _drive
 from conspectus.archive import Archive
 from conspectus.compactor import calls, compaction, preparing, swapping
+from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.compaction import Compaction
 
 EFFECT, STEP, STATEMENT = "effect", "step", "statement"
@@ -31,7 +32,7 @@ FLOWS: tuple[tuple[Any, str], ...] = (
     (compaction, "answer_flow"),
     (Archive, "save_draft_flow"),
     (Compaction, "_preview"),
-    (Compaction, "_commit"),
+    (Anchor, "commit_flow"),
     (preparing, "find_mark_flow"),
     (preparing, "save_mark_flow"),
     (preparing, "_claimed"),
