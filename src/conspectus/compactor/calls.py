@@ -168,11 +168,14 @@ def _done(
             f"{material.lost} clipped messages have lost their originals (expired or "
             "forgotten); what was left of them was read"
         )
+    reason = "it was asked for" if decided.cause == "forced" else f"reached its {decided.cause}"
+    if decided.budget is not None:
+        reason += f"; now {after.size.tokens:,} of at most {decided.budget:,} tokens"
     return _result(
         session,
         after,
         outcome="compacted",
-        reason=_why(decided.cause, after.size.tokens, decided.budget),
+        reason=reason,
         cause=decided.cause,
         record=outcome.record,
         tokens_before=compaction.history.size.tokens,
@@ -185,14 +188,10 @@ def _done(
 
 
 def _result(session: Session, view: History, **more: Any) -> CompactionResult:
+    tokens, budget = view.size.tokens, session.budget
     if more["outcome"] == "stuck":
-        tell(
-            HistoryStuck,
-            whose_of(session.scope),
-            tokens=view.size.tokens,
-            needed=more.get("needed"),
-            budget=None if session.room is None else session.room.budget,
-        )
+        facts = {"tokens": tokens, "needed": more.get("needed"), "budget": budget}
+        tell(HistoryStuck, whose_of(session.scope), **facts)
     head = next((record for record in reversed(view.chain) if record.summary), None)
     foreign = any(place.item.summary and place.entry is not None for place in view.places)
     confirmed = session.engine.archive is not None and all(r.archived for r in view.chain)
@@ -200,16 +199,11 @@ def _result(session: Session, view: History, **more: Any) -> CompactionResult:
         messages=view.sources,
         summary=head.summary if head else "",
         archived=confirmed and not foreign,
-        tokens_after=view.size.tokens,
-        budget=None if session.room is None else session.room.budget,
+        tokens_after=tokens,
+        budget=budget,
         kept=sum(not place.item.summary for place in view.places),
         clipped=sum(place.item.clipped for place in view.places),
         dropped=view.dropped,
         carried=shown_in(head.summary, head.ledger) if head else (),
         **more,
     )
-
-
-def _why(cause: str, tokens: int, budget: int | None) -> str:
-    asked = "it was asked for" if cause == "forced" else f"reached its {cause}"
-    return asked if budget is None else f"{asked}; now {tokens:,} of at most {budget:,} tokens"

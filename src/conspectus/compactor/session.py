@@ -105,8 +105,12 @@ class Session:
     def nears(self, size: Size, setting: Background) -> bool:
         return setting.near(self.engine.policy, size, self.room)
 
+    @property
+    def budget(self) -> int | None:
+        return None if self.room is None else self.room.budget
+
     def over(self, history: History) -> bool:
-        return self.room is not None and history.size.tokens > self.room.budget
+        return self.budget is not None and history.size.tokens > self.budget
 
     def _last(self, history: History, failed: FailedSummary | None) -> Size | None:
         """Return the size from which the trigger waits for growth."""

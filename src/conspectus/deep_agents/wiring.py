@@ -79,10 +79,9 @@ def create_deep_agent(*args: Any, **kwargs: Any) -> Any:
     """
     bound = inspect.signature(ORIGINAL).bind(*args, **kwargs).arguments
     middleware = bound.get("middleware") or ()
-    _refuse_their_tool(middleware)
+    _check_middleware(middleware)
     ours = (one for one in middleware if isinstance(one, DeepAgentsSummarization))
     template = next(ours, None)
-    _say_what_stands_in_our_place(middleware)
     _say_what_is_left_alone(bound.get("subagents") or ())
     return _rebound(ORIGINAL, _slots(template))(*args, **kwargs)
 
@@ -138,8 +137,8 @@ def _pointing_at_the_caller(names: Mapping[str, Any]) -> dict[str, Any]:
     return {WARNS: warn_deprecated}
 
 
-def _refuse_their_tool(middleware: Iterable[Any]) -> None:
-    """Refuse their tool without their summarisation, which it needs."""
+def _check_middleware(middleware: Iterable[Any]) -> None:
+    """Refuse their tool without their summarisation; log another one in place of ours."""
     theirs = any(isinstance(one, Replaced) for one in middleware)
     if not theirs and any(isinstance(one, SummarizationToolMiddleware) for one in middleware):
         raise PolicyError(
@@ -147,9 +146,6 @@ def _refuse_their_tool(middleware: Iterable[Any]) -> None:
             "the same tool put conspectus.deep_agents.summarization_middleware(model, backend, "
             "compact_tool=True) in its place"
         )
-
-
-def _say_what_stands_in_our_place(middleware: Iterable[Any]) -> None:
     for one in middleware:
         if one.name == NAME and not isinstance(one, DeepAgentsSummarization):
             log(

@@ -292,14 +292,16 @@ def _sums(calls: Sequence[SummarizerCall]) -> dict[str, Any]:
         **_added(calls, SUMMED),
         "price": sum(call.price or 0.0 for call in priced) if priced else None,
         "currency": priced[0].currency if priced else "",
-        "models": tuple(_use(model, asked) for model, asked in by_model.items()),
+        "models": tuple(
+            ModelUse(model, **_added(asked, (*SUMMED, "hour_tokens")), price=_price(asked))
+            for model, asked in by_model.items()
+        ),
     }
 
 
-def _use(model: str, calls: Sequence[SummarizerCall]) -> ModelUse:
-    known = all(call.price is not None for call in calls)
-    price = sum(call.price or 0.0 for call in calls) if known else None
-    return ModelUse(model, **_added(calls, (*SUMMED, "hour_tokens")), price=price)
+def _price(calls: Sequence[SummarizerCall]) -> float | None:
+    prices = [call.price for call in calls]
+    return None if None in prices else sum(price or 0.0 for price in prices)
 
 
 def _added(calls: Sequence[SummarizerCall], names: Sequence[str]) -> dict[str, Any]:

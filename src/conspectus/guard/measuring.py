@@ -89,7 +89,9 @@ class Measuring:
         ratio = 1.0 if self._meter.exact else correction(reports, overhead + shown, window)
         shown = math.ceil(shown * ratio)
         messages = math.ceil(sizes.totals[0] * ratio) + shown
-        seen = Requested(overhead, self._answer(request, window), window, name, before.learned)
+        holders, answer = (request.model_settings, request.model), self._reserved
+        answer = reserved_for_answer(holders, window) if answer is None else answer
+        seen = Requested(overhead, answer, window, name, before.learned)
         return Measured(messages, seen, ratio, own.reserved if own else 0, shown)
 
     def size(self, messages: Sequence[BaseMessage], ratio: float) -> int:
@@ -106,11 +108,6 @@ class Measuring:
             known = (things, tools_size(self._meter, things))
             self._known.put(key, known)  # the things are held, so that no id is used again
         return size + known[1]
-
-    def _answer(self, request: ModelRequest[Any], window: int | None) -> int:
-        if self._reserved is not None:
-            return self._reserved
-        return reserved_for_answer((request.model_settings, request.model), window)
 
 
 def _schemas(response_format: object) -> Sequence[Any]:

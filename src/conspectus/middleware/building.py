@@ -12,7 +12,6 @@ from conspectus._core.arguments import Arguments
 from conspectus._core.policy import Policy
 from conspectus.agents.engine import KEPT, GraphEngine
 from conspectus.agents.models import model_name, profile_window
-from conspectus.compactor.engine import Engine
 from conspectus.compactor.settings import EngineSettings, window_of
 from conspectus.errors import PolicyError
 from conspectus.middleware.counting import Counting, meter_for
@@ -87,7 +86,12 @@ def built(given: Mapping[str, Any]) -> Built:
         raise PolicyError(f'history must be "replace" or "preserve", not {history!r}')
     recall, recall_tokens = given["recall"], given["recall_tokens"]
     read_recall(recall, recall_tokens)
-    engine = _engine(given, model, policy)
+    settings = EngineSettings.of(given)
+    if settings.summarizer is None and isinstance(model, Runnable):
+        # Whatever stands for the model answers prompts, and is no function of messages.
+        settings = replace(settings, summarizer=settings.chat_model(model))
+    meter = meter_for(given["token_counter"], model, given["file_tokens"])
+    engine = settings.engine(policy, meter)
     graph = GraphEngine(
         engine,
         given["tenant"],
@@ -112,12 +116,3 @@ def built(given: Mapping[str, Any]) -> Built:
         turn_recall=TurnRecall(graph, planner, shown) if shown else None,
         caveats=policy.caveats,
     )
-
-
-def _engine(given: Mapping[str, Any], model: Any, policy: Policy) -> Engine:
-    settings = EngineSettings.of(given)
-    if settings.summarizer is None and isinstance(model, Runnable):
-        # Whatever stands for the model answers prompts, and is no function of messages.
-        settings = replace(settings, summarizer=settings.chat_model(model))
-    meter = meter_for(given["token_counter"], model, given["file_tokens"])
-    return settings.engine(policy, meter)

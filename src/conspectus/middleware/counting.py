@@ -49,7 +49,8 @@ class Counting:
         self._counter: Callable[[list[BaseMessage]], Any] = rounded(counter)
         self.whole: TokenCounter = counter
         if self.approximate:
-            characters = ANTHROPIC_CHARACTERS if _is_anthropic(model) else CHARACTERS
+            anthropic = str(getattr(model, "_llm_type", "")).startswith("anthropic-chat")
+            characters = ANTHROPIC_CHARACTERS if anthropic else CHARACTERS
             self._counter = partial(count_tokens_approximately, chars_per_token=characters)
             self.whole = partial(
                 count_tokens_approximately,
@@ -131,10 +132,6 @@ def _whole(count: object) -> int:
             f"token_counter must return a whole number of tokens, and returned {count!r}"
         )
     return count
-
-
-def _is_anthropic(model: object) -> bool:
-    return str(getattr(model, "_llm_type", "")).startswith("anthropic-chat")
 
 
 def _provider(model: Any) -> str | None:

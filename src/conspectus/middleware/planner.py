@@ -149,7 +149,10 @@ class Planner:
         sizes = self._tallies.follow(held.name, view)
         if not self.preserve and sizes.fresh < len(messages):
             name_messages(messages[sizes.fresh :], messages[: sizes.fresh])
-        room = self._room(read_requested(state), view)
+        requested = read_requested(state)
+        room = self.graph.room(requested)
+        beside = self._counting.base + self.room_for(self._recalled, requested, view)
+        room = room and replace(room, reserved=room.reserved + beside)
         over = room is not None and self._tokens(view, sizes, held, room)[0] > room.budget
         return _Now(channel, view, held is not found.held, sizes, room, over)
 
@@ -278,11 +281,6 @@ class Planner:
         reserved, limit = (room.reserved, room.limit) if room is not None else (0, None)
         ratio = correction(sizes.reports(_since(view, held), column), reserved, limit)
         return math.ceil(sizes.totals[column] * ratio), ratio
-
-    def _room(self, requested: Requested, messages: Sequence[BaseMessage]) -> Window | None:
-        room = self.graph.room(requested)
-        beside = self._counting.base + self.room_for(self._recalled, requested, messages)
-        return room and replace(room, reserved=room.reserved + beside)
 
     def room_for(self, recalled: int, requested: Requested, messages: Sequence[BaseMessage]) -> int:
         """Return the most tokens of recalled text: a share of the room that is free."""

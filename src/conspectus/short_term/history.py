@@ -75,7 +75,8 @@ def divide(
         covered = running.summarized_message_ids
         is_covered = [*map(covered.__contains__, ids)]
         _refuse_twice(ids, is_covered, covered)
-        newest = _newest(rest, known)
+        places = (n for n in range(len(rest) - 1, -1, -1) if is_users(rest[n]))
+        newest = next((n for n in places if _words(rest[n]) not in known), None)
         if newest is not None:  # a client has gone back to it, or another library's summary has it
             is_covered[newest] = False
         new = [*compress(rest, map(not_, is_covered))]
@@ -90,11 +91,6 @@ def divide(
             "elsewhere set message.id, and let it stay the same from call to call."
         )
     return HistoryParts(given, system, back, rest)
-
-
-def _newest(rest: Sequence[BaseMessage], known: Collection[tuple[type, str]]) -> int | None:
-    places = (n for n in range(len(rest) - 1, -1, -1) if is_users(rest[n]))
-    return next((n for n in places if _words(rest[n]) not in known), None)
 
 
 def _words(message: BaseMessage) -> tuple[type, str]:
@@ -114,16 +110,11 @@ def _came_back(
     """
     if _words(message) in known:
         return True
-    if not _shows(message, running.summary):
+    said, text = str(message.text), running.summary.strip()
+    if not text or len(said) > len(text) + AROUND or text not in said:
         return False
     covered = running.summarized_message_ids
     return not any(m.id in covered or _words(m) in known for m in given)
-
-
-def _shows(message: BaseMessage, summary: str) -> bool:
-    """Return whether a system message is a summary with little text around it."""
-    said, text = str(message.text), summary.strip()
-    return bool(text) and len(said) <= len(text) + AROUND and text in said
 
 
 def _refuse_twice(ids: list[str | None], is_covered: list[bool], covered: set[str]) -> None:

@@ -142,7 +142,13 @@ class ShortTermCall:
         if not isinstance(decided, Compact):
             return self._unchanged(parts, running, history, decided)
         if decided.at_most > given.max_tokens:
-            self._complain(_too_large(decided))
+            most = decided.budget or 0
+            reason = (
+                f"what must stay in view and a summary take up to {decided.at_most:,} tokens and "
+                f"max_tokens is {most:,}: raise max_tokens, shorten the system prompt or the "
+                "newest message, or pass archive=, so that large messages can be clipped"
+            )
+            self._complain(Stuck(reason, decided.tokens, decided.at_most, most))
         refuse_equal_ids(parts.rest)
         left = [entry.source for i in decided.evicted if (entry := history.places[i].entry)]
         gone = [str(message.id) for message in left if isinstance(message, BaseMessage)]
@@ -275,16 +281,6 @@ def _history(
         for place in history.places
     )
     return replace(history, places=places)
-
-
-def _too_large(decided: Compact) -> Stuck:
-    most = decided.budget or 0
-    reason = (
-        f"what must stay in view and a summary take up to {decided.at_most:,} tokens and "
-        f"max_tokens is {most:,}: raise max_tokens, shorten the system prompt or the newest "
-        "message, or pass archive=, so that large messages can be clipped"
-    )
-    return Stuck(reason, decided.tokens, decided.at_most, most)
 
 
 def _engine(

@@ -77,7 +77,9 @@ class PromptedSummarizer:
         left = deque((piece, room) for piece in self._readings(request.entries, room, request))
         while left:
             piece, room = left.popleft()
-            prompt = self._prompt(piece, text)
+            name = "existing_summary_prompt" if text else "initial_summary_prompt"
+            slots = {"messages": piece, **({"existing_summary": text} if text else {})}
+            prompt = prompts.filled(getattr(self._settings, name), name, slots)
             try:
                 text, spent = yield from self._ask(prompt, request, cost)
             except SummarizerOverflow:
@@ -93,11 +95,6 @@ class PromptedSummarizer:
             text, spent = yield from self._ask(again, request, cost)
             cost += spent
         return Summary(text, tuple(entry.key for entry in request.entries), cost)
-
-    def _prompt(self, piece: list[BaseMessage], text: str) -> list[BaseMessage]:
-        name = "existing_summary_prompt" if text else "initial_summary_prompt"
-        slots = {"messages": piece, **({"existing_summary": text} if text else {})}
-        return prompts.filled(getattr(self._settings, name), name, slots)
 
     def _ask(
         self, prompt: list[BaseMessage], request: SummaryRequest, before: Cost
