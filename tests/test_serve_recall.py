@@ -17,8 +17,8 @@ from conspectus.compactor.settings import EngineSettings
 from conspectus.tokens import TokenMeter
 from conspectus_serve.fitting import Turn
 from conspectus_serve.protocols import CHAT
-from conspectus_serve.recalling import Recalling
-from conspectus_serve.threads import Found, prefixes_of
+from conspectus_serve.recalling import RequestRecall
+from conspectus_serve.threads import ThreadMatch, prefixes_of
 from serve_support import Serving, between, talked_about
 
 LONG = "Its tests say so, and they say why, and what else it may come to, now and later. " * 6
@@ -129,7 +129,7 @@ def test_what_is_recalled_gives_way_within_its_turn() -> None:
         given = history()
         Compactor(archive=archive, window=4_000).compact(given, tenant="ann", thread_id="t")
         turn = turn_of(archive, Scope("ann", "t"), given)
-        recalling = Recalling(archive, 512)
+        recalling = RequestRecall(archive, 512)
         shown = run(recalling.shown_flow(replace(turn, spare=600), given[-3:]))
         assert 64 < shown.tokens <= 512
         for spare, expected in ((shown.tokens, shown.view), (shown.tokens - 1, given[-3:])):
@@ -144,7 +144,7 @@ def test_what_is_out_of_reach_is_shown_no_more(tmp_path: Path) -> None:
         given = history()
         compactor.compact(given, tenant="ann", thread_id="t")
         turn = turn_of(archive, scope, given)
-        recalling = Recalling(archive, 512)
+        recalling = RequestRecall(archive, 512)
         shown = run(recalling.shown_flow(turn, given[-3:]))
         assert "48213" in shown.view[-2]["content"]
         # Another record is in force, which does not answer for what was chosen.
@@ -157,6 +157,6 @@ def turn_of(archive: Archive, scope: Scope, given: list[Any]) -> Turn:
     engine = EngineSettings(archive=archive).engine(Policy.build(), TokenMeter())
     head = archive.chain(scope)[-1].id
     return Turn(
-        scope.tenant, "m", CHAT, given, given, prefixes_of(given, "chat"), Found(scope.thread),
-        True, engine, None, 0, view=given[-3:], head=head,
+        scope.tenant, "m", CHAT, given, given, prefixes_of(given, "chat"),
+        ThreadMatch(scope.thread), True, engine, None, 0, view=given[-3:], head=head,
     )  # fmt: skip

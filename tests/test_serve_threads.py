@@ -11,7 +11,7 @@ from conspectus._drive import run
 from conspectus.archive import Archive, Scope
 from conspectus.messages.cache_marks import without_cache_marks
 from conspectus_serve import load_settings
-from conspectus_serve.fitting import Fitting, Turn
+from conspectus_serve.fitting import RequestFitter, Turn
 from conspectus_serve.models import Models
 from conspectus_serve.protocols import CHAT, MESSAGES
 from conspectus_serve.threads import prefixes_of
@@ -25,7 +25,7 @@ class Endpoint:
     def __init__(self, archive: Archive) -> None:
         settings, config = load_settings(given={"upstream": "http://h", "window": 4_000})
         self.archive = archive
-        self.fitting = Fitting(archive, Models(settings, config, archive))
+        self.fitting = RequestFitter(archive, Models(settings, config, archive))
 
     def ask(self, history: list[Any], tenant: str = "ann", **more: Any) -> Turn:
         protocol = more.pop("protocol", CHAT)

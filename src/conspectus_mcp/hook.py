@@ -141,14 +141,14 @@ def standing_context(data: Mapping[str, Any], where: str) -> str:
     """
     from conspectus.archive import Scope
     from conspectus.messages.recalled import recalled_text
-    from conspectus_mcp.looking import Place, standing_lines
+    from conspectus_mcp.looking import KeptThread, standing_lines
 
     if data.get("source") not in BACK:
         return ""
     session, file = _text(data, "session_id"), options.file_of(where)
     if file is not None and not file.exists():
         return ""
-    place = Place(tenant_of(_project(data)), session)
+    place = KeptThread(tenant_of(_project(data)), session)
     with options.opened(where, existing=True) as kept:
         chain = kept.chain(Scope(place.tenant, place.thread))
     if not chain:

@@ -31,7 +31,7 @@ SUMMARY = 8_000
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class KeptThread:
     """A thread that a client may read."""
 
     tenant: str
@@ -57,12 +57,12 @@ class Looking:
     grant: Grant
     count: Callable[[str], int]
 
-    def places(self) -> Flow[list[Place]]:
+    def places(self) -> Flow[list[KeptThread]]:
         """List all threads that are kept and granted, by tenant and name."""
         found = []
         for tenant in self.grant.tenants:
             threads = yield from self.archive.threads_flow(tenant)
-            found += [Place(tenant, one) for one in threads if self.grant.allows(tenant, one)]
+            found += [KeptThread(tenant, one) for one in threads if self.grant.allows(tenant, one)]
         return found
 
     def threads(self, start: int) -> Flow[str]:
@@ -186,7 +186,7 @@ class Looking:
         places = yield from self._named(thread)
         return Scope(places[0].tenant, places[0].thread, session)
 
-    def _named(self, thread: str) -> Flow[list[Place]]:
+    def _named(self, thread: str) -> Flow[list[KeptThread]]:
         """Find the one thread of a handle or a name; without one, the only thread."""
         places = yield from self.places()
         if not thread:

@@ -65,42 +65,44 @@ def labelled_secrets(text: str) -> Iterator[Found]:
             yield found
 
 
-def _value(text: str, at: int, kind: str, told: re.Match[str]) -> Found | None:
+def _value(text: str, at: int, kind: str, label: re.Match[str]) -> Found | None:
     """Return the value from here, in quotes of any kind or bare."""
     quote = QUOTE.match(text, at)
     stop = closing(text, quote.end(), quote["quote"]) if quote else None
     if quote is None or stop is None:
         found = read_printed(text, at, kind)
-        return found or _bare(text, quote.end() if quote else at, kind, told)
+        return found or _bare(text, quote.end() if quote else at, kind, label)
     value = text[quote.end() : stop]
     if worded(value):  # words, unless one part of it looks like a secret
         fits = ended(text, quote.end(), stop, "password", False) == stop
     else:
-        fits = _fits(kind, value, True) if told["sign"] or told["said"] else _looks(value)
+        fits = _fits(kind, value, True) if label["sign"] or label["said"] else _looks(value)
     return (quote.end(), stop, kind, "") if fits else None
 
 
-def _bare(text: str, at: int, kind: str, told: re.Match[str]) -> Found | None:
+def _bare(text: str, at: int, kind: str, label: re.Match[str]) -> Found | None:
     """Return the bare value from here; after a weaker sign it must look more like a secret."""
     bare = None if words_only(text, at) else BARE.match(text, at)
     if bare is None:
         return None
     stop = cut(text, at, bare.end())
     lead = _LEAD.match(text, at, stop)
-    if lead and told["said"] and _AFTER.match(text, lead.end()) and _fits(kind, lead[0], False):
+    if lead and label["said"] and _AFTER.match(text, lead.end()) and _fits(kind, lead[0], False):
         return at, lead.end(), kind, ""
     end = ended(text, at, stop, "password", False) or at
-    if not told["sign"]:
+    if not label["sign"]:
         end = at + len(text[at:end].rstrip(".:!?"))
     value = text[at:end]
     if not value or called(text, end):
         return None
     if worded(value):
         fits = lead is None or _looks(lead[0])
-        if kind == "password" and (told["sign"] or told["said"]):  # `hunter2` with what follows it
-            fits = bool(told["sign"]) or lead is None or any(map(str.isalpha, lead[0]))
+        if kind == "password" and (
+            label["sign"] or label["said"]
+        ):  # `hunter2` with what follows it
+            fits = bool(label["sign"]) or lead is None or any(map(str.isalpha, lead[0]))
     else:
-        fits = _fits(kind, value, False) if told["sign"] or told["said"] else _looks(value)
+        fits = _fits(kind, value, False) if label["sign"] or label["said"] else _looks(value)
     if not fits:
         return None
     return at, whole(text, at, end, BARE_MORE), kind, ""

@@ -116,17 +116,17 @@ def _beside(
         return None
     after = step > 0
     gap = bounds.view[name.end() : value.begin] if after else ""
-    told = _held(bounds, value, gap, kind, name["name"], after)
-    if told is None:
+    held = _held(bounds, value, gap, kind, name["name"], after)
+    if held is None:
         return None
     if not after:
-        if told.end > field.begin:
+        if held.end > field.begin:
             return None
-        gap = bounds.view[told.end + len(told.quote) : field.begin]
+        gap = bounds.view[held.end + len(held.quote) : field.begin]
     if not _together(bounds, gap, field, value):
         return None
-    quotes = value.quote if value.quote and not told.quote else ""
-    return told.begin, told.end, kind, quotes
+    quotes = value.quote if value.quote and not held.quote else ""
+    return held.begin, held.end, kind, quotes
 
 
 def _held(

@@ -22,14 +22,19 @@ from conspectus.summarize.provider_errors import is_overflow
 from conspectus_serve.asked import COMPACT_PATH
 from conspectus_serve.clearing import with_edits
 from conspectus_serve.entrance import Entrance
-from conspectus_serve.fitting import Fitting, Turn
+from conspectus_serve.fitting import RequestFitter, Turn
 from conspectus_serve.headers import to_client, to_upstream
 from conspectus_serve.items import Items
 from conspectus_serve.models import Models
-from conspectus_serve.preparing import Arrived, Prepared, Preparing, Wrong
+from conspectus_serve.preparing import (
+    IncomingRequest,
+    PreparedRequest,
+    Refusal,
+    RequestPreparer,
+)
 from conspectus_serve.protocols import PATHS, error_body
-from conspectus_serve.recalling import Recalling
-from conspectus_serve.relay import Answer, Upstream, UpstreamFailed
+from conspectus_serve.recalling import RequestRecall
+from conspectus_serve.relay import Upstream, UpstreamAnswer, UpstreamFailed
 from conspectus_serve.rewriting import Ready, Rewriting, rewriting_of
 from conspectus_serve.secret import Secret, secret_beside
 from conspectus_serve.settings import ServeSettings
@@ -46,7 +51,7 @@ WORKERS = 8
 """Requests prepared at once, each in a thread, so that no stream waits for another."""
 
 
-UNPREPARED = Prepared("", {}, b"")
+UNPREPARED = PreparedRequest("", {}, b"")
 
 
 class Endpoint:
@@ -59,17 +64,19 @@ class Endpoint:
         self._enabled = config.enabled
         models = Models(settings, config, archive)
         recalled = settings.recall_tokens if settings.recall == "auto" else 0
-        self._preparing = Preparing(
-            Fitting(archive, models, send_stuck=settings.on_stuck == "send"),
+        self._preparing = RequestPreparer(
+            RequestFitter(archive, models, send_stuck=settings.on_stuck == "send"),
             Turns(archive),
             Items(settings.signing_keys or [secret.signing_key()]),
-            Recalling(archive, recalled, 2 * settings.recall_tokens if settings.recall_tool else 0),
+            RequestRecall(
+                archive, recalled, 2 * settings.recall_tokens if settings.recall_tool else 0
+            ),
             serves=settings.compaction == "here",
             holds=not config.redact,
         )
         self._upstream = Upstream(settings.upstream, settings.timeout, settings.proxy)
         self._workers = ThreadPoolExecutor(WORKERS, "conspectus-serve")
-        self._under_way: dict[tuple[str, str | None, bytes], asyncio.Future[Prepared]] = {}
+        self._under_way: dict[tuple[str, str | None, bytes], asyncio.Future[PreparedRequest]] = {}
 
     async def close(self) -> None:
         """Close connections, and let archiving finish."""
@@ -83,25 +90,25 @@ class Endpoint:
             return
         begun = False
 
-        async def told(message: MutableMapping[str, Any]) -> None:
+        async def counted(message: MutableMapping[str, Any]) -> None:
             nonlocal begun
             begun = True
             await send(message)
 
         try:
-            await self._answered(scope, receive, told)
+            await self._answered(scope, receive, counted)
             return
         except ClientDisconnect:
             return
-        except Wrong as error:
+        except Refusal as error:
             wrong = error
         except UpstreamFailed as failed:
-            wrong = Wrong(failed.status, str(failed))
+            wrong = Refusal(failed.status, str(failed))
         except Exception as error:
             # Its text may hold a user's words.
             logger.error("an error inside: %s", type(error).__name__)
             logger.debug("where", exc_info=error)
-            wrong = Wrong(500, f"an error inside the endpoint ({type(error).__name__})")
+            wrong = Refusal(500, f"an error inside the endpoint ({type(error).__name__})")
         if begun:
             return
         headers = {"x-conspectus-error": "1"} | (
@@ -122,7 +129,7 @@ class Endpoint:
             return
         thread = request.headers.get("x-conspectus-thread")
         raw = await self._entrance.body(request)
-        arrived = Arrived(self._entrance.tenant(request), path, protocol, raw, thread)
+        arrived = IncomingRequest(self._entrance.tenant(request), path, protocol, raw, thread)
         await _while_there(self._turn(request, arrived, send), _gone(receive))
 
     # Requests that go through as they come
@@ -142,7 +149,7 @@ class Endpoint:
 
     # Requests with a history
 
-    async def _turn(self, request: Request, arrived: Arrived, send: Send) -> None:
+    async def _turn(self, request: Request, arrived: IncomingRequest, send: Send) -> None:
         preparing = self._preparing
         made = await self._prepared(arrived)
         settled = self._settled(made.turn)
@@ -167,7 +174,7 @@ class Endpoint:
         finally:
             await answer.close()
 
-    async def _prepared(self, arrived: Arrived) -> Prepared:
+    async def _prepared(self, arrived: IncomingRequest) -> PreparedRequest:
         """Prepare a request, once at a time.
 
         A client that gives up while its history is summarised sends the same request again. It must
@@ -179,7 +186,7 @@ class Endpoint:
         work = asyncio.ensure_future(self._work(self._preparing.prepared_flow(arrived)))
         self._under_way[key] = work
 
-        def ended(done: asyncio.Future[Prepared]) -> None:
+        def ended(done: asyncio.Future[PreparedRequest]) -> None:
             del self._under_way[key]
             done.cancelled() or done.exception()  # retrieved, for perhaps no caller is left
 
@@ -211,7 +218,7 @@ class Endpoint:
         *,
         whole: bool = False,
         again: bool = False,
-    ) -> Answer:
+    ) -> UpstreamAnswer:
         target = request.scope["raw_path"].decode("latin-1")
         if query := request.scope["query_string"]:
             target += "?" + query.decode("latin-1")
@@ -228,12 +235,12 @@ class Endpoint:
 
     async def _relay(
         self,
-        first: Answer,
+        first: UpstreamAnswer,
         send: Send,
-        made: Prepared = UNPREPARED,
+        made: PreparedRequest = UNPREPARED,
         rewriting: Rewriting | None = None,
     ) -> None:
-        answer: Answer | Ready = first
+        answer: UpstreamAnswer | Ready = first
         if rewriting is not None and answer.status == 200 and not made.streamed:
             answer, rewriting = await rewriting.whole(first), None
         good = answer.status == 200
@@ -280,7 +287,7 @@ class Endpoint:
         await send({"type": "http.response.body", "body": b"".join(held), "more_body": False})
 
 
-async def _whole(made: Prepared, send: Send) -> None:
+async def _whole(made: PreparedRequest, send: Send) -> None:
     """Send an answer that the endpoint makes itself."""
     assert made.answer is not None
     kind = b"text/event-stream" if made.answer.startswith(b"event:") else b"application/json"

@@ -21,7 +21,7 @@ COMPACT_FROM = 150_000
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class EditRequest:
     """What a request asks for beside an answer.
 
     Attributes:
@@ -39,7 +39,7 @@ class Asked:
     clear: Mapping[str, Any] | None = None
 
 
-def asked_of(path: str, body: dict[str, Any]) -> Asked:
+def asked_of(path: str, body: dict[str, Any]) -> EditRequest:
     """Read the compaction and edits that a request asks for.
 
     Raises:
@@ -51,43 +51,43 @@ def asked_of(path: str, body: dict[str, Any]) -> Asked:
     return asked
 
 
-def _asked(path: str, body: dict[str, Any]) -> Asked:
+def _asked(path: str, body: dict[str, Any]) -> EditRequest:
     if path == COMPACT_PATH:
-        return Asked(body, 0, True)
+        return EditRequest(body, 0, True)
     if path == "/v1/responses":
         given = body.get("input")
         at = [i for i, one in enumerate(given) if one == TRIGGER] if isinstance(given, list) else []
         if not at:
-            return Asked(body)
+            return EditRequest(body)
         assert isinstance(given, list)
         if at != [len(given) - 1]:
             raise InputError("a compaction_trigger must be the last item of the input, once")
-        return Asked({**body, "input": given[:-1]}, 0, True)
+        return EditRequest({**body, "input": given[:-1]}, 0, True)
     if path != "/v1/messages":
-        return Asked(body)
+        return EditRequest(body)
     wanted = body.get("compaction")
     if isinstance(wanted, Mapping) and wanted.get("type") == "summarize":
         rest = {key: value for key, value in body.items() if key != "compaction"}
-        return Asked(rest, 0, True, str(wanted.get("instructions") or ""))
+        return EditRequest(rest, 0, True, str(wanted.get("instructions") or ""))
     return _edits(body)
 
 
-def _edits(body: dict[str, Any]) -> Asked:
+def _edits(body: dict[str, Any]) -> EditRequest:
     management = body.get("context_management")
     edits = management.get("edits") if isinstance(management, Mapping) else None
     if not isinstance(management, Mapping) or not isinstance(edits, list):
-        return Asked(body)
+        return EditRequest(body)
     known = {str(one.get("type")): one for one in edits if isinstance(one, Mapping)}
     compact, clear = known.get(COMPACT_EDIT), known.get(CLEAR_EDIT)
     if compact is None and clear is None:
-        return Asked(body)
+        return EditRequest(body)
     left = [one for one in edits if one is not compact and one is not clear]
     rest = {key: value for key, value in body.items() if key != "context_management"}
     if left:
         rest["context_management"] = {**management, "edits": left}
     if compact is None:
-        return Asked(rest, clear=clear)
-    return Asked(
+        return EditRequest(rest, clear=clear)
+    return EditRequest(
         rest,
         value_of(compact.get("trigger"), COMPACT_FROM),
         compact.get("pause_after_compaction") is True,

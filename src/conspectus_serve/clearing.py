@@ -57,8 +57,8 @@ def cleared(
     saved = characters // 4
     if not count or saved < value_of(edit.get("clear_at_least"), 0):
         return list(view), []
-    told = {"type": CLEAR_EDIT, "cleared_tool_uses": count, "cleared_input_tokens": saved}
-    return made, [told]
+    applied = {"type": CLEAR_EDIT, "cleared_tool_uses": count, "cleared_input_tokens": saved}
+    return made, [applied]
 
 
 def _blocks(message: Any) -> Iterator[Mapping[str, Any]]:

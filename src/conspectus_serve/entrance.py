@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
-from conspectus_serve.preparing import Wrong
+from conspectus_serve.preparing import Refusal
 from conspectus_serve.secret import Secret
 from conspectus_serve.settings import ServeSettings, is_loopback
 
@@ -30,17 +30,17 @@ class Entrance:
         """Refuse a request that may not pass.
 
         Raises:
-            Wrong: the token is missing, another site's page sent it, or its path leads elsewhere.
+            Refusal: the token is missing, another site's page sent it, or its path leads elsewhere.
         """
         if self._token is None:
             self._check_site(request)
         else:
             given = request.headers.get("x-conspectus-token", "")
             if not hmac.compare_digest(given.encode(), self._token.encode()):
-                raise Wrong(401, "send the token of this endpoint as x-conspectus-token")
+                raise Refusal(401, "send the token of this endpoint as x-conspectus-token")
         target = request.scope.get("raw_path", b"").decode("latin-1")
         if not target.startswith("/") or target.startswith("//") or _DOTS.search(target):
-            raise Wrong(400, "this path has steps that lead elsewhere; write it plainly")
+            raise Refusal(400, "this path has steps that lead elsewhere; write it plainly")
 
     def _check_site(self, request: Request) -> None:
         """Keep web pages out: a browser on this machine reaches loopback for any site.
@@ -51,7 +51,7 @@ class Entrance:
         """
         names = request.headers.getlist("host")
         if len(names) != 1 or not self._is_here(f"//{names[0]}"):
-            raise Wrong(
+            raise Refusal(
                 421,
                 "this endpoint is asked for by a name that is not of this machine; use 127.0.0.1 "
                 "or localhost, add the name to serve.hosts, or set a token",
@@ -59,7 +59,7 @@ class Entrance:
         for origin in request.headers.getlist("origin"):
             web = origin == "null" or origin.lower().startswith(("http:", "https:"))
             if web and not self._is_here(origin):
-                raise Wrong(
+                raise Refusal(
                     403,
                     "a page of another site may not use this endpoint; add its host to "
                     "serve.hosts, or set a token",
@@ -76,17 +76,17 @@ class Entrance:
         """Read the body of a request.
 
         Raises:
-            Wrong: it is compressed or too large.
+            Refusal: it is compressed or too large.
         """
         coding = request.headers.get("content-encoding", "identity").lower()
         if coding not in ("", "identity"):
-            raise Wrong(415, f"a body in {coding[:20]!r} is not read here; send it as it is")
+            raise Refusal(415, f"a body in {coding[:20]!r} is not read here; send it as it is")
         pieces, size = [], 0
         async for piece in request.stream():
             size += len(piece)
             if size > self._most:
                 message = f"the request is larger than {self._most:,} bytes; send less at once"
-                raise Wrong(413, message)
+                raise Refusal(413, message)
             pieces.append(piece)
         return b"".join(pieces)
 

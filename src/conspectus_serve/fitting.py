@@ -24,10 +24,10 @@ from conspectus.events import heard_by
 from conspectus.guard.measuring import Refused, read_overflow
 from conspectus.messages import read_messages
 from conspectus.messages.cache_marks import without_cache_marks
-from conspectus_serve.asked import Asked
+from conspectus_serve.asked import EditRequest
 from conspectus_serve.models import Models
 from conspectus_serve.protocols import Protocol
-from conspectus_serve.threads import Found, Prefixes, find_flow, prefixes_of, settle_flow
+from conspectus_serve.threads import Prefixes, ThreadMatch, find_flow, prefixes_of, settle_flow
 
 SIZES = 8_192
 """Prefixes of histories whose size is remembered."""
@@ -69,7 +69,7 @@ class Turn:
     history: Sequence[Any]
     plain: Sequence[Any]
     prefixes: Prefixes
-    found: Found
+    found: ThreadMatch
     named: bool
     engine: Engine
     room: Window | None
@@ -88,7 +88,7 @@ class Turn:
         return Scope(self.tenant, self.found.thread)
 
 
-class Fitting:
+class RequestFitter:
     """Make requests fit, and keep the progress of each thread.
 
     Args:
@@ -108,7 +108,7 @@ class Fitting:
         body: Mapping[str, Any],
         history: Sequence[Any],
         thread: str | None = None,
-        asked: Asked | None = None,
+        asked: EditRequest | None = None,
     ) -> Flow[Turn]:
         """Measure a request, and compact its history if it does not fit.
 
@@ -137,7 +137,7 @@ class Fitting:
             found = yield from find_flow(self._archive, tenant, prefixes)
         else:
             head = yield from self._archive.pointer_flow(Scope(tenant, thread))
-            found = Found(thread, head or "")
+            found = ThreadMatch(thread, head or "")
         turn = Turn(
             tenant, model, protocol, history, bare, prefixes, found, thread is not None,
             engine, room, tokens, sent=tokens,
@@ -157,10 +157,10 @@ class Fitting:
     def again_flow(self, turn: Turn, error: Exception) -> Flow[Turn | None]:
         """Make a refused request smaller; return None if that is impossible."""
         beside = 0 if turn.room is None else turn.room.reserved
-        told = read_overflow(error)
-        refused = Refused().and_again(turn.sent, beside, told)
+        overflow = read_overflow(error)
+        refused = Refused().and_again(turn.sent, beside, overflow)
         room = Window(refused.budget + beside, beside)
-        if told.limit is not None:
+        if overflow.limit is not None:
             most = refused.having_tried(refused.budget, turn.sent).most
             self._models.learn(turn.tenant, turn.model, most + beside)
         try:
@@ -235,7 +235,7 @@ class Fitting:
         return total + known + sum(map(meter.message, bare[mark:]))
 
 
-def _as_asked(engine: Engine, asked: Asked | None, tokens: int) -> Engine:
+def _as_asked(engine: Engine, asked: EditRequest | None, tokens: int) -> Engine:
     """Return the engine with the client's trigger, and nothing kept that may leave.
 
     A client that asks for a compaction has met its own limit, about the size of its request.

@@ -23,7 +23,7 @@ class BadItem(InputError):
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class CompactionItem:
     """The thread of a compaction item, and the messages in place of the compacted ones."""
 
     thread: str
@@ -38,7 +38,8 @@ class Items:
 
     Example:
         >>> items = Items(["key-one"])
-        >>> text = items.written("tenant", Item("t-1", ({"role": "user", "content": "Notes."},)))
+        >>> item = CompactionItem("t-1", ({"role": "user", "content": "Notes."},))
+        >>> text = items.written("tenant", item)
         >>> "Notes." in text, items.read("tenant", text).thread
         (True, 't-1')
     """
@@ -46,13 +47,13 @@ class Items:
     def __init__(self, keys: Sequence[str]) -> None:
         self._keys = [key.encode() for key in keys]
 
-    def written(self, tenant: str, item: Item) -> str:
+    def written(self, tenant: str, item: CompactionItem) -> str:
         """Return the content of an item, which only its tenant can bring back."""
         data = {"thread": item.thread, "view": list(item.view)}
         text = json.dumps(data, separators=(",", ":"), ensure_ascii=True)
         return f"{MARK}{_signed(self._keys[0], tenant, text)}.{text}"
 
-    def read(self, tenant: str, content: str) -> Item:
+    def read(self, tenant: str, content: str) -> CompactionItem:
         """Verify and read an item.
 
         Raises:
@@ -70,7 +71,7 @@ class Items:
                 "send the history that it stands for"
             )
         data = json.loads(text)
-        return Item(data["thread"], tuple(data["view"]))
+        return CompactionItem(data["thread"], tuple(data["view"]))
 
     def expanded(self, tenant: str, history: Sequence[Any]) -> tuple[list[Any], str | None]:
         """Expand our items in a history, and return it with their thread.

@@ -10,15 +10,15 @@ from typing import Any
 
 from conspectus._drive import Flow
 from conspectus.errors import ArchiveError, ConspectusError, InputError
-from conspectus_serve.asked import Asked, asked_of
+from conspectus_serve.asked import EditRequest, asked_of
 from conspectus_serve.clearing import cleared
 from conspectus_serve.compacted import block_of, compacted, iteration_of
-from conspectus_serve.fitting import Fitting, TooLarge, Turn
+from conspectus_serve.fitting import RequestFitter, TooLarge, Turn
 from conspectus_serve.headers import Raw, said
-from conspectus_serve.items import MARK, BadItem, Item, Items
+from conspectus_serve.items import MARK, BadItem, CompactionItem, Items
 from conspectus_serve.protocols import RESPONSES, Protocol
 from conspectus_serve.recall_tool import Lookups, tool_in
-from conspectus_serve.recalling import Recalling
+from conspectus_serve.recalling import RequestRecall
 from conspectus_serve.turns import Turns
 
 logger = logging.getLogger("conspectus")
@@ -29,7 +29,7 @@ LONGEST_NAME = 200
 UNREAD = "a message was not understood; the request is sent on as it came"
 
 
-class Wrong(Exception):
+class Refusal(Exception):
     """A request that the endpoint refuses."""
 
     def __init__(self, status: int, message: str, code: str | None = None) -> None:
@@ -38,7 +38,7 @@ class Wrong(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
+class IncomingRequest:
     """A request as it came; `thread` is the name in its header."""
 
     tenant: str
@@ -49,7 +49,7 @@ class Arrived:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedRequest:
     """A request that can be sent.
 
     Attributes:
@@ -104,9 +104,9 @@ class Prepared:
         """Return the endpoint's own headers."""
         turn = self.turn
         edits = json.dumps(self.edits) if self.edits else ""
-        told = said(state=self.state, applied_edits=edits, note=self.note)
+        own = said(state=self.state, applied_edits=edits, note=self.note)
         if turn is None:
-            return told
+            return own
         return [
             *said(
                 thread=turn.found.thread,
@@ -117,11 +117,11 @@ class Prepared:
                 record=turn.head,
                 recalled_tokens=self.recalled or None,
             ),
-            *told,
+            *own,
         ]
 
 
-class Preparing:
+class RequestPreparer:
     """Prepare requests; each step is a flow for a worker thread.
 
     Args:
@@ -133,10 +133,10 @@ class Preparing:
 
     def __init__(
         self,
-        fitting: Fitting,
+        fitting: RequestFitter,
         turns: Turns,
         items: Items,
-        recalling: Recalling,
+        recalling: RequestRecall,
         *,
         serves: bool,
         holds: bool,
@@ -145,36 +145,36 @@ class Preparing:
         self._recalling = recalling
         self._serves, self._holds = serves, holds
 
-    def prepared_flow(self, arrived: Arrived) -> Flow[Prepared]:
+    def prepared_flow(self, arrived: IncomingRequest) -> Flow[PreparedRequest]:
         """Prepare a request.
 
         Raises:
-            Wrong: the endpoint refuses it.
+            Refusal: the endpoint refuses it.
         """
         body = parsed(arrived.raw)
         if arrived.thread is not None and not 0 < len(arrived.thread) <= LONGEST_NAME:
-            raise Wrong(400, f"x-conspectus-thread is a name of up to {LONGEST_NAME} characters")
+            raise Refusal(400, f"x-conspectus-thread is a name of up to {LONGEST_NAME} characters")
         try:
             return (yield from self._prepared(arrived, body))
         except TooLarge as error:
-            raise Wrong(400, str(error), "context_length_exceeded") from None
+            raise Refusal(400, str(error), "context_length_exceeded") from None
         except ArchiveError as error:
-            raise Wrong(503, f"the archive is not there just now: {error}") from None
+            raise Refusal(503, f"the archive is not there just now: {error}") from None
         except BadItem as error:
-            raise Wrong(400, str(error), "invalid_compaction_item") from None
+            raise Refusal(400, str(error), "invalid_compaction_item") from None
         except RecursionError:
-            raise Wrong(400, "the request is nested too deeply; send less of it") from None
+            raise Refusal(400, "the request is nested too deeply; send less of it") from None
 
-    def _prepared(self, arrived: Arrived, given: dict[str, Any]) -> Flow[Prepared]:
-        asked = Asked(given)
+    def _prepared(self, arrived: IncomingRequest, given: dict[str, Any]) -> Flow[PreparedRequest]:
+        asked = EditRequest(given)
         if self._serves:
             try:
                 asked = asked_of(arrived.path, given)
             except InputError as error:
-                raise Wrong(400, str(error)) from None
+                raise Refusal(400, str(error)) from None
         body, tenant = asked.body, arrived.tenant
         new = arrived.protocol.history(body) or []
-        plain = Prepared(tenant, body, arrived.raw, streamed=given.get("stream") is True)
+        plain = PreparedRequest(tenant, body, arrived.raw, streamed=given.get("stream") is True)
         if body.get("conversation"):
             return replace(plain, state="upstream")
         parent, before, thread = body.get("previous_response_id"), list[Any](), arrived.thread
@@ -201,7 +201,7 @@ class Preparing:
             raise
         except (ConspectusError, ValueError, TypeError, KeyError, AttributeError) as error:
             if before or of_item or asked.alone:
-                raise Wrong(400, f"a message is not understood: {error}") from None
+                raise Refusal(400, f"a message is not understood: {error}") from None
             # The upstream decides how a message must look.
             logger.info("sent on as it came: %s", type(error).__name__)
             return replace(plain, note=UNREAD)
@@ -218,7 +218,7 @@ class Preparing:
             return made
         return (yield from self._filled(made, turn))
 
-    def _filled(self, prepared: Prepared, turn: Turn) -> Flow[Prepared]:
+    def _filled(self, prepared: PreparedRequest, turn: Turn) -> Flow[PreparedRequest]:
         """Build the request for a history that is not sent as it came."""
         view = turn.history if turn.view is None else turn.view
         shown = yield from self._recalling.shown_flow(turn, view)
@@ -233,7 +233,7 @@ class Preparing:
         try:
             content = json.dumps(body, separators=(",", ":")).encode()
         except RecursionError:
-            raise Wrong(400, "the body is nested too deeply; send less of it") from None
+            raise Refusal(400, "the body is nested too deeply; send less of it") from None
         return replace(
             prepared,
             turn=turn,
@@ -251,7 +251,9 @@ class Preparing:
         except ArchiveError as error:
             logger.warning("how far a thread has come could not be kept: %s", error)
 
-    def again_flow(self, prepared: Prepared, error: Exception) -> Flow[Prepared | None]:
+    def again_flow(
+        self, prepared: PreparedRequest, error: Exception
+    ) -> Flow[PreparedRequest | None]:
         """Make a refused request smaller; return None if that is impossible."""
         assert prepared.turn is not None
         try:
@@ -265,7 +267,9 @@ class Preparing:
             yield from self.settled_flow(turn)
         return (yield from self._filled(prepared, turn))
 
-    def answered_flow(self, prepared: Prepared, response: str, output: list[Any]) -> Flow[None]:
+    def answered_flow(
+        self, prepared: PreparedRequest, response: str, output: list[Any]
+    ) -> Flow[None]:
         """Keep a response that a later request may name."""
         assert prepared.turn is not None
         scope, new = prepared.turn.scope, [*prepared.new, *output]
@@ -274,7 +278,7 @@ class Preparing:
         except ArchiveError as error:
             logger.warning("a response could not be kept: %s", error)
 
-    def _alone(self, path: str, prepared: Prepared, turn: Turn) -> bytes:
+    def _alone(self, path: str, prepared: PreparedRequest, turn: Turn) -> bytes:
         content = self._item(turn, turn.plain if turn.view is None else turn.view)
         asked, stream = prepared.body, prepared.streamed
         if prepared.parent:
@@ -283,23 +287,23 @@ class Preparing:
 
     def _item(self, turn: Turn, view: Sequence[Any]) -> str:
         """Sign an item that stands for the history so far."""
-        return self._items.written(turn.tenant, Item(turn.found.thread, tuple(view)))
+        return self._items.written(turn.tenant, CompactionItem(turn.found.thread, tuple(view)))
 
 
 def parsed(raw: bytes) -> dict[str, Any]:
     """Return the JSON object in a body.
 
     Raises:
-        Wrong: it holds none.
+        Refusal: it holds none.
     """
     try:
         body = json.loads(raw.decode("utf-8"))
     except RecursionError:
-        raise Wrong(400, "the body is nested too deeply; send less of it") from None
+        raise Refusal(400, "the body is nested too deeply; send less of it") from None
     except ValueError as error:
         known = isinstance(error, json.JSONDecodeError)
         why = str(error).partition(":")[0] if known else type(error).__name__
-        raise Wrong(400, f"the body is no JSON in UTF-8 ({why}); check it") from None
+        raise Refusal(400, f"the body is no JSON in UTF-8 ({why}); check it") from None
     if not isinstance(body, dict):
-        raise Wrong(400, "the body is no JSON object; send {...}")
+        raise Refusal(400, "the body is no JSON object; send {...}")
     return body

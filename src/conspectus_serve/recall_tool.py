@@ -12,7 +12,7 @@ from conspectus.archive import Archive
 from conspectus.errors import ArchiveError, InputError
 from conspectus.messages.recalled import LEAST_RECALL
 from conspectus.recall.for_agents import ABOUT, ABOUT_TOOL, answer_flow, unreadable
-from conspectus_serve.answers.reading import Call, Found
+from conspectus_serve.answers.reading import Lookup, LookupResult
 from conspectus_serve.fitting import Turn
 from conspectus_serve.protocols import Protocol
 
@@ -32,12 +32,12 @@ SCHEMA = {
 
 def tool_in(protocol: Protocol) -> dict[str, Any]:
     """Write the tool in the form of a protocol."""
-    told = {"name": NAME, "description": ABOUT_TOOL}
+    named = {"name": NAME, "description": ABOUT_TOOL}
     if protocol.name == "chat":
-        return {"type": "function", "function": {**told, "parameters": SCHEMA}}
+        return {"type": "function", "function": {**named, "parameters": SCHEMA}}
     if protocol.name == "messages":
-        return {**told, "input_schema": SCHEMA}
-    return {"type": "function", **told, "parameters": SCHEMA, "strict": False}
+        return {**named, "input_schema": SCHEMA}
+    return {"type": "function", **named, "parameters": SCHEMA, "strict": False}
 
 
 def may_have_tool(protocol: Protocol, body: Mapping[str, Any]) -> bool:
@@ -79,11 +79,13 @@ class Lookups:
     def __post_init__(self) -> None:
         self.spare = self.before
 
-    def found_flow(self, call: Call) -> Flow[Found]:
+    def found_flow(self, call: Lookup) -> Flow[LookupResult]:
         """Look up a call; its errors are text for the model."""
         room = self.tokens if self.spare is None else min(self.tokens, self.spare)
         if room < LEAST_RECALL:
-            return Found("There is no room to show any more. Answer with what you have.", True)
+            return LookupResult(
+                "There is no room to show any more. Answer with what you have.", True
+            )
         count = self.turn.engine.meter.text
         try:
             given = _arguments(call.arguments)
@@ -92,12 +94,12 @@ class Lookups:
                 self.archive, self.turn.scope, chain, **given, tokens=room, count=count
             )
         except ArchiveError as error:
-            return Found(unreadable(error), True)
+            return LookupResult(unreadable(error), True)
         except InputError as error:
-            return Found(str(error), True)
+            return LookupResult(str(error), True)
         if self.spare is not None:
             self.spare -= count(text)
-        return Found(text)
+        return LookupResult(text)
 
     def going_on(self, exchange: list[dict[str, Any]]) -> None:
         """Subtract the calls and their results from the free tokens."""

@@ -29,14 +29,14 @@ logger = logging.getLogger("conspectus")
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class RecalledView:
     """A request's messages with the recalled ones, and the tokens of those."""
 
     view: Sequence[Any]
     tokens: int = 0
 
 
-class Recalling:
+class RequestRecall:
     """Recall originals for a turn.
 
     Args:
@@ -69,28 +69,28 @@ class Recalling:
                 return None
         return Lookups(self._archive, turn, self._looked_up, spare)
 
-    def shown_flow(self, turn: Turn, view: Sequence[Any]) -> Flow[Shown]:
+    def shown_flow(self, turn: Turn, view: Sequence[Any]) -> Flow[RecalledView]:
         """Insert the recalled originals directly before the user's newest message."""
         last = newest_user(turn.plain)
         place = newest_user(view)
         if not self._tokens or not turn.head or last is None or place is None:
-            return Shown(view)
+            return RecalledView(view)
         try:
             text = yield from self._text(turn, last)
         except ArchiveError as error:
             logger.warning("nothing could be recalled for a request: %s", error)
-            return Shown(view)
+            return RecalledView(view)
         if not text:
-            return Shown(view)
+            return RecalledView(view)
         message = {"role": "user", "content": text}
         size = turn.engine.meter.message(message)
         if turn.spare is not None and size > turn.spare:
-            return Shown(view)
+            return RecalledView(view)
         while place and is_users(view[place - 1]):  # the user's messages of a turn stay together
             place -= 1
         if brings_results(view[place]):  # nothing may stand between a call and its result
             place += 1
-        return Shown([*view[:place], message, *view[place:]], size)
+        return RecalledView([*view[:place], message, *view[place:]], size)
 
     def _text(self, turn: Turn, last: int) -> Flow[str]:
         """Return the kept choice of the turn, or choose now; empty for nothing."""

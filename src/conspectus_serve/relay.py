@@ -37,7 +37,7 @@ class RefusedByUpstream(Exception):
         self.status_code = status
 
 
-class Answer:
+class UpstreamAnswer:
     """An open answer of the upstream, whose body comes in pieces."""
 
     def __init__(self, response: httpx.Response) -> None:
@@ -103,7 +103,7 @@ class Upstream:
 
     async def send(
         self, method: str, target: str, headers: Raw, content: bytes | AsyncIterator[bytes]
-    ) -> Answer:
+    ) -> UpstreamAnswer:
         """Send a request.
 
         Raises:
@@ -113,7 +113,7 @@ class Upstream:
         try:
             url = httpx.URL(self._base + target)
             request = httpx.Request(method, url, headers=headers, content=content, extensions=extra)
-            return Answer(await self._client.send(request, stream=True))
+            return UpstreamAnswer(await self._client.send(request, stream=True))
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             raise _failed(error) from None
 

@@ -16,12 +16,12 @@ from conspectus._drive import Flow
 from conspectus_serve.answers.chat import ChatAnswer
 from conspectus_serve.answers.events import events_of
 from conspectus_serve.answers.messages import MessagesAnswer
-from conspectus_serve.answers.reading import Call, Found, Reading
+from conspectus_serve.answers.reading import AnswerReader, Lookup, LookupResult
 from conspectus_serve.answers.responses import ResponsesAnswer
 from conspectus_serve.headers import Raw
-from conspectus_serve.preparing import Prepared
+from conspectus_serve.preparing import PreparedRequest
 from conspectus_serve.recall_tool import NAME, ROUNDS
-from conspectus_serve.relay import Answer
+from conspectus_serve.relay import UpstreamAnswer
 
 logger = logging.getLogger("conspectus")
 
@@ -35,9 +35,9 @@ class Work(Protocol):
         """Return the flow's result."""
 
 
-Send = Callable[[bytes], Awaitable[Answer]]
-Look = Callable[[Sequence[Call]], Awaitable[Sequence[Found]]]
-GoOn = Callable[[list[dict[str, Any]]], Awaitable[Answer]]
+Send = Callable[[bytes], Awaitable[UpstreamAnswer]]
+Look = Callable[[Sequence[Lookup]], Awaitable[Sequence[LookupResult]]]
+GoOn = Callable[[list[dict[str, Any]]], Awaitable[UpstreamAnswer]]
 
 
 class Ready:
@@ -66,18 +66,18 @@ class Rewriting:
         answer: that is being read.
     """
 
-    reading: Reading
+    reading: AnswerReader
     rounds: int
     look: Look
     go_on: GoOn
-    answer: Answer | None = None
+    answer: UpstreamAnswer | None = None
 
     async def close(self) -> None:
         """Close the answer that is being read."""
         if self.answer is not None:
             await self.answer.close()
 
-    async def streamed(self, first: Answer) -> AsyncIterator[bytes]:
+    async def streamed(self, first: UpstreamAnswer) -> AsyncIterator[bytes]:
         """Yield the client's events of an answer that comes as events.
 
         Raises:
@@ -108,7 +108,7 @@ class Rewriting:
             logger.info("an event was not understood: %s", type(error).__name__)
             return [event]
 
-    async def whole(self, first: Answer) -> Answer | Ready:
+    async def whole(self, first: UpstreamAnswer) -> UpstreamAnswer | Ready:
         """Return the client's answer of one that comes whole, or a refusal on the way as it came.
 
         Raises:
@@ -134,17 +134,17 @@ class Rewriting:
         raise AssertionError("the last request is answered")
 
 
-def rewriting_of(made: Prepared, work: Work, send: Send) -> Rewriting | None:
+def rewriting_of(made: PreparedRequest, work: Work, send: Send) -> Rewriting | None:
     """Return the rewriting of a request's answer; None if it goes on as it comes."""
     lookups, body = made.lookups, dict(made.sent)
     if lookups is None and made.lead is None:
         return None
 
-    async def look(calls: Sequence[Call]) -> Sequence[Found]:
+    async def look(calls: Sequence[Lookup]) -> Sequence[LookupResult]:
         assert lookups is not None
         return [await work(lookups.found_flow(call)) for call in calls]
 
-    async def go_on(exchange: list[dict[str, Any]]) -> Answer:
+    async def go_on(exchange: list[dict[str, Any]]) -> UpstreamAnswer:
         assert lookups is not None
         lookups.going_on(exchange)
         field = lookups.turn.protocol.field
@@ -154,7 +154,7 @@ def rewriting_of(made: Prepared, work: Work, send: Send) -> Rewriting | None:
     assert made.turn is not None
     name = made.turn.protocol.name
     tool = NAME if lookups is not None else ""
-    reading: Reading
+    reading: AnswerReader
     if name == "chat":
         reading = ChatAnswer(tool)
     elif name == "messages":
@@ -164,7 +164,7 @@ def rewriting_of(made: Prepared, work: Work, send: Send) -> Rewriting | None:
     return Rewriting(reading, ROUNDS, look, go_on)
 
 
-async def _read(answer: Answer) -> bytes:
+async def _read(answer: UpstreamAnswer) -> bytes:
     return b"".join([piece async for piece in answer.pieces()])
 
 

@@ -195,9 +195,9 @@ def load_settings(
     try:
         return ServeSettings.model_validate(wanted), config
     except ValidationError as error:
-        told = []
+        problems = []
         for one in error.errors(include_url=False, include_input=False):
             where = one["loc"]
             text_ = f"{'.'.join(map(str, (SECTION, *where)))}: {one['msg']}"
-            told.append(problem(where, text_) if problem and where[:1] else text_)
-        raise ConfigError(tuple(told)) from None
+            problems.append(problem(where, text_) if problem and where[:1] else text_)
+        raise ConfigError(tuple(problems)) from None

@@ -90,7 +90,7 @@ PAGE = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ThreadMatch:
     """The thread of a history.
 
     Attributes:
@@ -106,7 +106,7 @@ class Found:
     left: str = ""
 
 
-def find_flow(archive: Archive, tenant: str, prefixes: Prefixes) -> Flow[Found]:
+def find_flow(archive: Archive, tenant: str, prefixes: Prefixes) -> Flow[ThreadMatch]:
     """Find the thread whose answered history begins this one, or begin a new one.
 
     A prefix names a thread, and the thread names its last prefix: of two histories that continue
@@ -125,13 +125,13 @@ def find_flow(archive: Archive, tenant: str, prefixes: Prefixes) -> Flow[Found]:
             stand = stands.get(_stand(thread), {})
             head = str(stand.get("head") or "")
             if stand.get("at") == name:
-                return Found(thread, head, name)
+                return ThreadMatch(thread, head, name)
             left = left or (thread if head else "")
-    return Found(f"t-{secrets.token_hex(8)}", left=left)
+    return ThreadMatch(f"t-{secrets.token_hex(8)}", left=left)
 
 
 def settle_flow(
-    archive: Archive, tenant: str, found: Found, prefixes: Prefixes, head: str
+    archive: Archive, tenant: str, found: ThreadMatch, prefixes: Prefixes, head: str
 ) -> Flow[None]:
     """Keep a thread's progress, if it has changed."""
     name = prefixes.name

@@ -24,7 +24,7 @@ ENDS = ("response.completed", "response.incomplete")
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldHistory:
     """A history that the endpoint holds: input and output so far."""
 
     thread: str
@@ -40,9 +40,9 @@ class Turns:
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
-        self._known = Newest[tuple[str, str], Held](KNOWN)
+        self._known = Newest[tuple[str, str], HeldHistory](KNOWN)
 
-    def history_flow(self, tenant: str, response: str) -> Flow[Held | None]:
+    def history_flow(self, tenant: str, response: str) -> Flow[HeldHistory | None]:
         """Return the history up to a response, with it; None if it is not known here.
 
         Raises:
@@ -67,7 +67,7 @@ class Turns:
             parts.append(found["items"])
             if not (name := found["parent"]):
                 break
-        made = Held(thread, tuple(item for part in reversed(parts) for item in part))
+        made = HeldHistory(thread, tuple(item for part in reversed(parts) for item in part))
         self._known.put((tenant, response), made)
         return made
 
@@ -88,7 +88,7 @@ class Turns:
         yield from self._archive.put_slips_flow(
             {_named(response): {"thread": scope.thread}}, scope.tenant
         )
-        self._known.put((scope.tenant, response), Held(scope.thread, (*before, *new)))
+        self._known.put((scope.tenant, response), HeldHistory(scope.thread, (*before, *new)))
 
 
 def _named(response: str) -> str:

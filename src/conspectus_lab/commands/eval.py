@@ -131,7 +131,7 @@ def evaluate(
     planted = _planted(statements)
     count = _counter(counter)
     systems = _systems(keep, config or [], beside, count)
-    with _progress() as tell:
+    with _progress() as progressed:
         transcripts, unread = read_transcripts(paths)
         exams = _exams(paths) if window else {}
         found = measure(
@@ -145,7 +145,7 @@ def evaluate(
             count=count,
             counter=counter,
             seed=seed,
-            progress=tell,
+            progress=progressed,
             window=window,
             exams=exams,
             planted=planted,
@@ -333,10 +333,10 @@ def _progress() -> Iterator[Any]:
     with Progress(*columns, console=screen, transient=True) as bar:
         task = bar.add_task("reading", total=None)
 
-        def tell(done: int, total: int, what: str) -> None:
+        def progressed(done: int, total: int, what: str) -> None:
             bar.update(task, completed=done, total=total, description=output.shown(what))
 
-        yield tell
+        yield progressed
 
 
 def _print(found: Evaluation, compared: Comparison | None) -> None:

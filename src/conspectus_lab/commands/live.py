@@ -62,7 +62,7 @@ class Live:
         """Show the title of the next transcript."""
         self._line(f"{name}: {messages:,} messages", "bold")
 
-    def tell(self, event: str, data: Mapping[str, Any]) -> None:
+    def on_event(self, event: str, data: Mapping[str, Any]) -> None:
         """Handle an event of `replay`."""
         if not self._lines:
             return

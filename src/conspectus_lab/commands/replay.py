@@ -119,7 +119,9 @@ def replay(
         for name, history in histories:
             screen.title(name, len(history.messages))
             try:
-                found.append(again(history.messages, name=name, on_event=screen.tell, **settings))
+                found.append(
+                    again(history.messages, name=name, on_event=screen.on_event, **settings)
+                )
             except InputError as error:
                 raise InputError(f"{name}: {error}") from error
     data = _as_json(found)

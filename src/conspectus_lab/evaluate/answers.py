@@ -42,16 +42,16 @@ class Gold:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ContextLine:
     """One line of a context: its terms and its dates."""
 
     terms: frozenset[str]
     dates: frozenset[str]
 
 
-def lines(texts: Iterable[str]) -> list[Line]:
+def lines(texts: Iterable[str]) -> list[ContextLine]:
     """Parse lines; empty ones are left out."""
-    return [Line(terms(text), dates(text)) for text in texts if text.strip()]
+    return [ContextLine(terms(text), dates(text)) for text in texts if text.strip()]
 
 
 class Marker:
@@ -76,7 +76,7 @@ class Marker:
         }
         self.gold = tuple(g for q in transcript.questions if (g := _gold(q, about)) is not None)
 
-    def share(self, gold: Gold, context: Sequence[Line]) -> float:
+    def share(self, gold: Gold, context: Sequence[ContextLine]) -> float:
         """Return the share of an answer that stands in lines, from 0 to 1."""
         if gold.dates is not None:
             return float(any(self._dates_it(gold.dates, line, gold) for line in context))
@@ -99,14 +99,14 @@ class Marker:
         whole = [self._words[name].strip() in context for name in gold.evidence]
         return sum(whole) / len(whole)
 
-    def _dates_it(self, wanted: frozenset[str], line: Line, gold: Gold) -> bool:
+    def _dates_it(self, wanted: frozenset[str], line: ContextLine, gold: Gold) -> bool:
         return any(
             self._near(line, name)
             and bool(wanted & line.dates or self._days.get(name, set()) & line.dates)
             for name in gold.evidence
         )
 
-    def _near(self, line: Line, name: str) -> bool:
+    def _near(self, line: ContextLine, name: str) -> bool:
         """Return whether a line shares enough terms with a message."""
         anchors = self._anchors[name]
         return len(line.terms & anchors) >= max(2, len(anchors) / 2)

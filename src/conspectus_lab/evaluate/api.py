@@ -96,10 +96,10 @@ def evaluate(
     ]
     _check_systems(passes)
     yardstick = Yardstick(keep, count, recall_tokens, minimum_tokens)
-    tell = progress or (lambda done, total, what: None)
+    progressed = progress or (lambda done, total, what: None)
     cases = []
     for number, transcript in enumerate(transcripts):
-        tell(number, len(transcripts), f"reading {transcript.name}")
+        progressed(number, len(transcripts), f"reading {transcript.name}")
         cases.append(yardstick.case(transcript))
     measurable = sum(bool(case.cuts or case.plain) for case in cases)
     cut = sum(bool(case.cuts) for case in cases)
@@ -110,7 +110,7 @@ def evaluate(
     def step(label: str) -> Callable[[str], None]:
         def one(name: str) -> None:
             nonlocal done
-            tell(done, total, f"{label}: {name}")
+            progressed(done, total, f"{label}: {name}")
             done += 1
 
         return one

@@ -29,7 +29,7 @@ OVERHEAD = 4
 ADDED_UP = "evicted read recoverable cited calls input_tokens output_tokens".split()
 """Figures of single contexts that are summed."""
 
-Step = Callable[[str], None]
+OnTranscript = Callable[[str], None]
 """Called with the name of each transcript before it is measured."""
 
 
@@ -89,7 +89,7 @@ def measure(
     summary_tokens: int,
     yardstick: Yardstick,
     seed: int,
-    step: Step,
+    step: OnTranscript,
 ) -> Measured:
     """Measure a system on all cases."""
     future = _FutureUse(_Sizes(yardstick, system, summary_tokens))

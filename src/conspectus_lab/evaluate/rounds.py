@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from langchain_core.messages import ToolMessage
 
 from conspectus_lab.evaluate.cases import SLACK, Case, Cut
-from conspectus_lab.evaluate.measure import Step
+from conspectus_lab.evaluate.measure import OnTranscript
 from conspectus_lab.evaluate.results import Rounds
 from conspectus_lab.evaluate.systems import Compacted, System
 from conspectus_lab.pairs import broken_pairs
@@ -18,7 +18,7 @@ LINES_AROUND = 48
 
 
 def measure_rounds(
-    cases: Sequence[Case], system: System, summary_tokens: int, rounds: int, step: Step
+    cases: Sequence[Case], system: System, summary_tokens: int, rounds: int, step: OnTranscript
 ) -> Rounds | None:
     """Measure the quoted share if the way to a cut is compacted in rounds.
 

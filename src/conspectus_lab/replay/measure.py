@@ -139,7 +139,7 @@ class Measure:
         window: of the model that answers, in tokens.
         notes: on the summariser's input.
         cause: returns the cause of the present compaction, in words.
-        tell: called with each `step` and each `compaction`.
+        notify: called with each `step` and each `compaction`.
         tills: add up the cost of requests.
         pace: time between them.
         clock: seconds in the agent's time.
@@ -152,7 +152,7 @@ class Measure:
         window: int,
         notes: Notes,
         cause: Callable[[], str],
-        tell: OnEvent,
+        notify: OnEvent,
         tills: Sequence[Till] = (),
         pace: Pace = Pace(),  # noqa: B008 - it is frozen
         clock: Callable[[], float] = time.perf_counter,
@@ -160,7 +160,7 @@ class Measure:
         self._recording, self._sizes, self._window = recording, sizes, window
         self._tills, self.session, self._clock = tills, Session(recording, sizes, pace), clock
         self._since: float | None = None
-        self._notes, self._cause, self._tell = notes, cause, tell
+        self._notes, self._cause, self._notify = notes, cause, notify
         self._view: dict[str, BaseMessage] = {}
         self._whole: dict[str, BaseMessage] = {}
         self._short: frozenset[str] = frozenset()
@@ -204,9 +204,9 @@ class Measure:
         )
         if compaction is not None:
             self.compactions.append(compaction)
-            self._tell("compaction", {"compaction": compaction})
+            self._notify("compaction", {"compaction": compaction})
         self.steps.append(step)
-        self._tell("step", {"step": step})
+        self._notify("step", {"step": step})
         return sent
 
     def _compared(self, messages: Sequence[BaseMessage], position: int) -> Compaction | None:

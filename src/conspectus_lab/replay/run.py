@@ -135,7 +135,7 @@ def replay(
         or max(LEAST_SUMMARY, min(MOST_SUMMARY, window // SUMMARY_SHARE)),
         summarizer=summarizer,
         chat_model=model,
-        tell=on_event or (lambda event, data: None),
+        notify=on_event or (lambda event, data: None),
         tills=lambda: [Till(model, prices) for model in _listed(priced_as)],
         pace=pace,
         seconds=summarizer_seconds,
@@ -167,7 +167,7 @@ class _Plan:
     summary_tokens: int
     summarizer: Summarizer
     chat_model: BaseChatModel | None
-    tell: OnEvent
+    notify: OnEvent
     tills: Callable[[], list[Till]]
     pace: Pace
     seconds: float
@@ -213,10 +213,10 @@ def _run(plan: _Plan, policy: Policy) -> PolicyRun:
     """Run once, in a temporary folder."""
     recording = plan.recording
 
-    def tell(event: str, data: Mapping[str, Any]) -> None:
-        plan.tell(event, {"policy": policy.name, **data})
+    def notify(event: str, data: Mapping[str, Any]) -> None:
+        plan.notify(event, {"policy": policy.name, **data})
 
-    tell("start", {"title": policy.title, "requests": recording.requests})
+    notify("start", {"title": policy.title, "requests": recording.requests})
     tills = plan.tills()
 
     def asked(cost: Cost) -> None:
@@ -239,7 +239,7 @@ def _run(plan: _Plan, policy: Policy) -> PolicyRun:
         plan.window,
         notes,
         lambda: causes.pop() if causes else f"trigger: {plan.in_words}",
-        tell,
+        notify,
         tills,
         plan.pace,
         clock,
@@ -293,7 +293,7 @@ def _run(plan: _Plan, policy: Policy) -> PolicyRun:
         seconds=time.perf_counter() - started,
         bills=tuple(till.bill() for till in tills),
     )
-    tell("end", {"run": run})
+    notify("end", {"run": run})
     return run
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import log10
 
-from conspectus_lab.report.replay_data import Opened, Run, Told
+from conspectus_lab.report.replay_data import Opened, Run, TranscriptData
 from conspectus_lab.report.tables import NOTHING
 
 WIDTH, HEIGHT = 640, 280
@@ -55,7 +55,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PolicyLine:
     """One policy: `path` joins its requests, `shape` is the form of its marks."""
 
     colour: int
@@ -84,17 +84,17 @@ class Drawing:
     across: tuple[Tick, ...]
     up: tuple[Tick, ...]
     window: float
-    lines: tuple[Line, ...]
+    lines: tuple[PolicyLine, ...]
     above: tuple[tuple[int, str], ...]
     calls: tuple[Tick, ...]
     step: float
 
 
-def drawing(told: Told, whole: bool = False) -> Drawing:
+def drawing(transcript: TranscriptData, whole: bool = False) -> Drawing:
     """Place the chart of a transcript; if `whole`, high enough for every request."""
-    sizes = [{step.number: step.tokens for step in run.what.steps} for run in told.runs]
-    window = told.what.window
-    highest = 1.08 * max(window, *(run.what.peak for run in told.runs), 0)
+    sizes = [{step.number: step.tokens for step in run.what.steps} for run in transcript.runs]
+    window = transcript.what.window
+    highest = 1.08 * max(window, *(run.what.peak for run in transcript.runs), 0)
     top = int(highest if whole else min(highest, window * ROOM)) + 1
     last = max(1, *(max(known, default=0) for known in sizes), 1)
     step = (WIDTH - LEFT - RIGHT) / last
@@ -105,7 +105,7 @@ def drawing(told: Told, whole: bool = False) -> Drawing:
     def y(tokens: float) -> float:
         return round(HEIGHT - BELOW - tokens / top * (HEIGHT - ABOVE - BELOW), 1)
 
-    def line(run: Run, known: Mapping[int, int]) -> Line:
+    def line(run: Run, known: Mapping[int, int]) -> PolicyLine:
         marks: dict[int, list[Opened]] = {}
         for one in run.compactions:
             marks.setdefault(one.what.step, []).append(one)
@@ -117,13 +117,13 @@ def drawing(told: Told, whole: bool = False) -> Drawing:
             says = f"{run.what.title}: {what} before call {call:,}, {size:,} tokens"
             points.append(Point(x(call), y(min(size, top)), ones[0].anchor, says))
         path = " ".join(f"{x(at)},{y(size)}" for at, size in known.items())
-        return Line(run.colour, *LOOKS[run.colour % len(LOOKS)], path, tuple(points))
+        return PolicyLine(run.colour, *LOOKS[run.colour % len(LOOKS)], path, tuple(points))
 
-    pairs = list(zip(told.runs, sizes, strict=True))
+    pairs = list(zip(transcript.runs, sizes, strict=True))
     over = [(sum(size > top for size in known.values()), run.what.title) for run, known in pairs]
     calls = _calls(pairs) if last <= POINTED_AT and not whole else ()
     return Drawing(
-        " ".join(_desc(told)),
+        " ".join(_desc(transcript)),
         tuple(Tick(x(at), f"{at:,}") for at in _ticks(last) if at),
         tuple(Tick(y(at), f"{at:,}") for at in _ticks(top)),
         y(window),
@@ -141,9 +141,9 @@ def _ticks(most: int) -> range:
     return range(0, most + 1, steps[min(3, bisect_right(steps, (most - 1) // TICKS))])
 
 
-def _desc(told: Told) -> Iterator[str]:
-    yield f"The window holds {told.what.window:,} tokens."
-    for run in told.runs:
+def _desc(transcript: TranscriptData) -> Iterator[str]:
+    yield f"The window holds {transcript.what.window:,} tokens."
+    for run in transcript.runs:
         marks = len({one.what.step for one in run.compactions})
         yield (
             f"{run.what.title}: {len(run.what.steps):,} calls, the largest of {run.what.peak:,} "

@@ -66,7 +66,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class TranscriptData:
     """One transcript: its table and its runs."""
 
     anchor: str
@@ -76,20 +76,20 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ReplayReport:
     """All data of a page, our policy first; two tables only for several transcripts."""
 
-    transcripts: tuple[Told, ...]
+    transcripts: tuple[TranscriptData, ...]
     total: Table | None
     overview: Table | None
 
 
-def report_of(replays: Sequence[Replay]) -> Report:
+def report_of(replays: Sequence[Replay]) -> ReplayReport:
     replays = [_ordered(replay) for replay in replays]
-    told = tuple(_told(f"t{place}", replay) for place, replay in enumerate(replays, 1))
+    transcript = tuple(_transcript(f"t{place}", replay) for place, replay in enumerate(replays, 1))
     many = len(replays) > 1
-    return Report(
-        told, total_table(replays) if many else None, _overview(replays) if many else None
+    return ReplayReport(
+        transcript, total_table(replays) if many else None, _overview(replays) if many else None
     )
 
 
@@ -205,7 +205,7 @@ def _ordered(replay: Replay) -> Replay:
     return replace(replay, runs=tuple(order))
 
 
-def _told(anchor: str, replay: Replay) -> Told:
+def _transcript(anchor: str, replay: Replay) -> TranscriptData:
     anchors = {id(run): f"{anchor}-p{place}" for place, run in enumerate(replay.runs, 1)}
     colours = _colours(replay.runs)
     whole = _whole(replay.runs, anchors)
@@ -213,7 +213,7 @@ def _told(anchor: str, replay: Replay) -> Told:
         Run(anchors[id(run)], colour, run, tuple(_opened(run, anchors[id(run)], whole)))
         for run, colour in zip(replay.runs, colours, strict=True)
     )
-    return Told(anchor, replay, policy_table(replay), runs)
+    return TranscriptData(anchor, replay, policy_table(replay), runs)
 
 
 def _colours(runs: Runs) -> list[int]:

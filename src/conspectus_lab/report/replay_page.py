@@ -34,7 +34,9 @@ def replay_page(replays: Sequence[Replay]) -> str:
         True
     """
     report = report_of(replays)
-    count = sum(len(run.compactions) for told in report.transcripts for run in told.runs)
+    count = sum(
+        len(run.compactions) for transcript in report.transcripts for run in transcript.runs
+    )
     return page(
         "replay.html",
         ("page.css", "replay.css"),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conspectus_serve.answers.events import data_of, written
-from conspectus_serve.answers.reading import Call, Found, Reading
+from conspectus_serve.answers.reading import AnswerReader, Lookup, LookupResult
 
 TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
 """Fields of a message that grow while it is streamed; some providers want them back."""
@@ -15,7 +15,7 @@ BROKEN_OFF = ("length", "content_filter")
 """Finish reasons after which a call may be incomplete, so that nothing is looked up."""
 
 
-class ChatAnswer(Reading):
+class ChatAnswer(AnswerReader):
     """Read one answer of chat completions."""
 
     def __init__(self, tool: str) -> None:
@@ -35,11 +35,11 @@ class ChatAnswer(Reading):
         self._reason: str | None = None
 
     @property
-    def asks(self) -> Sequence[Call]:
+    def asks(self) -> Sequence[Lookup]:
         calls = [one["function"] | {"id": one["id"]} for one in self._calls.values()]
         if self._reason in (None, *BROKEN_OFF) or any(c["name"] != self._tool for c in calls):
             return []
-        return [Call(str(one["id"]), one["arguments"]) for one in calls]
+        return [Lookup(str(one["id"]), one["arguments"]) for one in calls]
 
     def event(self, raw: bytes) -> list[bytes]:
         data = data_of(raw)
@@ -145,7 +145,7 @@ class ChatAnswer(Reading):
         }
         self._usage = body.get("usage")
 
-    def exchange(self, found: Sequence[Found]) -> list[dict[str, Any]]:
+    def exchange(self, found: Sequence[LookupResult]) -> list[dict[str, Any]]:
         results = [
             {"role": "tool", "tool_call_id": call.id, "content": one.text}
             for call, one in zip(self.asks, found, strict=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conspectus_serve.answers.events import data_of, written
-from conspectus_serve.answers.reading import THOUGHTS, Call, Found, Reading
+from conspectus_serve.answers.reading import THOUGHTS, AnswerReader, Lookup, LookupResult
 from conspectus_serve.compacted import events_of_block
 
 GROWS = {
@@ -22,7 +22,7 @@ TOKENS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache
 """Fields of usage in each iteration."""
 
 
-class MessagesAnswer(Reading):
+class MessagesAnswer(AnswerReader):
     """Read one answer of Anthropic's messages.
 
     Args:
@@ -52,12 +52,12 @@ class MessagesAnswer(Reading):
         self._reason: str | None = None
 
     @property
-    def asks(self) -> Sequence[Call]:
+    def asks(self) -> Sequence[Lookup]:
         uses = [one for one in self._blocks.values() if one.get("type") == "tool_use"]
         answerable = all(self._is_ours(one) and one.get("id") for one in uses)
         if self._reason != "tool_use" or not answerable:
             return []
-        return [Call(str(one["id"]), json.dumps(_input(one))) for one in uses]
+        return [Lookup(str(one["id"]), json.dumps(_input(one))) for one in uses]
 
     def event(self, raw: bytes) -> list[bytes]:
         data = data_of(raw)
@@ -68,8 +68,8 @@ class MessagesAnswer(Reading):
             return [] if self._round else [raw, *map(written, lead)]
         if kind == "message_delta":
             self._reason = data["delta"].get("stop_reason")
-            told = {k: v for k, v in (data.get("usage") or {}).items() if v is not None}
-            self._usage = {**(self._usage or {}), **told}
+            reported = {k: v for k, v in (data.get("usage") or {}).items() if v is not None}
+            self._usage = {**(self._usage or {}), **reported}
         if kind in ("message_delta", "message_stop"):
             self._held.append(data)
             return []
@@ -113,7 +113,7 @@ class MessagesAnswer(Reading):
         self._reason = body.get("stop_reason")
         self._usage = body.get("usage")
 
-    def exchange(self, found: Sequence[Found]) -> list[dict[str, Any]]:
+    def exchange(self, found: Sequence[LookupResult]) -> list[dict[str, Any]]:
         results = [
             {"type": "tool_result", "tool_use_id": call.id, "content": one.text}
             | ({"is_error": True} if one.failed else {})
@@ -137,8 +137,8 @@ class MessagesAnswer(Reading):
         """Return the usage that the client sees."""
         if not self._iterations:
             return dict(own)
-        told = own.get("iterations")
-        last = told if isinstance(told, list) and told else [self._iteration()]
+        listed = own.get("iterations")
+        last = listed if isinstance(listed, list) and listed else [self._iteration()]
         return {**own, **self._total(), "iterations": [*self._iterations, *last]}
 
     def _ended(self) -> str | None:

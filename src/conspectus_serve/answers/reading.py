@@ -14,7 +14,7 @@ THOUGHTS = ("thinking", "redacted_thinking", "reasoning")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Lookup:
     """A call of the endpoint's own tool; `arguments` is JSON as the model wrote it."""
 
     id: str
@@ -22,14 +22,14 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LookupResult:
     """The result of a call: text for the model; `failed` if nothing was looked up."""
 
     text: str
     failed: bool = False
 
 
-class Reading(ABC):
+class AnswerReader(ABC):
     """Read one answer that may take several requests to the upstream; the client sees one.
 
     Feed it each event with `event`, or a whole body with `whole`. After each request `asks` lists
@@ -44,7 +44,7 @@ class Reading(ABC):
 
     @property
     @abstractmethod
-    def asks(self) -> Sequence[Call]:
+    def asks(self) -> Sequence[Lookup]:
         """List the calls to look up before the answer goes on.
 
         Empty if the answer also calls a tool of the client's: only the client can answer that.
@@ -63,7 +63,7 @@ class Reading(ABC):
         """
 
     @abstractmethod
-    def exchange(self, found: Sequence[Found]) -> list[dict[str, Any]]:
+    def exchange(self, found: Sequence[LookupResult]) -> list[dict[str, Any]]:
         """Return the calls and their results as messages, and begin the next request."""
 
     @abstractmethod

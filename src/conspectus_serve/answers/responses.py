@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conspectus_serve.answers.events import data_of, written
-from conspectus_serve.answers.reading import Call, Found, Reading
+from conspectus_serve.answers.reading import AnswerReader, Lookup, LookupResult
 
 BEGINS = ("response.created", "response.in_progress", "response.queued")
 ENDS = ("response.completed", "response.incomplete", "response.failed")
@@ -20,7 +20,7 @@ DONE_THERE = frozenset(
 """Types of calls that the upstream carries out itself; others wait for the client."""
 
 
-class ResponsesAnswer(Reading):
+class ResponsesAnswer(AnswerReader):
     """Read one answer of Responses.
 
     Args:
@@ -44,12 +44,12 @@ class ResponsesAnswer(Reading):
         self._kind = ""
 
     @property
-    def asks(self) -> Sequence[Call]:
+    def asks(self) -> Sequence[Lookup]:
         calls = [one for one in self._items.values() if _is_clients(one)]
         answerable = all(self._is_ours(one) and one.get("call_id") for one in calls)
         if self._last.get("status") != "completed" or not answerable:
             return []
-        return [Call(str(one["call_id"]), str(one.get("arguments"))) for one in calls]
+        return [Lookup(str(one["call_id"]), str(one.get("arguments"))) for one in calls]
 
     def event(self, raw: bytes) -> list[bytes]:
         data = data_of(raw)
@@ -114,7 +114,7 @@ class ResponsesAnswer(Reading):
         self._items = dict(enumerate(response["output"]))
         self._usage = response.get("usage")
 
-    def exchange(self, found: Sequence[Found]) -> list[dict[str, Any]]:
+    def exchange(self, found: Sequence[LookupResult]) -> list[dict[str, Any]]:
         results = [
             {"type": "function_call_output", "call_id": call.id, "output": one.text}
             for call, one in zip(self.asks, found, strict=True)
@@ -149,8 +149,8 @@ class ResponsesAnswer(Reading):
         error = said.get("error") if isinstance(said, Mapping) else None
         error = error if isinstance(error, Mapping) else {}
         text = error.get("message") or "the upstream has refused to go on"
-        told = {"type": "error", "code": error.get("code"), "message": text, "param": None}
-        return self._numbered(told)
+        event = {"type": "error", "code": error.get("code"), "message": text, "param": None}
+        return self._numbered(event)
 
 
 def _is_clients(item: Mapping[str, Any]) -> bool:

@@ -104,8 +104,8 @@ def error_event(fault: HttpError, number: int) -> bytes:
         "status": "failed",
         "error": {"code": said["code"] or said["type"], "message": said["message"]},
     }
-    told = {name: said[name] for name in ("code", "message", "param")}
-    first = _event("error", 0, told)
+    fields = {name: said[name] for name in ("code", "message", "param")}
+    first = _event("error", 0, fields)
     return first + _event("response.failed", 0, {"response": failed})
 
 
