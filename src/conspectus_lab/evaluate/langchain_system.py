@@ -102,17 +102,13 @@ class TailSystem:
     sizes: tuple[int, ...] | None = (0,)
 
     def open(self, summary_tokens: int) -> Thread:
-        """Open a conversation without memory."""
-        return _Tail(self)
-
-
-@dataclass(frozen=True, slots=True)
-class _Tail:
-    system: TailSystem
+        """Open a conversation: itself, as it has no memory."""
+        return self
 
     def compact(self, messages: Sequence[BaseMessage]) -> Compacted:
+        """Cut the conversation so far."""
         started = time.perf_counter()
-        after = tail_of(messages, self.system.keep, self.system.count)
+        after = tail_of(messages, self.keep, self.count)
         seconds = time.perf_counter() - started
         left = gone(messages, after)
         return Compacted(after, done=bool(left), evicted=len(left), seconds=seconds)

@@ -111,31 +111,33 @@ class Listening:
 
     def _asked(self, request: SummaryRequest) -> Summary:
         try:
-            return self._noted(request, self._answer(request))
+            summary = self._answer(request)
         except SummaryError as error:
-            self._failed(error)
+            cost = getattr(error, "cost", None)
+            if isinstance(cost, Cost):
+                self.notes.saw({}, cost.calls, cost.tokens, cost)
             raise
-
-    def _answer(self, request: SummaryRequest) -> Summary:
-        return self.summarizer.summarize(request)
-
-    def _noted(self, request: SummaryRequest, summary: Summary) -> Summary:
         given = _given(request, summary)
         tokens = summary.cost.tokens
-        if not summary.cost.calls:  # the embedded one calls no model: what it was asked counts
+        if not summary.cost.calls:  # the embedded one calls no model: its input counts
             texts = [request.standing, summary.text, *(e.reading for e in request.entries)]
             tokens = sum(request.count(text) for text in texts)
         if summary.request == "cached" and request.last is not None:
             self.notes.saw(given, summary.cost.calls, tokens)
-            self.notes.rode(summary.cost, request.last, request.count(_instruction(request)))
+            added = instruction(
+                request.entries,
+                standing=request.standing,
+                focus=request.focus,
+                limit=request.limit,
+                whole=not request.shares.parts,
+            )
+            self.notes.rode(summary.cost, request.last, request.count(added))
         else:
             self.notes.saw(given, summary.cost.calls or 1, tokens, summary.cost)
         return summary
 
-    def _failed(self, error: SummaryError) -> None:
-        cost = getattr(error, "cost", None)
-        if isinstance(cost, Cost):
-            self.notes.saw({}, cost.calls, cost.tokens, cost)
+    def _answer(self, request: SummaryRequest) -> Summary:
+        return self.summarizer.summarize(request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,16 +185,6 @@ def _given(request: SummaryRequest, summary: Summary) -> dict[str, int]:
     """Count the characters of each message that a summary has read."""
     read = set(summary.read)
     return {entry.id: len(entry.reading) for entry in request.entries if entry.key in read}
-
-
-def _instruction(request: SummaryRequest) -> str:
-    return instruction(
-        request.entries,
-        standing=request.standing,
-        focus=request.focus,
-        limit=request.limit,
-        whole=not request.shares.parts,
-    )
 
 
 def as_callable(

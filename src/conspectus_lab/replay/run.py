@@ -124,17 +124,19 @@ def replay(
     recording = Recording.of(messages)
     sizes = Sizes(TokenMeter())
     whole = [recording.system] if recording.system else []
+    usual = max(LEAST_SUMMARY, min(MOST_SUMMARY, window // SUMMARY_SHARE))
     plan = _Plan(
         recording=recording,
         sizes=sizes,
         window=window,
-        trigger=trigger,
-        keep=keep,
         in_words=" or ".join(map(str, clauses)),
-        summary_tokens=summary_tokens
-        or max(LEAST_SUMMARY, min(MOST_SUMMARY, window // SUMMARY_SHARE)),
         summarizer=summarizer,
-        chat_model=model,
+        settings={
+            "trigger": trigger,
+            "keep": keep,
+            "summary_tokens": summary_tokens or usual,
+            "chat_model": model,
+        },
         notify=on_event or (lambda event, data: None),
         tills=lambda: [Till(model, prices) for model in _listed(priced_as)],
         pace=pace,
@@ -161,12 +163,9 @@ class _Plan:
     recording: Recording
     sizes: Sizes
     window: int
-    trigger: Any
-    keep: Any
     in_words: str
-    summary_tokens: int
     summarizer: Summarizer
-    chat_model: BaseChatModel | None
+    settings: Mapping[str, Any]
     notify: OnEvent
     tills: Callable[[], list[Till]]
     pace: Pace
@@ -256,16 +255,13 @@ def _run(plan: _Plan, policy: Policy) -> PolicyRun:
         setting = Setting(
             model=model,
             window=plan.window,
-            trigger=plan.trigger,
-            keep=plan.keep,
-            summary_tokens=plan.summary_tokens,
             summarizer=plan.summarizer,
-            chat_model=plan.chat_model,
             sizes=plan.sizes,
             notes=notes,
             store=store,
             age=lambda: measure.session.age,
             causes=causes,
+            **plan.settings,
         )
         own = policy.middleware(setting)
         graph = create_agent(
@@ -334,10 +330,10 @@ def _play(graph: Any, recording: Recording, config: Any) -> str:
     for turn in recording.turns:
         try:
             said = {"messages": [message.model_copy() for message in turn]}
-            # Each turn is saved at its end: nobody resumes in the midst of one, and writing a
-            # thread that is never compacted after every step would take most of the time.
+            # Each turn is saved at its end: no run resumes within one, and writing a thread that is
+            # never compacted after every step would take most of the time.
             graph.invoke(said, config, durability="exit")
-        except Exception as error:  # whatever a policy's code raises is a finding, not our failure
+        except Exception as error:  # an error of a policy's code is a finding
             return f"{type(error).__name__}: {error}"
     return ""
 
