@@ -1,7 +1,5 @@
 """What the tests of notes prepared beside the agent share: a summariser that can be stopped."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time
@@ -87,7 +85,7 @@ class Heard:
         if isinstance(event, Preparing):
             self.all.append(event)
 
-    def __enter__(self) -> Heard:
+    def __enter__(self) -> "Heard":
         add(self)
         return self
 

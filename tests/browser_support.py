@@ -1,7 +1,5 @@
 """A headless Chromium for tests of pages, with what it asked for and complained about."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

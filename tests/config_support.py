@@ -1,7 +1,5 @@
 """Configuration files for tests, agents made of them, and a small checker of JSON Schemas."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Sequence

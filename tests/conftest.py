@@ -5,8 +5,6 @@
 many new ones.
 """
 
-from __future__ import annotations
-
 import gc
 import importlib
 import os

@@ -6,8 +6,6 @@ writes a line for each test (setup, call, teardown), most expensive first, then 
 took in all. A module's or session's fixture counts for the first test that asks for it, and is
 named."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """What the promise tests share: summarisers that behave in one given way, and what must hold."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any

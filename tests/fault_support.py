@@ -1,7 +1,5 @@
 """Real clients of both protocols on one fault server, and a loop for them."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ Called as `python graph_process.py FOLDER WHAT [ARGUMENT]`; prints what happened
 JSON. What the two models were sent is kept in files, so that a test can count over processes.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -4,8 +4,6 @@ Nothing here asks the middleware what it did: what was sent is taken from the mo
 said from the checkpoints, and what is archived from the store.
 """
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import re

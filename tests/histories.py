@@ -1,7 +1,5 @@
 """Histories for tests: built by hand, or drawn by hypothesis, valid and broken."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

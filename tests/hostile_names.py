@@ -2,8 +2,6 @@
 """Names by which somebody might reach what is another's: of tenants, threads and sessions; and
 queries that might say something to a database."""
 
-from __future__ import annotations
-
 import itertools
 import unicodedata
 

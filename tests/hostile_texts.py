@@ -3,8 +3,6 @@
 `SECRET` stands in each, so that it is seen where a text came out.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from itertools import product

@@ -1,7 +1,5 @@
 """Lead agents for tests: a configuration in a folder, and the offline model with a script."""
 
-from __future__ import annotations
-
 import textwrap
 import threading
 from collections.abc import Callable, Sequence

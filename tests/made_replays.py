@@ -1,7 +1,5 @@
 """Replays written by hand: small, hostile and large ones, for tests of what is shown of them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 
 from conspectus_lab.replay import Compaction, Fact, Original, PolicyRun, Replay, Step

@@ -1,7 +1,5 @@
 """Secrets that nobody has: each is put together here, so that no file holds what looks like one."""
 
-from __future__ import annotations
-
 import base64
 import random
 import string

@@ -1,7 +1,5 @@
 """Sessions as Claude Code writes them, made at random, with what was said in them."""
 
-from __future__ import annotations
-
 import json
 import random
 from typing import Any

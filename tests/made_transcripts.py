@@ -4,8 +4,6 @@ One agent reads files for many steps. In step 1 a tool shows a path and a code, 
 writes again in its last message only; so at every cut both are needed, and both are far.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -91,7 +89,7 @@ class Notes:
     later: str | None = None
     torn: bool = False
 
-    def open(self, summary_tokens: int) -> NotesThread:
+    def open(self, summary_tokens: int) -> "NotesThread":
         return NotesThread(self)
 
 

@@ -1,7 +1,5 @@
 """The server of the Model Context Protocol as a process, and the SDK's own client at it."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

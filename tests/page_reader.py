@@ -1,7 +1,5 @@
 """Reads an HTML page for tests of what is on it."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}

@@ -1,7 +1,5 @@
 """A PostgreSQL server for tests that need one: given by the environment, or found nearby."""
 
-from __future__ import annotations
-
 import os
 import sys
 import uuid

@@ -1,7 +1,5 @@
 """An agent that recalls: what the tests of recall in graphs share."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from typing import Any

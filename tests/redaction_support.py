@@ -3,8 +3,6 @@
 They are put together when the tests run; see `made_secrets`.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What Anthropic and OpenAI refuse in a request, as far as their documents say it of messages."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

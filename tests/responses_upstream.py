@@ -1,7 +1,5 @@
 """An upstream that speaks OpenAI's Responses, holds no state, and writes down what it was sent."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

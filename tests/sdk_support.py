@@ -1,7 +1,5 @@
 """What the loops of other SDKs talk to, and what they must have kept."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence

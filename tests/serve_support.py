@@ -1,7 +1,5 @@
 """The real endpoint on a free port of loopback, in a thread, before a scripted upstream."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import threading

@@ -1,7 +1,5 @@
 """What the tests of the short-term memory share: histories, a plain model, what must hold."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

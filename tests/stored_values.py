@@ -1,7 +1,5 @@
 """What a store holds, as it is read: an archive packs its values, and a test looks into them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple

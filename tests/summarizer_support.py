@@ -1,7 +1,5 @@
 """What the tests of the model-backed summariser share."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Callable, Sequence

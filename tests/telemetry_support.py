@@ -1,7 +1,5 @@
 """What telemetry tests look at: finished spans as paths, metrics as plain numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

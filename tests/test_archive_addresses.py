@@ -1,7 +1,5 @@
 """Addresses and paths of archives: what is malformed or mistyped is refused and shows no secret."""
 
-from __future__ import annotations
-
 import logging
 import os
 import stat

@@ -1,7 +1,5 @@
 """The conformance suite on every store that LangGraph ships."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Coroutine, Iterator

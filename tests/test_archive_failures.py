@@ -1,7 +1,5 @@
 """Stores that fail: every failure becomes an ArchiveError that says what to do."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """The form of archives: small, a long text once a session; those of earlier versions are read."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """Notes are prepared beside the caller, and swapped in only where they belong."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """What prepares notes in the background can be ended, and touches no store after that."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Agents whose next notes are prepared beside them: real graphs, the summariser stopped at will."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The promises, where notes are prepared beside the agent: what holds at the trigger holds here."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

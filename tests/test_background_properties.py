@@ -1,7 +1,5 @@
 """Whatever was prepared, and whatever became of the history since: nothing is lost nor broken."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings

@@ -1,7 +1,5 @@
 """Short-term memory whose next summary is prepared beside its caller: node and functions."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import pickle

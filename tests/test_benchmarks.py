@@ -4,8 +4,6 @@ They are scripts in a folder that is no package; the fixtures import them from t
 is timed.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import re

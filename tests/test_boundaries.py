@@ -1,7 +1,5 @@
 """Legal cuts: a tool result is on the side of its call, whatever real histories look like."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from conspectus._core.boundaries import exchanges, legal_cuts, must_stay, never_clipped

@@ -1,7 +1,5 @@
 """A call that is stopped anywhere has done nothing, or all of it; and leaves no task behind."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 import os

@@ -1,7 +1,5 @@
 """What a model answers, or fails with: what is taken, what is refused, what is tried again."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

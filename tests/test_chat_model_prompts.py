@@ -1,7 +1,5 @@
 """What a model is sent: a caller's prompt, hostile text, tags of the run around it."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which model, which window, which identity, and what makes no sense."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The model-backed summariser: it reads everything, and spends no more than it may."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import re

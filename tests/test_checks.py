@@ -1,7 +1,5 @@
 """The checks: each fault of a summary is named, and good ones in any language pass."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Pieces of a span: every character of every message once, in order, and none too large."""
 
-from __future__ import annotations
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

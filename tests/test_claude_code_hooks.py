@@ -1,7 +1,5 @@
 """Hooks as Claude Code calls them: a process, its JSON on standard input, a session's file."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """Sessions of Claude Code that were resumed, rewound and compacted are read once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

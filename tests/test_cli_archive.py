@@ -1,7 +1,5 @@
 """`conspectus recall` and `conspectus archive`: what was archived is found, listed, deleted."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`conspectus compact`: what it prints, what it writes, and what it leaves alone."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`conspectus eval`: files and folders in, tables, JSON and a page out, and a code to fail on."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The program as a process: exit codes, quiet endings, files that are whole or not there."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """`conspectus replay`: a table, JSON, a page, and a code to fail on."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import re

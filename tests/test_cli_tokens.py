@@ -1,7 +1,5 @@
 """`conspectus tokens`: the numbers add up, and broken pairs are found."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A compaction that is asked for: by the agent's tool, by a node, from outside; one for all."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

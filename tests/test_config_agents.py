@@ -1,7 +1,5 @@
 """Agents out of a configuration: models, windows, and a file that is edited meanwhile."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Broken files: each error names the file, the line, what is wrong and what to write instead."""
 
-from __future__ import annotations
-
 import json
 import textwrap
 from pathlib import Path

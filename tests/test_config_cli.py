@@ -1,7 +1,5 @@
 """`conspectus config`: in words and numbers, for editors, and tried on transcripts."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What leaves is told to those who asked, and skill files stay known after they have left."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading

@@ -1,7 +1,5 @@
 """Reading a configuration: what a value may be, where it comes from, and what stays hidden."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import textwrap

@@ -1,7 +1,5 @@
 """DeerFlow's public examples, key by key: they load here and do what that page says they do."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`redact:` in the YAML section."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,8 +4,6 @@ Its middleware is LangChain's with its own settings; what it hands on to LangCha
 LangChain's. The values are those of the file that it ships.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A long deep agent, killed and resumed, and under faults: the benchmarks hold on small inputs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType

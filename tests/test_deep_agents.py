@@ -1,7 +1,5 @@
 """Deep Agents with our middleware: in every agent, with its own limits, and all else as it was."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import importlib

@@ -1,7 +1,5 @@
 """Large arguments of old calls are shortened as Deep Agents shortens them, with a pointer."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any

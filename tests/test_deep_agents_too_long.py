@@ -1,7 +1,5 @@
 """Deep Agents on providers that say no more than "too long", after the import swap alone."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import re

@@ -1,7 +1,5 @@
 """Artifacts nested deeper than JSON takes, or that hold themselves: described; no step fails."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -4,8 +4,6 @@ The recorder and the demo are scripts under `examples`, which is no package; the
 them from there.
 """
 
-from __future__ import annotations
-
 import importlib
 import io
 import json

@@ -1,7 +1,5 @@
 """How many flows wait for each other while a summary is written: so much a reader has to hold."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from types import FrameType, GeneratorType

@@ -6,8 +6,6 @@ must succeed, or end with the code that `# exits N` names. YAML, JSON and TOML m
 another language fail, so that nothing escapes. The examples in the docstrings are carried out too.
 """
 
-from __future__ import annotations
-
 import ast
 import asyncio
 import doctest

@@ -1,7 +1,5 @@
 """Two drivers for one flow: same order, same answers, failures inside, cancellation closes."""
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
 import gc

@@ -1,7 +1,5 @@
 """Of an edit the notes tell the change, and not the words around it."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

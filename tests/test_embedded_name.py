@@ -1,7 +1,5 @@
 """One word for the embedded summariser: `embedded`; `extractive` is an alias at the entrance."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

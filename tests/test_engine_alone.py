@@ -5,8 +5,6 @@ ours: first without our distribution, then with its entry points left over, as w
 deleted the other packages.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

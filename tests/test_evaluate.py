@@ -1,7 +1,5 @@
 """`evaluate` as a whole, on made transcripts whose figures are known."""
 
-from __future__ import annotations
-
 import functools
 import json
 from pathlib import Path

@@ -3,8 +3,6 @@
 It is looked for in `CONSPECTUS_SHARED`, or in `shared` beside the repository, with its data.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

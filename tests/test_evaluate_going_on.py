@@ -1,7 +1,5 @@
 """`conspectus eval --window`: what whoever goes on would miss, and where it is."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

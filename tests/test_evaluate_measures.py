@@ -1,7 +1,5 @@
 """The measures, piece by piece, against results worked out by hand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

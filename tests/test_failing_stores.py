@@ -3,8 +3,6 @@
 Each case is a failure that is brought about in earnest; `make stores` prints them all as a table.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The table of faults over HTTP holds on a few of its rows, and finds what is wrong elsewhere."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Iterator
 from dataclasses import replace

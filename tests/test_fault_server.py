@@ -1,7 +1,5 @@
 """The fault server answers real clients as the two providers do, and fails as it is told to."""
 
-from __future__ import annotations
-
 import json
 import re
 import urllib.error

@@ -1,7 +1,5 @@
 """What docs/reliability.md says that each fault becomes in a real client is what it becomes."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The fault server speaks Responses to the real client, and refuses as the service does."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

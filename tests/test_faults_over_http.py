@@ -4,8 +4,6 @@ Whatever a provider does, nothing is lost or torn, no words of a failure become 
 pass is tried again after the time that was asked for, and what is not ours to handle goes through.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """One compaction, step by step: the commit rule, and the ladder of what follows a failure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

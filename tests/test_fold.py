@@ -1,7 +1,5 @@
 """What the model sees of a history: records that fit it are folded, others are dropped."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from conspectus._core.records import ClipMark, Cost, Record, Sent, fold

@@ -1,7 +1,5 @@
 """The set of statements is sound, and its measure tells kept from lost."""
 
-from __future__ import annotations
-
 import importlib
 import json
 from collections import Counter

@@ -3,8 +3,6 @@
 The files in `tests/golden` are never written anew; see there.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Iterator

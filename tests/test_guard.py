@@ -1,7 +1,5 @@
 """The guard: what is really sent fits its window, and a call that overflowed is rescued once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Union

@@ -1,7 +1,5 @@
 """A provider that says no more than "too long": smaller and smaller requests, and an end to it."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from typing import Any

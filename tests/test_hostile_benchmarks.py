@@ -1,7 +1,5 @@
 """The tables of redaction and hostile input: small runs hold, and they see what is wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType

@@ -1,7 +1,5 @@
 """The package is imported without what is not asked for."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import json

@@ -3,8 +3,6 @@
 `make kills` does this a thousand times and more; here a sample of the boundaries is taken.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,8 +1,6 @@
 """Each public behaviour of LangChain's middleware, run on it and on ours: the same, or different
 in a way that is stated."""
 
-from __future__ import annotations
-
 import copy
 import random
 

@@ -1,7 +1,5 @@
 """The lead agent: its order, titles, questions that survive a restart, runs that were cut off."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The lead agent over many turns, restarted: a shorter run of `make bench-lead-agent`."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The lead agent's configuration: edits that count, mistakes and their lines, addresses."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

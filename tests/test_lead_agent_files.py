@@ -1,7 +1,5 @@
 """What the lead agent's tools refuse: every way out of the folder of their thread."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """The lead agent over HTTP: turns, a compaction now, and what is refused with which status."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import shlex

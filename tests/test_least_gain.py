@@ -1,7 +1,5 @@
 """Below the window what frees too little is not made; a trigger out of reach is told, once."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 from typing import Any

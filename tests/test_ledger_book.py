@@ -1,7 +1,5 @@
 """The ledger as a whole: read in parts or at once, merged, bounded, stored; quotations checked."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

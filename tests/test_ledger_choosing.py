@@ -1,7 +1,5 @@
 """Where the users' words outgrow their room, what binds stands first, and nothing is made up."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """A later statement takes the place of an earlier one about the same thing; look-alikes stay."""
 
-from __future__ import annotations
-
 import pytest
 
 from conspectus import Ledger

@@ -1,7 +1,5 @@
 """Many workers at once: each sees its own conversation; nothing is lost, nor paid for twice."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

@@ -1,7 +1,5 @@
 """The file that says which token reads what."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`conspectus mcp`: what a client of the SDK finds in an archive, and what it must not find."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import sqlite3

@@ -1,7 +1,5 @@
 """Documents by their pages, recordings by their length, in every provider's form of a block."""
 
-from __future__ import annotations
-
 import base64
 import io
 import struct

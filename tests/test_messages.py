@@ -1,7 +1,5 @@
 """Reading messages: every kind and block, derived ids, clear errors, summaries known again."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

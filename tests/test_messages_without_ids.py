@@ -1,7 +1,5 @@
 """Messages such as `("user", "hi")`, which a delta channel keeps without an id."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -3,8 +3,6 @@
 What it has in common with LangChain's is in `test_langchain_conformance.py`.
 """
 
-from __future__ import annotations
-
 import logging
 from types import SimpleNamespace
 from typing import Any

@@ -1,8 +1,6 @@
 """What an agent's step meets in real life and must come through: many workers, damaged state,
 summaries that cannot be taken over, failures that last, stores that come late."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import threading

@@ -1,7 +1,5 @@
 """Histories and summarisers that wish the middleware ill: a step ends, and loses nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import threading

@@ -1,7 +1,5 @@
 """The middleware inside real agents: streams, interrupts, approvals, beside other middleware."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """A person reads a summary before it takes effect: asked once, paid once, kept to the letter."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

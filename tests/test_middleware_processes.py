@@ -3,8 +3,6 @@
 Kills at every boundary are in `test_killed_workers.py`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The middleware over real checkpointers and stores, with and without an event loop."""
 
-from __future__ import annotations
-
 import contextlib
 import sqlite3
 from collections.abc import AsyncIterator, Iterator

@@ -1,7 +1,5 @@
 """Graphs without a checkpointer: what comes back with each run finds its records in the archive."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from typing import Any

@@ -4,8 +4,6 @@ The defects themselves are planted by the command, which takes some minutes; her
 against the package and the tests as they are now.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The bounded dictionary behind the caches keeps what was put in or asked to be made last."""
 
-from __future__ import annotations
-
 from conspectus._newest import Newest
 
 

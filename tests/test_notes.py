@@ -1,7 +1,5 @@
 """The notes: what a model cannot lose or invent, what stands, and what gives way."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """One message that is too large is shown short with a pointer to its original; no other changes."""
 
-from __future__ import annotations
-
 import base64
 import random
 import re

@@ -1,7 +1,5 @@
 """Histories with broken pairs of calls and results: told, mended or refused before `-o` writes."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Plans: what is kept, what leaves, what is clipped, and when nothing helps."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

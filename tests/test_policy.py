@@ -1,7 +1,5 @@
 """Triggers and keep: the forms that LangChain's users write, refused when they mean nothing."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

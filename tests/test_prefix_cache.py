@@ -5,8 +5,6 @@ https://developers.openai.com/api/docs/guides/prompt-caching and the cookbook's 
 Gemini: https://ai.google.dev/gemini-api/docs/caching. Read on 2026-11-23.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

@@ -1,7 +1,5 @@
 """`history="preserve"`: the state keeps every message, in whatever way a thread is gone through."""
 
-from __future__ import annotations
-
 import gc
 import logging
 import os

@@ -1,7 +1,5 @@
 """Prices: our dated list and LiteLLM's agree, names are found, and a bill is told from records."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import astuple, fields

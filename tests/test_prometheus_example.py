@@ -1,7 +1,5 @@
 """The Prometheus example serves the metrics that its alerts and its dashboard ask for."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Promise 1: every evicted message was read whole by a summariser."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Promise 1 for summaries of other libraries, and for blocks that hold text in unusual places."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

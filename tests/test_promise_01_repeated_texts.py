@@ -4,8 +4,6 @@ Whatever is said is there as often as it was said: in view, or among the origina
 Whoever sends back what it got, or its whole history, to this worker or to a new one, loses nothing.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

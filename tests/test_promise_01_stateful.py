@@ -1,7 +1,5 @@
 """Promise 1 as a property: whatever happens, what has left the view was read whole before."""
 
-from __future__ import annotations
-
 from stateful.agent_world import AgentWorld
 from stateful.budgets import budgeted
 from stateful.compactor_world import CompactorWorld

@@ -1,8 +1,6 @@
 """Promise 2, at the call after one in which the archive failed: at whichever operation that was,
 whether or not its record is in force, nothing is lost, doubled, or paid for twice."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """Promise 2: a history changes only after the archive has confirmed the originals."""
 
-from __future__ import annotations
-
 import re
 import sqlite3
 from collections.abc import Iterable

@@ -1,8 +1,6 @@
 """Promise 2 as a property: a failure leaves history, head and store as they were, and what a record
 covers is in the archive, equal to what was said."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from stateful.agent_world import AgentWorld

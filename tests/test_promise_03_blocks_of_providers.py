@@ -1,7 +1,5 @@
 """Promise 3: content blocks of providers are asked and answered together, and never rewritten."""
 
-from __future__ import annotations
-
 import json
 from copy import deepcopy
 from typing import Any

@@ -4,8 +4,6 @@ What users and agents say is theirs, whatever it looks like: it stays in view, i
 leaves, and is archived under its own name.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Promise 3: what a provider would accept before a compaction it accepts after each."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,8 +1,6 @@
 """Promise 3 as a property: no provider rejects what is shown, unless it would have rejected what
 was said; what is pending and what was asked last stay in view."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from stateful.agent_world import AgentWorld

@@ -1,7 +1,5 @@
 """Promise 3: calls and results stay together, and what is pending or newest stays in view."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import pytest

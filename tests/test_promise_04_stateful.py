@@ -1,8 +1,6 @@
 """Promise 4 as a property: every view fits its budget or is stuck with the numbers, and nothing is
 compacted again without progress."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from conspectus import StuckError

@@ -1,7 +1,5 @@
 """Promise 4: after a compaction the messages fit, or the answer is stuck with the numbers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

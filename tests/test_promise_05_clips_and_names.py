@@ -1,7 +1,5 @@
 """Promise 5, where callers give messages new ids, paste old texts, or send no ids at all."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

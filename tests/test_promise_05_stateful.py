@@ -1,8 +1,6 @@
 """Promise 5 as a property: what is kept is the caller's own object in the old order, and each clip
 says where its original is, which is there, equal to what was said."""
 
-from __future__ import annotations
-
 from stateful.agent_world import AgentWorld
 from stateful.budgets import budgeted
 from stateful.compactor_world import CompactorWorld

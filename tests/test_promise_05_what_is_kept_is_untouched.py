@@ -1,7 +1,5 @@
 """Promise 5: kept messages are the caller's own objects; a clip is marked and reversible."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

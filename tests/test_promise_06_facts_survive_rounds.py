@@ -1,7 +1,5 @@
 """Promise 6: what the ledger holds survives rounds, unless superseded or evicted by priority."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

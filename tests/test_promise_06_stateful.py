@@ -1,7 +1,5 @@
 """Promise 6 as a property: facts that somebody stated survive every round, whoever summarises."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from hypothesis import strategies as st

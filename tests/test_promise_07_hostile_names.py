@@ -1,7 +1,5 @@
 """Promise 7, with crafted names and queries: nothing crosses, whatever they are made of."""
 
-from __future__ import annotations
-
 import itertools
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Promise 7: what an agent recalls is of its own tenant, thread, session and branch alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

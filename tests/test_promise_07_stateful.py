@@ -1,7 +1,5 @@
 """Promise 7 as a property: a word said in one conversation, or on one branch, is in no other."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from conspectus import Compactor, NotFoundError

@@ -1,7 +1,5 @@
 """Promise 7: no recall, read or cached value crosses a tenant, a thread, a session, a branch."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

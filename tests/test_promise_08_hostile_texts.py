@@ -3,8 +3,6 @@
 The same corpus is counted by `make hostile`; see `hostile_texts`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

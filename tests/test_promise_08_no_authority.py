@@ -1,7 +1,5 @@
 """Promise 8: archived and summarised text is data: it closes no tag and passes for no role."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Promise 8: what an agent recalls is data: it closes no frame and passes for no role."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,8 +1,6 @@
 """Promise 8 as a property: hostile words close no tag, open no role and leave their frame nowhere,
 whether they are said, summarised, or recalled."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import ClassVar

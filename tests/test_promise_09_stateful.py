@@ -1,8 +1,6 @@
 """Promise 9 as a property: one script of what happens, without and with an event loop, gives equal
 views, results, records and events, step by step."""
 
-from __future__ import annotations
-
 from stateful.agent_twins import TwinAgents
 from stateful.budgets import budgeted
 from stateful.looks import Look

@@ -1,7 +1,5 @@
 """Promise 9: one code path, two drivers; and a cancelled one changes nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 from pathlib import Path

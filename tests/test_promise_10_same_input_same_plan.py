@@ -1,7 +1,5 @@
 """Promise 10: the core is pure: no clock, I/O, randomness or logging; the rest is repeatable."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys

@@ -1,8 +1,6 @@
 """Promise 10 as a property: equal histories give equal plans, records and views, in this process
 and in one that hashes otherwise."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import subprocess

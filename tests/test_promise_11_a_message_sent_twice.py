@@ -1,8 +1,6 @@
 """Promise 11, where a message comes twice with its id and all: it is two messages, whether a caller
 sends the whole history or what was shown last."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

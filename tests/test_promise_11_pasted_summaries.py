@@ -4,8 +4,6 @@ A summary in view names the record that stands for what left. Its text alone, sa
 elsewhere, is a message like any other.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -4,8 +4,6 @@ What each summariser call read is taken from its prompt: modules are named `m0`,
 a fork goes on with other names.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections import Counter

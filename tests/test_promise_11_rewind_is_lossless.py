@@ -1,7 +1,5 @@
 """Promise 11: undo, branch and time travel bring back the head that belongs to them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import given

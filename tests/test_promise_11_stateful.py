@@ -1,8 +1,6 @@
 """Promise 11 as a property: whoever goes to another moment finds the head that belongs to it, and
 nothing of where he came from."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from conspectus import Compactor

@@ -1,7 +1,5 @@
 """Promise 12 as a property: the user's words stand, whoever summarises, whatever else is said."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from hypothesis import strategies as st

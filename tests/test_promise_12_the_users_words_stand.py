@@ -1,7 +1,5 @@
 """Promise 12: what the user said stays in view word for word while its share of the room lasts."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Promise 13: a deed stands in the notes with its outcome; what failed is never told as done."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """Promise 13 as a property: deeds stand in order with their outcomes, and failures as failures."""
 
-from __future__ import annotations
-
 import re
 from typing import ClassVar
 

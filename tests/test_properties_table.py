@@ -1,7 +1,5 @@
 """The table of the promises counts what was really run, and says so when it was too little."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

@@ -1,7 +1,5 @@
 """With `on_failure="raise"` the model's own error is what a caller catches."""
 
-from __future__ import annotations
-
 import asyncio
 import pickle
 from collections.abc import Callable

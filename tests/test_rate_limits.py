@@ -1,7 +1,5 @@
 """What a provider asks for holds across calls: until then its summariser is not asked again."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Reading histories: every form is told from its content, and written back as it was."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

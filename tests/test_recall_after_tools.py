@@ -1,7 +1,5 @@
 """What an agent answered after rounds of tool calls is found by the words of the question."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Recall at each turn: what a message of a user needs stands before it, chosen once."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

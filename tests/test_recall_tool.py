@@ -1,7 +1,5 @@
 """The recall tool: an agent looks up its own earlier messages, within bounds, and no step fails."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

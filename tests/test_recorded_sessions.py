@@ -1,7 +1,5 @@
 """Recorded sessions: every call gives its result again, and a made-up result is noticed."""
 
-from __future__ import annotations
-
 import copy
 import importlib
 import json

@@ -3,8 +3,6 @@
 The secrets are put together when the tests run; see `made_secrets`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """Each part of the library that keeps or sends something has a redactor too; none tells."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

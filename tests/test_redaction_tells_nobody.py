@@ -1,7 +1,5 @@
 """No secret is told beside the archive: not to a log, a listener, an index or another file."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import sqlite3

@@ -1,7 +1,5 @@
 """A redactor that fails, hangs or answers nonsense leaves everything as it was, and says why."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """The commands of docs/reliability.md: a bad option is one sentence, Ctrl-C ends them at once."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Replay: every message of a transcript comes back as recorded; nothing escapes the measure."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The page of a replay in a real browser: it opens offline, and links lead to originals."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any

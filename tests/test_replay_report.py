@@ -1,7 +1,5 @@
 """The page of a replay: its numbers, its links, nothing from elsewhere, hostile text kept text."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

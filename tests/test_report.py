@@ -1,7 +1,5 @@
 """The page of a measurement: its numbers, nothing from elsewhere, and hostile names kept text."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

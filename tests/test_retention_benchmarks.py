@@ -1,7 +1,5 @@
 """The benchmarks of retention find what is wrong, on small made transcripts."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Summaries that ride the cache: the agent's last request, and one instruction after it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable, Sequence

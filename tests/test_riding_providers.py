@@ -1,7 +1,5 @@
 """What providers get when a summary rides the cache: real clients' payloads from real agents."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The scripted model: what its script raises again and again does not pile up."""
 
-from __future__ import annotations
-
 import traceback
 
 import pytest

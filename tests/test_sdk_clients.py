@@ -1,7 +1,5 @@
 """`Fitter` with the clients of OpenAI and Anthropic: sessions of ten windows, nothing too long."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from pathlib import Path

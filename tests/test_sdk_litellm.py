@@ -1,7 +1,5 @@
 """LiteLLM's hook, and LiteLLM itself behind it: ten windows in each protocol, nothing lost."""
 
-from __future__ import annotations
-
 import asyncio
 from types import SimpleNamespace
 from typing import Any

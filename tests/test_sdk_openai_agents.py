@@ -1,7 +1,5 @@
 """The Agents SDK's own runner with our session and filter: ten windows, nothing lost or torn."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -4,8 +4,6 @@ default redactor finds them, and what it leaves alone though it looks like one.
 All secrets are put together when the tests run; see `made_secrets`.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

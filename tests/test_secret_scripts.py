@@ -4,8 +4,6 @@ found, and that no sentence behind one goes with it, nor half of one stays.
 All secrets are put together when the tests run; see `made_secrets`.
 """
 
-from __future__ import annotations
-
 import json
 
 import pytest

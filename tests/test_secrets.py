@@ -3,8 +3,6 @@
 All secrets are put together when the tests run; see `made_secrets`.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

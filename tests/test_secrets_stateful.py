@@ -2,8 +2,6 @@
 the store, a summary, a ledger or an event, not in what a model is given to summarise, and not in
 what is recalled."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """OpenAI's Agents SDK and LiteLLM, pointed at the endpoint."""
 
-from __future__ import annotations
-
 import json
 import logging
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Answers of upstreams that are not as the providers write them, read event by event."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`make clients`: sessions through real clients, and the faults that the command would notice."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Real clients at the real endpoint: sessions of ten windows, and an upstream that counts."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading

@@ -1,7 +1,5 @@
 """Anthropic's requests for a compaction and for edits of the context, before any upstream."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager

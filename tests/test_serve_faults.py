@@ -1,7 +1,5 @@
 """Behind the endpoint a fault is what it is; a client that breaks off leaves nothing behind."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Bodies, paths and headers that are not what they should be; keys; clients that break off."""
 
-from __future__ import annotations
-
 import json
 import logging
 import socket

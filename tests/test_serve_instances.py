@@ -1,7 +1,5 @@
 """Two instances side by side on PostgreSQL, and conversations at once."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 

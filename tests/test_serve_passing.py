@@ -1,7 +1,5 @@
 """Requests that are only sent on: bodies however they come, and clients that leave."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import threading

@@ -1,7 +1,5 @@
 """What a compacted request recalls by itself: originals that the user's newest message needs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

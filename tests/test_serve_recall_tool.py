@@ -3,8 +3,6 @@
 The upstream is strict: calls without results, and results without calls, are refused.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """OpenAI's Responses: items, histories that clients leave to the server, compaction on request."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager

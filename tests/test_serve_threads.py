@@ -1,7 +1,5 @@
 """Which thread a history is of: only one whose answered history begins it whole."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The bill of a replayed session: told from its requests, the same for all policies."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

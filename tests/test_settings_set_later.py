@@ -1,7 +1,5 @@
 """What is set on the middleware after it was built counts from the next step on, or raises."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any

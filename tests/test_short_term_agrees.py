@@ -1,7 +1,5 @@
 """Both libraries on the same histories: wherever LangMem's result is valid, ours is the same."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from typing import Any

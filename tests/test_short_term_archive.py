@@ -1,7 +1,5 @@
 """With an archive: originals first, recall, clips, rewinds, walls, drafts, failures."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The example and the benchmark of the short-term memory do what they say."""
 
-from __future__ import annotations
-
 import importlib
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Summarisers that fail in every way, odd histories, odd settings: nothing lost, nothing torn."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from types import SimpleNamespace

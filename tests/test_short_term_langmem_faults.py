@@ -1,7 +1,5 @@
 """What LangMem 0.0.30 gets wrong, shown on it, and that it does not happen here."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The node and the function in real graphs: states, keys, checkpoints, serializers, threads."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import inspect

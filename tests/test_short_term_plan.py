@@ -1,7 +1,5 @@
 """The plan in LangMem's order: pure, legal, within its limits."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Long runs of a node whose model and store fail at random: nothing lost, torn or out of order."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from typing import Any

@@ -1,7 +1,5 @@
 """LangMem's way with limits of 15 to 30 tokens: a summary that fits by itself is used."""
 
-from __future__ import annotations
-
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 

@@ -1,7 +1,5 @@
 """The site: it is built strictly, shows every public name, and its longest pages stay short."""
 
-from __future__ import annotations
-
 import ast
 import doctest
 import os

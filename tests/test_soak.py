@@ -1,7 +1,5 @@
 """The soak, small: it runs, counts, and would find what is lost, over the window, or leaking."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Iterator

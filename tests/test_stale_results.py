@@ -1,7 +1,5 @@
 """Stale results of tools are shown short first, and only where that is worthwhile."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path

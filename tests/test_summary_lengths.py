@@ -1,7 +1,5 @@
 """How long a summary may be: what fits is used, and a limit of a caller's is kept by a cut."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Sizes of growing threads: each message counted once, replaced ones noticed, memory bounded."""
 
-from __future__ import annotations
-
 import gc
 import threading
 from typing import Any

@@ -1,7 +1,5 @@
 """The benchmark of telemetry runs, compares like with like, and finds what is wrong."""
 
-from __future__ import annotations
-
 import importlib
 import io
 import logging

@@ -1,7 +1,5 @@
 """The tables of docs/telemetry.md say what the code really emits, no more and no less."""
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import logging

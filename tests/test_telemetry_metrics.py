@@ -1,7 +1,5 @@
 """Metrics: what is counted and measured, in what units, and that threads make no new series."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

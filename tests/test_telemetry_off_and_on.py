@@ -1,7 +1,5 @@
 """Off, telemetry is not there; on, it never gets in the way, and its lines can be read."""
 
-from __future__ import annotations
-
 import json
 import logging
 import subprocess

@@ -1,7 +1,5 @@
 """Spans: what is in them, whose children they are, and that each one ends, whatever happens."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import threading

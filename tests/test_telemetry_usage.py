@@ -1,7 +1,5 @@
 """Usage and cost: every call of a summariser is counted once, with what it took, in one place."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The estimate is within a tenth of the real tokenizers, for every class of text and family."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

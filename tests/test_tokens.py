@@ -1,7 +1,5 @@
 """Counting tokens: everything in a message counts once, and a user's own counter plugs in."""
 
-from __future__ import annotations
-
 import base64
 import struct
 from typing import Any

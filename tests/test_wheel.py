@@ -1,7 +1,5 @@
 """What is published works by itself: the wheel, installed alone, runs the README's examples."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`make golden WRITE=1`: writes the next numbered folder; those that are there stay as they are."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import sqlite3

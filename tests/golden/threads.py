@@ -1,7 +1,5 @@
 """The conversations of the golden files: how they are begun, and how they go on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path

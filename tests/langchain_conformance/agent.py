@@ -1,7 +1,5 @@
 """Inside `create_agent`: sync, async, streamed, checkpointed."""
 
-from __future__ import annotations
-
 import asyncio
 import warnings
 from typing import Any

@@ -1,7 +1,5 @@
 """A behaviour, the two sides that show it, and what counts as the same."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence

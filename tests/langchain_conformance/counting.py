@@ -1,7 +1,5 @@
 """What triggers and `keep` count: own counters, LangChain's approximation, reported usage."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

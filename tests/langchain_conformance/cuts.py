@@ -1,7 +1,5 @@
 """Generated histories, and what a legal cut is: written apart from the code under test."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from typing import Any

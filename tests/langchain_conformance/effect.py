@@ -1,7 +1,5 @@
 """What a step does to the state."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import random

@@ -1,7 +1,5 @@
 """The page that says how every behaviour came out: `docs/langchain_conformance.md`."""
 
-from __future__ import annotations
-
 import logging
 import sys
 import warnings

@@ -1,7 +1,5 @@
 """Whole runs: a generated history grows as an agent's does, and is summarised again and again."""
 
-from __future__ import annotations
-
 import copy
 import random
 from typing import Any

@@ -1,7 +1,5 @@
 """Everything that can be given when the middleware is built."""
 
-from __future__ import annotations
-
 import inspect
 from functools import partial
 from typing import Any

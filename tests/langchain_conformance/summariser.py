@@ -1,7 +1,5 @@
 """Who writes the summary, what it is given, and what happens when it fails."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import threading

@@ -1,7 +1,5 @@
 """`make mutants`: plants every defect, or some, and prints which test caught it."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -4,8 +4,6 @@ One file a promise, `promise_01.toml` and so on. A defect is a change of behavio
 might make by mistake: an off-by-one, a skipped step, a swapped order, a forgotten case.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import tomllib

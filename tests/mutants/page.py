@@ -1,7 +1,5 @@
 """The table of all defects as it is kept: docs/mutants.md, and its sum in docs/reliability.md."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 

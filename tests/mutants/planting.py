@@ -4,8 +4,6 @@ A process that has imported what others have written, and nothing of ours, is fo
 defect: so one costs little more than its test.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -4,8 +4,6 @@ Rules: the pages on tool use, extended thinking, web search, code execution, pro
 calling and stop reasons of Anthropic's documentation, and the errors of the API.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any

@@ -4,8 +4,6 @@ Rules: the reference of the Converse API (`Message`, `ContentBlock`, `ToolResult
 `ReasoningContentBlock`) and the errors of the API.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

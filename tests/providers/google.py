@@ -4,8 +4,6 @@ Rules: the pages on function calling and thought signatures of the Gemini API's 
 the errors of the API.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Sequence

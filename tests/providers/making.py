@@ -1,7 +1,5 @@
 """What the made histories of all providers share: chance, texts, and where requests are made."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable, Sequence

@@ -4,8 +4,6 @@ Rules: OpenAI's pages on function calling, reasoning, computer use, MCP, shell a
 the errors of the API; Mistral's validation of the order of messages.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """What happens to an agent: users speak, tools work, approvals wait, threads are gone back in."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Two agents that live through the same: what one's model is sent, the other's is sent too."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

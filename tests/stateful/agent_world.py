@@ -4,8 +4,6 @@ The model is scripted; what it is really sent is what is looked at. A tap before
 writes down what is said, so the observer needs nothing that the middleware says of itself.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -37,7 +35,7 @@ from stateful.summarizers import Moods, embedded_is_heard
 class Tap(AgentMiddleware[Any, Any, Any]):
     """Writes down what stands in the channel before each call of the model."""
 
-    def __init__(self, world: AgentWorld) -> None:
+    def __init__(self, world: "AgentWorld") -> None:
         super().__init__()
         self.world = world
 

@@ -1,7 +1,5 @@
 """How many examples each property gets: a few, the same each time, or what a long run pays for."""
 
-from __future__ import annotations
-
 import os
 import zlib
 from typing import Any

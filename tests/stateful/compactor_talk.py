@@ -1,7 +1,5 @@
 """What is said around `Compactor`: by people, agents and tools, whole or broken."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import strategies as st

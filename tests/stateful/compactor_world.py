@@ -4,8 +4,6 @@ summarisers behave as they like, the archive fails, the process restarts.
 It keeps all that was ever said in lists of its own, and hands each look to a promise to judge.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack

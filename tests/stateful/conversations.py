@@ -1,7 +1,5 @@
 """One conversation, as an observer with lists of his own knows it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any

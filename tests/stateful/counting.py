@@ -4,8 +4,6 @@ A pytest plugin: `-p stateful.counting --properties-to FILE` writes what was run
 worker of pytest-xdist notes its own tests in their reports, so that nothing is counted twice.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """One look at what a model is shown, as both worlds hand it to the promises."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field

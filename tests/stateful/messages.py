@@ -4,8 +4,6 @@ Each text carries planted words of its own, so that whoever reads it, loses it o
 wrong place is found out by looking for them.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

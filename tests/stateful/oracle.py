@@ -3,8 +3,6 @@
 Nothing here calls the library. It is naive on purpose.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """A store that is in trouble for a while, as a world asks for it."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """Twelve ways of a summariser to behave, drawn call by call, and what it was given to read."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import zlib

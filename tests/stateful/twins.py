@@ -1,7 +1,5 @@
 """Two compactors that live through the same: what one gives, the other gives too."""
 
-from __future__ import annotations
-
 import copy
 from collections import Counter
 from typing import Any

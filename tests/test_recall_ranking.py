@@ -1,7 +1,5 @@
 """How recall ranks: what stands around a message, who speaks, when, exact names, each sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -31,7 +29,7 @@ def archive() -> Iterator[Archive]:
         yield archive
 
 
-def keep(archive: Archive, messages: Sequence[Source | str]) -> None:
+def keep(archive: Archive, messages: Sequence["Source | str"]) -> None:
     entries = read_messages(
         [{"role": "user", "content": m} if isinstance(m, str) else m for m in messages]
     )

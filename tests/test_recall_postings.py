@@ -1,7 +1,5 @@
 """A part of a search index finds each of its terms, and no other, wherever it stands."""
 
-from __future__ import annotations
-
 import pytest
 
 from conspectus.recall.postings import BLOCK, Doc, Part, Passage, digest

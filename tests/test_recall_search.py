@@ -1,7 +1,5 @@
 """Search over archived originals: languages, identifiers, walls, and a cache that can be lost."""
 
-from __future__ import annotations
-
 import base64
 import zlib
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Recall: by id, by range, by query; within its tokens; and without any authority."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

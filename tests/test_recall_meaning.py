@@ -1,7 +1,5 @@
 """A store with a semantic index: found by meaning too, behind the same walls."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 
