@@ -12,172 +12,79 @@ from typer.testing import CliRunner
 from conspectus.cli.app import app
 from conspectus.config import ConfigError, load_config
 
+
+def section(*lines: str) -> str:
+    return "\n".join(["summarization:", *(f"  {line}" for line in lines)]) + "\n"
+
+
+def on(*lines: str) -> str:
+    """Return a section that is valid but for these lines, from line 4 on."""
+    return section("enabled: true", "trigger: {type: tokens, value: 4000}", *lines)
+
+
 # What is in the file; the line of the mistake; words that name it; words that say what to do.
 BROKEN: dict[str, tuple[str, int, str, str]] = {
     "a key misspelt": (
-        """
-        summarization:
-          enabled: true
-          triger: {type: tokens, value: 4000}
-          trigger: {type: tokens, value: 4000}
-        """, 3, "unknown key", "did you mean 'trigger'?"),
-    "a key in another style": (
-        """
-        summarization:
-          enabled: true
-          trigger: {type: tokens, value: 4000}
-          maxSummaryTokens: 900
-        """, 4, "unknown key", "did you mean 'max_summary_tokens'?"),
-    "a key that is like none": (
-        """
-        summarization:
-          enabled: true
-          trigger: {type: tokens, value: 4000}
-          colour: blue
-        """, 4, "unknown key", "known are enabled, model_name, trigger"),
-    "a key by another name": (
-        """
-        summarization:
-          enabled: true
-          trigger: {type: tokens, value: 4000}
-          summarizer: embedded
-        """, 4, "unknown key", "did you mean 'model_name'?"),
-    "no trigger": (
-        """
-        summarization:
-          enabled: true
-          keep: {type: messages, value: 20}
-        """, 2, "enabled without a trigger", "add 'trigger: {type: tokens, value: 6000}'"),
-    "an empty list of triggers": (
-        """
-        summarization:
-          enabled: true
-          trigger: []
-        """, 3, "enabled without a trigger", "add 'trigger:"),
+        section("enabled: true", "triger: {type: tokens, value: 4000}",
+            "trigger: {type: tokens, value: 4000}"),
+        3, "unknown key", "did you mean 'trigger'?"),
+    "a key in another style": (on("maxSummaryTokens: 900"),
+        4, "unknown key", "did you mean 'max_summary_tokens'?"),
+    "a key that is like none": (on("colour: blue"),
+        4, "unknown key", "known are enabled, model_name, trigger"),
+    "a key by another name": (on("summarizer: embedded"),
+        4, "unknown key", "did you mean 'model_name'?"),
+    "no trigger": (section("enabled: true", "keep: {type: messages, value: 20}"),
+        2, "enabled without a trigger", "add 'trigger: {type: tokens, value: 6000}'"),
+    "an empty list of triggers": (section("enabled: true", "trigger: []"),
+        3, "enabled without a trigger", "add 'trigger:"),
     "a misspelt type": (
-        """
-        summarization:
-          enabled: true
-          trigger:
-            - type: tokens
-              value: 4000
-            - type: mesages
-              value: 50
-        """, 6, "not 'mesages'", "did you mean 'messages'?"),
-    "a misspelt condition": (
-        """
-        summarization:
-          enabled: true
-          trigger: {tokns: 4000}
-        """, 3, "unknown key", "did you mean 'tokens'?"),
-    "a value that is missing": (
-        """
-        summarization:
-          enabled: true
-          trigger:
-            type: tokens
-        """, 3, "'value' is missing", "add 'value: ...'"),
+        section("enabled: true", "trigger:", "  - type: tokens", "    value: 4000",
+            "  - type: mesages", "    value: 50"),
+        6, "not 'mesages'", "did you mean 'messages'?"),
+    "a misspelt condition": (section("enabled: true", "trigger: {tokns: 4000}"),
+        3, "unknown key", "did you mean 'tokens'?"),
+    "a value that is missing": (section("enabled: true", "trigger:", "  type: tokens"),
+        3, "'value' is missing", "add 'value: ...'"),
     "a share instead of tokens": (
-        """
-        summarization:
-          enabled: true
-          trigger:
-            type: tokens
-            value: 0.8
-        """, 5, "whole number", "did you mean 'type: fraction'?"),
-    "a percentage": (
-        """
-        summarization:
-          enabled: true
-          trigger:
-            type: fraction
-            value: 80
-        """, 5, "above 0 and at most 1", "did you mean 0.8?"),
-    "a bare number": (
-        """
-        summarization:
-          enabled: true
-          trigger: 4000
-        """, 3, "not 4000", "such as {type: tokens, value: 6000}"),
+        section("enabled: true", "trigger:", "  type: tokens", "  value: 0.8"),
+        5, "whole number", "did you mean 'type: fraction'?"),
+    "a percentage": (section("enabled: true", "trigger:", "  type: fraction", "  value: 80"),
+        5, "above 0 and at most 1", "did you mean 0.8?"),
+    "a bare number": (section("enabled: true", "trigger: 4000"),
+        3, "not 4000", "such as {type: tokens, value: 6000}"),
     "nothing kept": (
-        """
-        summarization:
-          enabled: true
-          trigger: {type: messages, value: 50}
-          keep: {type: messages, value: 0}
-        """, 4, "not 0", "above 0"),
+        section("enabled: true", "trigger: {type: messages, value: 50}",
+            "keep: {type: messages, value: 0}"),
+        4, "not 0", "above 0"),
     "more kept than the trigger": (
-        """
-        summarization:
-          enabled: true
-          trigger: {type: messages, value: 20}
-          keep:
-            type: messages
-            value: 25
-        """, 4, "25 messages can never get below the trigger", "lower keep, or raise the trigger"),
+        section("enabled: true", "trigger: {type: messages, value: 20}", "keep:",
+            "  type: messages", "  value: 25"),
+        4, "25 messages can never get below the trigger", "lower keep, or raise the trigger"),
     "fewer than the 20 messages that are kept where the file does not say": (
-        """
-        summarization:
-          enabled: true
-          trigger: {type: messages, value: 15}
-        """, 3, "20 messages, which is the default of keep", "write a lower keep"),
+        section("enabled: true", "trigger: {type: messages, value: 15}"),
+        3, "20 messages, which is the default of keep", "write a lower keep"),
     "a key indented too far": (
-        """
-        summarization:
-          enabled: true
-          trigger: {type: tokens, value: 4000}
-          keep:
-            type: messages
-            value: 10
-            trim_tokens_to_summarize: 15564
-        """, 7, "unknown key", "it is no part of 'keep'; indent it as far as 'keep' is"),
-    "a truth value in quotes": (
-        """
-        summarization:
-          enabled: "true"
-          trigger: {type: tokens, value: 4000}
-        """, 2, "true or false", "write it as true, without quotes"),
-    "a number in quotes": (
-        """
-        summarization:
-          enabled: true
-          trigger: {type: tokens, value: 4000}
-          trim_tokens_to_summarize: "4000"
-        """, 4, "whole number", "write it as 4000, without quotes"),
-    "no reading at all": (
-        """
-        summarization:
-          enabled: true
-          trigger: {type: tokens, value: 4000}
-          trim_tokens_to_summarize: 0
-        """, 4, "not 0", "or null for no limit"),
+        on("keep:", "  type: messages", "  value: 10", "  trim_tokens_to_summarize: 15564"),
+        7, "unknown key", "it is no part of 'keep'; indent it as far as 'keep' is"),
+    "a truth value in quotes": (section('enabled: "true"', "trigger: {type: tokens, value: 4000}"),
+        2, "true or false", "write it as true, without quotes"),
+    "a number in quotes": (on('trim_tokens_to_summarize: "4000"'),
+        4, "whole number", "write it as 4000, without quotes"),
+    "no reading at all": (on("trim_tokens_to_summarize: 0"), 4, "not 0", "or null for no limit"),
     "a tab": (
         """
         summarization:
         \tenabled: true
         """, 2, "tab", "use spaces"),
     "malformed indentation": (
-        """
-        summarization:
-          enabled: true
-          keep:
-              type: messages
-            value: 20
-        """, 5, "malformed YAML", "check the indentation"),
+        section("enabled: true", "keep:", "    type: messages", "  value: 20"),
+        5, "malformed YAML", "check the indentation"),
     "a bracket that is left open": (
-        """
-        summarization:
-          enabled: true
-          fallback_models: [one, two
-          trigger: {type: tokens, value: 4000}
-        """, 4, "malformed YAML", "brackets"),
-    "a key twice": (
-        """
-        summarization:
-          enabled: true
-          trigger: {type: tokens, value: 4000}
-          enabled: false
-        """, 4, "'enabled' is there twice", "first in line 2"),
+        section("enabled: true", "fallback_models: [one, two",
+            "trigger: {type: tokens, value: 4000}"),
+        4, "malformed YAML", "brackets"),
+    "a key twice": (on("enabled: false"), 4, "'enabled' is there twice", "first in line 2"),
     "the section misspelt": (
         """
         models: []
@@ -194,164 +101,65 @@ BROKEN: dict[str, tuple[str, int, str, str]] = {
         """
         summarization: on
         """, 1, "holds keys", "such as 'enabled: true'"),
-    "a variable that is not set": (
-        """
-        summarization:
-          enabled: true
-          trigger: {type: tokens, value: 4000}
-          archive: $CONSPECTUS_NO_SUCH_VARIABLE
-        """, 4, "CONSPECTUS_NO_SUCH_VARIABLE is not set", "set it, or write the value"),
-    "an archive of no known kind": (
-        """
-        summarization:
-          enabled: true
-          trigger: {type: tokens, value: 4000}
-          archive: mysql://ann:hunter2@db/x
-        """, 4, "'mysql://...' names no archive", "write sqlite:///FILE"),
-    "a variable inside of an address": (
-        """
-        summarization:
-          enabled: true
-          trigger: {type: tokens, value: 4000}
-          archive: postgresql://ann:${PASSWORD}@db/x
-        """, 4, "stands for a whole value", "put the whole address into one"),
+    "a variable that is not set": (on("archive: $CONSPECTUS_NO_SUCH_VARIABLE"),
+        4, "CONSPECTUS_NO_SUCH_VARIABLE is not set", "set it, or write the value"),
+    "an archive of no known kind": (on("archive: mysql://ann:hunter2@db/x"),
+        4, "'mysql://...' names no archive", "write sqlite:///FILE"),
+    "a variable inside of an address": (on("archive: postgresql://ann:${PASSWORD}@db/x"),
+        4, "stands for a whole value", "put the whole address into one"),
     "a number in a form of its own": (
-        """
-        summarization:
-          enabled: true
-          trigger:
-            type: tokens
-            value: 4e3
-        """, 5, "not '4e3'", "write it as 4000"),
-    "a prompt without messages": (
-        """
-        summarization:
-          enabled: true
-          trigger: {type: tokens, value: 4000}
-          summary_prompt: |
-            Say what matters.
-        """, 4, "{messages} 0 times", "it must name it once"),
-    "a counter of no known form": (
-        """
-        summarization:
-          enabled: true
-          trigger: {type: tokens, value: 4000}
-          token_counter: gpt4
-        """, 4, "'gpt4' names no counter", "write tiktoken:o200k_base"),
-    "a counter that cannot be imported": (
-        """
-        summarization:
-          enabled: true
-          trigger: {type: tokens, value: 4000}
-          token_counter: no_such_package.tokens:count
-        """, 4, "cannot be imported", "installed or on PYTHONPATH"),
-    "a vocabulary file that is missing": (
-        """
-        summarization:
-          enabled: true
-          trigger: {type: tokens, value: 4000}
-          token_counter: tokenizers:no-such-tokenizer.json
-        """, 4, "there is no file", "tokenizers:path/to/tokenizer.json"),
-    "no word for a failure": (
-        """
-        summarization:
-          enabled: true
-          trigger: {type: tokens, value: 4000}
-          on_failure: degrad
-        """, 4, "not 'degrad'", "did you mean 'degrade'?"),
-    "a recall that is on": (
-        """
-        summarization:
-          enabled: true
-          trigger: {type: tokens, value: 4000}
-          recall: on
-        """, 4, "not true", "off, tool or auto"),
+        section("enabled: true", "trigger:", "  type: tokens", "  value: 4e3"),
+        5, "not '4e3'", "write it as 4000"),
+    "a prompt without messages": (on("summary_prompt: |", "  Say what matters."),
+        4, "{messages} 0 times", "it must name it once"),
+    "a counter of no known form": (on("token_counter: gpt4"),
+        4, "'gpt4' names no counter", "write tiktoken:o200k_base"),
+    "a counter that cannot be imported": (on("token_counter: no_such_package.tokens:count"),
+        4, "cannot be imported", "installed or on PYTHONPATH"),
+    "a vocabulary file that is missing": (on("token_counter: tokenizers:no-such-tokenizer.json"),
+        4, "there is no file", "tokenizers:path/to/tokenizer.json"),
+    "no word for a failure": (on("on_failure: degrad"),
+        4, "not 'degrad'", "did you mean 'degrade'?"),
+    "a recall that is on": (on("recall: on"), 4, "not true", "off, tool or auto"),
     "a trigger above the window": (
-        """
-        summarization:
-          enabled: true
-          window: 8000
-          trigger:
-            - {type: fraction, value: 0.9}
-            - {type: tokens, value: 9000}
-        """, 6, "never reached in a window of 8,000", "lower it, or use a fraction"),
+        section("enabled: true", "window: 8000", "trigger:", "  - {type: fraction, value: 0.9}",
+            "  - {type: tokens, value: 9000}"),
+        6, "never reached in a window of 8,000", "lower it, or use a fraction"),
     "a window with nothing left": (
-        """
-        summarization:
-          enabled: true
-          trigger: {type: fraction, value: 0.9}
-          window: 8000
-          reserved_tokens: 8000
-        """, 5, "leaves nothing of the window", "lower it"),
+        section("enabled: true", "trigger: {type: fraction, value: 0.9}", "window: 8000",
+            "reserved_tokens: 8000"),
+        5, "leaves nothing of the window", "lower it"),
     "a summary as large as the trigger": (
-        """
-        summarization:
-          enabled: true
-          trigger: {type: tokens, value: 1000}
-          max_summary_tokens: 1000
-        """, 4, "alone reaches the trigger", "lower it"),
+        section("enabled: true", "trigger: {type: tokens, value: 1000}",
+            "max_summary_tokens: 1000"),
+        4, "alone reaches the trigger", "lower it"),
     "a fallback that has failed already": (
-        """
-        summarization:
-          enabled: true
-          model_name: small
-          fallback_models:
-            - large
-            - small
-          trigger: {type: tokens, value: 4000}
-        """, 6, "'small' has been tried before", "name another model"),
+        section("enabled: true", "model_name: small", "fallback_models:", "  - large", "  - small",
+            "trigger: {type: tokens, value: 4000}"),
+        6, "'small' has been tried before", "name another model"),
     "a subagent's own mistake": (
-        """
-        summarization:
-          enabled: true
-          trigger: {type: messages, value: 50}
-          subagents:
-            researcher:
-              keep: {type: messages, value: 60}
-        """, 6, "60 messages can never get below", "lower keep"),
-    "a subagent's own archive": (
-        """
-        summarization:
-          subagents:
-            researcher:
-              archive: "memory:"
-        """, 4, "unknown key", "set once, for all agents"),
-    "subagents as a list": (
-        """
-        summarization:
-          subagents: [researcher]
-        """, 2, "not a list", "a mapping from names of subagents"),
-    "a key that is a list": (
-        """
-        summarization:
-          ? [enabled, trigger]
-          : true
-        """, 2, "a key must be", "a plain word"),
-    "a tag that the value does not bear": (
-        """
-        summarization:
-          window: !!int ''
-        """, 2, "YAML does not know this value", "write a text, a number"),
-    "a number with a nought before it": (
-        """
-        summarization:
-          window: 010000
-        """, 2, "YAML reads 010000 as 4096", "write it as a plain number"),
-    "a number with a colon in it": (
-        """
-        summarization:
-          window: 12:30
-        """, 2, "YAML reads 12:30 as 750", "write it as a plain number"),
+        section("enabled: true", "trigger: {type: messages, value: 50}", "subagents:",
+            "  researcher:", "    keep: {type: messages, value: 60}"),
+        6, "60 messages can never get below", "lower keep"),
+    "a subagent's own archive": (section("subagents:", "  researcher:", '    archive: "memory:"'),
+        4, "unknown key", "set once, for all agents"),
+    "subagents as a list": (section("subagents: [researcher]"),
+        2, "not a list", "a mapping from names of subagents"),
+    "a key that is a list": (section("? [enabled, trigger]", ": true"),
+        2, "a key must be", "a plain word"),
+    "a tag that the value does not bear": (section("window: !!int ''"),
+        2, "YAML does not know this value", "write a text, a number"),
+    "a number with a nought before it": (section("window: 010000"),
+        2, "YAML reads 010000 as 4096", "write it as a plain number"),
+    "a number with a colon in it": (section("window: 12:30"),
+        2, "YAML reads 12:30 as 750", "write it as a plain number"),
     "a number larger than any window": (
         """
         summarization:
           trigger: {type: fraction, value: %s}
         """ % ("9" * 400), 2, "a number above 1,000,000,000,000", "more than anything has"),
-    "a time without an end": (
-        """
-        summarization:
-          summarizer_timeout: .inf
-        """, 2, "not inf", "seconds above 0 and at most 86,400, or null"),
+    "a time without an end": (section("summarizer_timeout: .inf"),
+        2, "not inf", "seconds above 0 and at most 86,400, or null"),
     "keys of a section that are not indented": (
         """
         summarization:
@@ -388,45 +196,24 @@ BROKEN: dict[str, tuple[str, int, str, str]] = {
         summarization:
         """, 3, "a configuration is one document", "take out this '---'"),
     "a key of the section in a subagent's trigger": (
-        """
-        summarization:
-          subagents:
-            researcher:
-              trigger: {type: tokens, value: 4000, keep: 3}
-        """, 4, "no part of 'trigger'", "indent it as far as 'trigger' is"),
-    "an old key with a wrong value": (
-        """
-        summarization:
-          preserve_recent_skill_count: many
-        """, 2, "has no effect", "must be left out"),
-    "a bare variable inside of an address": (
-        """
-        summarization:
-          archive: sqlite:///$HOME/archive.db
-        """, 2, "a variable stands for a whole value", "put the whole address into one"),
+        section("subagents:", "  researcher:", "    trigger: {type: tokens, value: 4000, keep: 3}"),
+        4, "no part of 'trigger'", "indent it as far as 'trigger' is"),
+    "an old key with a wrong value": (section("preserve_recent_skill_count: many"),
+        2, "has no effect", "must be left out"),
+    "a bare variable inside of an address": (section("archive: sqlite:///$HOME/archive.db"),
+        2, "a variable stands for a whole value", "put the whole address into one"),
     "a trigger that the reserve leaves no room for": (
-        """
-        summarization:
-          enabled: true
-          trigger: {type: tokens, value: 6000}
-          window: 7000
-          reserved_tokens: 3000
-        """, 3, "never reached in a window of 7,000 tokens less 3,000 reserved", "lower it"),
+        section("enabled: true", "trigger: {type: tokens, value: 6000}", "window: 7000",
+            "reserved_tokens: 3000"),
+        3, "never reached in a window of 7,000 tokens less 3,000 reserved", "lower it"),
     "a password in a place for something else": (
-        """
-        summarization:
-          history: postgresql://ann:hunter2-and-so-on-and-on-and-on-and-on-and-on-and-on@db/x
-        """, 2, "postgresql://ann:***@db/x", "replace or preserve"),
-    "a password as a key": (
-        """
-        summarization:
-          postgresql://ann:hunter2@db/x: 1
-        """, 2, "postgresql://ann:***@db/x", "known are enabled"),
-    "a password of a counter": (
-        """
-        summarization:
-          token_counter: postgresql://ann:hunter2@db/x
-        """, 2, "names no counter", "write tiktoken"),
+        section(
+            "history: postgresql://ann:hunter2-and-so-on-and-on-and-on-and-on-and-on-and-on@db/x"),
+        2, "postgresql://ann:***@db/x", "replace or preserve"),
+    "a password as a key": (section("postgresql://ann:hunter2@db/x: 1"),
+        2, "postgresql://ann:***@db/x", "known are enabled"),
+    "a password of a counter": (section("token_counter: postgresql://ann:hunter2@db/x"),
+        2, "names no counter", "write tiktoken"),
     "an alias without an end": (
         """
         summarization: &all
