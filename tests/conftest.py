@@ -5,9 +5,11 @@
 many new ones.
 """
 
+import functools
 import gc
 import importlib
 import os
+import ssl
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -78,6 +80,14 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         "conspectus.compactor.compaction.pause", lambda seconds: Io(lambda: seen.append(seconds))
     )
     return seen
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_list_of_authorities() -> Iterator[None]:
+    """Read the certificate authorities once, and not for each HTTP client."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ssl.create_default_context", functools.cache(ssl.create_default_context))
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

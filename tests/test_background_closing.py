@@ -151,7 +151,6 @@ def test_what_it_has_opened_is_closed_and_what_was_given_is_not(tmp_path: Path) 
     assert given.threads("local") is not None
     with compactor(model, archive=tmp_path / "own.db") as own:
         opened = own.archive
-    assert opened is not None
     with pytest.raises(Exception, match="closed"):
         opened.threads("local")
     given.close()
@@ -291,10 +290,8 @@ def test_configured_middleware_closes_its_archive(tmp_path: Path) -> None:
         archive=str(tmp_path / "a.db"),
     )
     own = create_summarization_middleware(config, model=ScriptedChatModel(answers=["hello"]))
-    assert own is not None
     with own:
         archive = own.archive
-        assert archive is not None
         archive.threads("local")
     with pytest.raises(Exception, match="closed"):
         archive.threads("local")

@@ -119,7 +119,6 @@ def test_the_report_and_the_data_are_written_beside_the_table(folder: Path, tmp_
     assert "Future use" in done.stdout
     found = Evaluation.from_json(json.loads(numbers.read_text()))
     use = found.system("conspectus", 256).future_use
-    assert use is not None
     assert f"<td>{use.quoted.value:.3f}</td>" in page.read_text(encoding="utf-8")
 
 
@@ -254,7 +253,6 @@ def test_the_figures_are_what_the_summary_holds(folder: Path) -> None:
     """What a tool showed stands where there is room; both are asked for at every cut."""
     found = Evaluation.from_json(data(folder / "b" / "agent.json", *FEW))
     use = found.system("conspectus", 256).future_use
-    assert use is not None
     assert use.quoted.value == 1.0
     shares = use.by_kind.values()
     assert (sum(one.held for one in shares), sum(one.wanted for one in shares)) == (3 * 2, 3 * 2)

@@ -91,7 +91,6 @@ def test_null_is_the_agents_own_model_which_must_then_be_given(tmp_path: Path) -
         create_summarization_middleware(config)
     own = answering("## Goal\n- Look at the modules.")
     made = create_summarization_middleware(config, model="own", model_registry={"own": own})
-    assert made is not None
     assert made.model is own
 
 
@@ -180,17 +179,14 @@ def test_a_vocabulary_file_is_found_beside_the_configuration(tmp_path: Path) -> 
     made.save(str(tmp_path / "words.json"))
     config = loaded(tmp_path, SIX + "token_counter: tokenizers:words.json\n")
     made_of = create_summarization_middleware(config, model=answering())
-    assert made_of is not None
     assert made_of.graph_engine.engine.meter.text("a b c d") == 4
 
 
 def test_a_subagents_middleware_has_its_own_settings(tmp_path: Path) -> None:
     config = loaded(tmp_path, SIX + "subagents: {one: {trigger: {type: messages, value: 30}}}\n")
     made = create_summarization_middleware(config, model=answering(), subagent="one")
-    assert made is not None
     assert made.trigger == [("messages", 30)]
     other = create_summarization_middleware(config, model=answering(), subagent="two")
-    assert other is not None
     assert other.trigger == [("messages", 6)]
 
 
@@ -208,8 +204,6 @@ def test_a_window_that_the_file_declares_for_a_model_is_that_models(tmp_path: Pa
         summarization: {enabled: true, model_name: house, trigger: {type: fraction, value: 0.5}}
         """))  # fmt: skip
     made = create_summarization_middleware(config, model_registry={"house": answering()})
-    assert made is not None
-    assert made.graph_engine.window is not None
     assert made.graph_engine.window.limit == 10_000
 
 
@@ -301,7 +295,6 @@ def test_an_archive_an_edit_names_waits_for_a_new_agent_so_that_no_original_is_l
     assert not (tmp_path / "other.db").exists()
     assert "line 5: 'archive' counts when the agent is built anew" in caplog.text
     assert "line 6: 'recall' counts when the agent is built anew" in caplog.text
-    assert archive is not None
     assert archive.threads("local") == ("t",)
 
 

@@ -295,20 +295,17 @@ def test_after_a_summary_the_agent_still_knows_its_skills_and_their_rules(writes
     said += reading(PATH, SKILL)
     said += [HumanMessage(f"and then page {n}, all of it " * 12, id=f"u{n}") for n in range(4)]
     update = ours.before_model({"messages": said}, Runtime())
-    assert update is not None
     summary = update["messages"][1].text
     assert f"pdf-forms ({PATH})" in summary
     assert "Never write to the original file." in summary
     more = [HumanMessage(f"next {n}", id=f"v{n}") for n in range(6)]
     again = ours.before_model({**update, "messages": [*update["messages"][1:], *more]}, Runtime())
-    assert again is not None
     assert f"pdf-forms ({PATH})" in again["messages"][1].text
 
 
 def test_the_file_says_which_tools_read_skills_and_where_they_are(tmp_path: Path) -> None:
     def skills_of(section: str) -> Any:
         made = create_summarization_middleware(loaded(tmp_path, SIX + section), model=answering())
-        assert made is not None
         return made.graph_engine.engine.skills
 
     assert skills_of("") == Skills(("read_file", "read", "view", "cat"), "/mnt/skills")

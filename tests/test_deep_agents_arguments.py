@@ -122,7 +122,6 @@ def test_the_defaults_are_those_of_deep_agents() -> None:
 
 def test_settings_mean_what_they_mean_to_deep_agents() -> None:
     how = Arguments.build({"trigger": ("fraction", 0.5), "keep": ("tokens", 100)})
-    assert how is not None
     assert (how.longest, how.ending) == (2_000, "...(argument truncated)")
     assert how.fired(Size(500, 3), 1_000)
     assert not how.fired(Size(499, 3), 1_000)

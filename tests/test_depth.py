@@ -92,7 +92,6 @@ def test_a_step_of_an_agent_writes_one_a_few_flows_below_its_entry(
         recall=recall,
     )
     update = middleware.before_model({"messages": list(MESSAGES)}, Runtime())
-    assert update is not None
     assert len(update["messages"]) == 12
     assert len(seen) == 1
     assert len(seen[0]) <= STEP + more, seen[0]

@@ -40,7 +40,6 @@ def test_a_fallback_and_a_replay_take_it_too(word: str) -> None:
     failing = ScriptedChatModel(answers=[RuntimeError("no")] * 9)
     compactor = Compactor(failing, fallbacks=[word], trigger=("messages", 6), keep=("messages", 2))
     record = compactor.compact(TALK, thread_id="t").record
-    assert record is not None
     assert record.by == "embedded"
     assert replay(TALK, summarizer=word, policies=["none"]).summarizer == "embedded"
 
@@ -83,7 +82,6 @@ def test_the_configuration_of_eval_takes_it(tmp_path: Path, word: str) -> None:
     record = (
         Compactor(**settings, keep=("messages", 2)).compact(TALK, thread_id="t", force=True).record
     )
-    assert record is not None
     assert record.by == "embedded"
 
 
@@ -98,7 +96,6 @@ def test_yaml_takes_it_as_the_model_that_writes_summaries(tmp_path: Path, word: 
     made = create_summarization_middleware(
         config, model_registry={"small": ScriptedChatModel(answers=[])}
     )
-    assert made is not None
     assert made.graph_engine.engine.order == ("embedded",)
     assert "the embedded summariser" in dict(meaning(config, None, "unknown"))["writes"]
 

@@ -109,7 +109,6 @@ def test_future_use_is_the_same_to_four_digits(script: ModuleType, name: str) ->
         [ConspectusSystem(keep=KEEP)] if name == "conspectus" else beside([name], KEEP)  # type: ignore[list-item]
     )
     found = ours(paths, systems, 1024).future_use
-    assert found is not None
     assert theirs == {
         "far": round(found.far.value, 4),
         "quoted": round(found.quoted.value, 4),
@@ -141,7 +140,6 @@ def test_answers_are_the_same_to_four_digits(
         [ConspectusSystem(keep=KEEP)] if name == "conspectus" else beside(["langchain"], KEEP)
     )
     found = ours(paths, systems, 512, recall).answers
-    assert found is not None
     gain = (found.gain.low, found.gain.value, found.gain.high)
     assert theirs == {
         "answers": round(found.answers.value, 4),

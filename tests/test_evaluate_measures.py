@@ -271,14 +271,12 @@ def test_the_picker_quotes_whole_lines_in_order_and_stays_within_its_tokens() ->
 def test_an_interval_holds_its_mean_and_comes_out_the_same_again() -> None:
     values = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
     one = mean_of(values, seed=1)
-    assert one is not None
     assert one.low is not None
     assert one.high is not None
     assert one.value == pytest.approx(0.5)
     assert 0.0 <= one.low < 0.5 < one.high <= 1.0
     assert one == mean_of(values, seed=1) != mean_of(values, seed=2)
     single = mean_of([0.3], seed=1)
-    assert single is not None
     assert (single.value, single.low, single.count) == (0.3, None, 1)
     assert mean_of([], seed=1) is None
 

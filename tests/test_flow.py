@@ -158,7 +158,6 @@ def test_the_name_of_a_draft_is_the_one_that_earlier_versions_gave_it() -> None:
 def test_a_refused_summary_goes_to_the_next_summariser_without_a_retry() -> None:
     bench = Bench(model=Writer("model", text=""))
     result = bench.compact()
-    assert result.record is not None
     assert result.record.by == "second"
     assert bench.asked == ["model", "second"]
     assert result.failures[0].startswith("the summary by model was refused: it is empty")
@@ -174,7 +173,6 @@ def test_a_passing_trouble_is_tried_three_times_with_waits_between(
     result = bench.compact()
     assert bench.asked == ["model"] * 3 + ["second"]
     assert waits == [0.5, 2.0]
-    assert result.record is not None
     assert result.record.by == "second"
 
 
@@ -192,7 +190,6 @@ def test_a_provider_that_asks_to_wait_is_given_the_time_or_not_asked_again(
     result = bench.compact()
     assert waits == waited
     assert bench.asked == [*["model"] * (len(waited) + 1), "second"]
-    assert result.record is not None
     assert result.record.by == "second"
 
 

@@ -93,7 +93,6 @@ def test_a_history_goes_on_from_the_record_in_force(old: Old, sent: str) -> None
     more = [*told[sent], *threads.talk(6)[4:]]
     done = engine.compact(more, thread_id="talk", tenant=TENANT)
     assert done.outcome == "compacted", done.reason
-    assert done.record is not None
     assert done.record.parent == told["records"][-1]["id"]
     before = {key for one in told["records"] for key in one["covers"]}
     assert not before & set(done.record.covers), "archived and summarised once"
@@ -104,7 +103,6 @@ def test_a_draft_is_read_and_not_paid_for_again(old: Old) -> None:
     written = old.holds["draft"]
     assert plain(Draft.from_json(written["draft"]).to_json()) == written["draft"]
     draft = old.archive.find_draft(UNPAID, written["plan"])
-    assert draft is not None
     assert plain(draft.to_json()) == written["draft"]
     scripted = threads.paid()
     engine = threads.drafting(old.archive, scripted)
@@ -112,7 +110,6 @@ def test_a_draft_is_read_and_not_paid_for_again(old: Old) -> None:
     assert done.outcome == "compacted", done.reason
     assert scripted.requests == [], "paid for again"
     assert done.summary == draft.text
-    assert done.record is not None
     assert list(done.record.covers) == written["draft"]["read"]
 
 

@@ -107,7 +107,6 @@ def test_the_setting_is_there_on_every_way_in(tmp_path: Path) -> None:
         (True, SummarizationMiddleware(None, trigger=("tokens", 4_000), least_gain=0)),
         (False, SummarizationMiddleware(None, trigger=("tokens", 4_000))),
     ):
-        assert made is not None
         update = made.before_model({"messages": said}, Runtime())
         assert bool(update and "messages" in update) == wanted
     for share, outcome in ((0, "compacted"), (0.1, "kept")):

@@ -115,7 +115,6 @@ def test_hostile_lines_are_read_to_an_end(text: str) -> None:
 def test_a_quotation_of_a_user_is_taken_and_anything_else_is_not() -> None:
     said, answer = read_messages([user("So:  keep the “Halden”\nnumbers to us."), assistant("ok")])
     fact = quoted(said, 'keep the "Halden" numbers to us')
-    assert fact is not None
     assert fact.value == "keep the “Halden”\nnumbers to us"
     assert fact.source == said.cite
     assert quoted(said, "keep the Halden numbers to yourself") is None

@@ -275,7 +275,6 @@ def test_a_worker_that_was_overtaken_shows_the_record_in_force_and_writes_none()
     assert len(calls) == 1
     assert (result.outcome, result.failed) == ("kept", None)
     assert "worker 2" in result.summary
-    assert one.archive is not None
     assert [record.summary for record in one.archive.chain(SCOPE)] == [result.summary]
     assert len(one.archive.records(SCOPE)) == 1
 
@@ -313,7 +312,6 @@ def test_a_worker_that_is_overtaken_each_time_ends_and_changes_nothing(on_failur
         Scripted(short), trigger=("messages", 10), keep=("messages", 4), on_failure=on_failure
     )
     archive = compactor.archive
-    assert archive is not None
     commit, tried = archive.commit_flow, []
 
     def passed(*args: Any, **more: Any) -> Any:

@@ -112,7 +112,6 @@ def test_names_cannot_be_divided_in_another_way(
 
 def test_forgetting_one_name_forgets_no_other_that_looks_like_it(compactor: Compactor) -> None:
     archive = compactor.archive
-    assert archive is not None
     for one, other in SOME_PAIRS:
         word, kept = (
             tell(compactor, place(one, one, "s")),

@@ -61,7 +61,6 @@ def test_meanwhile_a_fallback_is_asked(clock: Clock) -> None:
     compactor = engine(busy, fallbacks=[second], trigger=("messages", 4), keep=("messages", 2))
     for thread in ("a", "b"):
         result = compactor.compact(talk(12), thread_id=thread)
-        assert result.record is not None
         assert result.record.by == "second"
     assert (len(busy.requests), len(second.requests)) == (1, 2)
 
@@ -71,7 +70,6 @@ def test_over_the_window_the_embedded_summariser_writes_without_asking_it(clock:
     compactor = engine(busy, window=2_000)
     for thread in ("a", "b", "c"):
         result = compactor.compact(talk(80, size=30), thread_id=thread)
-        assert result.record is not None
         assert result.record.by == "embedded"
         assert result.tokens_after <= 2_000
     assert len(busy.requests) == 1

@@ -18,7 +18,6 @@ def part(terms: list[str]) -> Part:
 def test_each_term_is_found_where_it_stands_and_no_other_one(count: int) -> None:
     terms = [f"term{n * 7919 % 100_003}" for n in range(count)] + ["größe", "数据库"]
     found = Part.unpack(part(terms).pack())
-    assert found is not None
     for number, term in enumerate(terms):
         assert found.holding(term) == [(number, 2)]
     for other in ("", "a", "term", "term1x", "zzz", "数据", "\U0010ffff"):

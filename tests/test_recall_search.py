@@ -194,7 +194,6 @@ def test_the_index_lies_in_the_archive_and_is_forgotten_with_its_thread(
 def test_an_index_holds_no_text(archive: Archive) -> None:
     archived(archive, SCOPE, "The heron nests near Wexford harbour.")
     [part] = map(unpack, store_of(archive).search(SCOPE.namespace("index")))
-    assert part is not None
     raws = [zlib.decompress(base64.b64decode(one)) for one in (part["data"], *part["blocks"])]
     assert any(b"heron" in raw for raw in raws)
     assert not any(b"heron nest" in raw.lower() for raw in raws)
@@ -231,7 +230,6 @@ def test_a_lost_part_is_built_again(tmp_path: Path, damage: str) -> None:
         else:
             [item] = store.search(place)
             data = unpack(item)
-            assert data is not None
             if damage == "older":
                 data["version"] -= 1
             elif damage == "block":
@@ -292,7 +290,6 @@ def test_a_damaged_block_is_read_anew_where_nothing_can_be_written(
         archived(archive, SCOPE, *(f"message {n} about apples" for n in range(40)))
         [item] = store_of(archive).search(place)
         data = unpack(item)
-        assert data is not None
         data["blocks"] = ["no block"]
         store_of(archive).batch([archive.wire.put_op(place, item.key, data)])
     with Archive.open(tmp_path / "archive.db") as archive:
@@ -316,7 +313,6 @@ def test_damaged_parts_become_one_that_is_read_anew(archive: Archive) -> None:
         if number == TOGETHER - 1:
             for item in store_of(archive).search(SCOPE.namespace("index"), limit=100):
                 data = unpack(item)
-                assert data is not None
                 data["blocks"] = ["no block"]
                 put = archive.wire.put_op(SCOPE.namespace("index"), item.key, data)
                 store_of(archive).batch([put])

@@ -192,7 +192,6 @@ def test_ctrl_c_ends_a_command_and_what_it_waits_for(kind: str) -> None:
         start_new_session=True,
     )
     try:
-        assert process.stderr is not None
         assert process.stderr.readline() == "begun\n"
         time.sleep(0.3)
         os.killpg(process.pid, signal.SIGINT)

@@ -82,13 +82,11 @@ def test_our_policy_stands_first_and_none_last_however_they_came() -> None:
 def test_all_transcripts_together_are_summed_and_listed() -> None:
     other = replace(small(), name="other", runs=small().runs[:2])
     report = report_of([small(), other])
-    assert report.total is not None
     rows = {row[0]: row[1:] for row in report.total.rows}
     assert rows["model calls"] == ("24", "24", "9")
     assert rows["peak tokens of a request"] == ("6,300", "8,400", "12,500")
     assert rows["evicted text that was read"] == ("100 %", "51.1 %", "–")
     assert rows["messages missing"] == ("0", "6", "0")
-    assert report.overview is not None
     assert report.overview.rows[1] == ("other", "31", "15,400", "8,000", "6,300", "8,400", "–")
     assert report.overview.bad == {(0, 5), (0, 6), (1, 5)}
     assert report_of([small()]).total is None

@@ -140,7 +140,6 @@ def test_what_stands_behind_a_password_is_recalled_and_the_password_kept_nowhere
         compactor.recall(query, thread_id="t").text
         for query in ("备份数据库", "迁移脚本", "仓库", "登录", PASSWORD, TOKEN)
     ]
-    assert compactor.archive is not None
     rows = json.dumps(compactor.archive.export(Scope("local", "t")), ensure_ascii=False)
     facts = repr([fact.value for fact in result.carried])
     everything = "\n".join([repr(result.redacted), repr(result.record), facts, rows, *found])

@@ -162,7 +162,6 @@ def test_memory_that_grows_is_told_from_memory_that_does_not(
         steps = 100.0 * n
         soak.memory.append(module.Look(float(n), steps, 1e8 + growth * steps + noise, 2e8))
     line = soak.growth
-    assert line is not None
     assert line.low <= growth <= line.high
     assert ("memory grows" in soak.wrong) is found
     assert measures.slope([(1.0, 2.0), (2.0, 3.0)]) is None

@@ -106,10 +106,8 @@ def test_the_version_of_the_package_is_told() -> None:
     with instrumented() as found:
         Compactor(keep=("messages", 2)).compact(dicts(9), thread_id="t", force=True)
         [scope] = {span.instrumentation_scope for span in found.spans}
-        assert scope is not None
         assert (scope.name, scope.version) == ("conspectus", __version__)
         data = found.reader.get_metrics_data()
-        assert data is not None
         [one] = [scope.scope for part in data.resource_metrics for scope in part.scope_metrics]
         assert (one.name, one.version) == ("conspectus", __version__)
 
