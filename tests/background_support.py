@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from conspectus import Compactor, Summary, SummaryError, SummaryRequest
 from conspectus.events import Event, Preparing, add, remove
@@ -15,42 +15,50 @@ LIMIT = 60.0
 
 
 @dataclass
-class Stopped:
-    """A summariser that answers once it is let go on.
+class Gate:
+    """A call that has begun sets `asked`, and answers or fails once `going` is set."""
 
-    Attributes:
-        going: set, it answers at once.
-        asked: a call has begun.
-        keys: of the messages that each call was to read.
-        fails: it raises instead.
-    """
+    fails: bool = False
+    going: threading.Event = field(default_factory=threading.Event)
+    asked: threading.Event = field(default_factory=threading.Event)
+
+    @classmethod
+    def at_once(cls, **more: Any) -> Self:
+        """Make one that holds no call up."""
+        made = cls(**more)
+        made.going.set()
+        return made
+
+
+@dataclass
+class Stopped(Gate):
+    """A summariser that answers once it is let go on; `keys` is what each call was to read."""
 
     name: str = "stopped"
     identity: str = "stopped"
     form: str = "findings"
-    fails: bool = False
-    going: threading.Event = field(default_factory=threading.Event)
-    asked: threading.Event = field(default_factory=threading.Event)
     keys: list[tuple[str, ...]] = field(default_factory=list)
 
     def summarize(self, request: SummaryRequest) -> Summary:
-        keys = tuple(entry.key for entry in request.entries)
-        self.keys.append(keys)
-        self.asked.set()
+        self._begin(request)
         self.going.wait(LIMIT)
-        if self.fails:
-            raise SummaryError("the model is out of order")
-        return Summary(f"- {len(keys)} messages were looked at [x]", keys)
+        return self._end(request)
 
     async def asummarize(self, request: SummaryRequest) -> Summary:
-        keys = tuple(entry.key for entry in request.entries)
-        self.keys.append(keys)
-        self.asked.set()
+        self._begin(request)
         until = time.monotonic() + LIMIT
         while not self.going.is_set() and time.monotonic() < until:
             await asyncio.sleep(0.005)
+        return self._end(request)
+
+    def _begin(self, request: SummaryRequest) -> None:
+        self.keys.append(tuple(entry.key for entry in request.entries))
+        self.asked.set()
+
+    def _end(self, request: SummaryRequest) -> Summary:
         if self.fails:
             raise SummaryError("the model is out of order")
+        keys = tuple(entry.key for entry in request.entries)
         return Summary(f"- {len(keys)} messages were looked at [x]", keys)
 
 

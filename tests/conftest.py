@@ -82,6 +82,15 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return seen
 
 
+@pytest.fixture
+def heard() -> Iterator[Any]:
+    """What is told of notes prepared beside the caller."""
+    from background_support import Heard
+
+    with Heard() as one:
+        yield one
+
+
 @pytest.fixture(scope="session", autouse=True)
 def one_list_of_authorities() -> Iterator[None]:
     """Read the certificate authorities once, and not for each HTTP client."""

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequen
 from typing import Any
 
 from langchain.agents import create_agent
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
     AIMessage,
     AIMessageChunk,
@@ -108,11 +109,9 @@ def middleware(**more: Any) -> SummarizationMiddleware:
     return SummarizationMiddleware(model, **more)
 
 
-def agent(answers: Any, *own: Any, **more: Any) -> tuple[Any, ScriptedChatModel]:
+def agent(answers: Any, *own: Any, **more: Any) -> tuple[Any, Any]:
     """An agent with tool, checkpointer and store, and the model that answers in it."""
-    model = (
-        answers if isinstance(answers, ScriptedChatModel) else ScriptedChatModel(answers=answers)
-    )
+    model = answers if isinstance(answers, BaseChatModel) else ScriptedChatModel(answers=answers)
     more.setdefault("checkpointer", InMemorySaver())
     more.setdefault("store", InMemoryStore())
     more.setdefault("tools", [look])

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,6 @@ from conspectus.compactor.background import Background, Preparation
 SCOPE = Scope("local", "t", "main")
 NEAR, DUE = told(31), told(42)
 """Histories above seven tenths of the trigger, and above the trigger."""
-
-
-@pytest.fixture
-def heard() -> Iterator[Heard]:
-    with Heard() as one:
-        yield one
 
 
 def long(count: int) -> list[dict[str, Any]]:
@@ -80,8 +74,7 @@ def test_a_setting_that_means_nothing_says_what_to_write(given: Any) -> None:
 
 
 def test_nothing_is_prepared_unless_it_is_asked_for(heard: Heard) -> None:
-    model = Stopped()
-    model.going.set()
+    model = Stopped.at_once()
     own = compactor(model, background=False)
     assert compact(own, NEAR).outcome == "kept"
     assert (model.keys, heard.all) == ([], [])
@@ -268,8 +261,7 @@ def answered(name: str, text: str) -> dict[str, Any]:
 
 
 def test_a_draft_that_frees_too_little_is_topped_up(heard: Heard) -> None:
-    model = Stopped()
-    model.going.set()
+    model = Stopped.at_once()
     own = compactor(model)
     prepared(own, NEAR)
     model.going.clear()
@@ -288,8 +280,7 @@ def test_a_draft_that_frees_too_little_is_topped_up(heard: Heard) -> None:
 
 
 def test_the_archive_is_that_of_the_foreground(tmp_path: Path) -> None:
-    model = Stopped()
-    model.going.set()
+    model = Stopped.at_once()
     ahead = compactor(model, archive=tmp_path / "ahead.db")
     prepared(ahead, NEAR)
     chain_before = ahead.archive.chain(SCOPE)  # type: ignore[union-attr]
@@ -330,8 +321,7 @@ def test_what_has_been_paid_for_is_told() -> None:
 def test_a_draft_of_another_history_is_dropped(
     heard: Heard, change: Callable[[list[Any]], list[Any]], why: str
 ) -> None:
-    model = Stopped()
-    model.going.set()
+    model = Stopped.at_once()
     own = compactor(model)
     prepared(own, NEAR)
     sent = change(DUE)
@@ -345,8 +335,7 @@ def test_a_draft_of_another_history_is_dropped(
 
 
 def test_a_draft_under_another_record_is_not_used() -> None:
-    model = Stopped()
-    model.going.set()
+    model = Stopped.at_once()
     archive = Archive.open("memory:")
     own, other = compactor(model, archive=archive), compactor(model, archive=archive)
     prepared(own, NEAR)
@@ -362,9 +351,7 @@ def test_a_draft_under_another_record_is_not_used() -> None:
 
 def test_a_draft_of_other_settings_is_dropped(heard: Heard) -> None:
     archive = Archive.open("memory:")
-    first, second = Stopped(), Stopped(identity="another")
-    first.going.set()
-    second.going.set()
+    first, second = Stopped.at_once(), Stopped.at_once(identity="another")
     prepared(compactor(first, archive=archive), NEAR)
     own = compactor(second, archive=archive)
     until(lambda: compact(own, DUE).outcome == "compacted")
@@ -373,8 +360,7 @@ def test_a_draft_of_other_settings_is_dropped(heard: Heard) -> None:
 
 
 def test_a_pinned_message_that_the_draft_stands_for_stays(heard: Heard) -> None:
-    model = Stopped()
-    model.going.set()
+    model = Stopped.at_once()
     pinned: set[str] = set()
     own = compactor(model, pin=lambda message: message["content"] in pinned)
     prepared(own, NEAR)
@@ -392,8 +378,7 @@ def test_a_pinned_message_that_the_draft_stands_for_stays(heard: Heard) -> None:
 def test_a_summariser_that_fails_beside_the_agent_is_asked_again_at_the_trigger(
     heard: Heard,
 ) -> None:
-    model = Stopped(fails=True)
-    model.going.set()
+    model = Stopped.at_once(fails=True)
     own = compactor(model)
     ahead = prepared(own, NEAR)
     assert (ahead.outcome, ahead.reason) == ("failed", "the model is out of order")
@@ -523,8 +508,7 @@ def test_a_call_without_a_loop_does_not_wait_for_its_own_thread() -> None:
 
 
 def test_without_an_archive() -> None:
-    model = Stopped()
-    model.going.set()
+    model = Stopped.at_once()
     own = compactor(model, archive=None)
     assert prepared(own, NEAR).outcome == "ready"
     result = compact(own, DUE)
@@ -533,8 +517,7 @@ def test_without_an_archive() -> None:
 
 def test_secrets_are_taken_out_of_what_is_prepared(tmp_path: Path) -> None:
     secret = "sk-proj-9aZ3kQ7xT2mB8vN4cL6wR1yU5eH0jD"
-    model = Stopped()
-    model.going.set()
+    model = Stopped.at_once()
     own = compactor(model, archive=tmp_path / "a.db", redact=True)
     sent = [{"role": "user", "content": f"Use the key {secret}."}, *DUE]
     ahead = prepared(own, sent[: len(NEAR)])
@@ -547,8 +530,7 @@ def test_secrets_are_taken_out_of_what_is_prepared(tmp_path: Path) -> None:
 
 def test_hooks_and_listeners_of_a_run_hear_of_nothing_that_is_prepared() -> None:
     named: list[str] = []
-    model = Stopped()
-    model.going.set()
+    model = Stopped.at_once()
     own = compactor(model, on_event=lambda name, data: named.append(name))
     prepared(own, NEAR)
     assert named == []
@@ -560,8 +542,7 @@ def test_hooks_and_listeners_of_a_run_hear_of_nothing_that_is_prepared() -> None
 
 
 def test_what_was_prepared_is_found_after_a_restart(tmp_path: Path) -> None:
-    model, other = Stopped(), Stopped()
-    model.going.set()
+    model, other = Stopped.at_once(), Stopped()
     first = compactor(model, archive=tmp_path / "a.db")
     prepared(first, NEAR)
     first.archive.close()  # type: ignore[union-attr]
@@ -643,8 +624,7 @@ def test_a_process_killed_while_it_prepares_leaves_nothing_half_written(tmp_path
         until(lambda: calls(tmp_path) == 1)
         other.send_signal(signal.SIGKILL)
         other.wait(LIMIT)
-    model = Stopped()
-    model.going.set()
+    model = Stopped.at_once()
     own = compactor(model, archive=archive)
     assert own.archive.chain(SCOPE) == ()
     began = time.monotonic()

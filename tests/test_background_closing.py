@@ -143,8 +143,7 @@ def test_a_draft_that_was_finished_is_still_swapped_in() -> None:
 
 
 def test_what_it_has_opened_is_closed_and_what_was_given_is_not(tmp_path: Path) -> None:
-    model = Stopped()
-    model.going.set()
+    model = Stopped.at_once()
     given = Archive.open(tmp_path / "given.db")
     with compactor(model, archive=given) as own:
         compact_outcome(own, DUE)
@@ -308,8 +307,7 @@ for n in range(40):
     connection = sqlite3.connect({file!r}, check_same_thread=False, isolation_level=None)
     store = SqliteStore(connection)
     store.setup()
-    model = Stopped()
-    model.going.set()
+    model = Stopped.at_once()
     own = compactor(model, archive=store)
     own.prepare(told(31, n), thread_id=str(n))
     time.sleep(0.001 * n)

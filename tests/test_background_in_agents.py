@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -33,12 +32,6 @@ from graph_support import (
 )
 
 SCOPE = Scope("local", "t", "main")
-
-
-@pytest.fixture
-def heard() -> Iterator[Heard]:
-    with Heard() as one:
-        yield one
 
 
 class Answers:
@@ -166,8 +159,7 @@ def test_over_the_window_the_step_waits(heard: Heard) -> None:
 
 
 def test_a_person_reads_the_prepared_notes_at_the_swap(heard: Heard) -> None:
-    model = Stopped()
-    model.going.set()
+    model = Stopped.at_once()
     answers = Answers(12, 9, lambda: until(lambda: bool(heard.steps("finished"))))
     store = InMemoryStore()
     mine = own(model, preview=True)
@@ -184,8 +176,7 @@ def test_a_person_reads_the_prepared_notes_at_the_swap(heard: Heard) -> None:
 
 
 def test_refused_notes_are_not_offered_again(heard: Heard) -> None:
-    model = Stopped()
-    model.going.set()
+    model = Stopped.at_once()
     answers = Answers(12, 9, lambda: until(lambda: bool(heard.steps("finished"))))
     mine = own(model, preview=True)
     graph, _ = agent(ScriptedChatModel(answers=answers), mine)

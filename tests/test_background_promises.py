@@ -20,9 +20,7 @@ NEAR = told(31)
 
 
 def writes_at_once() -> Stopped:
-    model = Stopped()
-    model.going.set()
-    return model
+    return Stopped.at_once()
 
 
 def user(text: str) -> dict[str, Any]:

@@ -21,8 +21,7 @@ def test_a_draft_never_harms_a_history(
     before = preparing.SETTLES
     preparing.SETTLES = 0.0
     try:
-        model = Stopped()
-        model.going.set()
+        model = Stopped.at_once()
         own = Compactor(
             model,
             window=600,

@@ -13,7 +13,7 @@ import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately as count
 
-from background_support import LIMIT, Heard, until
+from background_support import LIMIT, Gate, Heard, until
 from conspectus import Archive, PolicyError
 from conspectus.archive import Scope
 from short_term_support import TOLD, ai, human, ours, result, summarised, talk, torn
@@ -31,26 +31,11 @@ def _nothing_is_left() -> Iterator[None]:
     ours.close_background(0)
 
 
-@pytest.fixture
-def heard() -> Iterator[Heard]:
-    with Heard() as one:
-        yield one
-
-
 @dataclass
-class Held:
-    """A model that answers once it is let go on.
+class Held(Gate):
+    """A model that answers once it is let go on; `read` is what each call was given."""
 
-    Attributes:
-        going: set, it answers at once.
-        asked: a call has begun.
-        read: what each call was given.
-    """
-
-    going: threading.Event = field(default_factory=threading.Event)
-    asked: threading.Event = field(default_factory=threading.Event)
     read: list[str] = field(default_factory=list)
-    fails: bool = False
 
     def invoke(self, messages: list[Any]) -> Any:
         self.read.append("\n".join(str(one.content) for one in messages))
@@ -137,8 +122,7 @@ def test_a_summary_is_swapped_in_without_waiting(
 
 
 def test_what_came_after_the_snapshot_stays_as_it_is(how: str, heard: Heard) -> None:
-    model = Held()
-    model.going.set()
+    model = Held.at_once()
     caller = Caller(model, how)
     near = until_size(450)
     caller(near)
@@ -170,8 +154,7 @@ def test_the_caller_goes_on_while_it_fits_and_waits_where_it_does_not(
 
 
 def test_rounds_go_on_one_after_the_other(how: str, kept: dict[str, Any], heard: Heard) -> None:
-    model = Held()
-    model.going.set()
+    model = Held.at_once()
     caller = Caller(model, how, **kept)
     said = talk(80)
     for end in range(1, len(said), 2):
@@ -189,8 +172,7 @@ def test_rounds_go_on_one_after_the_other(how: str, kept: dict[str, Any], heard:
 def test_a_summary_of_messages_that_were_edited_is_dropped(
     heard: Heard, how: str, kept: dict[str, Any]
 ) -> None:
-    model = Held()
-    model.going.set()
+    model = Held.at_once()
     caller = Caller(model, how, **kept)
     caller(until_size(450))
     until(lambda: bool(heard.steps("finished")))
@@ -202,8 +184,7 @@ def test_a_summary_of_messages_that_were_edited_is_dropped(
 
 
 def test_a_branch_under_another_summary_does_not_get_it(heard: Heard, how: str) -> None:
-    model = Held()
-    model.going.set()
+    model = Held.at_once()
     caller = Caller(model, how)
     near = until_size(450)
     caller(near)
@@ -218,8 +199,7 @@ def test_a_branch_under_another_summary_does_not_get_it(heard: Heard, how: str) 
 
 def test_conversations_without_a_thread_do_not_get_each_others(how: str, heard: Heard) -> None:
     """Their messages have the same ids, as counters make them."""
-    model = Held()
-    model.going.set()
+    model = Held.at_once()
     caller, other = Caller(model, how), Caller(model, how)
     other.node = caller.node
     mine, theirs = until_size(450), [one.model_copy() for one in until_size(450)]
@@ -238,8 +218,7 @@ def test_conversations_without_a_thread_do_not_get_each_others(how: str, heard: 
 def test_a_model_that_fails_is_asked_again_when_it_is_due(
     heard: Heard, how: str, on_failure: str
 ) -> None:
-    model = Held(fails=True)
-    model.going.set()
+    model = Held.at_once(fails=True)
     caller = Caller(model, how, on_failure=on_failure)
     caller(until_size(450))
     until(lambda: bool(heard.steps("finished")))
@@ -249,8 +228,7 @@ def test_a_model_that_fails_is_asked_again_when_it_is_due(
 
 
 def test_it_is_found_after_a_restart(tmp_path: Path, heard: Heard) -> None:
-    model = Held()
-    model.going.set()
+    model = Held.at_once()
     where = tmp_path / "agent.db"
     with ours.SummarizationNode(
         model=model, background=True, archive=where, thread_id="t", **SIZES
@@ -339,8 +317,7 @@ def test_close_gives_up_what_takes_too_long(how: str, heard: Heard) -> None:
 
 
 def test_nothing_is_prepared_unless_it_is_asked_for(heard: Heard, how: str) -> None:
-    model = Held()
-    model.going.set()
+    model = Held.at_once()
     caller = Caller(model, how, background=False)
     caller(until_size(500))
     assert not model.read
@@ -365,8 +342,7 @@ def test_a_copy_of_a_node_leaves_the_archive_to_the_first(tmp_path: Path) -> Non
 
 
 def test_threads_of_two_archives_with_one_name_wait_for_their_own_model(heard: Heard) -> None:
-    slow, quick = Held(), Held()
-    quick.going.set()
+    slow, quick = Held(), Held.at_once()
     try:
         with Archive.open("memory:") as one, Archive.open("memory:") as other:
             Caller(slow, "function", archive=one, thread_id="t")(until_size(450))
@@ -401,13 +377,9 @@ def test_two_threads_may_close_at_once_and_both_wait(heard: Heard) -> None:
         assert len(ended) == len(closers)
 
 
-def told_by(messages: list[Any]) -> Any:
-    return AIMessage(TOLD)
-
-
 class ToldBy:
     def invoke(self, messages: list[Any]) -> Any:
-        return told_by(messages)
+        return AIMessage(TOLD)
 
 
 TOLD_BY = ToldBy()

@@ -60,6 +60,18 @@ def notes_of(messages: list[Message], standing: str = "", limit: int = 2_000, **
     return EmbeddedSummarizer().summarize(request).text
 
 
+def small(summarizer: Any, **more: Any) -> Compactor:
+    return Compactor(
+        summarizer, window=4_000, keep=("messages", 1), **{"archive": "memory:", **more}
+    )
+
+
+def gone_on(compactor: Compactor) -> Any:
+    """What comes of the talk and a log behind it."""
+    log = [one for n in range(8) for one in step("log", {"n": n}, "noted " * 30, f"f{n}")]
+    return compactor.compact([*TALK, *log, user("Go on.", "z")], thread_id="t", force=True)
+
+
 TALK = [
     user("Book the Lisbon flight.\nNever pay more than 240 EUR.", "m1"),
     *step("search_flights", {"to": "LIS"}, json.dumps([{"id": "TP9", "price": 212}]), "m2"),
@@ -330,16 +342,8 @@ def test_in_next_to_no_room_the_newest_words_of_the_user_go_last(limit: int) -> 
     ],
 )
 def test_a_model_that_writes_badly_changes_nothing_of_what_code_writes(answer: str) -> None:
-    compactor = Compactor(
-        ChatModelSummarizer(ScriptedChatModel(answers=lambda messages: answer)),
-        window=4_000,
-        keep=("messages", 1),
-        archive="memory:",
-    )
-    filler = [
-        message for n in range(8) for message in step("log", {"n": n}, "noted " * 30, f"f{n}")
-    ]
-    result = compactor.compact([*TALK, *filler, user("Go on.", "z")], thread_id="t", force=True)
+    compactor = small(ChatModelSummarizer(ScriptedChatModel(answers=lambda messages: answer)))
+    result = gone_on(compactor)
     assert result.outcome == "compacted"
     assert "Never pay more than 240 EUR." in result.summary
     assert "book_flight(id=TP9) → booking=QX71 status=ok" in result.summary
@@ -353,16 +357,8 @@ def test_a_statement_that_a_model_names_counts_only_as_a_quotation() -> None:
         "## Found and decided\n- TP9 was free.\n## Binding\n"
         '- "Never pay more than 240 EUR." [m1]\n- "Always pay in cash." [m1]'
     )
-    compactor = Compactor(
-        ChatModelSummarizer(ScriptedChatModel(answers=[answer])),
-        window=4_000,
-        keep=("messages", 1),
-        archive="memory:",
-    )
-    filler = [
-        message for n in range(8) for message in step("log", {"n": n}, "noted " * 30, f"f{n}")
-    ]
-    result = compactor.compact([*TALK, *filler, user("Go on.", "z")], thread_id="t", force=True)
+    compactor = small(ChatModelSummarizer(ScriptedChatModel(answers=[answer])))
+    result = gone_on(compactor)
     assert result.record is not None
     facts = [fact["value"] for fact in result.record.ledger["facts"]]
     assert "Never pay more than 240 EUR." in facts
@@ -404,27 +400,12 @@ def test_findings_that_outgrow_their_room_are_written_anew_and_never_lost_for_no
     assert found[4].count("finding") >= 1, "an answer without findings replaces none"
 
 
-def test_a_summariser_of_ones_own_stands_as_it_is_with_the_parts_beside_it() -> None:
-    compactor = Compactor(
-        lambda messages: "All is well so far.", window=4_000, keep=("messages", 1)
-    )
-    filler = [
-        message for n in range(8) for message in step("log", {"n": n}, "noted " * 30, f"f{n}")
-    ]
-    result = compactor.compact([*TALK, *filler, user("Go on.", "z")], thread_id="t", force=True)
-    assert result.summary.endswith("## Summary\nAll is well so far.")
-    assert "Never pay more than 240 EUR." in result.summary
-
-
-def test_a_plain_summary_can_be_had_exactly() -> None:
-    compactor = Compactor(
-        lambda messages: "All is well so far.", window=4_000, keep=("messages", 1), notes=[]
-    )
-    filler = [
-        message for n in range(8) for message in step("log", {"n": n}, "noted " * 30, f"f{n}")
-    ]
-    result = compactor.compact([*TALK, *filler, user("Go on.", "z")], thread_id="t", force=True)
-    assert result.summary == "All is well so far."
+def test_a_summariser_of_ones_own_stands_with_the_parts_beside_it_or_exactly_as_it_is() -> None:
+    own = "All is well so far."
+    summary = gone_on(small(lambda messages: own, archive=None)).summary
+    assert summary.endswith(f"## Summary\n{own}")
+    assert "Never pay more than 240 EUR." in summary
+    assert gone_on(small(lambda messages: own, archive=None, notes=[])).summary == own
 
 
 def test_only_the_parts_that_are_asked_for_are_written() -> None:

@@ -19,6 +19,7 @@ from conspectus.agents.state import HELD
 from conspectus.archive import Archive, Scope
 from conspectus.messages import is_summary_message
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from graph_support import agent
 
 WINDOW = 3_000
 METER = TokenMeter()
@@ -208,13 +209,7 @@ def test_a_switch_to_a_smaller_model_compacts_before_its_first_call(history: Any
         keep=("messages", 4),
         history=history,
     )
-    graph = create_agent(
-        large,
-        [read],
-        middleware=[middle, Switch(), ContextGuard(middle)],
-        checkpointer=InMemorySaver(),
-        store=InMemoryStore(),
-    )
+    graph, _ = agent(large, middle, Switch(), ContextGuard(middle), tools=[read])
     for turn in range(20):
         graph.invoke({"messages": [HumanMessage(f"Question {turn}. " * 20)]}, THREAD)
     assert size(list(large.calls[-1].messages)) > 2_000

@@ -33,6 +33,7 @@ from conspectus.archive import Scope
 from conspectus.middleware import PreservedState
 from conspectus.middleware.preserved import added
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from graph_support import agent
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 SCHEMAS = [None, PreservedState]
@@ -430,13 +431,7 @@ def test_a_giant_result_fits_also_where_other_middleware_hands_on_copies(
     model = ScriptedChatModel(answers=answer, profile={"max_input_tokens": 9_000})
     settings: dict[str, Any] = {"trigger": ("fraction", 0.8), "keep": ("fraction", 0.1)}
     middle = SummarizationMiddleware(model, summarizer="embedded", history=history, **settings)
-    graph = create_agent(
-        model,
-        [big],
-        middleware=[Stamping(mark), middle, ContextGuard(middle)],
-        checkpointer=InMemorySaver(),
-        store=InMemoryStore(),
-    )
+    graph, _ = agent(model, Stamping(mark), middle, ContextGuard(middle), tools=[big])
     for turn in range(4):
         graph.invoke({"messages": [HumanMessage(f"Go {turn}")]}, THREAD)
     sizes = [sum(len(str(m.content)) for m in call.messages) for call in model.calls]

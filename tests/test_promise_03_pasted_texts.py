@@ -7,16 +7,14 @@ leaves, and is archived under its own name.
 from typing import Any
 
 import pytest
-from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.store.memory import InMemoryStore
 
 from conspectus import Compactor, ContextGuard, SummarizationMiddleware
 from conspectus.messages import SUMMARY_LINE
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import SCOPE, Scripted, compacted, engine, short
+from graph_support import agent
 
 LOG = "a line of the log\n" * 1_500
 
@@ -239,13 +237,7 @@ def test_an_agent_is_shown_what_its_user_pastes(history: Any, what: str) -> None
     middle = SummarizationMiddleware(
         None, trigger=("tokens", 2_500), keep=("messages", 4), window=3_000, history=history
     )
-    graph = create_agent(
-        model,
-        [build],
-        middleware=[middle, ContextGuard(middle, window=3_000)],
-        checkpointer=InMemorySaver(),
-        store=InMemoryStore(),
-    )
+    graph, _ = agent(model, middle, ContextGuard(middle, window=3000), tools=[build])
     config: Any = {"configurable": {"thread_id": "t"}}
 
     def say(text: str, name: str) -> list[Any]:
