@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ from engine import check_nothing_missing, check_sequence
 from histories import histories
 
 
+@pytest.mark.slow
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(messages=histories(), more=histories(), cut=st.integers(0, 40), fate=st.sampled_from("+-~"))
 def test_a_draft_never_harms_a_history(

@@ -28,6 +28,7 @@ def test_the_package_alone_loads_neither_langchain_nor_langgraph() -> None:
     assert not {"langchain_core", "langchain", "langgraph", "pydantic", "typer"} & found
 
 
+@pytest.mark.slow
 def test_a_caller_with_dicts_and_a_file_loads_neither_langchain_nor_langgraph(
     tmp_path: Path,
 ) -> None:

@@ -63,6 +63,13 @@ def ours(model: Any, **more: Any) -> SummarizationMiddleware:
     return SummarizationMiddleware(model, **more)
 
 
+def look_at_all(agent: Any, on_loop: bool) -> None:
+    if on_loop:
+        asyncio.run(agent.ainvoke(said("Look at all modules."), thread()))
+    else:
+        agent.invoke(said("Look at all modules."), thread())
+
+
 def run_agent(
     model: ScriptedChatModel, *own: Any, on_loop: bool = False, **more: Any
 ) -> tuple[Any, InMemoryStore, list[Record]]:
@@ -73,16 +80,23 @@ def run_agent(
     agent: Any = create_agent(
         model, middleware=list(own), checkpointer=InMemorySaver(), store=store, **more
     )
-    if on_loop:
-        asyncio.run(agent.ainvoke(said("Look at all modules."), thread()))
-    else:
-        agent.invoke(said("Look at all modules."), thread())
+    look_at_all(agent, on_loop)
     return agent, store, list(Archive(store).chain(SCOPE))
 
 
 def rides(model: ScriptedChatModel) -> list[int]:
     """Places of the calls that asked for a summary after a request of the agent."""
     return [place for place, call in enumerate(model.calls) if is_ride(call.messages)]
+
+
+def check_rides(model: ScriptedChatModel, equal: Callable[[Any], Any] = lambda one: one) -> None:
+    """The model was asked for summaries, each in a request that begins as the agent's last one."""
+    places = rides(model)
+    assert places
+    for place in places:
+        before, asked = model.calls[place - 1], model.calls[place]
+        assert [equal(m) for m in asked.messages[:-1]] == [equal(m) for m in before.messages]
+        assert asked.options == before.options
 
 
 def kinds(records: Sequence[Record]) -> set[str]:
@@ -104,12 +118,11 @@ def test_the_request_is_the_agents_last_one_and_one_instruction(
     found = rides(model)
     assert len(found) == len(records) >= 2
     assert kinds(records) == {"cached"}
+    check_rides(model)
     for place in found:
         before, asked = model.calls[place - 1], model.calls[place]
         assert isinstance(before.messages[0], SystemMessage)
-        assert list(asked.messages[:-1]) == list(before.messages)
         assert isinstance(asked.messages[-1], HumanMessage)
-        assert asked.options == before.options
         assert asked.options["tools"] == [look]
         assert "nostream" in asked.tags
         assert "nostream" not in before.tags
@@ -333,11 +346,7 @@ def test_an_answer_that_leaves_was_no_part_of_the_request() -> None:
 
 def test_a_draft_that_was_prepared_says_how_it_was_asked_for() -> None:
     model = model_of(steps=100)
-    archive = Archive.open("memory:")
-    compactor = Compactor(
-        model, window=6_000, trigger=("tokens", 2_000), keep=("messages", 6),
-        archive=archive, summary_request="cached", background=True,
-    )  # fmt: skip
+    compactor, archive = loop_of(model, trigger=("tokens", 2_000), background=True)
     loop(model, model, compactor, wait=True)
     assert rides(model) != []
     assert "cached" in kinds(archive.chain(SCOPE))
@@ -353,20 +362,18 @@ def test_deep_agents_ride(on_loop: bool) -> None:
     agent: Any = create_deep_agent(
         model, tools=[look], middleware=[own], checkpointer=InMemorySaver(), store=store
     )
-    if on_loop:
-        asyncio.run(agent.ainvoke(said("Look at all modules."), thread()))
-    else:
-        agent.invoke(said("Look at all modules."), thread())
-    places = rides(model)
-    assert places
+    look_at_all(agent, on_loop)
+    check_rides(model)
     assert kinds(list(Archive(store).chain(SCOPE))) == {"cached"}
-    for place in places:
-        before, asked = model.calls[place - 1], model.calls[place]
-        assert list(asked.messages[:-1]) == list(before.messages)
-        assert asked.options == before.options
 
 
 # A loop of one's own
+
+
+def loop_of(model: ScriptedChatModel, **more: Any) -> tuple[Compactor, Archive]:
+    archive = Archive.open("memory:")
+    more = {"trigger": ("tokens", 1_500), "summary_request": "cached", **more}
+    return Compactor(model, window=6_000, keep=("messages", 6), archive=archive, **more), archive
 
 
 def loop(model: ScriptedChatModel, bound: Any, compactor: Compactor, *, wait: bool = False) -> None:
@@ -388,28 +395,15 @@ def test_a_loop_of_ones_own_rides(with_tools: bool) -> None:
     model = model_of(steps=100)
     bound = model.bind_tools([look]) if with_tools else model
     kind: Any = bound if with_tools else "cached"
-    archive = Archive.open("memory:")
-    compactor = Compactor(
-        model, window=6_000, trigger=("tokens", 1_500), keep=("messages", 6),
-        archive=archive, summary_request=kind,
-    )  # fmt: skip
+    compactor, archive = loop_of(model, summary_request=kind)
     loop(model, bound, compactor)
-    places, records = rides(model), archive.chain(SCOPE)
-    assert places
-    assert "cached" in kinds(records)
-    for place in places:
-        before, asked = model.calls[place - 1], model.calls[place]
-        assert list(asked.messages[:-1]) == list(before.messages)
-        assert asked.options == before.options
+    check_rides(model)
+    assert "cached" in kinds(archive.chain(SCOPE))
 
 
 def test_a_loop_over_dicts_rides_on_what_it_was_given_back() -> None:
     model = model_of(steps=100)
-    archive = Archive.open("memory:")
-    compactor = Compactor(
-        model, window=6_000, trigger=("tokens", 1_500), keep=("messages", 6),
-        archive=archive, summary_request="cached",
-    )  # fmt: skip
+    compactor, archive = loop_of(model)
     messages: list[Any] = [{"role": "user", "content": "Look at all."}]
     for step in range(30):
         messages = list(compactor.compact(messages, thread_id="t").messages)
@@ -417,29 +411,22 @@ def test_a_loop_over_dicts_rides_on_what_it_was_given_back() -> None:
         model.invoke(sent)
         messages.append({"role": "assistant", "content": f"module_{step} is sound. " * 8})
         messages.append({"role": "user", "content": f"Go on after {step}."})
-    for place in rides(model):
-        before, asked = model.calls[place - 1], model.calls[place]
-        assert [m.content for m in asked.messages[:-1]] == [m.content for m in before.messages]
-    assert rides(model)
+    check_rides(model, lambda message: message.content)
     assert "cached" in kinds(archive.chain(SCOPE))
 
 
 @pytest.mark.parametrize("given", ["auto", None, 1, True])
 def test_what_is_no_kind_of_request_is_refused(given: Any) -> None:
-    with pytest.raises(PolicyError, match='"smallest" or "cached"'):
-        SummarizationMiddleware(None, summary_request=given)
-    with pytest.raises(PolicyError, match='"smallest" or "cached"'):
-        Compactor(summary_request=given)
+    for build in (Compactor, lambda **more: SummarizationMiddleware(None, **more)):
+        with pytest.raises(PolicyError, match='"smallest" or "cached"'):
+            build(summary_request=given)
 
 
-def test_a_loop_needs_a_model_to_ride_on() -> None:
+def test_only_a_loop_takes_a_runnable_and_it_needs_a_model_to_ride_on() -> None:
     with pytest.raises(PolicyError, match="answers in the same loop"):
         Compactor(summary_request="cached")
-
-
-def test_a_middleware_takes_no_runnable() -> None:
     with pytest.raises(PolicyError):
-        SummarizationMiddleware(None, summary_request=model_of())  # type: ignore[arg-type]
+        SummarizationMiddleware(None, summary_request=model_of())
 
 
 def test_it_can_be_set_later() -> None:
