@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple, cast
 
 from conspectus.ledger.book import Ledger
-from conspectus.ledger.pieces import marked_from
+from conspectus.ledger.pieces import is_prose, marked_from
 from conspectus.ledger.reading import PLAIN, Stated, Statement, statements
 from conspectus.ledger.subjects import Subjects, about
 
@@ -212,8 +212,8 @@ class _Choice:
 
     def _task_order(self, place: int) -> Iterator[tuple[int, int]]:
         """The sentences of a task in the order in which they count: how it opens and ends, what it
-        asks for, the rest of what stands before its first heading, and then the advice under
-        headings."""
+        asks for, the rest of what stands before its first heading, the advice under headings, and
+        then what reads like code."""
         text, headed = self._talk[place].text, 0
         closing = [at for at, one in enumerate(self._read[place]) if one.own][-CLOSING:]
         for at, one in enumerate(self._read[place]):
@@ -222,7 +222,8 @@ class _Choice:
             if (one.end <= OPENING and (one.own or len(one.text) <= BLOCK)) or at in closing:
                 yield 0, at
             elif one.own:
-                yield (1 if one.kind == "task" and not line.strip() else 2 + headed), at
+                asks = "ask" in one.marks and not line.strip()
+                yield (1 if asks else 2 + headed if is_prose(one.text) else 4), at
 
     def _is_new(self, one: Statement) -> bool:
         words = _skeleton(one.text)

@@ -11,9 +11,13 @@ from conspectus.ledger.patterns import WIDE
 LONGEST = 600
 """Characters of a piece at most; a longer one is divided, at a mark or a blank where there is one."""
 
+WORDS = 4
+"""Plain words from which a line is prose."""
+
 _FENCE = re.compile(r"^\s{0,3}(?:```|~~~)[`~]*\s*(\S?)")
 _PASTED = re.compile(
     r"\s*(?:>|\[[^\]\n]*\]\s*$|\||\+\+\+ |--- |@@ |\$ |>>> |at \S+\(|File \"|Traceback|[\[{<(]?\"?\w+\"?[\]}>)]*[,;{}]?$(?<=[{};>\]])"
+    r"|['\"][\w. -]+['\"]\s*[:,]|\(Pdb\)|(?:SELECT|FROM|WHERE|(?:INNER|OUTER|LEFT|RIGHT) [A-Z]+|GROUP BY|ORDER BY|INSERT INTO|LINE \d+)\b|ON \(|['\"]\w+['\"]\."
     r"|\W*(?:DEBUG|INFO|WARN(?:ING)?|ERROR|TRACE|FATAL)\b"
     r"|(?:\w+:\s)?\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|[A-Za-z_][\w.]*(?:Error|Exception|Warning)\b)"
 )
@@ -91,13 +95,23 @@ def left_open(text: str) -> str:
     return sign
 
 
+def is_prose(text: str) -> bool:
+    """Return whether a sentence has words as people write them, and not names and signs alone.
+
+    Example:
+        >>> is_prose("Make changes to files that are no tests."), is_prose("alias_map = {'U0': T5}")
+        (True, False)
+    """
+    return len(_PLAIN.findall(text)) >= WORDS or _WIDE.search(text) is not None
+
+
 def _code(line: str) -> bool:
     """Whether a line is code: many of its signs, few words between blanks, no end of a sentence."""
     line = line[:200].rstrip()
     signs = len(_SIGN.findall(line))
     if signs < 2 or signs < 0.07 * len(line) or line.endswith((".", "!", "?", "。")):
         return False
-    return len(_PLAIN.findall(line)) < 4 and not _WIDE.search(line)
+    return not is_prose(line)
 
 
 def _sentences(text: str, at: int, end: int) -> Iterator[Piece]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from conspectus.ledger import Ledger, Said, choose, statements
 from conspectus.ledger.pieces import left_open
@@ -38,9 +38,16 @@ def said(entries: Sequence[Entry], before: Sequence[str] = ()) -> list[str]:
         entries: the messages that leave.
         before: lines of segments that stand.
     """
-    stood: dict[str, str] = {}
+    stood, rows = dict[str, str](), dict[str, str]()
+
+    def stands(text: str, cite: str) -> None:
+        stood.setdefault(one_line(text), cite)
+        for row in text.splitlines():
+            rows.setdefault(row.strip(), cite)
+
     for text, cites in map(apart, before):
-        stood.setdefault(one_line(text), cites[0] if cites else "it")
+        if cites and not text.startswith("… "):
+            stands(text, cites[0])
     lines: list[str] = []
     again: dict[str, list[str]] = {}
     for entry in entries:
@@ -50,12 +57,27 @@ def said(entries: Sequence[Entry], before: Sequence[str] = ()) -> list[str]:
         if len(text) >= REPEATED and (name := stood.get(one_line(text))):
             again.setdefault(name, []).append(entry.cite)
         else:
-            stood.setdefault(one_line(text), entry.cite or "it")
-            lines.append(cited(text, [entry.cite]))
+            lines.append(cited(_once(text, rows), [entry.cite]))
+            stands(text, entry.cite)
     for name, cites in again.items():
         times = f"{len(cites)} times" if len(cites) > 1 else "once"
         lines.append(cited(f"(the same as {name}, {times} more)", [cites[0], cites[-1]]))
     return lines
+
+
+def _once(text: str, rows: Mapping[str, str]) -> str:
+    """Return a message without the lines that the user has said before, if those are most of it.
+
+    Example:
+        >>> _once("Not valid: 3 blocks.\\nWrite one block of bash.", {"Write one block of bash.": "m2"})
+        'Not valid: 3 blocks. (the rest as m2)'
+    """
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    said = [rows[line] for line in lines if line in rows]
+    news = " ".join(line for line in lines if line not in rows)
+    if not news or len(text) < REPEATED or 2 * len(news) > len(text) or not any(said):
+        return text
+    return f"{news} (the rest as {said[-1]})"
 
 
 def _words(entry: Entry) -> str:
