@@ -39,6 +39,7 @@ def request_of(material: Material, spent: int) -> SummaryRequest:
         count=engine.meter.text,
         focus=material.focus,
         kept=material.staying,
+        ahead=material.ahead,
         spent=spent,
         most=engine.text_within(lengths.fine),
         shares=engine.shares,

@@ -135,6 +135,15 @@ class Material:
         """Tokens that stay in view beside the summary."""
         return sum(place.item.tokens for place in self.places)
 
+    @property
+    def ahead(self) -> int:
+        """Of what stays, the number of messages before the last one that leaves."""
+        gone = set(self.plan.evicted)
+        return sum(
+            i not in gone and place.entry is not None and not place.item.summary
+            for i, place in enumerate(self.history.places[: max(gone, default=0)])
+        )
+
     def among(self) -> tuple[str, ...]:
         """Return the keys of what leaves, and of what stays before the last of it.
 

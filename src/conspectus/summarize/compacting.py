@@ -165,14 +165,14 @@ def _briefer(value: Any) -> Mapping[str, Any] | None:
     """
     if not isinstance(value, Mapping):
         return None
-    inner = {k: part for k, part in value.items() if not _plain(part) and _names(part) != part}
+    inner = {k: part for k, part in value.items() if not _plain(part) and names_of(part) != part}
     if not inner:
         return None
     largest = max(inner, key=lambda key: len(json.dumps(inner[key], default=str)))
-    return {k: _names(part) if k == largest else part for k, part in value.items()}
+    return {k: names_of(part) if k == largest else part for k, part in value.items()}
 
 
-def _names(part: Any) -> Any:
+def names_of(part: Any) -> Any:
     """What a part of a record is called by: keys of its rows, the first id of each, or values."""
     if isinstance(part, _Telling):
         return part.keys
@@ -233,11 +233,11 @@ def brief(value: Any, room: int) -> str:
     """
     if isinstance(value, list) and any(isinstance(row, Mapping) for row in value):
         whole = compact(value, len(json.dumps(value)) + LONG)
-        return whole if len(whole) <= room else cut(", ".join(map(str, _names(value))), room)
+        return whole if len(whole) <= room else cut(", ".join(map(str, names_of(value))), room)
     return compact(value, room)
 
 
-def _scalar(value: Any, cell: int) -> str:
+def scalar(value: Any, cell: int) -> str:
     if isinstance(value, str):
         if len(value) > cell and (link := _LINK.match(value)):
             return cut(f"{link[1]}/…", max(cell, len(link[1]) + 2))  # half an address leads nowhere
@@ -258,7 +258,7 @@ def _atoms(value: Any, cell: int, known: frozenset[str], depth: int) -> Iterator
     if isinstance(value, Mapping):
         value = _without_links(value)
     if _plain(value):
-        yield _scalar(value, cell)
+        yield scalar(value, cell)
     elif depth > DEPTH:
         yield f"({len(value)} more)"
     elif isinstance(value, list):
@@ -268,9 +268,9 @@ def _atoms(value: Any, cell: int, known: frozenset[str], depth: int) -> Iterator
             if is_empty(part) or (_plain(part) and str(part) in known):
                 continue
             if _plain(part):
-                yield f"{key}={_scalar(part, cell)}"
+                yield f"{key}={scalar(part, cell)}"
             elif isinstance(part, list) and all(map(_plain, part)):
-                yield f"{key}={', '.join(_scalar(one, cell) for one in part)}"
+                yield f"{key}={', '.join(scalar(one, cell) for one in part)}"
             elif isinstance(part, list):
                 yield from _named(key, [(None, row) for row in part], cell, known, depth)
             elif all(isinstance(row, Mapping) for row in part.values()):
@@ -302,12 +302,12 @@ def _rows(
     shapes = {tuple(row) for row in flat if row is not None}
     if len(rows) > 1 and None not in flat and len(shapes) == 1 and next(iter(shapes)):
         columns = next(iter(shapes))
-        same = {c for c in columns if len({_scalar(row[c], cell) for row in flat if row}) == 1}
+        same = {c for c in columns if len({scalar(row[c], cell) for row in flat if row}) == 1}
         same = same if len(same) < len(columns) else set()
         names = [c for c in columns if c not in same]
         first = flat[0] or {}
         shared = [
-            f"{c}={_scalar(first[c], cell)}"
+            f"{c}={scalar(first[c], cell)}"
             for c in columns
             if c in same and not is_empty(first[c]) and str(first[c]) not in known
         ]
@@ -315,7 +315,7 @@ def _rows(
         yield f"[{' '.join(_joint(names))}]{alike}:"
         for (key, _), row in zip(rows, flat, strict=True):
             assert row is not None
-            cells = [_scalar(row[c], cell) if not is_empty(row[c]) else "-" for c in names]
+            cells = [scalar(row[c], cell) if not is_empty(row[c]) else "-" for c in names]
             cells = [one for one in cells if one != key]
             yield " ".join([key, *cells] if key else cells) + ";"
         return

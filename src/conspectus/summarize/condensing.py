@@ -10,6 +10,7 @@ from functools import partial
 from conspectus.summarize import journal
 from conspectus.summarize.compacting import cut, cut_command
 from conspectus.summarize.findings import THOUGHT_OF, fewer_sentences, tells
+from conspectus.summarize.looks import IN_PLACE
 from conspectus.summarize.notes import DONE, FOUND, SAID, apart, cited
 
 LENGTHS = (1_600, 800, 400, 300, 220, 170, 130, 100, 80)
@@ -23,6 +24,9 @@ CONSTANT = 2
 
 REASONS = 0.25
 """Share of the room that conclusions keep while deeds can still be made shorter."""
+
+EDITS = 2
+"""Times that an edit in place is longer than other lines: its text is what was changed."""
 
 RULES = 700
 """Characters that the rules of a file keep while other lines can still be made shorter."""
@@ -360,6 +364,8 @@ def _fewer(most: int, line: str) -> str:
 
 def _shorter(line: str, most: int) -> str:
     text, cites = apart(line)
+    if IN_PLACE.search(text):
+        most *= EDITS
     most += sum(map(len, _COLUMNS.findall(text)))  # names of columns take no room from the rows
     if journal.SAYS in text:  # rules of a file that the agent goes by
         most = max(most, RULES)

@@ -42,15 +42,25 @@ def files_line(steps: Sequence[Step], standing: Sequence[str]) -> str:
             text = apart(line)[0].removeprefix(FILES)
             known.update(dict.fromkeys(text.partition(" (")[0].split(", ")))
     for step in steps:
-        if step.failed or step.result is None:
+        if step.result is None:
             continue
         for path, stands in _touched(step):
+            if step.failed and not (stands and _wrote_first(step, path)):
+                continue
             known.pop(path, None)
             if stands:
                 known[path] = None
     names = list(known)
     more = f" (and {len(names) - MOST} before them)" if len(names) > MOST else ""
     return as_notes(FILES + ", ".join(names[-MOST:]) + more) if names else ""
+
+
+def _wrote_first(step: Step, path: str) -> bool:
+    """Return whether a shell wrote a file before another command failed, as its output says."""
+    text = next((step.args[key] for key in SHELL if isinstance(step.args.get(key), str)), "")
+    found = _HEREDOC.search(text)
+    written = found is not None and bool(text[found.end() :].strip())
+    return written and re.search(rf"{re.escape(path)}: ", step.result or "") is None
 
 
 def _touched(step: Step) -> Iterator[tuple[str, bool]]:

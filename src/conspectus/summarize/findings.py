@@ -63,6 +63,13 @@ _REASONS = re.compile(
 )
 
 
+_CAUSES = re.compile(
+    r"\broot cause|turns out|\bthe (?:real |actual )?(?:issue|problem|bug|culprit|fix|solution) "
+    r"(?:is|was|lies|comes|should|must)\b|根本原因|问题(?:在于|是)",
+    re.IGNORECASE,
+)
+
+
 def conclusions(entries: Sequence[Entry], scale: float) -> list[tuple[str, str]]:
     """Return conclusions, each with the message that it stands in; equal ones once, counted.
 
@@ -80,8 +87,8 @@ def conclusions(entries: Sequence[Entry], scale: float) -> list[tuple[str, str]]
         told = not entry.calls and not _LABEL.match(entry.own)
         text = "\n".join([_said(entry.own), *thought.pop(entry.cite, ())])
         said = _concluded(text, int((TOLD if told else THOUGHT) * min(scale, ROOMIEST)), told)
-        if len(said) >= (BRIEF if not told else 1) or tells(said):
-            mark = "" if told else THOUGHT_OF
+        mark = "" if told else THOUGHT_OF
+        if len(said) >= (BRIEF if not told else 1) or tells(mark + said):
             found.setdefault(mark + said, []).append(entry.cite)
     return [
         (f"{said} ({len(cites)} times)" if len(cites) > 1 else said, cites[0])
@@ -140,7 +147,10 @@ def _thought(said: Sequence[str], room: int) -> str:
     """Sentences of a thought, each whole: those that give a reason, then the last ones."""
     kept: dict[int, str] = {}
     reasons = [n for n, one in enumerate(said) if _REASONS.search(one)]
-    for at in dict.fromkeys([*reversed(reasons), *reversed(range(len(said))[-2:])]):
+    causes = [n for n in reasons if _CAUSES.search(said[n])]
+    for at in dict.fromkeys(
+        [*reversed(causes), *reversed(reasons), *reversed(range(len(said))[-2:])]
+    ):
         if len(said[at]) <= (room if kept else max(room, WHOLE)):
             kept[at] = said[at]
             room -= len(said[at]) + 1

@@ -20,7 +20,8 @@ from conspectus.messages import Entry
 from conspectus.messages.content import Call, Result
 from conspectus.summarize.compacting import LONG, brief, compact, cut, dense, one_line, parsed
 from conspectus.summarize.edits import with_change
-from conspectus.summarize.looks import SHELL, is_look
+from conspectus.summarize.known_records import Shown, news_of, shown_records
+from conspectus.summarize.looks import IN_PLACE, SHELL, is_look
 from conspectus.summarize.outputs import command, failed, outline, output, unwrapped
 
 CALL, OUTCOME = 150, 150
@@ -28,6 +29,9 @@ CALL, OUTCOME = 150, 150
 
 CONTENT = 600
 """Characters at scale 1 for the outline of what a call writes."""
+
+EDIT = 240
+"""Characters on top for a command that edits a file in place: its text is what was changed."""
 
 LONG_VALUE = 120
 """Characters from which an argument is told by its outline."""
@@ -226,13 +230,16 @@ def _alike(before: str | None, now: str | None) -> bool:
     return 2 * len(old.keys() & new.keys()) > max(len(old), len(new))
 
 
-def lines(found: Sequence[Step], scale: float, more: int = 0) -> list[tuple[str, list[str]]]:
+def lines(
+    found: Sequence[Step], scale: float, more: int = 0, standing: Sequence[str] = ()
+) -> list[tuple[str, list[str]]]:
     """Return the lines of a journal, each with the messages that it rests on.
 
     Args:
         found: the steps.
         scale: how roomy lines are; below 1 looks are folded with their neighbours.
         more: characters on top of each for what a command printed.
+        standing: the lines of earlier segments; of a record that they show, only news are shown.
     """
     told: list[tuple[str, list[str]]] = []
     folded: list[str] = []
@@ -246,9 +253,10 @@ def lines(found: Sequence[Step], scale: float, more: int = 0) -> list[tuple[str,
             folded.clear()
             cites.clear()
 
+    shown = shown_records(standing)
     before: dict[str, str] = {}
     schemas: set[str] = set()
-    given: set[str] = set()
+    given = set(shown)
     for step in found:
         if step.looks and (rules := says(step, int(RULES * min(max(scale, 0.6), 1.5)))):
             close()
@@ -263,7 +271,7 @@ def lines(found: Sequence[Step], scale: float, more: int = 0) -> list[tuple[str,
             cites.extend(step.cites[:1])
             continue
         close()
-        told.append((_deed(step, scale, before, schemas, given, more), [step.cites[0]]))
+        told.append((_deed(step, scale, before, schemas, given, more, shown), [step.cites[0]]))
     close()
     return told
 
@@ -304,7 +312,13 @@ def says(step: Step, room: int) -> str:
 
 
 def _deed(
-    step: Step, scale: float, told: dict[str, str], schemas: set[str], given: set[str], more: int
+    step: Step,
+    scale: float,
+    told: dict[str, str],
+    schemas: set[str],
+    given: set[str],
+    more: int,
+    shown: Mapping[str, Shown],
 ) -> str:
     known = {str(value) for value in step.args.values() if isinstance(value, (str, int, float))}
     # An id that a call before was given, such as the customer's, is known in every record.
@@ -325,6 +339,8 @@ def _deed(
         came = "no answer"
     elif step.was is not None:
         came = f"now {changes(step.was, step.result, room)}"
+    elif (news := news_of(step.result, step.args, shown)) is not None:
+        came = news[1] if not news[0] else f"{compact(news[0], room, known, schemas)} ({news[1]})"
     else:
         came = output(step.result, room, known, step.seen, schemas, more)
     if step.failed and not came.lower().startswith(("error", "fail", "exit")):
@@ -377,6 +393,8 @@ def call_text(call: Call, args: Mapping[str, Any], room: int, content: int) -> s
     """
     shell = next((k for k in SHELL if isinstance(args.get(k), str)), None)
     if shell is not None and not set(args) - {shell, "description", "timeout", "cwd", "workdir"}:
+        if IN_PLACE.search(args[shell]):
+            room += max(content, EDIT if content else 0)
         return f"$ {command(args[shell], room, content)}"
     if not args:
         return cut(one_line(f"{call.name}({call.args if call.args != '{}' else ''})"), room)

@@ -29,7 +29,7 @@ _WRITES = re.compile(
 QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
 """A quoted string of a shell command."""
 
-_IN_PLACE = re.compile(r"\bsed\b[^|;&]*\s(?:-\w*i\w*|--in-place)\b|\bperl\b[^|;&]*\s-\w*i")
+IN_PLACE = re.compile(r"\bsed\b[^|;&]*\s(?:-\w*i\w*|--in-place)\b|\bperl\b[^|;&]*\s-\w*i")
 
 
 def is_look(call: Call, args: Mapping[str, Any]) -> bool:
@@ -45,7 +45,7 @@ def is_look(call: Call, args: Mapping[str, Any]) -> bool:
 
 def _shell_looks(text: str) -> bool:
     text = text.replace("\\\n", " ")
-    if _WRITES.search(text) or _IN_PLACE.search(text):
+    if _WRITES.search(text) or IN_PLACE.search(text):
         return False
     text = QUOTED.sub("''", text)
     verbs = []

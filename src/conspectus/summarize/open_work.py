@@ -12,7 +12,7 @@ from conspectus.summarize.findings import plan_of
 from conspectus.summarize.journal import Step, call_text, listed
 from conspectus.summarize.notes import apart, cited
 
-TO_DO, INTENT = "to do: ", "said it would: "
+UNDER_WAY, TO_DO, INTENT = "under way: the request in ", "to do: ", "said it would: "
 """Begin the lines of part 4, by which the next compaction knows them."""
 
 NAMED = 8
@@ -26,16 +26,21 @@ LARGE = 1_200
 
 
 def open_work(
-    entries: Sequence[Entry], kept: Sequence[Entry], standing: Sequence[str]
+    entries: Sequence[Entry], kept: Sequence[Entry], standing: Sequence[str], ahead: int = 0
 ) -> list[str]:
-    """Return what is open: the newest to-do list, and what the agent last said it would do.
+    """Return what is open: the request under way, the newest to-do list, the agent's last plan.
 
     Args:
         entries: the messages that leave.
         kept: the messages that stay in view, whose own lists and words need no line.
         standing: the lines of the notes so far.
+        ahead: of `kept`, those that were said before the last one that leaves.
     """
-    lines: list[str] = []
+    lines = [
+        f"{UNDER_WAY}[{entry.cite}], which stands below; steps after [{entry.cite}] are part of it"
+        for entry in kept[:ahead][-1:]
+        if entry.role == "user" and not any(one.role == "user" for one in kept[ahead:])
+    ]
     if not any(listed(call) for entry in kept for call in entry.calls):
         newest = next(
             (

@@ -162,7 +162,8 @@ def write(request: SummaryRequest, answer: Answer) -> str:
     want += tokens_of(count, list(answer.found or ()))  # deeds do not pay for what a model writes
 
     def at(scale: float, more: int = 0) -> dict[str, list[str]]:
-        told = journal.lines(steps, scale, more) if "done" in parts else []
+        deeds = [line for one in old for line in one.get(DONE, ())]
+        told = journal.lines(steps, scale, more, deeds) if "done" in parts else []
         done = [cited(as_notes(text), cites) for text, cites in told]
         return {DONE: done, FOUND: _found(answer, entries, scale, parts)}
 
@@ -243,7 +244,7 @@ def _now(
     now[SKILLS] = skills(request.ledger)
     if "open" in parts:
         before = standing.now.get(OPEN, ())
-        now[OPEN] = open_work(request.entries, request.kept, before)
+        now[OPEN] = open_work(request.entries, request.kept, before, request.ahead)
         if line := files_line(steps, before):
             now[OPEN].append(line)
         room -= sum(map(len, now[OPEN]))
