@@ -69,8 +69,8 @@ def _once(text: str, rows: Mapping[str, str]) -> str:
     """Return a message without the lines that the user has said before, if those are most of it.
 
     Example:
-        >>> _once("Not valid: 3 blocks.\\nWrite one block of bash at a time.",
-        ...       {"Write one block of bash at a time.": "m2"})
+        >>> _once("Not valid: 3 blocks.\\nWrite one block of bash, and wait for its result.",
+        ...       {"Write one block of bash, and wait for its result.": "m2"})
         'Not valid: 3 blocks. (the rest as m2)'
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
