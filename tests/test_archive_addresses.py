@@ -5,7 +5,6 @@ import os
 import stat
 import sys
 import traceback
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -45,9 +44,7 @@ def parts_in(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("where", MALFORMED)
-def test_a_malformed_address_shows_no_part_of_its_password(
-    where: str, caplog: pytest.LogCaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_malformed_address_shows_no_part_of_its_password(where, caplog, tmp_path, monkeypatch):
     pytest.importorskip("psycopg")
     monkeypatch.chdir(tmp_path)
     caplog.set_level(logging.DEBUG)
@@ -68,9 +65,7 @@ def test_a_malformed_address_shows_no_part_of_its_password(
 
 
 @pytest.mark.parametrize("where", MALFORMED)
-def test_nor_does_the_command_line(
-    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nor_does_the_command_line(where, tmp_path, monkeypatch):
     pytest.importorskip("psycopg")
     monkeypatch.setenv("CONSPECTUS_DEBUG", "1")
     history = tmp_path / "talk.json"
@@ -81,7 +76,7 @@ def test_nor_does_the_command_line(
         assert not parts_in(result.output)
 
 
-def test_addresses_that_the_driver_cuts_as_we_do_are_let_through() -> None:
+def test_addresses_that_the_driver_cuts_as_we_do_are_let_through():
     for where in (
         "postgresql://db/x",
         "postgresql:///x?host=/tmp",
@@ -97,7 +92,7 @@ def test_addresses_that_the_driver_cuts_as_we_do_are_let_through() -> None:
     assert "s3cret" not in shown
 
 
-def test_a_mistyped_folder_is_an_error_and_no_new_folder(tmp_path: Path) -> None:
+def test_a_mistyped_folder_is_an_error_and_no_new_folder(tmp_path):
     mistyped = tmp_path / "archvies" / "deeper" / "archive.db"
     for where in (mistyped, str(mistyped), f"sqlite:///{mistyped}"):
         with pytest.raises(ArchiveError, match=r"no folder .*deeper.* make the folder first"):
@@ -106,9 +101,7 @@ def test_a_mistyped_folder_is_an_error_and_no_new_folder(tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="other permissions")
-def test_the_default_place_is_made_for_its_owner_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_default_place_is_made_for_its_owner_alone(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     history = tmp_path / "talk.json"
     history.write_text('[{"role": "user", "content": "hi"}]', encoding="utf-8")
@@ -125,7 +118,7 @@ def test_the_default_place_is_made_for_its_owner_alone(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="other permissions")
-def test_an_empty_file_that_is_there_becomes_its_owners_alone(tmp_path: Path) -> None:
+def test_an_empty_file_that_is_there_becomes_its_owners_alone(tmp_path):
     path, scope = tmp_path / "archive.db", Scope("ann", "thread")
     path.touch(0o644)
     path.chmod(0o644)
@@ -144,6 +137,6 @@ def test_an_empty_file_that_is_there_becomes_its_owners_alone(tmp_path: Path) ->
     assert {stat.S_IMODE(mode) for mode in modes.values()} == {0o600}
 
 
-def test_a_blank_address_is_refused() -> None:
+def test_a_blank_address_is_refused():
     with pytest.raises(InputError, match="names no archive"):
         Archive.open("  ")

@@ -86,7 +86,7 @@ class TestAsyncSqliteStore(ArchiveConformance):
         yield store
         self.drive(leave(store))
 
-    def test_sync_use_on_its_own_loop_says_to_use_the_async_methods(self, archive: Archive) -> None:
+    def test_sync_use_on_its_own_loop_says_to_use_the_async_methods(self, archive):
         async def wrong() -> None:
             archive.put(Scope("t", "t"), talk("hello"))
 

@@ -102,14 +102,14 @@ def _committed_twice(store: PutBack, times: int) -> tuple[Archive, str]:
     return archive, second.id
 
 
-def test_a_pointer_that_a_slow_worker_put_back_is_written_again() -> None:
+def test_a_pointer_that_a_slow_worker_put_back_is_written_again():
     store = PutBack()
     archive, second = _committed_twice(store, WRITES - 1)
     assert store.times == 0
     assert [record.id for record in archive.chain(SCOPE)][-1:] == [second]
 
 
-def test_a_pointer_that_is_always_put_back_is_no_commit() -> None:
+def test_a_pointer_that_is_always_put_back_is_no_commit():
     with pytest.raises(ArchiveUnconfirmed, match="no other process"):
         _committed_twice(PutBack(), WRITES)
 
@@ -127,7 +127,7 @@ def test_a_pointer_that_is_always_put_back_is_no_commit() -> None:
         (KeyError("anything else"), "KeyError"),
     ],
 )
-def test_whatever_a_store_raises_says_what_to_do(error: Exception, advice: str) -> None:
+def test_whatever_a_store_raises_says_what_to_do(error, advice):
     archive = Archive(Failing(error))
     with pytest.raises(ArchiveError, match=advice) as caught:
         archive.put(SCOPE, talk("hello"))
@@ -150,12 +150,12 @@ def test_whatever_a_store_raises_says_what_to_do(error: Exception, advice: str) 
         ("SyntaxError", "SyntaxError"),
     ],
 )
-def test_what_postgresql_says_is_told_by_its_state(name: str, advice: str) -> None:
+def test_what_postgresql_says_is_told_by_its_state(name, advice):
     psycopg = pytest.importorskip("psycopg")
     assert advice in explain(getattr(psycopg.errors, name)("in another language"))
 
 
-def test_a_lost_connection_is_no_closed_archive() -> None:
+def test_a_lost_connection_is_no_closed_archive():
     psycopg = pytest.importorskip("psycopg")
     pool = pytest.importorskip("psycopg_pool")
     lost = psycopg.OperationalError("server closed the connection unexpectedly")
@@ -176,7 +176,7 @@ class Hanging(InMemoryStore):
         return super().batch(ops)
 
 
-def test_a_store_that_hangs_is_one_that_failed_and_is_used_again_later() -> None:
+def test_a_store_that_hangs_is_one_that_failed_and_is_used_again_later():
     store = Hanging()
     archive, entries = Archive(store, timeout=0.05), talk("one")
     with pytest.raises(ArchiveTimeout, match=r"within 0\.05 seconds; check it and try again"):
@@ -209,9 +209,7 @@ class Remote(BaseStore):
         raise NotImplementedError
 
 
-def test_a_store_that_hung_is_left_alone_and_then_one_call_tries(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_store_that_hung_is_left_alone_and_then_one_call_tries(monkeypatch):
     now = 1_000.0
     monkeypatch.setattr("conspectus.archive.gate.monotonic", lambda: now)
     store = Remote()
@@ -236,9 +234,7 @@ def test_a_store_that_hung_is_left_alone_and_then_one_call_tries(
     assert archive.missing(SCOPE, entries) == ()  # and all may ask again
 
 
-def test_while_one_call_tries_a_store_that_hung_the_others_do_not_wait_for_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_while_one_call_tries_a_store_that_hung_the_others_do_not_wait_for_it(monkeypatch):
     now = 1_000.0
     monkeypatch.setattr("conspectus.archive.gate.monotonic", lambda: now)
     breaker = Breaker(30.0)
@@ -253,7 +249,7 @@ def test_while_one_call_tries_a_store_that_hung_the_others_do_not_wait_for_it(
     assert breaker.left() == 0
 
 
-def test_an_error_is_an_answer_and_a_store_that_gives_one_is_asked_again() -> None:
+def test_an_error_is_an_answer_and_a_store_that_gives_one_is_asked_again():
     store = Failing(sqlite3.OperationalError("database or disk is full"), times=3)
     archive = Archive(store, timeout=0.5)
     for _ in range(3):
@@ -263,7 +259,7 @@ def test_an_error_is_an_answer_and_a_store_that_gives_one_is_asked_again() -> No
     assert archive.missing(SCOPE, talk("one")) == ()
 
 
-def test_an_embedding_model_that_hangs_keeps_no_original_from_safety() -> None:
+def test_an_embedding_model_that_hangs_keeps_no_original_from_safety():
     store = Remote(only_embedding=True)
     archive = Archive(store, timeout=0.3)
     for one in ("one", "two", "three"):
@@ -273,7 +269,7 @@ def test_an_embedding_model_that_hangs_keeps_no_original_from_safety() -> None:
     store.release.set()
 
 
-def test_a_compaction_waits_for_a_store_that_hangs_once() -> None:
+def test_a_compaction_waits_for_a_store_that_hangs_once():
     store = Remote()
     compactor = Compactor(
         trigger=("messages", 10), keep=("messages", 4), archive=Archive(store, timeout=0.3)
@@ -286,9 +282,7 @@ def test_a_compaction_waits_for_a_store_that_hangs_once() -> None:
     store.release.set()
 
 
-def test_a_store_in_a_sqlite_file_is_asked_without_a_thread(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_store_in_a_sqlite_file_is_asked_without_a_thread(monkeypatch):
     """It waits for its own time-out, so that a thread of ours would only cost time."""
     asked, batch = set[int](), SqliteStore.batch
 
@@ -306,7 +300,7 @@ def test_a_store_in_a_sqlite_file_is_asked_without_a_thread(
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), True, "60"])
-def test_a_time_that_means_nothing_is_refused(tmp_path: Path, seconds: Any) -> None:
+def test_a_time_that_means_nothing_is_refused(tmp_path, seconds):
     for make in (
         lambda: Archive(InMemoryStore(), timeout=seconds),
         lambda: Archive.open("memory:", timeout=seconds),
@@ -317,13 +311,13 @@ def test_a_time_that_means_nothing_is_refused(tmp_path: Path, seconds: Any) -> N
     assert Archive(InMemoryStore(), timeout=None).timeout is None
 
 
-def test_a_failure_hidden_behind_a_failed_clean_up_is_the_one_told() -> None:
+def test_a_failure_hidden_behind_a_failed_clean_up_is_the_one_told():
     hidden = sqlite3.OperationalError("cannot commit - no transaction is active")
     hidden.__context__ = sqlite3.OperationalError("database or disk is full")
     assert "free some space" in explain(hidden)
 
 
-def test_a_store_that_confirms_and_forgets_is_found_out() -> None:
+def test_a_store_that_confirms_and_forgets_is_found_out():
     archive = Archive(Forgetful())
     entries = talk("one", "two")
     archive.put(SCOPE, entries)
@@ -332,14 +326,14 @@ def test_a_store_that_confirms_and_forgets_is_found_out() -> None:
         archive.commit(SCOPE, record_of(entries))
 
 
-def test_a_store_that_does_not_delete_is_found_out() -> None:
+def test_a_store_that_does_not_delete_is_found_out():
     archive = Archive(Undying())
     archive.put(SCOPE, talk("one"))
     with pytest.raises(ArchiveError, match="still holds"):
         archive.forget("ann")
 
 
-def test_a_message_that_came_back_changed_is_missing() -> None:
+def test_a_message_that_came_back_changed_is_missing():
     store = InMemoryStore()
     archive = Archive(store)
     [entry] = talk("the price is 100")
@@ -358,7 +352,7 @@ def test_a_message_that_came_back_changed_is_missing() -> None:
     assert archive.missing(SCOPE, [entry]) == ()
 
 
-def test_a_chain_with_a_gap_is_not_trusted() -> None:
+def test_a_chain_with_a_gap_is_not_trusted():
     store = InMemoryStore()
     archive = Archive(store)
     first = record_of(talk("one"))
@@ -385,7 +379,7 @@ def test_a_chain_with_a_gap_is_not_trusted() -> None:
     assert Archive(store).records(SCOPE) == (second,)
 
 
-def test_what_a_newer_version_has_written_is_refused() -> None:
+def test_what_a_newer_version_has_written_is_refused():
     store = InMemoryStore()
     archive = Archive(store)
     record = record_of(talk("one"))
@@ -400,7 +394,7 @@ def test_what_a_newer_version_has_written_is_refused() -> None:
         archive.chain(SCOPE)
 
 
-def test_a_locked_database_can_be_written_to_later(tmp_path: Path) -> None:
+def test_a_locked_database_can_be_written_to_later(tmp_path):
     path = tmp_path / "archive.db"
     with SqliteStore.from_conn_string(str(path)) as store:
         store.setup()
@@ -429,7 +423,7 @@ class Stubborn(sqlite3.Connection):
         return super().execute(sql, *parts)
 
 
-def test_a_commit_that_failed_does_not_block_the_next_one(tmp_path: Path) -> None:
+def test_a_commit_that_failed_does_not_block_the_next_one(tmp_path):
     connection = sqlite3.connect(
         tmp_path / "store.db", factory=Stubborn, isolation_level=None, check_same_thread=False
     )
@@ -444,7 +438,7 @@ def test_a_commit_that_failed_does_not_block_the_next_one(tmp_path: Path) -> Non
     connection.close()
 
 
-def test_more_threads_than_one_answer_holds_are_listed() -> None:
+def test_more_threads_than_one_answer_holds_are_listed():
     archive = Archive(InMemoryStore())
     entries = talk("one")
     for number in range(1100):
@@ -452,7 +446,7 @@ def test_more_threads_than_one_answer_holds_are_listed() -> None:
     assert archive.threads("ann") == tuple(f"thread {number:04}" for number in range(1100))
 
 
-def test_a_read_only_database_is_read_and_not_written(tmp_path: Path) -> None:
+def test_a_read_only_database_is_read_and_not_written(tmp_path):
     path = tmp_path / "archive.db"
     entries = talk("one", "two")
     with Archive.open(path) as archive:
@@ -469,7 +463,7 @@ def test_a_read_only_database_is_read_and_not_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["file", "folder", "folder of a new file"])
-def test_what_may_not_be_written_is_said_when_it_is_opened(tmp_path: Path, what: str) -> None:
+def test_what_may_not_be_written_is_said_when_it_is_opened(tmp_path, what):
     folder = tmp_path / "kept"
     path = folder / "archive.db"
     folder.mkdir()
@@ -486,7 +480,7 @@ def test_what_may_not_be_written_is_said_when_it_is_opened(tmp_path: Path, what:
         locked.chmod(0o700)
 
 
-def test_what_is_no_archive_is_told_and_left_alone(tmp_path: Path) -> None:
+def test_what_is_no_archive_is_told_and_left_alone(tmp_path):
     path = tmp_path / "notes.txt"
     for written in (b"my notes", b"SQLite format 3\x00" + b"\xff" * 4096):
         path.write_bytes(written)
@@ -500,27 +494,27 @@ def test_what_is_no_archive_is_told_and_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", ["mysql://me:secret@host/db", "", "  ", "sqlite://"])
-def test_an_unknown_address_is_refused_without_its_password(where: str) -> None:
+def test_an_unknown_address_is_refused_without_its_password(where):
     with pytest.raises(InputError, match="postgresql://") as caught:
         Archive.open(where)
     assert "secret" not in str(caught.value)
 
 
-def test_a_server_that_is_not_there_is_said_at_once() -> None:
+def test_a_server_that_is_not_there_is_said_at_once():
     pytest.importorskip("psycopg")
     with pytest.raises(ArchiveError, match="check that it is up") as caught:
         Archive.open("postgresql://me:secret@127.0.0.1:1/none")
     assert "secret" not in str(caught.value)
 
 
-def test_without_the_extra_its_name_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_its_name_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(ArchiveError, match=r"pip install 'conspectus\[postgres\]'"):
         Archive.open("postgresql://localhost/test")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="other permissions")
-def test_files_are_for_their_owner_alone(tmp_path: Path) -> None:
+def test_files_are_for_their_owner_alone(tmp_path):
     path = tmp_path / "archive.db"
     before = os.umask(0)
     try:
@@ -532,7 +526,7 @@ def test_files_are_for_their_owner_alone(tmp_path: Path) -> None:
     assert modes == {"archive.db": 0o600, "archive.db-wal": 0o600, "archive.db-shm": 0o600}
 
 
-def test_nothing_of_a_forgotten_thread_is_left_in_the_files(tmp_path: Path) -> None:
+def test_nothing_of_a_forgotten_thread_is_left_in_the_files(tmp_path):
     entries = talk("the word is rhododendron")
     with Archive.open(f"sqlite:///{tmp_path / 'archive.db'}") as archive:
         archive.put(SCOPE, entries)
@@ -542,7 +536,7 @@ def test_nothing_of_a_forgotten_thread_is_left_in_the_files(tmp_path: Path) -> N
             assert path.is_dir() or b"rhododendron" not in path.read_bytes()
 
 
-def test_several_processes_worth_of_writers_may_open_one_file(tmp_path: Path) -> None:
+def test_several_processes_worth_of_writers_may_open_one_file(tmp_path):
     path = tmp_path / "archive.db"
     failures: list[BaseException] = []
 
@@ -567,14 +561,14 @@ def test_several_processes_worth_of_writers_may_open_one_file(tmp_path: Path) ->
         assert len(archive.threads("ann")) == 6
 
 
-def test_a_closed_archive_says_so(tmp_path: Path) -> None:
+def test_a_closed_archive_says_so(tmp_path):
     archive = Archive.open(tmp_path / "archive.db")
     archive.close()
     with pytest.raises(ArchiveError, match="open it again"):
         archive.threads("ann")
 
 
-def test_what_has_expired_is_gone_even_if_the_store_still_holds_it(tmp_path: Path) -> None:
+def test_what_has_expired_is_gone_even_if_the_store_still_holds_it(tmp_path):
     path, entries = tmp_path / "archive.db", talk("one")
     with Archive.open(path, ttl=1e-6) as archive:
         archive.put(SCOPE, entries)
@@ -591,7 +585,7 @@ def test_what_has_expired_is_gone_even_if_the_store_still_holds_it(tmp_path: Pat
     assert all(0 < end - time.time() <= 3600 for (end,) in ends)
 
 
-def test_a_commit_renews_the_records_before_it(tmp_path: Path) -> None:
+def test_a_commit_renews_the_records_before_it(tmp_path):
     first = record_of(talk("one"))
     second = record_of(talk("two"), first)
     path = tmp_path / "archive.db"
@@ -607,13 +601,13 @@ def test_a_commit_renews_the_records_before_it(tmp_path: Path) -> None:
         assert ends() > before
 
 
-def test_a_store_without_time_to_live_is_refused() -> None:
+def test_a_store_without_time_to_live_is_refused():
     for make in (lambda: Archive(InMemoryStore(), ttl=60), lambda: Archive.open("memory:", ttl=60)):
         with pytest.raises(PolicyError, match="keeps no time to live"):
             make()
 
 
-def test_labels_must_be_text_and_stores_must_be_stores() -> None:
+def test_labels_must_be_text_and_stores_must_be_stores():
     wrong: Any = 7
     with pytest.raises(InputError, match="named by text"):
         Scope("ann", wrong)
@@ -622,7 +616,7 @@ def test_labels_must_be_text_and_stores_must_be_stores() -> None:
     assert not isinstance(wrong, BaseStore)
 
 
-def test_the_default_path_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_path_follows_the_environment(monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", "/data")
     assert default_archive_path() == Path("/data/conspectus/archive.db")
     monkeypatch.setenv("XDG_DATA_HOME", "relative")

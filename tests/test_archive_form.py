@@ -73,7 +73,7 @@ def columns(path: Path) -> list[str]:
         return [name for (name,) in db.execute("SELECT name FROM sqlite_master ORDER BY 1")]
 
 
-def test_an_archive_of_an_earlier_version_is_read_and_written(old: Path) -> None:
+def test_an_archive_of_an_earlier_version_is_read_and_written(old):
     entries = talk("one more", "and another")
     with Archive.open(old) as archive:
         assert given_back(archive) == expected()
@@ -85,7 +85,7 @@ def test_an_archive_of_an_earlier_version_is_read_and_written(old: Path) -> None
     assert "kept" not in columns(old)
 
 
-def test_compact_brings_an_archive_of_an_earlier_version_up(old: Path) -> None:
+def test_compact_brings_an_archive_of_an_earlier_version_up(old):
     before = old.stat().st_size
     done = CliRunner().invoke(app, ["archive", "compact", "--archive", str(old), "--json"])
     assert done.exit_code == 0, done.output
@@ -102,9 +102,7 @@ def test_compact_brings_an_archive_of_an_earlier_version_up(old: Path) -> None:
 
 
 @pytest.mark.parametrize("stop", range(1, 6))
-def test_stopped_half_way_it_is_sound_and_goes_on(
-    old: Path, stop: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stopped_half_way_it_is_sound_and_goes_on(old, stop, monkeypatch):
     whole, writes = FileStore.batch, 0
 
     def batch(self: FileStore, ops: Iterable[Op]) -> list[Any]:
@@ -125,9 +123,7 @@ def test_stopped_half_way_it_is_sound_and_goes_on(
         assert given_back(archive) == expected()
 
 
-def test_a_move_that_fails_leaves_the_file_as_it_was(
-    old: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_move_that_fails_leaves_the_file_as_it_was(old, monkeypatch):
     def fail(key: str) -> bytes:
         nonlocal left
         left -= 1
@@ -145,7 +141,7 @@ def test_a_move_that_fails_leaves_the_file_as_it_was(
         assert given_back(archive) == expected()
 
 
-def test_a_store_of_the_users_own_is_compacted_too_and_their_values_stay() -> None:
+def test_a_store_of_the_users_own_is_compacted_too_and_their_values_stay():
     from langgraph.store.sqlite import SqliteStore
 
     with SqliteStore.from_conn_string(":memory:") as store:
@@ -167,7 +163,7 @@ def test_a_store_of_the_users_own_is_compacted_too_and_their_values_stay() -> No
         assert {item.value["v"] for item in store.search(place)} == {2}
 
 
-def test_a_text_is_kept_once_in_a_session_and_never_across() -> None:
+def test_a_text_is_kept_once_in_a_session_and_never_across():
     store = InMemoryStore()
     archive = Archive(store)
     text = "the same long report, line by line\n" * 40
@@ -184,7 +180,7 @@ def test_a_text_is_kept_once_in_a_session_and_never_across() -> None:
     assert [len(store.search(one.namespace("texts"))) for one in scopes] == [0, 0, 1, 1]
 
 
-def test_a_message_whose_text_is_gone_is_not_safe() -> None:
+def test_a_message_whose_text_is_gone_is_not_safe():
     store = InMemoryStore()
     archive = Archive(store)
     entries = talk("a text that is long enough to be kept apart " * 20)
@@ -198,7 +194,7 @@ def test_a_message_whose_text_is_gone_is_not_safe() -> None:
     assert archive.missing(SCOPE, entries) == ()
 
 
-def test_a_record_is_kept_as_what_it_adds_to_its_parent() -> None:
+def test_a_record_is_kept_as_what_it_adds_to_its_parent():
     store = InMemoryStore()
     archive = Archive(store)
     chain: list[Any] = []
@@ -219,9 +215,7 @@ def test_a_record_is_kept_as_what_it_adds_to_its_parent() -> None:
 
 
 @pytest.mark.parametrize("how", ["forget", "expire"])
-def test_what_is_forgotten_or_has_expired_leaves_text_index_and_journal(
-    tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_forgotten_or_has_expired_leaves_text_index_and_journal(tmp_path, how, monkeypatch):
     monkeypatch.setattr("conspectus.archive.packed.LEVEL", 0)  # or no word would be found anyway
     path, word = tmp_path / "archive.db", b"rhododendron"
     with Archive.open(path, ttl=3600 if how == "expire" else None) as archive:
@@ -249,7 +243,7 @@ def holding(folder: Path, word: bytes) -> list[str]:
     return [one.name for one in files if word in one.read_bytes()]
 
 
-def test_what_is_packed_comes_back_or_is_damaged() -> None:
+def test_what_is_packed_comes_back_or_is_damaged():
     data = {
         "form": "dict",
         "message": {"content": "NUL \x00, half a pair \udc00, 订单"},
@@ -273,14 +267,14 @@ class TestFileStore(ArchiveConformance):
     def store(self, archive: Archive) -> Any:
         return store_of(archive)
 
-    def test_a_search_without_a_namespace_finds_what_lies_in_all(self, store: Any) -> None:
+    def test_a_search_without_a_namespace_finds_what_lies_in_all(self, store):
         store.batch([PutOp(("a", "b"), "k", {"n": 1}), PutOp(("c",), "k", {"n": 2})])
         assert [one.value["n"] for one in store.search((), limit=9)] == [1, 2]
         assert [one.namespace for one in store.search((), limit=1, offset=1)] == [("c",)]
         assert [one.namespace for one in store.search(("a",), limit=9)] == [("a", "b")]
 
 
-def test_a_record_that_two_branches_commit_with_other_bills_keeps_its_children() -> None:
+def test_a_record_that_two_branches_commit_with_other_bills_keeps_its_children():
     store = InMemoryStore()
     archive = Archive(store)
     first = record_of(talk("message 1"), None)

@@ -7,14 +7,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from background_support import LIMIT, Heard, Stopped, compactor, texts, told, until
+from background_support import LIMIT, Stopped, compactor, texts, told, until
 from conspectus import CompactionResult, Compactor, PolicyError
 from conspectus.archive import Archive, Scope
 from conspectus.compactor import preparing
@@ -63,17 +62,17 @@ def check_whole(own: Compactor, messages: list[Any], result: CompactionResult) -
         (Background(1), Background(1)),
     ],
 )
-def test_the_setting(given: Any, meant: Background | None) -> None:
+def test_the_setting(given, meant):
     assert Background.of(given) == meant
 
 
 @pytest.mark.parametrize("given", [0.7, "yes", {"prepare": 0}, {"prepare": 1.1}, {"at": 0.5}])
-def test_a_setting_that_means_nothing_says_what_to_write(given: Any) -> None:
+def test_a_setting_that_means_nothing_says_what_to_write(given):
     with pytest.raises(PolicyError, match=r"0\.7"):
         Compactor(background=given)
 
 
-def test_nothing_is_prepared_unless_it_is_asked_for(heard: Heard) -> None:
+def test_nothing_is_prepared_unless_it_is_asked_for(heard):
     model = Stopped.at_once()
     own = compactor(model, background=False)
     assert compact(own, NEAR).outcome == "kept"
@@ -86,7 +85,7 @@ def test_nothing_is_prepared_unless_it_is_asked_for(heard: Heard) -> None:
 # Swapped in
 
 
-def test_a_draft_is_swapped_in_without_waiting(heard: Heard) -> None:
+def test_a_draft_is_swapped_in_without_waiting(heard):
     model = Stopped()
     own = compactor(model)
     assert compact(own, NEAR).outcome == "kept"
@@ -109,7 +108,7 @@ def test_a_draft_is_swapped_in_without_waiting(heard: Heard) -> None:
     assert heard.all[-1].waited < 1
 
 
-def test_the_step_goes_on_while_the_messages_fit(heard: Heard) -> None:
+def test_the_step_goes_on_while_the_messages_fit(heard):
     model = Stopped()
     own = compactor(model)
     compact(own, NEAR)
@@ -121,7 +120,7 @@ def test_the_step_goes_on_while_the_messages_fit(heard: Heard) -> None:
     assert len(model.keys) == 1
 
 
-def test_where_nothing_was_prepared_the_trigger_begins_it_and_the_step_goes_on() -> None:
+def test_where_nothing_was_prepared_the_trigger_begins_it_and_the_step_goes_on():
     model = Stopped()
     own = compactor(model)
     result = compact(own, DUE)
@@ -131,7 +130,7 @@ def test_where_nothing_was_prepared_the_trigger_begins_it_and_the_step_goes_on()
     assert len(model.keys) == 1
 
 
-def test_over_the_window_the_step_waits_for_what_is_under_way(heard: Heard) -> None:
+def test_over_the_window_the_step_waits_for_what_is_under_way(heard):
     model = Stopped()
     own = compactor(model)
     compact(own, NEAR)
@@ -148,7 +147,7 @@ def test_over_the_window_the_step_waits_for_what_is_under_way(heard: Heard) -> N
     assert result.record.bill["waited"] > 0.2, "its record says so"
 
 
-def test_messages_that_leave_soon_are_shown_short_before_anybody_waits(heard: Heard) -> None:
+def test_messages_that_leave_soon_are_shown_short_before_anybody_waits(heard):
     model = Stopped()
     own = compactor(model)
     read = [f"I have read log {n}: " + "row " * 600 for n in range(3)]
@@ -175,7 +174,7 @@ def test_messages_that_leave_soon_are_shown_short_before_anybody_waits(heard: He
     assert all(one in found for one in large), "the originals, whole"
 
 
-def test_what_came_after_the_snapshot_is_shown_short_too_but_not_the_newest(heard: Heard) -> None:
+def test_what_came_after_the_snapshot_is_shown_short_too_but_not_the_newest(heard):
     model = Stopped()
     own = compactor(model)
     assert compact(own, NEAR).outcome == "kept"
@@ -209,7 +208,7 @@ def test_what_came_after_the_snapshot_is_shown_short_too_but_not_the_newest(hear
     assert all(one in originals or one in result.messages for one in sent)
 
 
-def test_what_the_agent_has_written_since_the_snapshot_stays_whole(heard: Heard) -> None:
+def test_what_the_agent_has_written_since_the_snapshot_stays_whole(heard):
     model = Stopped()
     own = compactor(model)
     compact(own, NEAR)
@@ -228,7 +227,7 @@ def test_what_the_agent_has_written_since_the_snapshot_stays_whole(heard: Heard)
     assert wrote in result.messages
 
 
-def test_the_record_says_how_long_it_took_and_how_much_of_it_was_waited_for(heard: Heard) -> None:
+def test_the_record_says_how_long_it_took_and_how_much_of_it_was_waited_for(heard):
     model = Stopped()
     own = compactor(model)
     compact(own, NEAR)
@@ -251,7 +250,7 @@ def answered(name: str, text: str) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": name, "content": text}
 
 
-def test_a_draft_that_frees_too_little_is_topped_up(heard: Heard) -> None:
+def test_a_draft_that_frees_too_little_is_topped_up(heard):
     model = Stopped.at_once()
     own = compactor(model)
     prepared(own, NEAR)
@@ -270,7 +269,7 @@ def test_a_draft_that_frees_too_little_is_topped_up(heard: Heard) -> None:
         assert own.recall(f"x{n:04}y", thread_id="t").text or f"x{n:04}y" in texts(result.messages)
 
 
-def test_the_archive_is_that_of_the_foreground(tmp_path: Path) -> None:
+def test_the_archive_is_that_of_the_foreground(tmp_path):
     model = Stopped.at_once()
     ahead = compactor(model, archive=tmp_path / "ahead.db")
     prepared(ahead, NEAR)
@@ -286,7 +285,7 @@ def test_the_archive_is_that_of_the_foreground(tmp_path: Path) -> None:
     assert swapped.summary == made.summary
 
 
-def test_what_has_been_paid_for_is_told() -> None:
+def test_what_has_been_paid_for_is_told():
     from conspectus import ChatModelSummarizer
     from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
@@ -309,9 +308,7 @@ def test_what_has_been_paid_for_is_told() -> None:
     ],
     ids=["rewound", "edited", "edited behind the cut", "gone back"],
 )
-def test_a_draft_of_another_history_is_dropped(
-    heard: Heard, change: Callable[[list[Any]], list[Any]], why: str
-) -> None:
+def test_a_draft_of_another_history_is_dropped(heard, change, why):
     model = Stopped.at_once()
     own = compactor(model)
     prepared(own, NEAR)
@@ -325,7 +322,7 @@ def test_a_draft_of_another_history_is_dropped(
     check_whole(own, sent, result)
 
 
-def test_a_draft_under_another_record_is_not_used() -> None:
+def test_a_draft_under_another_record_is_not_used():
     model = Stopped.at_once()
     archive = Archive.open("memory:")
     own, other = compactor(model, archive=archive), compactor(model, archive=archive)
@@ -340,7 +337,7 @@ def test_a_draft_under_another_record_is_not_used() -> None:
     assert len(covered) == len(set(covered))
 
 
-def test_a_draft_of_other_settings_is_dropped(heard: Heard) -> None:
+def test_a_draft_of_other_settings_is_dropped(heard):
     archive = Archive.open("memory:")
     first, second = Stopped.at_once(), Stopped.at_once(identity="another")
     prepared(compactor(first, archive=archive), NEAR)
@@ -350,7 +347,7 @@ def test_a_draft_of_other_settings_is_dropped(heard: Heard) -> None:
     assert len(second.keys) == 1
 
 
-def test_a_pinned_message_that_the_draft_stands_for_stays(heard: Heard) -> None:
+def test_a_pinned_message_that_the_draft_stands_for_stays(heard):
     model = Stopped.at_once()
     pinned: set[str] = set()
     own = compactor(model, pin=lambda message: message["content"] in pinned)
@@ -366,9 +363,7 @@ def test_a_pinned_message_that_the_draft_stands_for_stays(heard: Heard) -> None:
 # Summarisers that fail
 
 
-def test_a_summariser_that_fails_beside_the_agent_is_asked_again_at_the_trigger(
-    heard: Heard,
-) -> None:
+def test_a_summariser_that_fails_beside_the_agent_is_asked_again_at_the_trigger(heard):
     model = Stopped.at_once(fails=True)
     own = compactor(model)
     ahead = prepared(own, NEAR)
@@ -382,7 +377,7 @@ def test_a_summariser_that_fails_beside_the_agent_is_asked_again_at_the_trigger(
     assert (end.outcome, end.error_message) == ("failed", "the model is out of order")
 
 
-def test_a_summariser_that_hangs_is_waited_for_as_long_as_one_call_may_take(heard: Heard) -> None:
+def test_a_summariser_that_hangs_is_waited_for_as_long_as_one_call_may_take(heard):
     model = Stopped()
     own = compactor(model, summarizer_timeout=0.5)
     compact(own, NEAR)
@@ -400,7 +395,7 @@ def test_a_summariser_that_hangs_is_waited_for_as_long_as_one_call_may_take(hear
 # Event loops
 
 
-def test_the_same_on_an_event_loop(heard: Heard) -> None:
+def test_the_same_on_an_event_loop(heard):
     model = Stopped()
     own = compactor(model)
 
@@ -421,7 +416,7 @@ def test_the_same_on_an_event_loop(heard: Heard) -> None:
     check_whole(own, DUE, result)
 
 
-def test_aprepare_and_its_end() -> None:
+def test_aprepare_and_its_end():
     model = Stopped()
     own = compactor(model)
 
@@ -437,7 +432,7 @@ def test_aprepare_and_its_end() -> None:
     assert len(model.keys) == 1
 
 
-def test_a_loop_that_ends_leaves_no_task_and_no_half_state(tmp_path: Path) -> None:
+def test_a_loop_that_ends_leaves_no_task_and_no_half_state(tmp_path):
     model = Stopped()
     own = compactor(model, archive=tmp_path / "a.db")
 
@@ -455,7 +450,7 @@ def test_a_loop_that_ends_leaves_no_task_and_no_half_state(tmp_path: Path) -> No
     check_whole(own, DUE, compact(own, DUE))
 
 
-def test_a_cancelled_agent_does_not_stop_what_is_prepared_for_it() -> None:
+def test_a_cancelled_agent_does_not_stop_what_is_prepared_for_it():
     model = Stopped()
     own = compactor(model)
 
@@ -479,7 +474,7 @@ def test_a_cancelled_agent_does_not_stop_what_is_prepared_for_it() -> None:
     assert len(model.keys) == 1
 
 
-def test_a_call_without_a_loop_does_not_wait_for_its_own_thread() -> None:
+def test_a_call_without_a_loop_does_not_wait_for_its_own_thread():
     model = Stopped()
     own = compactor(model)
 
@@ -498,7 +493,7 @@ def test_a_call_without_a_loop_does_not_wait_for_its_own_thread() -> None:
 # Without an archive, redacted, with limits
 
 
-def test_without_an_archive() -> None:
+def test_without_an_archive():
     model = Stopped.at_once()
     own = compactor(model, archive=None)
     assert prepared(own, NEAR).outcome == "ready"
@@ -506,7 +501,7 @@ def test_without_an_archive() -> None:
     assert (result.outcome, result.archived, len(model.keys)) == ("compacted", False, 1)
 
 
-def test_secrets_are_taken_out_of_what_is_prepared(tmp_path: Path) -> None:
+def test_secrets_are_taken_out_of_what_is_prepared(tmp_path):
     secret = "sk-proj-9aZ3kQ7xT2mB8vN4cL6wR1yU5eH0jD"
     model = Stopped.at_once()
     own = compactor(model, archive=tmp_path / "a.db", redact=True)
@@ -519,7 +514,7 @@ def test_secrets_are_taken_out_of_what_is_prepared(tmp_path: Path) -> None:
         assert secret.encode() not in path.read_bytes()
 
 
-def test_hooks_and_listeners_of_a_run_hear_of_nothing_that_is_prepared() -> None:
+def test_hooks_and_listeners_of_a_run_hear_of_nothing_that_is_prepared():
     named: list[str] = []
     model = Stopped.at_once()
     own = compactor(model, on_event=lambda name, data: named.append(name))
@@ -532,7 +527,7 @@ def test_hooks_and_listeners_of_a_run_hear_of_nothing_that_is_prepared() -> None
 # Several workers
 
 
-def test_what_was_prepared_is_found_after_a_restart(tmp_path: Path) -> None:
+def test_what_was_prepared_is_found_after_a_restart(tmp_path):
     model, other = Stopped.at_once(), Stopped()
     first = compactor(model, archive=tmp_path / "a.db")
     prepared(first, NEAR)
@@ -544,7 +539,7 @@ def test_what_was_prepared_is_found_after_a_restart(tmp_path: Path) -> None:
     check_whole(again, DUE, result)
 
 
-def test_two_compactors_on_one_thread_ask_the_model_once() -> None:
+def test_two_compactors_on_one_thread_ask_the_model_once():
     model = Stopped()
     archive = Archive.open("memory:")
     own, other = compactor(model, archive=archive), compactor(model, archive=archive)
@@ -592,7 +587,7 @@ def calls(tmp_path: Path) -> int:
 
 
 @pytest.mark.slow
-def test_two_processes_on_one_thread_ask_the_model_once(tmp_path: Path, database: str) -> None:
+def test_two_processes_on_one_thread_ask_the_model_once(tmp_path, database):
     with process(tmp_path, database, 1.5) as other:
         until(lambda: calls(tmp_path) == 1)
         model = Stopped()
@@ -609,7 +604,7 @@ def test_two_processes_on_one_thread_ask_the_model_once(tmp_path: Path, database
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="processes are killed otherwise there")
-def test_a_process_killed_while_it_prepares_leaves_nothing_half_written(tmp_path: Path) -> None:
+def test_a_process_killed_while_it_prepares_leaves_nothing_half_written(tmp_path):
     archive = str(tmp_path / "a.db")
     with process(tmp_path, archive, 15) as other:
         until(lambda: calls(tmp_path) == 1)
@@ -626,7 +621,7 @@ def test_a_process_killed_while_it_prepares_leaves_nothing_half_written(tmp_path
 
 
 @pytest.mark.slow
-def test_a_process_that_ends_waits_for_nobody(tmp_path: Path) -> None:
+def test_a_process_that_ends_waits_for_nobody(tmp_path):
     tests = str(Path(__file__).parent)
     code = PROCESS.format(tests=tests, calls=str(tmp_path / "calls"), seconds=60, archive="memory:")
     code = code.replace("ahead.wait(120)", "time.sleep(0.5)")
@@ -638,9 +633,7 @@ def test_a_process_that_ends_waits_for_nobody(tmp_path: Path) -> None:
     assert b"Traceback" not in ended.stderr
 
 
-def test_a_worker_of_another_machine_is_believed_for_a_while(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_worker_of_another_machine_is_believed_for_a_while(monkeypatch):
     model = Stopped()
     own = compactor(model)
     ahead = own.prepare(NEAR, thread_id="t")

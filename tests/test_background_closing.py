@@ -56,7 +56,7 @@ class Slow(InMemoryStore):
 # Without an event loop
 
 
-def test_close_waits_for_the_notes_that_are_being_written() -> None:
+def test_close_waits_for_the_notes_that_are_being_written():
     model = Stopped()
     with compactor(model) as own:
         ahead = own.prepare(NEAR, thread_id="t")
@@ -66,7 +66,7 @@ def test_close_waits_for_the_notes_that_are_being_written() -> None:
     assert at_work() == []
 
 
-def test_close_gives_up_what_takes_too_long_and_it_writes_nothing_more() -> None:
+def test_close_gives_up_what_takes_too_long_and_it_writes_nothing_more():
     model, store = Stopped(), InMemoryStore()
     own = compactor(model, archive=store)
     ahead = own.prepare(NEAR, thread_id="t")
@@ -83,7 +83,7 @@ def test_close_gives_up_what_takes_too_long_and_it_writes_nothing_more() -> None
     assert Archive(store).chain(SCOPE) == ()
 
 
-def test_a_block_that_fails_does_not_wait_for_a_model() -> None:
+def test_a_block_that_fails_does_not_wait_for_a_model():
     model, began = Stopped(), []
 
     def interrupted() -> None:
@@ -98,7 +98,7 @@ def test_a_block_that_fails_does_not_wait_for_a_model() -> None:
     model.going.set()
 
 
-def test_close_waits_for_a_call_of_the_store_that_is_under_way() -> None:
+def test_close_waits_for_a_call_of_the_store_that_is_under_way():
     model, store = Stopped(), Slow()
     own = compactor(model, archive=Archive(store, timeout=None))
     own.prepare(NEAR, thread_id="t")
@@ -117,7 +117,7 @@ def test_close_waits_for_a_call_of_the_store_that_is_under_way() -> None:
     assert store.late == 0
 
 
-def test_after_it_nothing_is_begun_and_notes_are_made_when_they_are_due() -> None:
+def test_after_it_nothing_is_begun_and_notes_are_made_when_they_are_due():
     model, store = Stopped(), InMemoryStore()
     model.going.set()
     own = compactor(model, archive=store)
@@ -132,7 +132,7 @@ def test_after_it_nothing_is_begun_and_notes_are_made_when_they_are_due() -> Non
     own.close()
 
 
-def test_a_draft_that_was_finished_is_still_swapped_in() -> None:
+def test_a_draft_that_was_finished_is_still_swapped_in():
     model, store = Stopped(), InMemoryStore()
     model.going.set()
     own = compactor(model, archive=store)
@@ -142,7 +142,7 @@ def test_a_draft_that_was_finished_is_still_swapped_in() -> None:
     assert len(model.keys) == 1
 
 
-def test_what_it_has_opened_is_closed_and_what_was_given_is_not(tmp_path: Path) -> None:
+def test_what_it_has_opened_is_closed_and_what_was_given_is_not(tmp_path):
     model = Stopped.at_once()
     given = Archive.open(tmp_path / "given.db")
     with compactor(model, archive=given) as own:
@@ -156,7 +156,7 @@ def test_what_it_has_opened_is_closed_and_what_was_given_is_not(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("timeout", [-1, "1", True, float("nan")])
-def test_a_time_that_means_nothing_is_refused(timeout: Any) -> None:
+def test_a_time_that_means_nothing_is_refused(timeout):
     own = compactor(Stopped())
     with pytest.raises(PolicyError, match="seconds from 0"):
         own.close(timeout)
@@ -169,7 +169,7 @@ def compact_outcome(own: Any, messages: list[Any]) -> str:
 # On an event loop
 
 
-def test_aclose_waits_for_its_task() -> None:
+def test_aclose_waits_for_its_task():
     model = Stopped()
 
     async def app() -> str:
@@ -185,7 +185,7 @@ def test_aclose_waits_for_its_task() -> None:
 
 
 @pytest.mark.parametrize("how", ["aclose", "cancelled"])
-def test_no_task_is_left_of_an_agent_that_is_ended(how: str, tmp_path: Path) -> None:
+def test_no_task_is_left_of_an_agent_that_is_ended(how, tmp_path):
     model = Stopped()
 
     async def working(own: Any) -> None:
@@ -211,7 +211,7 @@ def test_no_task_is_left_of_an_agent_that_is_ended(how: str, tmp_path: Path) -> 
     asyncio.run(app())
 
 
-def test_close_ends_the_tasks_of_a_loop_that_runs_elsewhere() -> None:
+def test_close_ends_the_tasks_of_a_loop_that_runs_elsewhere():
     model = Stopped()
     own = compactor(model)
     loop = asyncio.new_event_loop()
@@ -228,7 +228,7 @@ def test_close_ends_the_tasks_of_a_loop_that_runs_elsewhere() -> None:
         loop.close()
 
 
-def test_close_on_the_thread_of_its_loop_does_not_wait_for_itself() -> None:
+def test_close_on_the_thread_of_its_loop_does_not_wait_for_itself():
     model = Stopped()
 
     async def app() -> None:
@@ -249,7 +249,7 @@ def test_close_on_the_thread_of_its_loop_does_not_wait_for_itself() -> None:
 # Middleware
 
 
-def test_a_store_is_closed_after_its_agent_and_nobody_uses_it(tmp_path: Path) -> None:
+def test_a_store_is_closed_after_its_agent_and_nobody_uses_it(tmp_path):
     model = Stopped()
     with (
         Heard() as heard,
@@ -267,7 +267,7 @@ def test_a_store_is_closed_after_its_agent_and_nobody_uses_it(tmp_path: Path) ->
     assert at_work() == []
 
 
-def test_middleware_whose_settings_were_changed_ends_what_it_began_before() -> None:
+def test_middleware_whose_settings_were_changed_ends_what_it_began_before():
     first, second, store = Stopped(), Stopped(), InMemoryStore()
     own = middleware(summarizer=first, trigger=("messages", 20), window=50_000, background=True)
     graph, _ = agent(ScriptedChatModel(answers=steps(8)), own, store=store)
@@ -281,7 +281,7 @@ def test_middleware_whose_settings_were_changed_ends_what_it_began_before() -> N
     until(lambda: not at_work())
 
 
-def test_configured_middleware_closes_its_archive(tmp_path: Path) -> None:
+def test_configured_middleware_closes_its_archive(tmp_path):
     config = SummarizationConfig(
         enabled=True,
         background=True,
@@ -318,7 +318,7 @@ print("whole")
 
 
 @pytest.mark.slow
-def test_a_connection_closed_after_it_never_takes_the_interpreter_down(tmp_path: Path) -> None:
+def test_a_connection_closed_after_it_never_takes_the_interpreter_down(tmp_path):
     code = CLOSED.format(tests=str(Path(__file__).parent), file=str(tmp_path / "s.db"))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "whole\n"), done.stderr
@@ -351,7 +351,7 @@ print(ahead.outcome, flush=True)
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is forked there")
-def test_a_forked_process_waits_for_no_thread_that_stayed_behind() -> None:
+def test_a_forked_process_waits_for_no_thread_that_stayed_behind():
     code = FORKED.format(tests=str(Path(__file__).parent))
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=LIMIT

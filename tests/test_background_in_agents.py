@@ -10,7 +10,7 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 from langgraph.types import Command
 
-from background_support import LIMIT, Heard, Stopped, until
+from background_support import LIMIT, Stopped, until
 from conspectus import ContextGuard
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.preparation import under_way
@@ -84,7 +84,7 @@ def summaries(messages: list[Any]) -> list[Any]:
 @pytest.mark.parametrize("loop", [False, True], ids=["thread", "loop"])
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_an_agent_never_waits(heard: Heard, history: str, loop: bool, kind: str) -> None:
+def test_an_agent_never_waits(heard, history, loop, kind):
     model = Stopped()
 
     def finished() -> None:
@@ -128,7 +128,7 @@ def test_an_agent_never_waits(heard: Heard, history: str, loop: bool, kind: str)
     assert heard.all[2].waited < 1
 
 
-def test_the_agent_goes_on_and_the_next_turn_swaps_in(heard: Heard) -> None:
+def test_the_agent_goes_on_and_the_next_turn_swaps_in(heard):
     model = Stopped()
     store = InMemoryStore()
     graph, answering = agent([*steps(14), "Once more."], own(model), store=store)
@@ -145,7 +145,7 @@ def test_the_agent_goes_on_and_the_next_turn_swaps_in(heard: Heard) -> None:
     check_sent(answering)
 
 
-def test_over_the_window_the_step_waits(heard: Heard) -> None:
+def test_over_the_window_the_step_waits(heard):
     model = Stopped()
     store = InMemoryStore()
     answers = Answers(30, 8, lambda: threading.Timer(0.5, model.going.set).start())
@@ -158,7 +158,7 @@ def test_over_the_window_the_step_waits(heard: Heard) -> None:
     check_sent(answering)
 
 
-def test_a_person_reads_the_prepared_notes_at_the_swap(heard: Heard) -> None:
+def test_a_person_reads_the_prepared_notes_at_the_swap(heard):
     model = Stopped.at_once()
     answers = Answers(12, 9, lambda: until(lambda: bool(heard.steps("finished"))))
     store = InMemoryStore()
@@ -175,7 +175,7 @@ def test_a_person_reads_the_prepared_notes_at_the_swap(heard: Heard) -> None:
     check_sent(answering)
 
 
-def test_refused_notes_are_not_offered_again(heard: Heard) -> None:
+def test_refused_notes_are_not_offered_again(heard):
     model = Stopped.at_once()
     answers = Answers(12, 9, lambda: until(lambda: bool(heard.steps("finished"))))
     mine = own(model, preview=True)
@@ -187,7 +187,7 @@ def test_refused_notes_are_not_offered_again(heard: Heard) -> None:
     assert "refused" in heard.steps("dropped")[0].reason
 
 
-def test_notes_of_a_branch_that_was_left_are_dropped(heard: Heard) -> None:
+def test_notes_of_a_branch_that_was_left_are_dropped(heard):
     model = Stopped()
     store = InMemoryStore()
     graph, _ = agent([*steps(7), *(["Yes."] * 30)], own(model), store=store)
@@ -203,7 +203,7 @@ def test_notes_of_a_branch_that_was_left_are_dropped(heard: Heard) -> None:
     check_nothing_lost(graph, store)
 
 
-def test_a_stream_shows_nothing_of_what_is_prepared(heard: Heard) -> None:
+def test_a_stream_shows_nothing_of_what_is_prepared(heard):
     writes = StreamingModel(answers=lambda messages: "- hidden findings [x]")
     mine = middleware(
         model=writes, trigger=("messages", 20), window=50_000, background=True, summarizer=None
@@ -215,7 +215,7 @@ def test_a_stream_shows_nothing_of_what_is_prepared(heard: Heard) -> None:
     assert "hidden" not in str(seen)
 
 
-def test_a_cancelled_run_keeps_what_was_paid_for(heard: Heard) -> None:
+def test_a_cancelled_run_keeps_what_was_paid_for(heard):
     model = Stopped()
     store = InMemoryStore()
 
@@ -236,7 +236,7 @@ def test_a_cancelled_run_keeps_what_was_paid_for(heard: Heard) -> None:
 
 
 @pytest.mark.slow
-def test_deep_agents(heard: Heard) -> None:
+def test_deep_agents(heard):
     model = Stopped()
 
     def finished() -> None:
@@ -255,7 +255,7 @@ def test_deep_agents(heard: Heard) -> None:
 
 
 @pytest.mark.slow
-def test_subagents_of_deep_agents_prepare_too_and_close_ends_them_all(heard: Heard) -> None:
+def test_subagents_of_deep_agents_prepare_too_and_close_ends_them_all(heard):
     model = Stopped()
 
     def finished() -> None:

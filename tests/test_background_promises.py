@@ -5,7 +5,6 @@ import json
 import random
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,7 +48,7 @@ def topped_up(later: list[dict[str, Any]]) -> tuple[Compactor, CompactionResult]
 # What came after the snapshot
 
 
-def test_what_the_user_demands_after_the_snapshot_stands_in_notes_that_are_topped_up() -> None:
+def test_what_the_user_demands_after_the_snapshot_stands_in_notes_that_are_topped_up():
     rule = "Never delete a file below /srv/ledger without asking me."
     _, result = topped_up([user(rule)])
     assert rule in result.summary
@@ -70,9 +69,7 @@ class Names(Stopped):
 
 
 @pytest.mark.parametrize("background", [True, False], ids=["swapped in", "found after a restart"])
-def test_what_the_summariser_has_named_as_binding_stays_in_force(
-    background: bool, tmp_path: Path
-) -> None:
+def test_what_the_summariser_has_named_as_binding_stays_in_force(background, tmp_path):
     model = Names()
     model.going.set()
     near = [user(f"Please {BINDING}, will you?"), *NEAR]
@@ -91,7 +88,7 @@ def test_what_the_summariser_has_named_as_binding_stays_in_force(
     assert BINDING in str(made.ledger)
 
 
-def test_a_deed_after_the_snapshot_stands_in_notes_that_are_topped_up() -> None:
+def test_a_deed_after_the_snapshot_stands_in_notes_that_are_topped_up():
     _, result = topped_up(
         [
             user("Send it."),
@@ -104,7 +101,7 @@ def test_a_deed_after_the_snapshot_stands_in_notes_that_are_topped_up() -> None:
     assert "rror" in line or "fail" in line, "it is not told as done"
 
 
-def test_what_was_read_by_the_model_stands_beside_it() -> None:
+def test_what_was_read_by_the_model_stands_beside_it():
     own, result = topped_up([user("And now the rest.")])
     read = own.archive.chain(SCOPE)[-1].covers  # type: ignore[union-attr]
     assert len(read) > 60
@@ -112,7 +109,7 @@ def test_what_was_read_by_the_model_stands_beside_it() -> None:
 
 
 @pytest.mark.slow
-def test_what_the_user_has_demanded_stands_after_ten_rounds() -> None:
+def test_what_the_user_has_demanded_stands_after_ten_rounds():
     rule = "Always write dates as 2031-12-24 in the report."
     own, sent, rounds = compactor(writes_at_once()), [user(rule)], 0
     while rounds < 10:
@@ -128,7 +125,7 @@ def test_what_the_user_has_demanded_stands_after_ten_rounds() -> None:
 # The window
 
 
-def test_a_draft_that_frees_too_few_messages_is_topped_up() -> None:
+def test_a_draft_that_frees_too_few_messages_is_topped_up():
     own = compactor(writes_at_once(), trigger=("messages", 60), window=50_000)
     assert own.prepare(NEAR, thread_id="t").wait(LIMIT)
     with Heard() as heard:
@@ -139,7 +136,7 @@ def test_a_draft_that_frees_too_few_messages_is_topped_up() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
-def test_no_request_is_over_the_window_whenever_the_model_answers(seed: int) -> None:
+def test_no_request_is_over_the_window_whenever_the_model_answers(seed):
     draw, model = random.Random(seed), writes_at_once()
     window = draw.choice([1_500, 3_000, 8_000])
     own = Compactor(
@@ -171,7 +168,7 @@ def test_no_request_is_over_the_window_whenever_the_model_answers(seed: int) -> 
     own.close()
 
 
-def test_a_step_waits_rather_than_show_words_of_the_user_short() -> None:
+def test_a_step_waits_rather_than_show_words_of_the_user_short():
     model = Stopped()
     own = compactor(model)
     wishes = [user(f"Wish {n}: " + "a word of mine, " * 60) for n in range(4)]
@@ -188,7 +185,7 @@ def test_a_step_waits_rather_than_show_words_of_the_user_short() -> None:
 # With and without an event loop
 
 
-def test_aprepare_comes_back_before_the_notes_are_there() -> None:
+def test_aprepare_comes_back_before_the_notes_are_there():
     model = Stopped()
     own = compactor(model)
 
@@ -207,7 +204,7 @@ def told_in_turn(own: Compactor) -> Iterator[list[dict[str, Any]]]:
 
 
 @pytest.mark.slow
-def test_a_session_goes_the_same_way_with_and_without_a_loop() -> None:
+def test_a_session_goes_the_same_way_with_and_without_a_loop():
     plain, looped = compactor(writes_at_once()), compactor(writes_at_once())
     results: list[list[Any]] = [[], []]
     for sent in told_in_turn(plain):

@@ -1,7 +1,5 @@
 """Whatever was prepared, and whatever became of the history since: nothing is lost nor broken."""
 
-from typing import Any
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,9 +15,7 @@ from histories import histories
 @pytest.mark.slow
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(messages=histories(), more=histories(), cut=st.integers(0, 40), fate=st.sampled_from("+-~"))
-def test_a_draft_never_harms_a_history(
-    messages: list[Any], more: list[Any], cut: int, fate: str
-) -> None:
+def test_a_draft_never_harms_a_history(messages, more, cut, fate):
     before = preparing.SETTLES
     preparing.SETTLES = 0.0
     try:

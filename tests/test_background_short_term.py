@@ -6,14 +6,13 @@ import pickle
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately as count
 
-from background_support import LIMIT, Gate, Heard, until
+from background_support import LIMIT, Gate, until
 from conspectus import Archive, PolicyError
 from conspectus.archive import Scope
 from short_term_support import TOLD, ai, human, ours, result, summarised, talk, torn
@@ -94,9 +93,7 @@ def until_size(tokens: int) -> list[AnyMessage]:
     return talk(turns)
 
 
-def test_a_summary_is_swapped_in_without_waiting(
-    heard: Heard, how: str, kept: dict[str, Any]
-) -> None:
+def test_a_summary_is_swapped_in_without_waiting(heard, how, kept):
     model = Held()
     caller = Caller(model, how, **kept)
     near = until_size(450)
@@ -121,7 +118,7 @@ def test_a_summary_is_swapped_in_without_waiting(
         assert gone <= {row["id"] for row in rows}
 
 
-def test_what_came_after_the_snapshot_stays_as_it_is(how: str, heard: Heard) -> None:
+def test_what_came_after_the_snapshot_stays_as_it_is(how, heard):
     model = Held.at_once()
     caller = Caller(model, how)
     near = until_size(450)
@@ -135,9 +132,7 @@ def test_what_came_after_the_snapshot_stays_as_it_is(how: str, heard: Heard) -> 
     assert not {"edit", "done", "told", "next"} & summarised(caller.running)
 
 
-def test_the_caller_goes_on_while_it_fits_and_waits_where_it_does_not(
-    heard: Heard, how: str
-) -> None:
+def test_the_caller_goes_on_while_it_fits_and_waits_where_it_does_not(heard, how):
     model = Held()
     caller = Caller(model, how)
     caller(until_size(450))
@@ -153,7 +148,7 @@ def test_the_caller_goes_on_while_it_fits_and_waits_where_it_does_not(
     assert len(model.read) == 1
 
 
-def test_rounds_go_on_one_after_the_other(how: str, kept: dict[str, Any], heard: Heard) -> None:
+def test_rounds_go_on_one_after_the_other(how, kept, heard):
     model = Held.at_once()
     caller = Caller(model, how, **kept)
     said = talk(80)
@@ -169,9 +164,7 @@ def test_rounds_go_on_one_after_the_other(how: str, kept: dict[str, Any], heard:
     assert all(str(one.content) in read for one in said if one.id in summarised(caller.running))
 
 
-def test_a_summary_of_messages_that_were_edited_is_dropped(
-    heard: Heard, how: str, kept: dict[str, Any]
-) -> None:
+def test_a_summary_of_messages_that_were_edited_is_dropped(heard, how, kept):
     model = Held.at_once()
     caller = Caller(model, how, **kept)
     caller(until_size(450))
@@ -183,7 +176,7 @@ def test_a_summary_of_messages_that_were_edited_is_dropped(
     assert "Something else was said." in model.read[-1]
 
 
-def test_a_branch_under_another_summary_does_not_get_it(heard: Heard, how: str) -> None:
+def test_a_branch_under_another_summary_does_not_get_it(heard, how):
     model = Held.at_once()
     caller = Caller(model, how)
     near = until_size(450)
@@ -197,7 +190,7 @@ def test_a_branch_under_another_summary_does_not_get_it(heard: Heard, how: str) 
     assert "gone" in summarised(caller.running)
 
 
-def test_conversations_without_a_thread_do_not_get_each_others(how: str, heard: Heard) -> None:
+def test_conversations_without_a_thread_do_not_get_each_others(how, heard):
     """Their messages have the same ids, as counters make them."""
     model = Held.at_once()
     caller, other = Caller(model, how), Caller(model, how)
@@ -215,9 +208,7 @@ def test_conversations_without_a_thread_do_not_get_each_others(how: str, heard: 
 
 
 @pytest.mark.parametrize("on_failure", ["degrade", "keep"])
-def test_a_model_that_fails_is_asked_again_when_it_is_due(
-    heard: Heard, how: str, on_failure: str
-) -> None:
+def test_a_model_that_fails_is_asked_again_when_it_is_due(heard, how, on_failure):
     model = Held.at_once(fails=True)
     caller = Caller(model, how, on_failure=on_failure)
     caller(until_size(450))
@@ -227,7 +218,7 @@ def test_a_model_that_fails_is_asked_again_when_it_is_due(
     assert TOLD in caller.running.summary  # type: ignore[attr-defined]
 
 
-def test_it_is_found_after_a_restart(tmp_path: Path, heard: Heard) -> None:
+def test_it_is_found_after_a_restart(tmp_path, heard):
     model = Held.at_once()
     where = tmp_path / "agent.db"
     with ours.SummarizationNode(
@@ -245,7 +236,7 @@ def test_it_is_found_after_a_restart(tmp_path: Path, heard: Heard) -> None:
     assert heard.steps("swapped_in")
 
 
-def test_two_workers_on_one_thread_ask_the_model_once(heard: Heard) -> None:
+def test_two_workers_on_one_thread_ask_the_model_once(heard):
     model = Held()
     with Archive.open("memory:") as archive:
         more = {"archive": archive, "thread_id": "t"}
@@ -264,7 +255,7 @@ def test_two_workers_on_one_thread_ask_the_model_once(heard: Heard) -> None:
 
 
 @pytest.mark.parametrize("kind", ["node", "function"])
-def test_the_same_on_an_event_loop_and_no_task_is_left(heard: Heard, kind: str) -> None:
+def test_the_same_on_an_event_loop_and_no_task_is_left(heard, kind):
     model = Held()
     node = ours.SummarizationNode(model=model, background=True, **SIZES)
 
@@ -298,7 +289,7 @@ def test_the_same_on_an_event_loop_and_no_task_is_left(heard: Heard, kind: str) 
     assert heard.steps("swapped_in")
 
 
-def test_close_gives_up_what_takes_too_long(how: str, heard: Heard) -> None:
+def test_close_gives_up_what_takes_too_long(how, heard):
     model = Held()
     with Archive.open("memory:") as archive:
         caller = Caller(model, how, archive=archive, thread_id="t")
@@ -316,7 +307,7 @@ def test_close_gives_up_what_takes_too_long(how: str, heard: Heard) -> None:
         assert summarised(caller.running) or how == "function"
 
 
-def test_nothing_is_prepared_unless_it_is_asked_for(heard: Heard, how: str) -> None:
+def test_nothing_is_prepared_unless_it_is_asked_for(heard, how):
     model = Held.at_once()
     caller = Caller(model, how, background=False)
     caller(until_size(500))
@@ -326,14 +317,14 @@ def test_nothing_is_prepared_unless_it_is_asked_for(heard: Heard, how: str) -> N
     assert not heard.all
 
 
-def test_a_copy_of_a_node_prepares_by_itself() -> None:
+def test_a_copy_of_a_node_prepares_by_itself():
     node = ours.SummarizationNode(model=TOLD_BY, background={"prepare": 0.5}, **SIZES)
     again = pickle.loads(pickle.dumps(node))
     assert again._background.setting.prepare == 0.5
     assert again._background is not node._background
 
 
-def test_a_copy_of_a_node_leaves_the_archive_to_the_first(tmp_path: Path) -> None:
+def test_a_copy_of_a_node_leaves_the_archive_to_the_first(tmp_path):
     with ours.SummarizationNode(
         model=TOLD_BY, archive=tmp_path / "a.db", thread_id="t", on_failure="raise", **SIZES
     ) as node:
@@ -341,7 +332,7 @@ def test_a_copy_of_a_node_leaves_the_archive_to_the_first(tmp_path: Path) -> Non
         assert "summarized_messages" in node.invoke({"messages": until_size(1_100)})
 
 
-def test_threads_of_two_archives_with_one_name_wait_for_their_own_model(heard: Heard) -> None:
+def test_threads_of_two_archives_with_one_name_wait_for_their_own_model(heard):
     slow, quick = Held(), Held.at_once()
     try:
         with Archive.open("memory:") as one, Archive.open("memory:") as other:
@@ -356,7 +347,7 @@ def test_threads_of_two_archives_with_one_name_wait_for_their_own_model(heard: H
         slow.going.set()
 
 
-def test_two_threads_may_close_at_once_and_both_wait(heard: Heard) -> None:
+def test_two_threads_may_close_at_once_and_both_wait(heard):
     model, ended = Held(), list[str]()
     with Archive.open("memory:") as archive:
         Caller(model, "function", archive=archive, thread_id="t")(until_size(450))
@@ -385,7 +376,7 @@ class ToldBy:
 TOLD_BY = ToldBy()
 
 
-def test_a_function_is_given_an_open_archive() -> None:
+def test_a_function_is_given_an_open_archive():
     with pytest.raises(PolicyError, match="open it once"):
         ours.summarize_messages(
             talk(2),
@@ -398,6 +389,6 @@ def test_a_function_is_given_an_open_archive() -> None:
 
 
 @pytest.mark.parametrize("given", ["yes", 1, {"prepare": 0}, {"at": 0.5}])
-def test_a_setting_that_means_nothing_is_refused(how: str, given: Any) -> None:
+def test_a_setting_that_means_nothing_is_refused(how, given):
     with pytest.raises(PolicyError):
         Caller(Held(), how, background=given)(talk(1))

@@ -45,9 +45,7 @@ def done(thread: list[dict[str, Any]]) -> tuple[CompactionResult, Archive]:
 
 
 @pytest.mark.parametrize("count", [4, 5, 50, 333])
-def test_a_made_thread_is_valid_as_long_as_asked_and_always_the_same(
-    script: Callable[[str], ModuleType], count: int
-) -> None:
+def test_a_made_thread_is_valid_as_long_as_asked_and_always_the_same(script, count):
     make, promises = script("made_thread").made_thread, script("promises")
     thread = make(count)
     assert len(thread) == count
@@ -60,11 +58,7 @@ def test_a_made_thread_is_valid_as_long_as_asked_and_always_the_same(
 # The judge
 
 
-def test_the_judge_passes_a_result_that_is_sound(
-    script: Callable[[str], ModuleType],
-    thread: list[dict[str, Any]],
-    done: tuple[CompactionResult, Archive],
-) -> None:
+def test_the_judge_passes_a_result_that_is_sound(script, thread, done):
     verdict = script("promises").judge(thread, *done, SCOPE, 4_000)
     assert verdict.said == []
 
@@ -104,13 +98,7 @@ def _without_a_result(messages: list[Any]) -> list[Any]:
         ("stuck", _spoilt(lambda m: [*m, {"role": "user", "content": "word " * 4_000}])),
     ],
 )
-def test_the_judge_finds_what_is_wrong(
-    script: Callable[[str], ModuleType],
-    thread: list[dict[str, Any]],
-    done: tuple[CompactionResult, Archive],
-    found: str,
-    spoil: Callable[[CompactionResult, Archive], CompactionResult],
-) -> None:
+def test_the_judge_finds_what_is_wrong(script, thread, done, found, spoil):
     result = spoil(*done)
     if found == "stuck":
         result = replace(result, outcome="stuck")
@@ -118,7 +106,7 @@ def test_the_judge_finds_what_is_wrong(
     assert any(found in line for line in verdict.said), verdict.said
 
 
-def test_ids_are_matched_within_their_turn(script: Callable[[str], ModuleType]) -> None:
+def test_ids_are_matched_within_their_turn(script):
     call = {"id": "c", "type": "function", "function": {"name": "t", "arguments": "{}"}}
     asks: dict[str, Any] = {"role": "assistant", "content": "", "tool_calls": [call]}
     answer = {"role": "tool", "tool_call_id": "c", "content": "x"}
@@ -129,9 +117,7 @@ def test_ids_are_matched_within_their_turn(script: Callable[[str], ModuleType]) 
     assert promises.unanswered([asks, user, asks, answer]) == [(0, "c")]
 
 
-def test_stuck_is_true_only_where_what_must_stay_is_too_large(
-    script: Callable[[str], ModuleType],
-) -> None:
+def test_stuck_is_true_only_where_what_must_stay_is_too_large(script):
     large, small = "rule " * 3_000, "rule"
     least = script("promises").least_tokens
     for system, fits in ((large, False), (small, True)):
@@ -157,7 +143,7 @@ def _hold(script: Callable[[str], ModuleType], data: Path, **more: Any) -> None:
 
 
 @pytest.mark.slow
-def test_the_page_of_views_shows_what_is_written_today(script: Callable[[str], ModuleType]) -> None:
+def test_the_page_of_views_shows_what_is_written_today(script):
     views = script("views")
     page = views.PAGE.read_text(encoding="utf-8")
     assert views.written() == page, "run `make views WRITE=1`"
@@ -166,7 +152,7 @@ def test_the_page_of_views_shows_what_is_written_today(script: Callable[[str], M
         assert views.played(session.messages(), session.window).compactions >= 4, name
 
 
-def test_readme_shows_lines_of_that_page(script: Callable[[str], ModuleType]) -> None:
+def test_readme_shows_lines_of_that_page(script):
     page = script("views").PAGE.read_text(encoding="utf-8").splitlines()
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     section = readme.partition("## What the model sees")[2].partition("\n## Choose")[0]
@@ -183,7 +169,7 @@ def test_readme_shows_lines_of_that_page(script: Callable[[str], ModuleType]) ->
 
 
 @pytest.mark.slow
-def test_readme_says_how_large_that_view_is(script: Callable[[str], ModuleType]) -> None:
+def test_readme_says_how_large_that_view_is(script):
     views = script("views")
     session = views.SESSIONS["coding"].messages()
     result = views.played(session, views.SESSIONS["coding"].window).last
@@ -198,12 +184,12 @@ def test_readme_says_how_large_that_view_is(script: Callable[[str], ModuleType])
 
 
 @pytest.mark.slow
-def test_the_shipped_transcript_keeps_every_promise(script: Callable[[str], ModuleType]) -> None:
+def test_the_shipped_transcript_keeps_every_promise(script):
     _hold(script, EXAMPLES, windows=(2_000, 8_000))
 
 
 @pytest.mark.slow
-def test_some_of_the_transcripts_keep_every_promise(script: Callable[[str], ModuleType]) -> None:
+def test_some_of_the_transcripts_keep_every_promise(script):
     transcripts = script("transcripts")
     data = script("printed").transcripts_folder()
     if not transcripts.transcripts(data):
@@ -211,9 +197,7 @@ def test_some_of_the_transcripts_keep_every_promise(script: Callable[[str], Modu
     _hold(script, data, windows=(2_000, 8_000), limit=2)
 
 
-def test_a_message_that_comes_again_after_a_compaction_is_another_message(
-    script: Callable[[str], ModuleType], tmp_path: Path
-) -> None:
+def test_a_message_that_comes_again_after_a_compaction_is_another_message(script, tmp_path):
     thread = script("made_thread").made_thread(80)
     said_again = {"role": "user", "content": "No files have been uploaded yet."}
     for at in (1, 45):
@@ -236,15 +220,13 @@ def runs(script: Callable[[str], ModuleType]) -> list[Any]:
 
 
 @pytest.mark.slow
-def test_a_history_changes_only_by_a_summary_that_passed(
-    script: Callable[[str], ModuleType], runs: list[Any]
-) -> None:
+def test_a_history_changes_only_by_a_summary_that_passed(script, runs):
     assert len(runs) == 2 * len(script("fault_cases").CASES)
     assert {(run.case, run.room): run.wrong for run in runs if run.wrong} == {}
 
 
 @pytest.mark.slow
-def test_each_fault_ends_as_it_should(runs: list[Any]) -> None:
+def test_each_fault_ends_as_it_should(runs):
     by_room = {room: {run.case: run for run in runs if run.room is room} for room in (True, False)}
     for room, cases in by_room.items():
         assert cases["a good summary"].by == "model"
@@ -257,9 +239,7 @@ def test_each_fault_ends_as_it_should(runs: list[Any]) -> None:
 
 
 @pytest.mark.slow
-def test_the_tables_of_faults_are_shown(
-    script: Callable[[str], ModuleType], runs: list[Any]
-) -> None:
+def test_the_tables_of_faults_are_shown(script, runs):
     screen = Console(file=io.StringIO(), width=126)
     spoilt = replace(runs[0], wrong=["something"])
     script("summarizer_faults").show([*runs[1:], spoilt], screen)
@@ -273,9 +253,7 @@ def test_the_tables_of_faults_are_shown(
 
 
 @pytest.mark.slow
-def test_every_size_is_measured_and_its_result_is_right(
-    script: Callable[[str], ModuleType],
-) -> None:
+def test_every_size_is_measured_and_its_result_is_right(script):
     scale = script("scale")
     found = scale.measure(sizes=(200, 2_000), in_sqlite=200, most_runs=1)
     assert [(row["messages"], row["archive"]) for row in found["rows"]] == [
@@ -295,9 +273,7 @@ def test_every_size_is_measured_and_its_result_is_right(
 # Size of an archive
 
 
-def test_an_archive_is_measured_with_histories_and_not_with_what_stands_beside_them(
-    script: Callable[[str], ModuleType],
-) -> None:
+def test_an_archive_is_measured_with_histories_and_not_with_what_stands_beside_them(script):
     size = script("archive_size")
     [(name, messages)] = size.transcripts([size.EXAMPLES])
     assert name == "demo-transcript"
@@ -309,9 +285,7 @@ def test_an_archive_is_measured_with_histories_and_not_with_what_stands_beside_t
 # Imports
 
 
-def test_an_import_is_timed_in_a_fresh_interpreter(
-    script: Callable[[str], ModuleType], tmp_path: Path
-) -> None:
+def test_an_import_is_timed_in_a_fresh_interpreter(script, tmp_path):
     timing = script("import_time")
     taken, heavy = timing.seconds("import conspectus", tmp_path, runs=1)
     assert taken > 0
@@ -325,9 +299,7 @@ def test_an_import_is_timed_in_a_fresh_interpreter(
 
 
 @pytest.mark.slow
-def test_every_question_is_timed_and_answered_within_its_tokens(
-    script: Callable[[str], ModuleType],
-) -> None:
+def test_every_question_is_timed_and_answered_within_its_tokens(script):
     speed = script("recall_speed")
     found = speed.measure(sizes=(150, 400))
     assert [row["messages"] for row in found["rows"]] == [150, 400]
@@ -352,9 +324,7 @@ def long_talk() -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_bills_are_of_the_same_session_under_every_system(
-    script: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bills_are_of_the_same_session_under_every_system(script, tmp_path, monkeypatch):
     bill = script("bill")
     row = bill.one_row("talk", long_talk())
     totals = bill.figures([row])
@@ -374,11 +344,11 @@ def test_bills_are_of_the_same_session_under_every_system(
     assert "no compaction" in screen.file.getvalue()  # type: ignore[attr-defined]
 
 
-def test_short_transcripts_are_left_out_of_the_bills(script: Callable[[str], ModuleType]) -> None:
+def test_short_transcripts_are_left_out_of_the_bills(script):
     assert script("bill").one_row("short", long_talk()[:9]) is None
 
 
-def test_a_bill_that_misses_its_targets_says_so(script: Callable[[str], ModuleType]) -> None:
+def test_a_bill_that_misses_its_targets_says_so(script):
     bill = script("bill")
 
     def data(money: float, over: int) -> dict[str, Any]:

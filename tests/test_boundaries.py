@@ -26,31 +26,31 @@ def stay(items: list[Item]) -> set[int]:
     return set(must_stay(items, exchanges(items)))
 
 
-def test_no_cut_between_a_call_and_its_result() -> None:
+def test_no_cut_between_a_call_and_its_result():
     assert cuts([u(), a("1"), t("1"), u()]) == [0, 1, 3, 4]
 
 
-def test_parallel_results_in_another_order_stay_together() -> None:
+def test_parallel_results_in_another_order_stay_together():
     assert cuts([a("1", "2", "3"), t("3"), t("1"), t("2"), a()]) == [0, 4, 5]
 
 
-def test_a_result_that_comes_after_another_message_stays_with_its_call() -> None:
+def test_a_result_that_comes_after_another_message_stays_with_its_call():
     assert cuts([u(), a("1", "2"), t("1"), u(), t("2"), a()]) == [0, 1, 5, 6]
 
 
-def test_ids_that_are_used_again_are_matched_within_their_turn() -> None:
+def test_ids_that_are_used_again_are_matched_within_their_turn():
     items = [u(), a("1"), t("1"), u(), a("1"), t("1"), u()]
     assert cuts(items) == [0, 1, 3, 4, 6, 7]
     assert exchanges(items).orphans == frozenset()
 
 
-def test_a_late_second_answer_is_an_orphan_and_does_not_glue_turns_together() -> None:
+def test_a_late_second_answer_is_an_orphan_and_does_not_glue_turns_together():
     items = [a("1"), t("1"), u(), a(), t("1"), u()]
     assert exchanges(items).orphans == {4}
     assert cuts(items) == [0, 2, 3, 4, 5, 6]
 
 
-def test_what_goes_on_with_an_answer_is_not_cut_off_from_it() -> None:
+def test_what_goes_on_with_an_answer_is_not_cut_off_from_it():
     thought, call, other = a(), replace(a("1"), joined=True), replace(a("2"), joined=True)
     items = [u(), thought, call, other, t("2"), t("1"), u()]
     assert cuts(items) == [0, 1, 6, 7]
@@ -59,62 +59,62 @@ def test_what_goes_on_with_an_answer_is_not_cut_off_from_it() -> None:
     assert never_clipped(unanswered, exchanges(unanswered)) == {1, 2, 3}
 
 
-def test_what_needs_a_call_stays_with_it() -> None:
+def test_what_needs_a_call_stays_with_it():
     program, inner = a("p", "1"), replace(a("2"), needs=("p",))
     items = [u(), program, t("1"), inner, t("2"), replace(a(), answers=("p",)), u()]
     assert cuts(items) == [0, 1, 6, 7]
     assert stay([*items[:5], u()]) == {1, 2, 3, 4, 5}
 
 
-def test_what_a_message_answers_itself_waits_for_nothing() -> None:
+def test_what_a_message_answers_itself_waits_for_nothing():
     items = [u(), replace(a("s"), answers=("s",)), u()]
     assert exchanges(items).pending == frozenset()
     assert stay(items) == {2}
 
 
-def test_a_result_without_a_call_is_an_orphan() -> None:
+def test_a_result_without_a_call_is_an_orphan():
     assert exchanges([u(), t("9"), a()]).orphans == {1}
 
 
-def test_an_unanswered_call_stays_with_the_answers_that_it_has() -> None:
+def test_an_unanswered_call_stays_with_the_answers_that_it_has():
     assert stay([u(), a("1", "2"), t("1"), u(), a()]) == {1, 2, 3}
 
 
-def test_a_call_that_waits_for_approval_at_the_end_stays() -> None:
+def test_a_call_that_waits_for_approval_at_the_end_stays():
     assert stay([u(), a(), u(), a("1")]) == {2, 3}
 
 
-def test_the_newest_user_message_stays_and_a_summary_is_not_one() -> None:
+def test_the_newest_user_message_stays_and_a_summary_is_not_one():
     assert stay([u(), a(), u(summary=True), a()]) == {0}
 
 
-def test_a_users_words_beside_results_are_the_newest_and_keep_their_call() -> None:
+def test_a_users_words_beside_results_are_the_newest_and_keep_their_call():
     items = [u(), a("1"), Item("k", "user", 1, answers=("1",)), a()]
     assert stay(items) == {1, 2}
 
 
-def test_leading_system_messages_stay_and_later_ones_do_not() -> None:
+def test_leading_system_messages_stay_and_later_ones_do_not():
     system = Item("k", "system", 1)
     assert stay([system, system, u(), system, a()]) == {0, 1, 2}
 
 
-def test_a_pinned_result_keeps_its_call_and_its_brothers() -> None:
+def test_a_pinned_result_keeps_its_call_and_its_brothers():
     pinned = Item("k", "tool", 1, answers=("2",), pinned=True)
     assert stay([a("1", "2"), t("1"), pinned, a(), u()]) == {0, 1, 2, 4}
 
 
-def test_one_message_that_answers_two_others_ties_them_together() -> None:
+def test_one_message_that_answers_two_others_ties_them_together():
     items = [a("1"), a("2"), t("1", "2"), u()]
     assert cuts(items) == [0, 3, 4]
     assert stay([a("1"), a("2", "3"), t("1", "2"), u()]) == {0, 1, 2, 3}
 
 
-def test_an_exchange_that_is_tied_to_another_brings_the_results_that_it_had() -> None:
+def test_an_exchange_that_is_tied_to_another_brings_the_results_that_it_had():
     items = [a("1"), a("2", "3"), t("2"), t("1", "3"), u()]
     assert exchanges(items).group == (0, 0, 0, 0, 4)
 
 
-def test_only_a_call_of_the_newest_message_of_the_agent_may_yet_be_carried_out() -> None:
+def test_only_a_call_of_the_newest_message_of_the_agent_may_yet_be_carried_out():
     def whole(items: list[Item]) -> set[int]:
         return set(never_clipped(items, exchanges(items)))
 

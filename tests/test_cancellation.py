@@ -35,7 +35,7 @@ def stopped() -> Iterator[ModuleType]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("call", CALLS)
-def test_cancelled_at_any_await(stopped: ModuleType, call: str) -> None:
+def test_cancelled_at_any_await(stopped, call):
     seen = stopped.cancelled_everywhere(call, step=1 if LONG else STEPS.get(call, 1))
     assert seen.good, seen
     assert seen.times == seen.as_before + seen.done
@@ -44,14 +44,14 @@ def test_cancelled_at_any_await(stopped: ModuleType, call: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("call", CALLS[:3] if not LONG else CALLS)
-def test_interrupted_anywhere_without_a_loop(stopped: ModuleType, call: str) -> None:
+def test_interrupted_anywhere_without_a_loop(stopped, call):
     seen = stopped.interrupted_everywhere(call)
     assert seen.good, seen
     assert seen.times == seen.as_before + seen.done
 
 
 @pytest.mark.parametrize("way_out", [GraphInterrupt, KeyboardInterrupt])
-def test_a_summariser_may_interrupt_the_graph(way_out: type[BaseException]) -> None:
+def test_a_summariser_may_interrupt_the_graph(way_out):
     class Asking(Scripted):
         def summarize(self, request: SummaryRequest) -> Summary:
             if not self.requests:
@@ -67,7 +67,7 @@ def test_a_summariser_may_interrupt_the_graph(way_out: type[BaseException]) -> N
 
 
 @pytest.mark.slow
-def test_what_is_half_done_would_be_seen(stopped: ModuleType) -> None:
+def test_what_is_half_done_would_be_seen(stopped):
     class Forgetful(stopped.CompactScene):  # type: ignore[misc,name-defined]
         """The store loses an original after the record is in force."""
 
@@ -135,7 +135,7 @@ async def by_a_sibling(call: Callable[[], Any], hanging: Hanging) -> None:
 
 
 @pytest.mark.parametrize("way", [by_a_timeout, by_wait_for, by_a_sibling])
-def test_cancelled_from_outside_while_a_summariser_hangs(way: Callable[..., Any]) -> None:
+def test_cancelled_from_outside_while_a_summariser_hangs(way):
     async def main() -> None:
         hanging = Hanging()
         compactor, sent = engine(hanging, trigger=("messages", 30)), talk(40)
@@ -150,7 +150,7 @@ def test_cancelled_from_outside_while_a_summariser_hangs(way: Callable[..., Any]
 
 
 @pytest.mark.slow
-def test_who_shares_a_connection_with_a_cancelled_call_does_not_notice(tmp_path: Path) -> None:
+def test_who_shares_a_connection_with_a_cancelled_call_does_not_notice(tmp_path):
     """Cancelled in the middle of a transaction, with others waiting for the same connection."""
 
     async def turn(at: int) -> list[Any]:
@@ -180,7 +180,7 @@ def test_who_shares_a_connection_with_a_cancelled_call_does_not_notice(tmp_path:
         assert found.outcome == "compacted"
 
 
-def test_a_batch_under_way_comes_to_its_end_so_that_the_store_serves_others(tmp_path: Path) -> None:
+def test_a_batch_under_way_comes_to_its_end_so_that_the_store_serves_others(tmp_path):
     """`AsyncSqliteStore`, cancelled right after its BEGIN, would leave its transaction open."""
 
     async def main() -> int:

@@ -1,7 +1,6 @@
 """What a model answers, or fails with: what is taken, what is refused, what is tried again."""
 
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from langchain_core.exceptions import ModelAuthenticationError, ModelRateLimitError
@@ -42,7 +41,7 @@ from summarizer_support import kinds, request, turns, words_read
         (AIMessage("", tool_calls=[{"name": "ls", "args": {}, "id": "c1"}]), "asked for tools"),
     ],
 )
-def test_an_answer_that_is_no_whole_summary_is_refused(answer: AIMessage, says: str) -> None:
+def test_an_answer_that_is_no_whole_summary_is_refused(answer, says):
     answer.usage_metadata = {"input_tokens": 70, "output_tokens": 9, "total_tokens": 79}
     model = ScriptedChatModel(answers=[answer])
     with pytest.raises(SummaryRejected, match=says) as caught:
@@ -71,12 +70,12 @@ def test_an_answer_that_is_no_whole_summary_is_refused(answer: AIMessage, says: 
         ),
     ],
 )
-def test_reasoning_and_a_fence_around_the_answer_are_taken_off(answer: AIMessage) -> None:
+def test_reasoning_and_a_fence_around_the_answer_are_taken_off(answer):
     summary = ChatModelSummarizer(ScriptedChatModel(answers=[answer])).summarize(request(turns(1)))
     assert summary.text == "## Goal\n- ship [u0]"
 
 
-def test_fences_inside_a_summary_stay() -> None:
+def test_fences_inside_a_summary_stay():
     text = "```\nls\n```\nthen\n```\npwd\n```"
     summary = ChatModelSummarizer(ScriptedChatModel(answers=[text])).summarize(request(turns(1)))
     assert summary.text == text
@@ -117,8 +116,8 @@ class InvalidRequestError(Exception):
     ],
 )
 def test_every_failure_is_marked_for_another_try_but_those_that_are_certain_not_to_pass(
-    error: Exception, transient: bool
-) -> None:
+    error, transient
+):
     model = ScriptedChatModel(answers=[error])
     with pytest.raises(SummaryError) as caught:
         ChatModelSummarizer(model).summarize(request(turns(1)))
@@ -139,14 +138,14 @@ def test_every_failure_is_marked_for_another_try_but_those_that_are_certain_not_
         "the request exceeds the available context size, try increasing it",
     ],
 )
-def test_what_providers_say_about_a_full_window_is_understood(text: str) -> None:
+def test_what_providers_say_about_a_full_window_is_understood(text):
     assert is_overflow(ValueError(text))
     assert is_overflow(_Status(400, text))
     assert not is_overflow(_Status(429, text))
     assert not is_overflow(_Status(500, text))
 
 
-def test_a_long_error_is_cut_between_words_as_half_a_secret_is_not_recognised() -> None:
+def test_a_long_error_is_cut_between_words_as_half_a_secret_is_not_recognised():
     said = f"{'word ' * 58}key sk-{'A1b2' * 12} was turned down"
     assert "sk-" in said[:300]
     told = str(explained(ValueError(said), "m", None))
@@ -157,7 +156,7 @@ def test_a_long_error_is_cut_between_words_as_half_a_secret_is_not_recognised() 
     assert f"{chinese[:300]}...)" in str(explained(ValueError(chinese), "m", None))
 
 
-def test_a_summary_above_its_limit_is_shortened_once() -> None:
+def test_a_summary_above_its_limit_is_shortened_once():
     long = "## Goal\n" + "- a long line of things [u0]\n" * 60
     model = ScriptedChatModel(answers=[long, "## Goal\n- short [u0]"])
     summary = ChatModelSummarizer(model).summarize(request(turns(1), limit=100))
@@ -167,7 +166,7 @@ def test_a_summary_above_its_limit_is_shortened_once() -> None:
     assert words_read(model.calls[1:]) == []
 
 
-def test_a_summary_that_stays_too_long_is_returned_for_the_checks_to_refuse() -> None:
+def test_a_summary_that_stays_too_long_is_returned_for_the_checks_to_refuse():
     long = "## Goal\n" + "- a long line of things [u0]\n" * 60
     for second in (long, ModelRateLimitError("busy"), AIMessage("")):
         model = ScriptedChatModel(answers=[long, second])
@@ -176,7 +175,7 @@ def test_a_summary_that_stays_too_long_is_returned_for_the_checks_to_refuse() ->
         assert len(model.calls) == 2
 
 
-def test_a_summary_is_not_shortened_with_money_that_is_not_there() -> None:
+def test_a_summary_is_not_shortened_with_money_that_is_not_there():
     long = "- a long line of things [u0]\n" * 200
     model = ScriptedChatModel(answers=[long])
     asked = request(turns(1), limit=100)
@@ -195,9 +194,7 @@ def test_a_summary_is_not_shortened_with_money_that_is_not_there() -> None:
         ),
     ],
 )
-def test_a_response_that_says_nonsense_of_when_to_ask_again_is_an_error_as_any(
-    response: Any,
-) -> None:
+def test_a_response_that_says_nonsense_of_when_to_ask_again_is_an_error_as_any(response):
     class Busy(ConnectionError):
         pass
 

@@ -14,7 +14,7 @@ from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from summarizer_support import NOTE, profile, request, turns
 
 
-def test_the_window_comes_from_the_argument_else_the_profile_else_a_careful_default() -> None:
+def test_the_window_comes_from_the_argument_else_the_profile_else_a_careful_default():
     def pieces(**options: Any) -> int:
         known = options.pop("profile", None)
         model = ScriptedChatModel(answers=lambda _: NOTE, profile=known)
@@ -29,7 +29,7 @@ def test_the_window_comes_from_the_argument_else_the_profile_else_a_careful_defa
     assert pieces(window=60_000, profile=profile(4_000)) == 1
 
 
-def test_a_model_behind_a_binding_keeps_its_name_and_its_window() -> None:
+def test_a_model_behind_a_binding_keeps_its_name_and_its_window():
     model = ScriptedChatModel(answers=lambda _: NOTE, profile=profile(4_000))
     summarizer = ChatModelSummarizer(model.bind(temperature=0))
     summarizer.summarize(request(turns(40)))
@@ -37,7 +37,7 @@ def test_a_model_behind_a_binding_keeps_its_name_and_its_window() -> None:
     assert len(model.calls) > 1
 
 
-def test_identity_changes_with_whatever_changes_the_summary() -> None:
+def test_identity_changes_with_whatever_changes_the_summary():
     def identity(name: str = "a", **options: Any) -> str:
         return ChatModelSummarizer(
             ScriptedChatModel(answers=[], model_name=name), **options
@@ -57,15 +57,13 @@ def test_identity_changes_with_whatever_changes_the_summary() -> None:
 
 
 @pytest.mark.parametrize("model", ["nobody:no-model", "no-such-model", "mistralai:small", 7])
-def test_a_model_that_cannot_be_had_is_refused_with_what_to_do(
-    model: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_that_cannot_be_had_is_refused_with_what_to_do(model, monkeypatch):
     monkeypatch.setitem(sys.modules, "langchain_mistralai", None)
     with pytest.raises(PolicyError, match=r"pip install|LangChain chat model"):
         ChatModelSummarizer(model)
 
 
-def test_a_misspelt_name_of_the_embedded_summariser_is_told_the_right_one() -> None:
+def test_a_misspelt_name_of_the_embedded_summariser_is_told_the_right_one():
     with pytest.raises(PolicyError, match="'embedded', which needs no model"):
         ChatModelSummarizer("embeded")
 
@@ -80,6 +78,6 @@ def test_a_misspelt_name_of_the_embedded_summariser_is_told_the_right_one() -> N
         {"timeout": 0},
     ],
 )
-def test_numbers_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
+def test_numbers_that_make_no_sense_are_refused(options):
     with pytest.raises(PolicyError, match=next(iter(options))):
         ChatModelSummarizer(ScriptedChatModel(answers=[]), **options)

@@ -34,7 +34,7 @@ from summarizer_support import (
 )
 
 
-def test_a_span_that_fits_takes_one_call_with_everything_in_it() -> None:
+def test_a_span_that_fits_takes_one_call_with_everything_in_it():
     model = ScriptedChatModel(answers=["## Goal\n- ship it [u0]"])
     asked = request(turns(3), standing="## Done\n- began [m0]", focus="the login page")
     summary = ChatModelSummarizer(model).summarize(asked)
@@ -50,7 +50,7 @@ def test_a_span_that_fits_takes_one_call_with_everything_in_it() -> None:
 
 
 @both
-def test_every_word_is_read_exactly_once_however_small_a_reading_is(mode: str) -> None:
+def test_every_word_is_read_exactly_once_however_small_a_reading_is(mode):
     messages = turns(12)
     model = ScriptedChatModel(answers=lambda _: NOTE)
     summarizer = ChatModelSummarizer(model, trim_tokens_to_summarize=1_000)
@@ -63,7 +63,7 @@ def test_every_word_is_read_exactly_once_however_small_a_reading_is(mode: str) -
 
 
 @pytest.mark.slow
-def test_one_message_of_200_000_characters_is_read_whole_in_parts() -> None:
+def test_one_message_of_200_000_characters_is_read_whole_in_parts():
     body = "\n".join(" ".join(f"w{n}x{k}" for k in range(20)) for n in range(1_400))
     assert len(body) >= 200_000
     model = ScriptedChatModel(answers=lambda _: NOTE)
@@ -82,7 +82,7 @@ def test_one_message_of_200_000_characters_is_read_whole_in_parts() -> None:
 
 
 @pytest.mark.parametrize("said", ["", "I write it down."])
-def test_tool_calls_with_their_arguments_are_read(said: str) -> None:
+def test_tool_calls_with_their_arguments_are_read(said):
     call = {"name": "write_file", "args": {"path": "src/w1x1.py"}, "id": "c1"}
     model = ScriptedChatModel(answers=[NOTE])
     ChatModelSummarizer(model).summarize(
@@ -92,7 +92,7 @@ def test_tool_calls_with_their_arguments_are_read(said: str) -> None:
     assert set(words_read(model.calls)) == {"w1x1", "w2x2"}
 
 
-def test_no_prompt_of_ours_exceeds_the_window() -> None:
+def test_no_prompt_of_ours_exceeds_the_window():
     model = ScriptedChatModel(answers=lambda _: "- long note " * 30, profile=profile(4_000))
     ChatModelSummarizer(model).summarize(request(turns(40), limit=400))
     sizes = [sum(estimate(str(m.text)) for m in call.messages) for call in model.calls]
@@ -101,7 +101,7 @@ def test_no_prompt_of_ours_exceeds_the_window() -> None:
 
 
 @pytest.mark.parametrize("words", [3, 900])
-def test_notes_on_all_pieces_reach_the_answer_whatever_their_length(words: int) -> None:
+def test_notes_on_all_pieces_reach_the_answer_whatever_their_length(words):
     numbers = itertools.count()
     model = ScriptedChatModel(
         answers=lambda _: f"- note N{next(numbers)}. " + "- note " * words, profile=profile(4_000)
@@ -119,7 +119,7 @@ def test_notes_on_all_pieces_reach_the_answer_whatever_their_length(words: int) 
 
 @both
 @pytest.mark.parametrize("bound", [1, 3])
-def test_at_most_so_many_calls_run_at_once(mode: str, bound: int) -> None:
+def test_at_most_so_many_calls_run_at_once(mode, bound):
     model = ScriptedChatModel(answers=lambda _: NOTE, delay=0.02)
     summarizer = ChatModelSummarizer(model, trim_tokens_to_summarize=500, max_concurrency=bound)
     summarised(summarizer, request(turns(8)), mode)
@@ -127,7 +127,7 @@ def test_at_most_so_many_calls_run_at_once(mode: str, bound: int) -> None:
     assert model.most_at_once == bound
 
 
-def test_sync_and_async_send_the_same_and_answer_the_same() -> None:
+def test_sync_and_async_send_the_same_and_answer_the_same():
     asked = request(turns(20), standing="## Goal\n- ship [m0]")
     results, prompts = [], []
     for mode in ("sync", "async"):
@@ -146,7 +146,7 @@ def test_sync_and_async_send_the_same_and_answer_the_same() -> None:
 
 @both
 @pytest.mark.parametrize("cap", [2_500, 6_000, 12_000])
-def test_the_cap_holds_and_what_it_cannot_pay_for_is_read_embedded(mode: str, cap: int) -> None:
+def test_the_cap_holds_and_what_it_cannot_pay_for_is_read_embedded(mode, cap):
     model = ScriptedChatModel(answers=lambda _: NOTE)
     summarizer = ChatModelSummarizer(
         model, trim_tokens_to_summarize=2_000, max_summarizer_tokens=cap
@@ -164,7 +164,7 @@ def test_the_cap_holds_and_what_it_cannot_pay_for_is_read_embedded(mode: str, ca
 
 
 @pytest.mark.slow
-def test_more_money_means_that_the_model_reads_more() -> None:
+def test_more_money_means_that_the_model_reads_more():
     left = []
     for cap in (3_000, 6_000, 12_000, 24_000, 100_000):
         summarizer = ChatModelSummarizer(
@@ -177,7 +177,7 @@ def test_more_money_means_that_the_model_reads_more() -> None:
     assert left[-1] == 0
 
 
-def test_without_money_for_one_call_the_embedded_summariser_does_it_all() -> None:
+def test_without_money_for_one_call_the_embedded_summariser_does_it_all():
     model = ScriptedChatModel(answers=[])
     asked = request(turns(5), standing="## Goal\n- ship src/app.py [m0]")
     summary = ChatModelSummarizer(model, max_summarizer_tokens=100).summarize(asked)
@@ -188,7 +188,7 @@ def test_without_money_for_one_call_the_embedded_summariser_does_it_all() -> Non
 
 
 @pytest.mark.slow
-def test_of_one_giant_message_the_model_reads_the_end_and_the_embedded_one_all_of_it() -> None:
+def test_of_one_giant_message_the_model_reads_the_end_and_the_embedded_one_all_of_it():
     body = "\n".join(" ".join(f"w{n}x{k}" for k in range(20)) for n in range(400))
     model = ScriptedChatModel(answers=lambda _: NOTE)
     asked = request([HumanMessage(body, id="u1")])
@@ -199,7 +199,7 @@ def test_of_one_giant_message_the_model_reads_the_end_and_the_embedded_one_all_o
     assert summary.cost.tokens <= 4_000
 
 
-def test_what_the_embedded_summariser_wrote_reaches_the_model_as_notes() -> None:
+def test_what_the_embedded_summariser_wrote_reaches_the_model_as_notes():
     model = ScriptedChatModel(answers=lambda _: NOTE)
     messages = [HumanMessage("Never touch config/w9x9.toml.", id="u9"), *turns(20)]
     summary = ChatModelSummarizer(model, max_summarizer_tokens=3_000).summarize(request(messages))
@@ -208,7 +208,7 @@ def test_what_the_embedded_summariser_wrote_reaches_the_model_as_notes() -> None
 
 
 @both
-def test_a_hanging_model_times_out_and_may_be_tried_again(mode: str) -> None:
+def test_a_hanging_model_times_out_and_may_be_tried_again(mode):
     model = ScriptedChatModel(answers=[NOTE], delay=30)
     asked = request(turns(1))
     with pytest.raises(SummarizerTimeout, match=r"within 0\.05 seconds") as caught:
@@ -220,7 +220,7 @@ def test_a_hanging_model_times_out_and_may_be_tried_again(mode: str) -> None:
 
 
 @both
-def test_a_timeout_of_the_models_own_is_not_told_as_ours(mode: str) -> None:
+def test_a_timeout_of_the_models_own_is_not_told_as_ours(mode):
     model = ScriptedChatModel(answers=lambda _: TimeoutError("read timed out"))
     with pytest.raises(SummarizerTimeout, match=r"read timed out.*of its client") as caught:
         summarised(ChatModelSummarizer(model, timeout=600), request(turns(1)), mode)
@@ -229,7 +229,7 @@ def test_a_timeout_of_the_models_own_is_not_told_as_ours(mode: str) -> None:
 
 
 @both
-def test_an_overflow_halves_the_reading_and_still_nothing_is_dropped(mode: str) -> None:
+def test_an_overflow_halves_the_reading_and_still_nothing_is_dropped(mode):
     messages = turns(30)
     model = ScriptedChatModel(answers=too_long_above(2_500))
     asked = request(messages)
@@ -243,7 +243,7 @@ def test_an_overflow_halves_the_reading_and_still_nothing_is_dropped(mode: str) 
     assert summary.cost.calls == len(model.calls)
 
 
-def test_a_model_that_takes_nothing_at_all_ends_in_an_overflow_error() -> None:
+def test_a_model_that_takes_nothing_at_all_ends_in_an_overflow_error():
     model = ScriptedChatModel(answers=too_long_above(100))
     with pytest.raises(SummarizerOverflow, match="real input limit") as caught:
         ChatModelSummarizer(model).summarize(request(turns(30)))
@@ -251,14 +251,14 @@ def test_a_model_that_takes_nothing_at_all_ends_in_an_overflow_error() -> None:
     assert not caught.value.transient
 
 
-def test_a_window_too_small_for_the_prompt_is_said_before_anything_is_spent() -> None:
+def test_a_window_too_small_for_the_prompt_is_said_before_anything_is_spent():
     model = ScriptedChatModel(answers=[])
     with pytest.raises(SummarizerOverflow, match="500 tokens"):
         ChatModelSummarizer(model, window=500).summarize(request(turns(1)))
     assert model.calls == []
 
 
-def test_cost_is_what_the_model_reports_summed_over_all_calls() -> None:
+def test_cost_is_what_the_model_reports_summed_over_all_calls():
     model = ScriptedChatModel(answers=lambda _: NOTE, usage=(100, 10))
     summary = ChatModelSummarizer(model, trim_tokens_to_summarize=600).summarize(request(turns(6)))
     calls = len(model.calls)
@@ -266,7 +266,7 @@ def test_cost_is_what_the_model_reports_summed_over_all_calls() -> None:
     assert summary.cost.output_tokens == 10 * calls
 
 
-def test_cost_is_estimated_where_the_model_reports_none() -> None:
+def test_cost_is_estimated_where_the_model_reports_none():
     model = ScriptedChatModel(answers=[NOTE])
     summary = ChatModelSummarizer(model).summarize(request(turns(1)))
     sent = sum(estimate(str(m.text)) for m in model.calls[0].messages)
@@ -275,7 +275,7 @@ def test_cost_is_estimated_where_the_model_reports_none() -> None:
 
 
 @both
-def test_a_failure_carries_what_all_calls_cost(mode: str) -> None:
+def test_a_failure_carries_what_all_calls_cost(mode):
     def answer(messages: list[BaseMessage]) -> AIMessage | str | BaseException:
         return ValueError("down") if kind_of(messages) == "update" else NOTE
 
@@ -289,7 +289,7 @@ def test_a_failure_carries_what_all_calls_cost(mode: str) -> None:
     assert (cost.calls, cost.tokens) == (before + 1, 110 * before)  # type: ignore[attr-defined]
 
 
-def test_a_cancelled_summary_leaves_no_task_and_no_call_behind() -> None:
+def test_a_cancelled_summary_leaves_no_task_and_no_call_behind():
     model = ScriptedChatModel(answers=lambda _: NOTE, delay=30)
     summarizer = ChatModelSummarizer(model, trim_tokens_to_summarize=600)
 
@@ -306,7 +306,7 @@ def test_a_cancelled_summary_leaves_no_task_and_no_call_behind() -> None:
 
 
 @both
-def test_one_failed_piece_stops_those_that_wait(mode: str) -> None:
+def test_one_failed_piece_stops_those_that_wait(mode):
     def answer(messages: list[BaseMessage]) -> AIMessage | str | BaseException:
         return ValueError("broken") if "q0x0" in str(messages[-1].text) else NOTE
 
@@ -317,13 +317,13 @@ def test_one_failed_piece_stops_those_that_wait(mode: str) -> None:
     assert len(model.calls) <= 2  # the next one may begin before the failure is known
 
 
-def test_nothing_to_read_costs_nothing_and_keeps_the_standing_summary() -> None:
+def test_nothing_to_read_costs_nothing_and_keeps_the_standing_summary():
     model = ScriptedChatModel(answers=[])
     summary = ChatModelSummarizer(model).summarize(request([], standing="## Goal\n- x"))
     assert summary == Summary("## Goal\n- x", ())
 
 
-def test_it_is_a_summariser_and_its_module_imports_no_provider() -> None:
+def test_it_is_a_summariser_and_its_module_imports_no_provider():
     assert isinstance(ChatModelSummarizer(ScriptedChatModel(answers=[])), Summarizer)
     folder = Path(sys.modules["conspectus.summarize.chat_model"].__file__ or "").parent
     for file in folder.glob("*.py"):

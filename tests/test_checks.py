@@ -30,7 +30,7 @@ def found(text: str, entries: Any = ENTRIES, **more: Any) -> tuple[str, ...]:
         "- Sure-footed progress on hello.py",
     ],
 )
-def test_good_summaries_pass(text: str) -> None:
+def test_good_summaries_pass(text):
     assert found(text) == ()
 
 
@@ -48,11 +48,11 @@ def test_good_summaries_pass(text: str) -> None:
         ("Мы исправили ошибку на странице входа и решили оставить журнал.", "cyrillic"),
     ],
 )
-def test_bad_ones_are_named(text: str, says: str) -> None:
+def test_bad_ones_are_named(text, says):
     assert any(says in problem for problem in found(text))
 
 
-def test_sizes_and_reading_are_held_against_the_numbers() -> None:
+def test_sizes_and_reading_are_held_against_the_numbers():
     assert found("- ok", tokens=501) == ("it takes 501 tokens and 500 are allowed",)
     assert found("- ok", tokens=500) == ()
     assert "what it replaces only 300" in found("- ok", tokens=400, replaced=300)[0]
@@ -64,7 +64,7 @@ def test_sizes_and_reading_are_held_against_the_numbers() -> None:
     )
 
 
-def test_a_summary_must_be_in_the_conversations_language() -> None:
+def test_a_summary_must_be_in_the_conversations_language():
     assert found("- 修复了登录页面的错误，并决定保留日志。" * 3, CHINESE) == ()
     paths = "".join(f"- 修改了 src/app/handlers/login_page_{n}.py\n" for n in range(9))
     assert found(paths, CHINESE) == ()

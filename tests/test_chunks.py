@@ -50,7 +50,7 @@ def read_back(texts: list[Text], pieces: list[tuple[Part, ...]]) -> list[str]:
 
 
 @given(st.lists(_text, max_size=25), st.integers(FRAME + 1, 120))
-def test_pieces_give_every_character_back_once_and_in_order(texts: list[Text], room: int) -> None:
+def test_pieces_give_every_character_back_once_and_in_order(texts, room):
     pieces = divide(texts, room, len)
     assert read_back(texts, pieces) == [text.text for text in texts]
     assert {part.index for piece in pieces for part in piece} == set(range(len(texts)))
@@ -58,15 +58,13 @@ def test_pieces_give_every_character_back_once_and_in_order(texts: list[Text], r
 
 
 @given(st.lists(_text, max_size=25), st.integers(FRAME + 1, 120))
-def test_no_piece_is_larger_than_a_reading(texts: list[Text], room: int) -> None:
+def test_no_piece_is_larger_than_a_reading(texts, room):
     for piece in divide(texts, room, len):
         assert sum(part_size(texts, part, len) for part in piece) <= room
 
 
 @given(st.lists(_text, min_size=1, max_size=10), st.integers(20, 120), st.integers(8, 60))
-def test_a_piece_divided_again_still_gives_all_of_it_back(
-    texts: list[Text], room: int, smaller: int
-) -> None:
+def test_a_piece_divided_again_still_gives_all_of_it_back(texts, room, smaller):
     again = [
         finer for piece in divide(texts, room, len) for finer in divide(texts, smaller, len, piece)
     ]
@@ -75,34 +73,34 @@ def test_a_piece_divided_again_still_gives_all_of_it_back(
 
 @settings(max_examples=few(50))
 @given(_prose.map(lambda text: text * 5), st.integers(6, 60))
-def test_spans_of_a_text_fit_by_the_real_estimate(body: str, room: int) -> None:
+def test_spans_of_a_text_fit_by_the_real_estimate(body, room):
     spans = split_text(body, room, estimate)
     assert "".join(body[a:b] for a, b in spans) == body
     assert all(estimate(body[a:b]) <= room for a, b in spans)
 
 
-def test_a_piece_ends_before_a_new_turn() -> None:
+def test_a_piece_ends_before_a_new_turn():
     texts = [text(10, turn=True), text(10), text(10, turn=True), text(10), text(10)]
     assert indexes(divide(texts, 40, len)) == [[0, 1], [2, 3, 4]]
 
 
-def test_a_short_turn_does_not_get_a_reading_of_its_own() -> None:
+def test_a_short_turn_does_not_get_a_reading_of_its_own():
     texts = [text(6, turn=True), text(10, turn=True), *[text(10) for _ in range(6)]]
     assert indexes(divide(texts, 40, len))[0] == [0, 1, 2, 3]
 
 
-def test_an_exchange_that_fits_one_reading_stays_together() -> None:
+def test_an_exchange_that_fits_one_reading_stays_together():
     call, result = text(10), text(10, legal=False)
     texts = [text(25), call, result, result]
     assert indexes(divide(texts, 40, len)) == [[0], [1, 2, 3]]
 
 
-def test_an_exchange_larger_than_a_reading_is_divided_between_its_messages() -> None:
+def test_an_exchange_larger_than_a_reading_is_divided_between_its_messages():
     texts = [text(20), *[text(20, legal=False) for _ in range(3)]]
     assert indexes(divide(texts, 40, len)) == [[0, 1], [2, 3]]
 
 
-def test_a_long_message_is_divided_at_line_ends_and_labelled() -> None:
+def test_a_long_message_is_divided_at_line_ends_and_labelled():
     body = "".join(f"line number {n}\n" for n in range(20))
     texts = [Text(body, len(body) + FRAME, FRAME)]
     parts = [part for piece in divide(texts, 100, len) for part in piece]
@@ -114,12 +112,12 @@ def test_a_long_message_is_divided_at_line_ends_and_labelled() -> None:
     assert half[0][0].label.endswith(f"of part 1 of {len(parts)}")
 
 
-def test_a_text_without_lines_is_divided_after_sentences() -> None:
+def test_a_text_without_lines_is_divided_after_sentences():
     spans = split_text("First comes this. Then comes that. 然后是这个。最后是那个。", 24, len)
     assert spans[0] == (0, 18)
 
 
-def test_dividing_counts_each_character_a_bounded_number_of_times() -> None:
+def test_dividing_counts_each_character_a_bounded_number_of_times():
     weighed = 0
 
     def count(part: str) -> int:

@@ -88,9 +88,7 @@ def texts(rows: list[dict[str, Any]]) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_session_is_archived_before_it_is_compacted_and_what_binds_comes_back(
-    place: Place,
-) -> None:
+def test_a_session_is_archived_before_it_is_compacted_and_what_binds_comes_back(place):
     place.write(session := worked(1))
     said, told_of = place.hook("pre-compact", place.data("PreCompact", trigger="auto"))
     assert (said, told_of) == ("", "")  # what is printed here would become an order to summarise
@@ -122,7 +120,7 @@ def test_a_session_is_archived_before_it_is_compacted_and_what_binds_comes_back(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
-def test_whatever_a_session_went_through_all_of_it_is_archived(place: Place, seed: int) -> None:
+def test_whatever_a_session_went_through_all_of_it_is_archived(place, seed):
     session = worked(seed, 3)
     for _ in range(12):
         getattr(session, session.random.choice(["rewind", "resume", "noise", "compact"]))()
@@ -141,7 +139,7 @@ def test_whatever_a_session_went_through_all_of_it_is_archived(place: Place, see
 
 
 @pytest.mark.slow
-def test_a_hook_never_breaks_the_client(place: Place) -> None:
+def test_a_hook_never_breaks_the_client(place):
     data = place.data("PreCompact")
     broken: list[tuple[str, object]] = [
         ("pre-compact", b""),
@@ -182,7 +180,7 @@ def test_a_hook_never_breaks_the_client(place: Place) -> None:
     assert "not a SQLite database" in told_of
 
 
-def test_a_session_that_begins_with_everything_gets_nothing(place: Place) -> None:
+def test_a_session_that_begins_with_everything_gets_nothing(place):
     where = str(place.archive)
     for source in ("startup", "clear", "compact", "resume"):  # nothing is archived yet
         assert standing_context(place.data("SessionStart", source=source), where) == ""
@@ -198,16 +196,14 @@ def test_a_session_that_begins_with_everything_gets_nothing(place: Place) -> Non
     assert standing_context(elsewhere, where) == ""
 
 
-def test_a_project_is_the_same_wherever_the_agent_stands(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_project_is_the_same_wherever_the_agent_stands(place, monkeypatch):
     place.write(worked(1, 1))
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(place.project))
     archive_session({**place.data("PreCompact"), "cwd": "/"}, str(place.archive))
     assert place.kept()
 
 
-def test_what_is_brought_back_is_data_and_bounded(place: Place) -> None:
+def test_what_is_brought_back_is_data_and_bounded(place):
     session = Session(2)
     hostile = [text for texts in CLASSES.values() for text in texts][::4]
     for number, text in enumerate(hostile):
@@ -224,7 +220,7 @@ def test_what_is_brought_back_is_data_and_bounded(place: Place) -> None:
     assert not marks(inside)
 
 
-def test_secrets_are_taken_out_where_that_is_asked_for(place: Place) -> None:
+def test_secrets_are_taken_out_where_that_is_asked_for(place):
     session = worked(1, 1)
     session.ask("export DB_PASSWORD=tr0ub4dor&3 and go on")
     session.answer("Done.")
@@ -235,9 +231,7 @@ def test_secrets_are_taken_out_where_that_is_asked_for(place: Place) -> None:
 
 
 @pytest.mark.slow
-def test_the_plugin_s_files_are_what_the_client_wants_and_work(
-    place: Place, tmp_path: Path
-) -> None:
+def test_the_plugin_s_files_are_what_the_client_wants_and_work(place, tmp_path):
     folder = tmp_path / "my plugin"
     files = write_plugin(folder, str(place.archive))
     assert {str(path.relative_to(folder)) for path in files} == {

@@ -25,12 +25,12 @@ def blocks(message: Any) -> tuple[str, list[Any]]:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_what_was_said_is_read_once_and_in_order(tmp_path: Path, seed: int) -> None:
+def test_what_was_said_is_read_once_and_in_order(tmp_path, seed):
     session = made_session(seed)
     assert [blocks(one) for one in read(tmp_path, session).messages] == session.said
 
 
-def test_a_file_of_a_subagent_is_its_conversation(tmp_path: Path) -> None:
+def test_a_file_of_a_subagent_is_its_conversation(tmp_path):
     session = Session(1)
     session.ask("Search for it.")
     session.work(2)
@@ -40,7 +40,7 @@ def test_a_file_of_a_subagent_is_its_conversation(tmp_path: Path) -> None:
     assert [blocks(one) for one in read(tmp_path, session).messages] == session.said
 
 
-def test_what_eval_measures_and_replay_plays_holds_each_message_once(tmp_path: Path) -> None:
+def test_what_eval_measures_and_replay_plays_holds_each_message_once(tmp_path):
     session = made_session(3)
     path = tmp_path / "session.jsonl"
     path.write_text(session.text(), encoding="utf-8")

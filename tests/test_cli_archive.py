@@ -52,25 +52,25 @@ def refused(*args: str, code: int = 2, **more: Any) -> str:
     return result.stderr
 
 
-def test_words_find_the_message_that_holds_them(archive: str) -> None:
+def test_words_find_the_message_that_holds_them(archive):
     found = recalled(archive, "Reykjavik")
     assert "u3" in [hit["id"] for hit in found["hits"]]
     assert "Reykjavik" in found["text"]
     assert 0 < found["tokens"] <= 1024
 
 
-def test_an_id_finds_exactly_its_message(archive: str) -> None:
+def test_an_id_finds_exactly_its_message(archive):
     found = recalled(archive, "--id", "u3")
     assert [hit["text"] for hit in found["hits"]] == ["Book Reykjavik for me."]
     assert found["truncated"] is False
 
 
-def test_a_stretch_is_found_with_both_its_ends(archive: str) -> None:
+def test_a_stretch_is_found_with_both_its_ends(archive):
     found = recalled(archive, "--from", "u2", "--to", "a3")
     assert [hit["id"] for hit in found["hits"]] == ["u2", "a2", "u3", "a3"]
 
 
-def test_an_unknown_thread_is_told_in_python_as_on_the_command_line(archive: str) -> None:
+def test_an_unknown_thread_is_told_in_python_as_on_the_command_line(archive):
     compactor = Compactor(archive=archive)
     args = ["recall", "--archive", archive, "--thread", "trap", "Reykjavik"]
     for way in ({"query": "Reykjavik"}, {"id": "u3"}, {"range": ("u2", "u3")}):
@@ -84,13 +84,13 @@ def test_an_unknown_thread_is_told_in_python_as_on_the_command_line(archive: str
     assert compactor.recall("Reykjavik", thread_id="trip").hits
 
 
-def test_the_answer_stays_within_its_tokens(archive: str) -> None:
+def test_the_answer_stays_within_its_tokens(archive):
     found = recalled(archive, "booked", "--tokens", "60")
     assert found["tokens"] <= 60
     assert found["truncated"] is True
 
 
-def test_a_person_sees_the_messages_and_no_escape_sequence(archive: str) -> None:
+def test_a_person_sees_the_messages_and_no_escape_sequence(archive):
     args = ["recall", "--archive", archive, "--thread", "trip", "--id", "a3"]
     result = run(app, args)
     assert result.exit_code == 0
@@ -100,14 +100,14 @@ def test_a_person_sees_the_messages_and_no_escape_sequence(archive: str) -> None
     assert "\x07" not in result.stdout
 
 
-def test_nothing_found_is_said_and_is_no_error(archive: str) -> None:
+def test_nothing_found_is_said_and_is_no_error(archive):
     assert recalled(archive, "zeppelin")["hits"] == []
     result = run(app, ["recall", "--archive", archive, "--thread", "trip", "zeppelin"])
     assert result.exit_code == 0
     assert "Nothing was found" in result.stdout
 
 
-def test_recall_of_what_is_not_there_is_exit_code_2(archive: str, tmp_path: Path) -> None:
+def test_recall_of_what_is_not_there_is_exit_code_2(archive, tmp_path):
     here = ["recall", "--archive", archive, "--thread", "trip"]
     assert "no archived message" in refused(*here, "--id", "nobody")
     assert "no thread 'other'" in refused(*here[:3], "--thread", "other", "x")
@@ -118,7 +118,7 @@ def test_recall_of_what_is_not_there_is_exit_code_2(archive: str, tmp_path: Path
     assert not (tmp_path / "none.db").exists()
 
 
-def test_recall_is_asked_in_one_way(archive: str) -> None:
+def test_recall_is_asked_in_one_way(archive):
     here = ["recall", "--archive", archive, "--thread", "trip"]
     assert "give one of a query" in refused(*here)
     assert "give one of a query" in refused(*here, "x", "--id", "u1")
@@ -127,7 +127,7 @@ def test_recall_is_asked_in_one_way(archive: str) -> None:
     assert "--thread" in refused("recall", "x")
 
 
-def test_list_names_the_threads_of_one_tenant(archive: str) -> None:
+def test_list_names_the_threads_of_one_tenant(archive):
     result = run(app, ["archive", "list", "--archive", archive, "--json"])
     assert json.loads(result.stdout) == {
         "archive": archive,
@@ -140,7 +140,7 @@ def test_list_names_the_threads_of_one_tenant(archive: str) -> None:
     assert "keeps nothing of bob" in result.stdout
 
 
-def test_export_gives_the_originals_as_they_were(archive: str, tmp_path: Path) -> None:
+def test_export_gives_the_originals_as_they_were(archive, tmp_path):
     out = tmp_path / "out.jsonl"
     args = ["archive", "export", "--archive", archive]
     result = run(app, args)
@@ -156,7 +156,7 @@ def test_export_gives_the_originals_as_they_were(archive: str, tmp_path: Path) -
     assert "does not exist" in refused(*args, "-o", str(tmp_path / "none" / "out.jsonl"))
 
 
-def test_forget_without_anybody_to_confirm_is_refused(archive: str) -> None:
+def test_forget_without_anybody_to_confirm_is_refused(archive):
     args = ["archive", "forget", "--archive", archive]
     assert "give --yes" in refused(*args, "--thread", "trip", input="y\n")
     assert "--all" in refused(*args, "--yes")
@@ -164,7 +164,7 @@ def test_forget_without_anybody_to_confirm_is_refused(archive: str) -> None:
     assert recalled(archive, "--id", "u3")["hits"]
 
 
-def test_forget_deletes_one_thread_for_good(archive: str) -> None:
+def test_forget_deletes_one_thread_for_good(archive):
     args = ["archive", "forget", "--archive", archive, "--yes"]
     assert "no thread" in refused(*args, "--thread", "other")
     result = run(app, [*args, "--thread", "trip", "--json"])
@@ -174,7 +174,7 @@ def test_forget_deletes_one_thread_for_good(archive: str) -> None:
     assert b"Reykjavik" not in Path(archive).read_bytes()
 
 
-def test_forget_all_leaves_other_tenants_alone(archive: str, tmp_path: Path) -> None:
+def test_forget_all_leaves_other_tenants_alone(archive, tmp_path):
     args = ["compact", str(tmp_path / "talk.json"), "--force", "--keep", "messages:4"]
     more = ["--archive", archive, "--thread", "trip", "--tenant", "bob"]
     assert run(app, [*args, *more]).exit_code == 0
@@ -183,7 +183,7 @@ def test_forget_all_leaves_other_tenants_alone(archive: str, tmp_path: Path) -> 
     assert recalled(archive, "--id", "u3")["hits"]
 
 
-def test_a_file_that_is_no_archive_is_exit_code_3(tmp_path: Path) -> None:
+def test_a_file_that_is_no_archive_is_exit_code_3(tmp_path):
     path = tmp_path / "x.db"
     path.write_text("not an archive at all, " * 9)
     refused("archive", "list", "--archive", str(path), code=3)

@@ -113,9 +113,7 @@ def report(*args: object, code: int = 0, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", HISTORIES)
-def test_each_form_comes_out_as_it_went_in_and_kept_messages_are_the_same(
-    tmp_path: Path, name: str
-) -> None:
+def test_each_form_comes_out_as_it_went_in_and_kept_messages_are_the_same(tmp_path, name):
     kind, text = HISTORIES[name]
     path, out = tmp_path / "in.txt", tmp_path / "out.txt"
     path.write_text(text, encoding="utf-8")
@@ -145,7 +143,7 @@ def test_each_form_comes_out_as_it_went_in_and_kept_messages_are_the_same(
         }
 
 
-def test_json_tells_everything(history: Path, tmp_path: Path) -> None:
+def test_json_tells_everything(history, tmp_path):
     archive = tmp_path / "a.db"
     data = report(history, *SMALL, "--archive", archive, "--thread", "t1")
     assert set(data) >= FIELDS
@@ -170,7 +168,7 @@ def originals(archive: Path) -> str:
     return result.stdout
 
 
-def test_redact_takes_secrets_out_of_the_archive_and_says_so(tmp_path: Path) -> None:
+def test_redact_takes_secrets_out_of_the_archive_and_says_so(tmp_path):
     password = "tr0ub4dor" + "&3x"
     messages = talk()
     messages[2]["content"] += f" DB_PASSWORD={password}"
@@ -189,7 +187,7 @@ def test_redact_takes_secrets_out_of_the_archive_and_says_so(tmp_path: Path) -> 
     assert password in originals(tmp_path / "b.db")
 
 
-def test_a_person_is_told_what_left_and_how_to_find_it_again(history: Path) -> None:
+def test_a_person_is_told_what_left_and_how_to_find_it_again(history):
     result = run(app, ["compact", str(history), *SMALL, "--thread", "my talk"])
     assert result.exit_code == 0, result.stderr
     assert result.stderr == ""
@@ -199,7 +197,7 @@ def test_a_person_is_told_what_left_and_how_to_find_it_again(history: Path) -> N
     assert "Next: conspectus recall --thread 'my talk'" in result.stdout
 
 
-def test_nothing_is_done_while_nothing_asks_for_it(history: Path, tmp_path: Path) -> None:
+def test_nothing_is_done_while_nothing_asks_for_it(history, tmp_path):
     out = tmp_path / "out.json"
     data = report(history, "-o", out)
     assert data["outcome"] == "kept"
@@ -207,27 +205,25 @@ def test_nothing_is_done_while_nothing_asks_for_it(history: Path, tmp_path: Path
     assert json.loads(out.read_text(encoding="utf-8")) == talk()
 
 
-def test_force_compacts_all_the_same(history: Path) -> None:
+def test_force_compacts_all_the_same(history):
     assert report(history, "--force", "--keep", "messages:4")["outcome"] == "compacted"
 
 
-def test_triggers_are_alternatives_and_plus_joins_conditions(history: Path) -> None:
+def test_triggers_are_alternatives_and_plus_joins_conditions(history):
     both = ["--trigger", "messages:10+tokens:900000"]
     assert report(history, *both)["outcome"] == "kept"
     either = [*both, "--trigger", "messages:10", "--keep", "messages:4"]
     assert report(history, *either)["outcome"] == "compacted"
 
 
-def test_the_result_fits_the_window_less_what_is_reserved(history: Path) -> None:
+def test_the_result_fits_the_window_less_what_is_reserved(history):
     data = report(history, "--window", 1000, "--reserve", 200, "--max-summary-tokens", 200)
     assert data["outcome"] == "compacted"
     assert data["budget"] == 800
     assert data["tokens_after"] <= 800
 
 
-def test_what_cannot_fit_is_stuck_with_the_numbers_and_exit_code_1(
-    history: Path, tmp_path: Path
-) -> None:
+def test_what_cannot_fit_is_stuck_with_the_numbers_and_exit_code_1(history, tmp_path):
     out = tmp_path / "out.json"
     result = run(app, ["compact", str(history), "--window", "20", "--json", "-o", str(out)])
     assert result.exit_code == 1
@@ -240,14 +236,14 @@ def test_what_cannot_fit_is_stuck_with_the_numbers_and_exit_code_1(
 
 
 @pytest.mark.parametrize("out", [[], ["-o", "-"]])
-def test_the_reason_of_what_is_stuck_is_there_once(history: Path, out: list[str]) -> None:
+def test_the_reason_of_what_is_stuck_is_there_once(history, out):
     result = run(app, ["compact", str(history), "--window", "20", *out])
     assert result.exit_code == 1
     assert result.output.count("must stay in view") == 1
     assert "stuck" in (result.stderr if out else result.stdout)
 
 
-def test_without_an_archive_nothing_is_claimed(history: Path, tmp_path: Path) -> None:
+def test_without_an_archive_nothing_is_claimed(history, tmp_path):
     data = report(history, *SMALL, "--no-archive")
     assert data["outcome"] == "compacted"
     assert data["archived"] is False
@@ -258,13 +254,13 @@ def test_without_an_archive_nothing_is_claimed(history: Path, tmp_path: Path) ->
     assert "recall --thread" not in result.stdout
 
 
-def test_the_users_own_archive_is_the_default(history: Path, tmp_path: Path) -> None:
+def test_the_users_own_archive_is_the_default(history, tmp_path):
     data = report(history, *SMALL)
     assert data["archive"] == str(tmp_path / "data" / "conspectus" / "archive.db")
     assert Path(data["archive"]).is_file()
 
 
-def test_a_second_run_goes_on_from_the_first(history: Path) -> None:
+def test_a_second_run_goes_on_from_the_first(history):
     first, second = report(history, *SMALL), report(history, *SMALL)
     assert second["outcome"] == "kept"
     assert second["dropped"] == first["evicted"]
@@ -272,7 +268,7 @@ def test_a_second_run_goes_on_from_the_first(history: Path) -> None:
     assert second["tokens_after"] == first["tokens_after"]
 
 
-def test_standard_input_is_read_and_messages_go_to_standard_output(tmp_path: Path) -> None:
+def test_standard_input_is_read_and_messages_go_to_standard_output(tmp_path):
     text = json.dumps(talk(), ensure_ascii=False)
     result = run(app, ["compact", "-", *SMALL, "-o", "-"], input=text)
     assert result.exit_code == 0, result.stderr
@@ -283,7 +279,7 @@ def test_standard_input_is_read_and_messages_go_to_standard_output(tmp_path: Pat
     assert first["thread"] == again["thread"]
 
 
-def test_output_may_name_the_input_which_is_then_replaced(tmp_path: Path) -> None:
+def test_output_may_name_the_input_which_is_then_replaced(tmp_path):
     path = tmp_path / "talk.json"
     path.write_text(json.dumps(talk()), encoding="utf-8")
     path.chmod(0o640)
@@ -292,7 +288,7 @@ def test_output_may_name_the_input_which_is_then_replaced(tmp_path: Path) -> Non
     assert path.stat().st_mode & 0o777 == 0o640
 
 
-def test_the_first_word_of_a_policy_that_works_badly_is_a_note(history: Path) -> None:
+def test_the_first_word_of_a_policy_that_works_badly_is_a_note(history):
     result = run(
         app, ["compact", str(history), "--trigger", "messages:5", "--keep", "messages:9", "--json"]
     )
@@ -300,7 +296,7 @@ def test_the_first_word_of_a_policy_that_works_badly_is_a_note(history: Path) ->
     assert any("can never get below" in note for note in json.loads(result.stdout)["notes"])
 
 
-def test_skipped_lines_are_counted(tmp_path: Path) -> None:
+def test_skipped_lines_are_counted(tmp_path):
     path = tmp_path / "s.jsonl"
     path.write_text(as_lines([{"type": "summary", "summary": "x"}, *session()]))
     data = report(path, *SMALL)
@@ -337,9 +333,7 @@ BAD_USES: dict[str, tuple[list[str], str]] = {
 
 
 @pytest.mark.parametrize("name", BAD_USES)
-def test_bad_use_is_one_line_and_exit_code_2(
-    history: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bad_use_is_one_line_and_exit_code_2(history, tmp_path, name, monkeypatch):
     monkeypatch.chdir(tmp_path)
     args, expected = BAD_USES[name]
     result = run(app, ["compact", str(history), *args])
@@ -351,7 +345,7 @@ def test_bad_use_is_one_line_and_exit_code_2(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["talk.json"]
 
 
-def test_output_may_not_be_the_archive(history: Path, tmp_path: Path) -> None:
+def test_output_may_not_be_the_archive(history, tmp_path):
     archive = tmp_path / "a.db"
     report(history, *SMALL, "--archive", archive)
     before = archive.read_bytes()
@@ -361,7 +355,7 @@ def test_output_may_not_be_the_archive(history: Path, tmp_path: Path) -> None:
     assert archive.read_bytes() == before
 
 
-def test_an_archive_that_cannot_be_opened_is_exit_code_3(history: Path, tmp_path: Path) -> None:
+def test_an_archive_that_cannot_be_opened_is_exit_code_3(history, tmp_path):
     no_database = tmp_path / "notes.db"
     no_database.write_text("dear diary, " * 50)
     for where in (no_database, tmp_path, "postgresql://ann:secret@127.0.0.1:9/x"):
@@ -373,7 +367,7 @@ def test_an_archive_that_cannot_be_opened_is_exit_code_3(history: Path, tmp_path
     assert no_database.read_text() == "dear diary, " * 50
 
 
-def test_an_output_that_runs_out_of_room_is_exit_code_2(history: Path) -> None:
+def test_an_output_that_runs_out_of_room_is_exit_code_2(history):
     if not Path("/dev/full").exists():
         pytest.skip("needs /dev/full")
     result = run(app, ["compact", str(history), "-o", "/dev/full"])
@@ -383,9 +377,7 @@ def test_an_output_that_runs_out_of_room_is_exit_code_2(history: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("more", [["--on-failure", "raise"], []], ids=["raise", "degrade"])
-def test_a_model_that_cannot_be_reached_is_exit_code_4(
-    history: Path, tmp_path: Path, more: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_that_cannot_be_reached_is_exit_code_4(history, tmp_path, more, monkeypatch):
     pytest.importorskip("langchain_openai")
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")

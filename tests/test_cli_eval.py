@@ -48,7 +48,7 @@ def folder(tmp_path: Path) -> Path:
     return root
 
 
-def test_a_folder_is_searched_and_everything_in_it_is_accounted_for(folder: Path) -> None:
+def test_a_folder_is_searched_and_everything_in_it_is_accounted_for(folder):
     found = data(folder, *FEW)
     noted = {one["name"]: one for one in found["transcripts"]}
     assert set(noted) == {"b/agent.json", "b/lines.jsonl", "talk.json", "other.json"}
@@ -58,20 +58,20 @@ def test_a_folder_is_searched_and_everything_in_it_is_accounted_for(folder: Path
     assert Evaluation.from_json(found).system("conspectus", 256).answers is not None
 
 
-def test_files_are_measured_once_however_they_are_named(folder: Path) -> None:
+def test_files_are_measured_once_however_they_are_named(folder):
     file = folder / "b" / "agent.json"
     found = data(file, file, folder / "b", *FEW)
     assert [one["name"] for one in found["transcripts"]] == ["agent.json", "lines.jsonl"]
 
 
-def test_equal_names_in_two_folders_stay_apart(folder: Path, tmp_path: Path) -> None:
+def test_equal_names_in_two_folders_stay_apart(folder, tmp_path):
     other = write(tmp_path / "more" / "agent.json", agent())
     found = data(folder / "b" / "agent.json", other, *FEW)
     assert [one["name"] for one in found["transcripts"]] == ["agent.json", other.as_posix()]
 
 
 @pytest.mark.slow
-def test_a_person_sees_the_numbers_of_the_data(folder: Path) -> None:
+def test_a_person_sees_the_numbers_of_the_data(folder):
     found = Evaluation.from_json(data(folder, *FEW, "--recall-tokens", "64"))
     shown = run(folder, *FEW, "--recall-tokens", "64")
     assert shown.exit_code == 0
@@ -84,7 +84,7 @@ def test_a_person_sees_the_numbers_of_the_data(folder: Path) -> None:
     assert "3 of 4 transcripts measured" in shown.stdout
 
 
-def test_langchain_stands_beside_it_unless_it_is_not_wanted(folder: Path) -> None:
+def test_langchain_stands_beside_it_unless_it_is_not_wanted(folder):
     file = folder / "b" / "agent.json"
     names = lambda *more: [one["name"] for one in data(file, *FEW, *more)["systems"]]  # noqa: E731
     assert names() == ["conspectus", "langchain"]
@@ -92,7 +92,7 @@ def test_langchain_stands_beside_it_unless_it_is_not_wanted(folder: Path) -> Non
     assert names("--beside", "tail", "--beside", "langchain") == ["conspectus", "tail", "langchain"]
 
 
-def test_configurations_are_compared(folder: Path, tmp_path: Path) -> None:
+def test_configurations_are_compared(folder, tmp_path):
     (tmp_path / "small.toml").write_text("summary_tokens = 128")
     write(tmp_path / "large.json", {"name": "big", "summary_tokens": [400, 800]})
     configs = ("--config", tmp_path / "small.toml", "--config", tmp_path / "large.json")
@@ -103,7 +103,7 @@ def test_configurations_are_compared(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_sizes_rounds_and_counter_are_passed_on(folder: Path) -> None:
+def test_sizes_rounds_and_counter_are_passed_on(folder):
     more = ("--summary-tokens", "128", "--rounds", "2", "--counter", "estimate", "--seed", "7")
     found = data(folder / "b" / "agent.json", *FEW, *more)
     assert [one["summary_tokens"] for one in found["systems"]] == [256, 128, 256, 128]
@@ -112,7 +112,7 @@ def test_sizes_rounds_and_counter_are_passed_on(folder: Path) -> None:
     assert found["systems"][0]["rounds"]["rounds"] == 2
 
 
-def test_the_report_and_the_data_are_written_beside_the_table(folder: Path, tmp_path: Path) -> None:
+def test_the_report_and_the_data_are_written_beside_the_table(folder, tmp_path):
     page, numbers = tmp_path / "report.html", tmp_path / "now.json"
     done = run(folder, *FEW, "--report", page, "-o", numbers)
     assert done.exit_code == 0
@@ -123,7 +123,7 @@ def test_the_report_and_the_data_are_written_beside_the_table(folder: Path, tmp_
 
 
 @pytest.mark.slow
-def test_the_figures_do_not_depend_on_the_hashes_of_the_process(folder: Path) -> None:
+def test_the_figures_do_not_depend_on_the_hashes_of_the_process(folder):
     command = [sys.executable, "-m", "conspectus.cli", "eval", str(folder), *FEW, "--json"]
     command += ["--rounds", "2", "--recall-tokens", "64"]
     said = []
@@ -147,7 +147,7 @@ def earlier(folder: Path, tmp_path: Path, by: float) -> Path:
 
 
 @pytest.mark.slow
-def test_the_same_again_is_no_worse(folder: Path, tmp_path: Path) -> None:
+def test_the_same_again_is_no_worse(folder, tmp_path):
     before = earlier(folder, tmp_path, 0.0)
     done = run(folder, *FEW, "--against", before)
     assert done.exit_code == 0
@@ -155,7 +155,7 @@ def test_the_same_again_is_no_worse(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_worse_than_before_ends_with_5_and_says_what(folder: Path, tmp_path: Path) -> None:
+def test_worse_than_before_ends_with_5_and_says_what(folder, tmp_path):
     before = earlier(folder, tmp_path, 0.05)
     done = run(folder, *FEW, "--against", before)
     assert done.exit_code == 5
@@ -167,7 +167,7 @@ def test_worse_than_before_ends_with_5_and_says_what(folder: Path, tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_data_and_page_are_written_although_it_got_worse(folder: Path, tmp_path: Path) -> None:
+def test_data_and_page_are_written_although_it_got_worse(folder, tmp_path):
     before = earlier(folder, tmp_path, 0.05)
     now = tmp_path / "now.json"
     done = run(folder, *FEW, "--against", before, "--json", "-o", now)
@@ -177,7 +177,7 @@ def test_data_and_page_are_written_although_it_got_worse(folder: Path, tmp_path:
 
 
 @pytest.mark.slow
-def test_what_was_printed_can_be_the_baseline_of_the_next(folder: Path, tmp_path: Path) -> None:
+def test_what_was_printed_can_be_the_baseline_of_the_next(folder, tmp_path):
     before = earlier(folder, tmp_path, 0.0)
     printed = data(folder, *FEW, "--against", before)
     assert run(folder, *FEW, "--against", write(tmp_path / "next.json", printed)).exit_code == 0
@@ -217,9 +217,7 @@ ONE_TOO_SMALL = "agent.json cannot be measured, because it has fewer than 1,000,
         (("{folder}", "--tolerance", "2"), "tolerance"),
     ],
 )
-def test_what_cannot_be_done_is_one_line(
-    folder: Path, tmp_path: Path, arguments: tuple[str, ...], why: str | None
-) -> None:
+def test_what_cannot_be_done_is_one_line(folder, tmp_path, arguments, why):
     (tmp_path / "empty").mkdir()
     filled = [a.format(folder=folder, empty=tmp_path / "empty") for a in arguments]
     if "--tolerance" in arguments:
@@ -233,14 +231,14 @@ def test_what_cannot_be_done_is_one_line(
     assert done.stderr.count("\n") == 1
 
 
-def test_questions_that_are_none_name_their_file(folder: Path) -> None:
+def test_questions_that_are_none_name_their_file(folder):
     write(folder / "b" / "agent.qa.json", [{"question": 1}])
     done = run(folder / "b" / "agent.json", *FEW)
     assert done.exit_code == 2
     assert "agent.qa.json: question 0" in done.stderr
 
 
-def test_hostile_names_do_not_reach_the_terminal(tmp_path: Path) -> None:
+def test_hostile_names_do_not_reach_the_terminal(tmp_path):
     (tmp_path / "x.toml").write_text('name = "\\u001b[31m[red]evil"')
     file = write(tmp_path / "a.json", agent())
     done = run(file, *FEW, "--config", tmp_path / "x.toml")
@@ -249,7 +247,7 @@ def test_hostile_names_do_not_reach_the_terminal(tmp_path: Path) -> None:
     assert "[red]evil" in done.stdout
 
 
-def test_the_figures_are_what_the_summary_holds(folder: Path) -> None:
+def test_the_figures_are_what_the_summary_holds(folder):
     """What a tool showed stands where there is room; both are asked for at every cut."""
     found = Evaluation.from_json(data(folder / "b" / "agent.json", *FEW))
     use = found.system("conspectus", 256).future_use

@@ -38,14 +38,14 @@ def process(*args: object, **more: Any) -> subprocess.CompletedProcess[bytes]:
 
 
 @pytest.mark.slow
-def test_the_version_is_that_of_the_package() -> None:
+def test_the_version_is_that_of_the_package():
     result = process("--version")
     assert result.returncode == 0
     assert result.stdout.decode().split() == ["conspectus", version("conspectus")]
     assert result.stderr == b""
 
 
-def test_help_names_the_commands_and_the_exit_codes() -> None:
+def test_help_names_the_commands_and_the_exit_codes():
     result = run(app, ["--help"])
     assert result.exit_code == 0
     for word in ("compact", "recall", "tokens", "archive", "Exit codes", "130 interrupted"):
@@ -53,7 +53,7 @@ def test_help_names_the_commands_and_the_exit_codes() -> None:
 
 
 @pytest.mark.parametrize("args", [[], ["archive"], ["nothing"], ["compact"], ["tokens", "a", "b"]])
-def test_wrong_use_is_one_line_that_names_the_help(args: list[str]) -> None:
+def test_wrong_use_is_one_line_that_names_the_help(args):
     result = run(app, args)
     assert result.exit_code == 2
     assert result.stdout == ""
@@ -71,7 +71,7 @@ def test_wrong_use_is_one_line_that_names_the_help(args: list[str]) -> None:
         ("mcp", ["mcp", "--tenant", "ann"]),
     ],
 )
-def test_a_command_without_its_extra_names_it(module: str, command: list[str]) -> None:
+def test_a_command_without_its_extra_names_it(module, command):
     line = f"import sys; sys.modules[{module!r}] = None; from conspectus.cli import main"
     result = subprocess.run(
         [sys.executable, "-c", f"{line}; main()", *command], capture_output=True, check=False
@@ -82,7 +82,7 @@ def test_a_command_without_its_extra_names_it(module: str, command: list[str]) -
 
 
 @pytest.mark.slow
-def test_a_bad_file_is_one_line_on_standard_error_and_no_traceback(tmp_path: Path) -> None:
+def test_a_bad_file_is_one_line_on_standard_error_and_no_traceback(tmp_path):
     path = tmp_path / "two\nlines.json"
     path.write_bytes(b"\x80\x81")
     result = process("compact", path)
@@ -93,9 +93,7 @@ def test_a_bad_file_is_one_line_on_standard_error_and_no_traceback(tmp_path: Pat
     assert b"Traceback" not in result.stderr
 
 
-def test_an_error_inside_is_one_line_until_the_traceback_is_asked_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_error_inside_is_one_line_until_the_traceback_is_asked_for(monkeypatch):
     broken = typer.Typer(cls=Program)
 
     @broken.command()
@@ -118,7 +116,7 @@ def test_an_error_inside_is_one_line_until_the_traceback_is_asked_for(
 
 
 @pytest.mark.slow
-def test_a_closed_pipe_ends_it_quietly(history: Path) -> None:
+def test_a_closed_pipe_ends_it_quietly(history):
     for args in (["tokens", str(history)], ["compact", str(history), "--json"], ["--help"]):
         reader, writer = os.pipe()
         os.close(reader)
@@ -134,7 +132,7 @@ def test_a_closed_pipe_ends_it_quietly(history: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-def test_an_interruption_is_exit_code_130(tmp_path: Path) -> None:
+def test_an_interruption_is_exit_code_130(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     # A shell that runs the tests in the background has its children ignore SIGINT.
@@ -154,9 +152,7 @@ def test_an_interruption_is_exit_code_130(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_full_disk_leaves_the_old_output_and_nothing_half_written(
-    history: Path, tmp_path: Path
-) -> None:
+def test_a_full_disk_leaves_the_old_output_and_nothing_half_written(history, tmp_path):
     resource = pytest.importorskip("resource")
     out = tmp_path / "out.json"
     out.write_text("as it was")
@@ -171,7 +167,7 @@ def test_a_full_disk_leaves_the_old_output_and_nothing_half_written(
 
 
 @pytest.mark.slow
-def test_an_archive_that_cannot_be_written_is_exit_code_3(history: Path, tmp_path: Path) -> None:
+def test_an_archive_that_cannot_be_written_is_exit_code_3(history, tmp_path):
     resource = pytest.importorskip("resource")
     archive = tmp_path / "a.db"
     args = ["compact", history, "--force", "--keep", "messages:4", "--archive", archive]
@@ -189,7 +185,7 @@ def test_an_archive_that_cannot_be_written_is_exit_code_3(history: Path, tmp_pat
 
 
 @pytest.mark.slow
-def test_a_terminal_without_the_letters_gets_what_it_can_show(history: Path) -> None:
+def test_a_terminal_without_the_letters_gets_what_it_can_show(history):
     plain = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     force = ["compact", history, "--force", "--keep", "messages:4"]
     result = process(*force, "-o", "-", env=plain)
@@ -201,7 +197,7 @@ def test_a_terminal_without_the_letters_gets_what_it_can_show(history: Path) -> 
 
 
 @pytest.mark.slow
-def test_forget_asks_whoever_sits_there(history: Path) -> None:
+def test_forget_asks_whoever_sits_there(history):
     pty = pytest.importorskip("pty")
     compact = ["compact", str(history), "--force", "--keep", "messages:4", "--thread", "t"]
     assert run(app, compact).exit_code == 0

@@ -40,7 +40,7 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_three_policies_are_compared_on_the_same_requests(file: Path) -> None:
+def test_three_policies_are_compared_on_the_same_requests(file):
     found = data(file, *WINDOW)
     [one] = found["replays"]
     assert [row["policy"] for row in one["runs"]] == ["none", "langchain", "conspectus"]
@@ -52,7 +52,7 @@ def test_three_policies_are_compared_on_the_same_requests(file: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_person_sees_the_numbers_of_the_data(file: Path) -> None:
+def test_a_person_sees_the_numbers_of_the_data(file):
     totals = data(file, *WINDOW)["totals"]
     shown = run(file, *WINDOW)
     assert shown.exit_code == 0
@@ -69,7 +69,7 @@ def test_a_person_sees_the_numbers_of_the_data(file: Path) -> None:
 
 
 @pytest.mark.slow
-def test_settings_are_passed_on(file: Path) -> None:
+def test_settings_are_passed_on(file):
     more = ("--trigger", "messages:12", "--keep", "tokens:500", "--summary-tokens", "256")
     found = data(file, "--window", "4000", *more, "--policy", "conspectus")
     [one] = found["replays"]
@@ -79,7 +79,7 @@ def test_settings_are_passed_on(file: Path) -> None:
 
 
 @pytest.mark.slow
-def test_several_files_have_rows_of_their_own_and_a_sum(file: Path, tmp_path: Path) -> None:
+def test_several_files_have_rows_of_their_own_and_a_sum(file, tmp_path):
     (tmp_path / "other").mkdir()
     other = write(tmp_path / "other" / "agent.json", agent(12))
     found = data(file, other, file, *WINDOW)
@@ -96,7 +96,7 @@ def test_several_files_have_rows_of_their_own_and_a_sum(file: Path, tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_standard_output_stays_pure_while_compactions_are_shown_live(file: Path) -> None:
+def test_standard_output_stays_pure_while_compactions_are_shown_live(file):
     shown = run(file, *WINDOW, "--live", "--json")
     found = json.loads(shown.stdout)
     count = found["totals"]["conspectus"]["compactions"]
@@ -107,7 +107,7 @@ def test_standard_output_stays_pure_while_compactions_are_shown_live(file: Path)
 
 
 @pytest.mark.slow
-def test_the_figures_and_the_page_are_written(file: Path, tmp_path: Path) -> None:
+def test_the_figures_and_the_page_are_written(file, tmp_path):
     numbers, page = tmp_path / "now.json", tmp_path / "page.html"
     done = run(file, *WINDOW, "-o", numbers, "--report", page)
     assert done.exit_code == 0, done.stderr
@@ -120,14 +120,12 @@ def test_the_figures_and_the_page_are_written(file: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_standard_input_is_read(file: Path) -> None:
+def test_standard_input_is_read(file):
     done = run("-", *WINDOW, "--policy", "none", "--json", stdin=file.read_text())
     assert json.loads(done.stdout)["replays"][0]["name"] == "standard input"
 
 
-def test_the_bill_is_shown_with_what_it_would_be_without_compaction(
-    file: Path, tmp_path: Path
-) -> None:
+def test_the_bill_is_shown_with_what_it_would_be_without_compaction(file, tmp_path):
     settings = (file, *WINDOW, "--policy", "conspectus", "--priced-as", "gpt-5.4")
     out = tmp_path / "figures.json"
     shown = run(*settings, "-o", out)
@@ -147,7 +145,7 @@ def test_the_bill_is_shown_with_what_it_would_be_without_compaction(
     assert f"${without['money']:.3f}" in theirs
 
 
-def test_lines_that_were_skipped_are_told(tmp_path: Path) -> None:
+def test_lines_that_were_skipped_are_told(tmp_path):
     lines = [
         {"type": "user", "uuid": "u1", "message": {"role": "user", "content": "hi"}},
         {"type": "progress", "uuid": "u2"},
@@ -159,7 +157,7 @@ def test_lines_that_were_skipped_are_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_cannot_fit_ends_with_1_and_says_so(file: Path) -> None:
+def test_what_cannot_fit_ends_with_1_and_says_so(file):
     done = run(file, "--window", "600")
     assert done.exit_code == 1
     assert "requests do not fit the window of 600 tokens" in done.stderr
@@ -180,12 +178,12 @@ def test_what_cannot_fit_ends_with_1_and_says_so(file: Path) -> None:
         (("--report", "nowhere/page.html"), "does not exist"),
     ],
 )
-def test_wrong_options_end_with_2(file: Path, arguments: tuple[str, ...], told: str) -> None:
+def test_wrong_options_end_with_2(file, arguments, told):
     done = run(file, *arguments)
     assert (done.exit_code, told in done.stderr) == (2, True), done.stderr
 
 
-def test_files_that_cannot_be_replayed_end_with_2(tmp_path: Path) -> None:
+def test_files_that_cannot_be_replayed_end_with_2(tmp_path):
     file = write(tmp_path / "asked.json", [{"role": "user", "content": "hi"}])
     done = run(file)
     assert done.exit_code == 2
@@ -193,7 +191,7 @@ def test_files_that_cannot_be_replayed_end_with_2(tmp_path: Path) -> None:
     assert run(tmp_path / "nothing.json").exit_code == 2
 
 
-def test_a_compaction_is_told_in_one_line() -> None:
+def test_a_compaction_is_told_in_one_line():
     left = (Original("m1", "m1", "user", "", "hi there", 4),)
     done = Compaction(
         step=3,
@@ -227,11 +225,8 @@ def benchmark_script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.mark.slow
 def test_the_benchmark_finds_a_window_in_which_each_transcript_compacts_twice(
-    benchmark_script: ModuleType,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    benchmark_script, tmp_path, monkeypatch, capsys
+):
     (tmp_path / "agent").mkdir()
     write(tmp_path / "agent" / "a.json", agent(30))
     write(tmp_path / "agent" / "b.json", agent(20))
@@ -246,18 +241,15 @@ def test_the_benchmark_finds_a_window_in_which_each_transcript_compacts_twice(
 
 
 def test_the_benchmark_says_when_there_are_no_transcripts(
-    benchmark_script: ModuleType,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    benchmark_script, tmp_path, monkeypatch, capsys
+):
     monkeypatch.setenv("CONSPECTUS_DATA", str(tmp_path))
     assert benchmark_script.main([]) == 0
     assert "skipped: there are no transcripts" in capsys.readouterr().out
 
 
 @pytest.mark.slow
-def test_the_benchmark_fails_where_a_promise_is_broken(benchmark_script: ModuleType) -> None:
+def test_the_benchmark_fails_where_a_promise_is_broken(benchmark_script):
     row = benchmark_script.one_row("a", agent(30))
     assert row.wrong == []
     worse = benchmark_script.Row(row.replay, row.theirs, row.ours)

@@ -33,7 +33,7 @@ def counted(path: Path, messages: list[dict[str, Any]]) -> dict[str, Any]:
     return data
 
 
-def test_the_parts_add_up_to_the_whole(tmp_path: Path) -> None:
+def test_the_parts_add_up_to_the_whole(tmp_path):
     messages = [
         {"role": "user", "content": "Look around."},
         call("c1"),
@@ -49,7 +49,7 @@ def test_the_parts_add_up_to_the_whole(tmp_path: Path) -> None:
     assert data["calls_without_result"] == data["results_without_call"] == []
 
 
-def test_broken_pairs_are_named_by_their_place(tmp_path: Path) -> None:
+def test_broken_pairs_are_named_by_their_place(tmp_path):
     messages = [result_of("c0"), {"role": "user", "content": "Go on."}, call("c1")]
     data = counted(tmp_path / "a.json", messages)
     assert data["results_without_call"] == [0]
@@ -59,7 +59,7 @@ def test_broken_pairs_are_named_by_their_place(tmp_path: Path) -> None:
     assert "Tool results without a call: message 0" in shown.stdout
 
 
-def test_a_person_sees_the_same_numbers(tmp_path: Path) -> None:
+def test_a_person_sees_the_same_numbers(tmp_path):
     data = counted(tmp_path / "a.json", [{"role": "user", "content": "[red]Hello\x1b[31m there"}])
     shown = run(app, ["tokens", str(tmp_path / "a.json")])
     assert shown.exit_code == 0
@@ -68,7 +68,7 @@ def test_a_person_sees_the_same_numbers(tmp_path: Path) -> None:
     assert "\x1b" not in shown.stdout
 
 
-def test_a_model_chooses_the_tokenizer(tmp_path: Path) -> None:
+def test_a_model_chooses_the_tokenizer(tmp_path):
     messages = [{"role": "user", "content": "Пожалуйста, посмотрите ещё раз. " * 20}]
     data = counted(tmp_path / "a.json", messages)
     assert data["family"] == "unknown"
@@ -82,7 +82,7 @@ def test_a_model_chooses_the_tokenizer(tmp_path: Path) -> None:
     assert f"o200k {data['by_family']['o200k']:,}" in shown.stdout
 
 
-def test_a_model_that_tells_no_tokenizer_is_counted_as_without_one(tmp_path: Path) -> None:
+def test_a_model_that_tells_no_tokenizer_is_counted_as_without_one(tmp_path):
     data = counted(tmp_path / "a.json", [{"role": "user", "content": "Hello there"}])
     other = run(app, ["tokens", str(tmp_path / "a.json"), "--model", "nobody", "--json"])
     assert other.exit_code == 0
@@ -91,18 +91,18 @@ def test_a_model_that_tells_no_tokenizer_is_counted_as_without_one(tmp_path: Pat
     assert "'nobody'" in other.stderr
 
 
-def test_an_empty_history_has_no_tokens(tmp_path: Path) -> None:
+def test_an_empty_history_has_no_tokens(tmp_path):
     data = counted(tmp_path / "a.json", [])
     assert (data["tokens"], data["messages"], data["largest"]) == (0, 0, [])
     assert run(app, ["tokens", str(tmp_path / "a.json")]).exit_code == 0
 
 
-def test_standard_input_is_counted(tmp_path: Path) -> None:
+def test_standard_input_is_counted(tmp_path):
     text = json.dumps([{"role": "user", "content": "Hello"}])
     assert run(app, ["tokens", "-"], input=text).exit_code == 0
 
 
-def test_a_bad_file_is_one_line_also_as_json(tmp_path: Path) -> None:
+def test_a_bad_file_is_one_line_also_as_json(tmp_path):
     result = run(app, ["tokens", str(tmp_path / "none.json"), "--json"])
     assert result.exit_code == 2
     error = json.loads(result.stdout)["error"]

@@ -28,7 +28,7 @@ def agent_with(scripted: Scripted, calls: list[list[dict[str, Any]]], **more: An
     return agent
 
 
-def test_the_agent_asks_and_the_next_step_has_the_summary_with_the_focus() -> None:
+def test_the_agent_asks_and_the_next_step_has_the_summary_with_the_focus():
     for asynchronous in (False, True):
         scripted = Scripted(short)
         agent = agent_with(scripted, [[compact(focus="the ports")]])
@@ -41,7 +41,7 @@ def test_the_agent_asks_and_the_next_step_has_the_summary_with_the_focus() -> No
         assert len(scripted.requests) == 1
 
 
-def test_two_calls_at_once_are_one_compaction_that_heeds_both() -> None:
+def test_two_calls_at_once_are_one_compaction_that_heeds_both():
     scripted = Scripted(short)
     agent = agent_with(scripted, [[compact(focus="ports"), compact(), compact(focus="names")]])
     agent.say("COMPACT")
@@ -50,7 +50,7 @@ def test_two_calls_at_once_are_one_compaction_that_heeds_both() -> None:
     assert len(answers) == 3
 
 
-def test_asked_for_when_nothing_may_leave_it_changes_nothing_and_is_settled() -> None:
+def test_asked_for_when_nothing_may_leave_it_changes_nothing_and_is_settled():
     scripted = Scripted(short)
     agent = RecallingAgent(
         {"COMPACT": [[compact()]]}, compact_tool=True, recall="off", summarizer=scripted
@@ -61,13 +61,13 @@ def test_asked_for_when_nothing_may_leave_it_changes_nothing_and_is_settled() ->
     assert agent.requests[-1][0].content == "COMPACT"
 
 
-def test_without_the_setting_the_agent_has_no_such_tool() -> None:
+def test_without_the_setting_the_agent_has_no_such_tool():
     assert list(SummarizationMiddleware(None).tools) == []
     [tool] = SummarizationMiddleware(None, compact_tool=True).tools
     assert tool.name == "compact_conversation"
 
 
-def test_asked_for_from_outside_the_next_step_does_it() -> None:
+def test_asked_for_from_outside_the_next_step_does_it():
     scripted = Scripted(short)
     agent = agent_with(scripted, [])
     asked = SummarizationMiddleware.request_compaction("the ports")
@@ -77,7 +77,7 @@ def test_asked_for_from_outside_the_next_step_does_it() -> None:
     assert is_summary_message(agent.values["messages"][0])
 
 
-def test_asked_for_in_a_preserved_history_the_channel_keeps_every_message() -> None:
+def test_asked_for_in_a_preserved_history_the_channel_keeps_every_message():
     scripted = Scripted(short)
     agent = agent_with(scripted, [[compact()]], history="preserve")
     agent.say("COMPACT")
@@ -85,7 +85,7 @@ def test_asked_for_in_a_preserved_history_the_channel_keeps_every_message() -> N
     assert not any(is_summary_message(m) for m in agent.values["messages"])
 
 
-def test_a_node_of_ones_own_compacts_at_once_and_sync_and_async_are_the_same() -> None:
+def test_a_node_of_ones_own_compacts_at_once_and_sync_and_async_are_the_same():
     said: list[BaseMessage] = [HumanMessage(f"Look at module {n}.", id=f"m{n}") for n in range(9)]
 
     def done(asynchronous: bool) -> list[str]:
@@ -104,6 +104,6 @@ def test_a_node_of_ones_own_compacts_at_once_and_sync_and_async_are_the_same() -
     assert len(done(False)) == 4
 
 
-def test_where_nothing_may_leave_a_compaction_at_once_changes_nothing() -> None:
+def test_where_nothing_may_leave_a_compaction_at_once_changes_nothing():
     middle = SummarizationMiddleware(None)
     assert middle.compact({"messages": [HumanMessage("hi", id="a")]}, Runtime()) is None

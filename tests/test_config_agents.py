@@ -48,7 +48,7 @@ def summaries(messages: list[BaseMessage]) -> int:
     return sum(map(is_summary_message, messages))
 
 
-def test_what_is_not_enabled_is_no_middleware(tmp_path: Path) -> None:
+def test_what_is_not_enabled_is_no_middleware(tmp_path):
     config = loaded(tmp_path, "enabled: false\ntrigger: {type: tokens, value: 4000}")
     assert create_summarization_middleware(config, model=answering()) is None
     between = create_summarization_middleware(loaded(tmp_path, SIX), model=answering())
@@ -56,7 +56,7 @@ def test_what_is_not_enabled_is_no_middleware(tmp_path: Path) -> None:
     assert create_middleware(config, between, model=answering()) == [between]
 
 
-def test_the_list_has_summarisation_first_and_the_guard_last(tmp_path: Path) -> None:
+def test_the_list_has_summarisation_first_and_the_guard_last(tmp_path):
     other = ContextGuard(name="other")
     stack = create_middleware(loaded(tmp_path, SIX), other, model=answering())
     assert [type(one).__name__ for one in stack] == [
@@ -67,9 +67,7 @@ def test_the_list_has_summarisation_first_and_the_guard_last(tmp_path: Path) -> 
     assert [one.name for one in stack] == ["SummarizationMiddleware", "other", "ContextGuard"]
 
 
-def test_models_come_from_a_mapping_or_a_function_and_unknown_ones_are_refused(
-    tmp_path: Path,
-) -> None:
+def test_models_come_from_a_mapping_or_a_function_and_unknown_ones_are_refused(tmp_path):
     config = loaded(tmp_path, SIX + "model_name: small\n")
     small = summarising()
     for registry in ({"small": small}, {"small": small}.__getitem__):
@@ -85,7 +83,7 @@ def test_models_come_from_a_mapping_or_a_function_and_unknown_ones_are_refused(
         create_summarization_middleware(config, model_registry=7)  # type: ignore[arg-type]
 
 
-def test_null_is_the_agents_own_model_which_must_then_be_given(tmp_path: Path) -> None:
+def test_null_is_the_agents_own_model_which_must_then_be_given(tmp_path):
     config = loaded(tmp_path, SIX)
     with pytest.raises(ConfigError, match="pass it as model="):
         create_summarization_middleware(config)
@@ -94,7 +92,7 @@ def test_null_is_the_agents_own_model_which_must_then_be_given(tmp_path: Path) -
     assert made.model is own
 
 
-def test_models_are_tried_in_their_order_and_the_agents_own_last(tmp_path: Path) -> None:
+def test_models_are_tried_in_their_order_and_the_agents_own_last(tmp_path):
     tried: list[str] = []
 
     def failing(name: str) -> Any:
@@ -110,7 +108,7 @@ def test_models_are_tried_in_their_order_and_the_agents_own_last(tmp_path: Path)
     assert summaries(agent.messages) == 1
 
 
-def test_everything_is_checked_before_anything_is_opened(tmp_path: Path) -> None:
+def test_everything_is_checked_before_anything_is_opened(tmp_path):
     where = tmp_path / "archive.db"
     config = loaded(tmp_path, f"""
         enabled: true
@@ -125,9 +123,7 @@ def test_everything_is_checked_before_anything_is_opened(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("archive", ["sqlite:///notes.db", "notes.db"])
-def test_a_relative_archive_is_beside_the_configuration(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, archive: str
-) -> None:
+def test_a_relative_archive_is_beside_the_configuration(tmp_path, monkeypatch, archive):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
@@ -142,7 +138,7 @@ def test_a_relative_archive_is_beside_the_configuration(
     middleware.close()
 
 
-def test_an_archive_that_cannot_be_opened_has_its_line_and_no_password(tmp_path: Path) -> None:
+def test_an_archive_that_cannot_be_opened_has_its_line_and_no_password(tmp_path):
     (tmp_path / "notes.txt").write_text("not a database, whatever its name")
     config = loaded(tmp_path, SIX.replace("memory:", f"sqlite:///{tmp_path}/notes.txt"))
     with pytest.raises(ArchiveError, match=r"line 5: .*not a SQLite database"):
@@ -155,7 +151,7 @@ def test_an_archive_that_cannot_be_opened_has_its_line_and_no_password(tmp_path:
     assert "%40 for @" in str(caught.value)
 
 
-def test_a_counter_and_a_pin_may_be_functions_that_the_file_names(tmp_path: Path) -> None:
+def test_a_counter_and_a_pin_may_be_functions_that_the_file_names(tmp_path):
     config = loaded(tmp_path, """
         enabled: true
         trigger: {type: tokens, value: 40}
@@ -172,7 +168,7 @@ def test_a_counter_and_a_pin_may_be_functions_that_the_file_names(tmp_path: Path
     assert "the money is in the safe" in [message.text for message in sent]
 
 
-def test_a_vocabulary_file_is_found_beside_the_configuration(tmp_path: Path) -> None:
+def test_a_vocabulary_file_is_found_beside_the_configuration(tmp_path):
     tokenizers = pytest.importorskip("tokenizers")
     made = tokenizers.Tokenizer(tokenizers.models.WordLevel({"a": 0, "[UNK]": 1}, "[UNK]"))
     made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
@@ -182,7 +178,7 @@ def test_a_vocabulary_file_is_found_beside_the_configuration(tmp_path: Path) -> 
     assert made_of.graph_engine.engine.meter.text("a b c d") == 4
 
 
-def test_a_subagents_middleware_has_its_own_settings(tmp_path: Path) -> None:
+def test_a_subagents_middleware_has_its_own_settings(tmp_path):
     config = loaded(tmp_path, SIX + "subagents: {one: {trigger: {type: messages, value: 30}}}\n")
     made = create_summarization_middleware(config, model=answering(), subagent="one")
     assert made.trigger == [("messages", 30)]
@@ -190,7 +186,7 @@ def test_a_subagents_middleware_has_its_own_settings(tmp_path: Path) -> None:
     assert other.trigger == [("messages", 6)]
 
 
-def test_the_window_of_the_file_is_the_window_of_the_guard(tmp_path: Path) -> None:
+def test_the_window_of_the_file_is_the_window_of_the_guard(tmp_path):
     config = loaded(tmp_path, SIX.replace("value: 6", "value: 600") + "window: 900\n")
     agent = Agent(config, model=summarising())
     for n in range(6):
@@ -198,7 +194,7 @@ def test_the_window_of_the_file_is_the_window_of_the_guard(tmp_path: Path) -> No
     assert summaries(list(sent)) == 1
 
 
-def test_a_window_that_the_file_declares_for_a_model_is_that_models(tmp_path: Path) -> None:
+def test_a_window_that_the_file_declares_for_a_model_is_that_models(tmp_path):
     config = load_config(written(tmp_path, """
         models: [{name: house, context_window: 10000}]
         summarization: {enabled: true, model_name: house, trigger: {type: fraction, value: 0.5}}
@@ -228,9 +224,7 @@ class Edited:
             self.agent.say(f"look at {what} {n}, the one in src/{what}_{n}.py")
 
 
-def test_an_edited_file_counts_at_the_next_turn_and_the_thread_goes_on(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_edited_file_counts_at_the_next_turn_and_the_thread_goes_on(tmp_path, caplog):
     caplog.set_level(logging.INFO)
     edited = Edited(tmp_path)
     edited.agent.say("Never touch the file settings.py.")
@@ -259,9 +253,7 @@ def test_an_edited_file_counts_at_the_next_turn_and_the_thread_goes_on(
     ],
     ids=["a wrong value", "malformed", "emptied", "without its section", "an unknown model"],
 )
-def test_an_edit_that_is_not_valid_keeps_the_settings_and_says_so_once(
-    text: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_edit_that_is_not_valid_keeps_the_settings_and_says_so_once(text, tmp_path, caplog):
     edited = Edited(tmp_path, model_registry={})
     edited.raw(text)
     edited.talk(3)
@@ -273,9 +265,7 @@ def test_an_edit_that_is_not_valid_keeps_the_settings_and_says_so_once(
     assert edited.agent.middleware.trigger == [("messages", 14)]
 
 
-def test_a_file_that_is_deleted_keeps_the_settings(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_file_that_is_deleted_keeps_the_settings(tmp_path, caplog):
     edited = Edited(tmp_path)
     (tmp_path / "config.yaml").unlink()
     edited.talk(4)
@@ -284,8 +274,8 @@ def test_a_file_that_is_deleted_keeps_the_settings(
 
 
 def test_an_archive_an_edit_names_waits_for_a_new_agent_so_that_no_original_is_lost(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+    tmp_path, caplog
+):
     edited = Edited(tmp_path, SIX + "recall: tool\n")
     edited.talk(4)
     archive = edited.agent.middleware.archive
@@ -298,7 +288,7 @@ def test_an_archive_an_edit_names_waits_for_a_new_agent_so_that_no_original_is_l
     assert archive.threads("local") == ("t",)
 
 
-def test_the_tools_of_an_agent_go_on_with_the_settings_of_an_edit(tmp_path: Path) -> None:
+def test_the_tools_of_an_agent_go_on_with_the_settings_of_an_edit(tmp_path):
     edited = Edited(tmp_path, SIX + "recall: tool\n")
     edited.talk(4)
     [recall] = edited.agent.middleware.tools
@@ -312,9 +302,7 @@ def test_the_tools_of_an_agent_go_on_with_the_settings_of_an_edit(tmp_path: Path
     assert "src/module_0.py" in found
 
 
-def test_history_cannot_change_under_an_agent(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_history_cannot_change_under_an_agent(tmp_path, caplog):
     edited = Edited(tmp_path, SIX + "history: preserve\n")
     edited.talk(5)
     edited.edit(SIX + "history: replace\n")
@@ -325,8 +313,8 @@ def test_history_cannot_change_under_an_agent(
 
 
 def test_what_is_fixed_for_a_subagent_stays_as_well_and_the_rest_of_the_edit_counts(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+    tmp_path, caplog
+):
     own = "subagents:\n  researcher: "
     edited = Edited(tmp_path, SIX + own + "{recall: tool, window: 9000}\n", subagent="researcher")
     edited.edit(SIX + own + "{history: preserve, window: 9500}\n")
@@ -338,7 +326,7 @@ def test_what_is_fixed_for_a_subagent_stays_as_well_and_the_rest_of_the_edit_cou
     assert "line 7: 'history' counts when the agent is built anew" in caplog.text
 
 
-def test_switching_off_needs_nothing_but_the_switch(tmp_path: Path) -> None:
+def test_switching_off_needs_nothing_but_the_switch(tmp_path):
     edited = Edited(tmp_path, SIX + "model_name: small\n", model_registry={"small": summarising()})
     for text in (
         "enabled: false\n",
@@ -352,9 +340,7 @@ def test_switching_off_needs_nothing_but_the_switch(tmp_path: Path) -> None:
         assert edited.agent.middleware.enabled
 
 
-def test_what_stays_as_it_was_is_said_once_however_often_the_edit_fails(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_stays_as_it_was_is_said_once_however_often_the_edit_fails(tmp_path, caplog):
     edited = Edited(tmp_path, model_registry={})
     edited.edit(SIX + "history: preserve\nmodel_name: nobody\n")
     edited.talk(3)
@@ -365,8 +351,8 @@ def test_what_stays_as_it_was_is_said_once_however_often_the_edit_fails(
 
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 def test_switched_off_by_an_edit_nothing_more_is_summarised_and_what_is_summarised_stays(
-    history: str, tmp_path: Path
-) -> None:
+    history, tmp_path
+):
     section = SIX + f"history: {history}\nwindow: 3000\n"
     edited = Edited(tmp_path, section)
     edited.talk(4)
@@ -382,7 +368,7 @@ def test_switched_off_by_an_edit_nothing_more_is_summarised_and_what_is_summaris
     assert len(edited.agent.sent[-1]) < 8
 
 
-def test_the_guard_follows_the_window_of_an_edit(tmp_path: Path) -> None:
+def test_the_guard_follows_the_window_of_an_edit(tmp_path):
     wide = SIX.replace("value: 6", "value: 600") + "window: 100000\n"
     edited = Edited(tmp_path, wide)
     for n in range(6):
@@ -394,7 +380,7 @@ def test_the_guard_follows_the_window_of_an_edit(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_threads_that_run_at_once_all_go_on_while_the_file_is_edited(tmp_path: Path) -> None:
+def test_threads_that_run_at_once_all_go_on_while_the_file_is_edited(tmp_path):
     async def turns() -> list[int]:
         edited = Edited(tmp_path)
         agent = edited.agent
@@ -413,7 +399,7 @@ def test_threads_that_run_at_once_all_go_on_while_the_file_is_edited(tmp_path: P
     assert asyncio.run(turns()) == [1] * 6
 
 
-def test_a_configuration_that_was_made_in_python_is_never_looked_for(tmp_path: Path) -> None:
+def test_a_configuration_that_was_made_in_python_is_never_looked_for(tmp_path):
     config = SummarizationConfig(
         enabled=True,
         trigger={"type": "messages", "value": 6},  # type: ignore[arg-type]
@@ -426,7 +412,7 @@ def test_a_configuration_that_was_made_in_python_is_never_looked_for(tmp_path: P
     assert not agent.middleware.refresh()
 
 
-def test_an_archive_that_was_given_is_used_and_stays_open(tmp_path: Path) -> None:
+def test_an_archive_that_was_given_is_used_and_stays_open(tmp_path):
     with Archive.open("memory:") as archive:
         agent = Agent(loaded(tmp_path, SIX), model=summarising(), archive=archive)
         assert isinstance(agent.middleware, ConfiguredSummarization)

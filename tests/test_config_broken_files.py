@@ -2,7 +2,6 @@
 
 import json
 import textwrap
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -224,7 +223,7 @@ BROKEN: dict[str, tuple[str, int, str, str]] = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_each_mistake_has_its_line_and_a_way_out(name: str, tmp_path: Path) -> None:
+def test_each_mistake_has_its_line_and_a_way_out(name, tmp_path):
     text, line, wrong, fix = BROKEN[name]
     file = tmp_path / "config.yaml"
     file.write_text(textwrap.dedent(text).lstrip("\n").replace("\\t", "\t"), encoding="utf-8")
@@ -238,7 +237,7 @@ def test_each_mistake_has_its_line_and_a_way_out(name: str, tmp_path: Path) -> N
     assert not done.stdout
 
 
-def test_all_mistakes_are_told_at_once_in_the_order_of_their_lines(tmp_path: Path) -> None:
+def test_all_mistakes_are_told_at_once_in_the_order_of_their_lines(tmp_path):
     file = tmp_path / "config.yaml"
     file.write_text(
         "summarization:\n  enabled: 3\n  triger: x\n  keep: {type: token, value: 5}\n  recal: off\n"
@@ -252,7 +251,7 @@ def test_all_mistakes_are_told_at_once_in_the_order_of_their_lines(tmp_path: Pat
     assert len(done.stderr.splitlines()) == 4
 
 
-def test_a_file_that_is_none_is_told_without_a_traceback(tmp_path: Path) -> None:
+def test_a_file_that_is_none_is_told_without_a_traceback(tmp_path):
     missing = tmp_path / "none.yaml"
     with pytest.raises(ConfigError, match=r"none\.yaml: there is no such file; check the path"):
         load_config(missing)
@@ -283,8 +282,8 @@ def test_a_file_that_is_none_is_told_without_a_traceback(tmp_path: Path) -> None
     ids=["lists", "mappings", "dashes", "open"],
 )
 def test_a_file_that_is_nested_without_end_is_refused_before_it_is_scanned(
-    tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, text, monkeypatch
+):
     scanned: list[int] = []
     fetch = yaml.scanner.Scanner.fetch_more_tokens
 
@@ -300,7 +299,7 @@ def test_a_file_that_is_nested_without_end_is_refused_before_it_is_scanned(
     assert len(scanned) < 500  # the scanner's time is the square of the depth
 
 
-def test_aliases_cannot_make_more_of_a_file_than_memory_has(tmp_path: Path) -> None:
+def test_aliases_cannot_make_more_of_a_file_than_memory_has(tmp_path):
     file = tmp_path / "config.yaml"
     levels = [f"  l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 9)]
     file.write_text("summarization:\n  l0: &l0 [x]\n" + "\n".join(levels) + "\n")
@@ -309,7 +308,7 @@ def test_aliases_cannot_make_more_of_a_file_than_memory_has(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("section", ["summarization", "models"])
-def test_merges_cannot_make_more_of_a_file_than_memory_has(section: str, tmp_path: Path) -> None:
+def test_merges_cannot_make_more_of_a_file_than_memory_has(section, tmp_path):
     file = tmp_path / "config.yaml"
     levels = [f"l{n}: &l{n} {{<<: [{', '.join([f'*l{n - 1}'] * 10)}]}}" for n in range(1, 12)]
     text = "\n".join(["l0: &l0 {x: 1}", *levels, f"{section}:", "  <<: *l11", ""])
@@ -321,7 +320,7 @@ def test_merges_cannot_make_more_of_a_file_than_memory_has(section: str, tmp_pat
         load_config(file)
 
 
-def test_what_others_write_in_their_sections_is_theirs(tmp_path: Path) -> None:
+def test_what_others_write_in_their_sections_is_theirs(tmp_path):
     file = tmp_path / "config.yaml"
     for text in ("name: !!int ''", "name: !!bool maybe", "name: !!timestamp never", "[a]: 1"):
         file.write_text(
@@ -331,7 +330,7 @@ def test_what_others_write_in_their_sections_is_theirs(tmp_path: Path) -> None:
         assert load_config(file).window == 9
 
 
-def test_no_error_shows_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_error_shows_a_secret(tmp_path, monkeypatch):
     monkeypatch.setenv("HIDDEN", "hunter2")
     file = tmp_path / "config.yaml"
     keys = ("enabled", "archive", "trim_tokens_to_summarize", "on_failure", "token_counter", "keep")

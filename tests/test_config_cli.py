@@ -42,7 +42,7 @@ def transcript(tmp_path: Path) -> Path:
 # check
 
 
-def test_check_says_in_words_and_numbers_what_a_file_means(tmp_path: Path) -> None:
+def test_check_says_in_words_and_numbers_what_a_file_means(tmp_path):
     file = section(
         tmp_path,
         "enabled: true",
@@ -68,7 +68,7 @@ def test_check_says_in_words_and_numbers_what_a_file_means(tmp_path: Path) -> No
     assert "16,000 tokens" in " ".join(shown.split())
 
 
-def test_check_says_that_a_window_is_unknown_and_what_follows(tmp_path: Path) -> None:
+def test_check_says_that_a_window_is_unknown_and_what_follows(tmp_path):
     file = section(
         tmp_path,
         "enabled: true",
@@ -84,7 +84,7 @@ def test_check_says_that_a_window_is_unknown_and_what_follows(tmp_path: Path) ->
     )
 
 
-def test_check_takes_the_window_from_the_profile_of_a_model_that_is_named(tmp_path: Path) -> None:
+def test_check_takes_the_window_from_the_profile_of_a_model_that_is_named(tmp_path):
     pytest.importorskip("langchain_openai")
     found = meaning(section(tmp_path, *ON, "model_name: gpt-4o-mini"))
     assert found["window"] == 128_000
@@ -94,7 +94,7 @@ def test_check_takes_the_window_from_the_profile_of_a_model_that_is_named(tmp_pa
     assert "a-model-of-ones-own has no profile here" in unknown["meaning"]["window"]
 
 
-def test_check_takes_the_window_from_the_models_of_the_file(tmp_path: Path) -> None:
+def test_check_takes_the_window_from_the_models_of_the_file(tmp_path):
     file = written(tmp_path, """
         models: [{name: house, use: "langchain_openai:ChatOpenAI", model: x, context_window: 9000}]
         summarization: {enabled: true, trigger: {type: fraction, value: 0.5}}
@@ -102,9 +102,7 @@ def test_check_takes_the_window_from_the_models_of_the_file(tmp_path: Path) -> N
     assert meaning(file)["window"] == 9_000
 
 
-def test_check_opens_nothing_and_shows_no_secret(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_check_opens_nothing_and_shows_no_secret(tmp_path, monkeypatch):
     monkeypatch.setenv("HIDDEN", "hunter2")
     where = tmp_path / "archive.db"
     assert meaning(section(tmp_path, *ON, f"archive: sqlite:///{where}"))["valid"]
@@ -118,7 +116,7 @@ def test_check_opens_nothing_and_shows_no_secret(
         assert "$HIDDEN" in done.output
 
 
-def test_check_notes_what_is_legal_and_may_not_be_meant(tmp_path: Path) -> None:
+def test_check_notes_what_is_legal_and_may_not_be_meant(tmp_path):
     found = meaning(
         section(
             tmp_path,
@@ -137,12 +135,12 @@ def test_check_notes_what_is_legal_and_may_not_be_meant(tmp_path: Path) -> None:
     )
 
 
-def test_check_says_that_nothing_is_summarised(tmp_path: Path) -> None:
+def test_check_says_that_nothing_is_summarised(tmp_path):
     assert "no section" in meaning(written(tmp_path, "models: []\n"))["notes"][0]
     assert meaning(section(tmp_path, "enabled: false"))["meaning"]["switch"].startswith("off")
 
 
-def test_check_tells_what_differs_for_each_subagent(tmp_path: Path) -> None:
+def test_check_tells_what_differs_for_each_subagent(tmp_path):
     file = section(tmp_path, *ON, "subagents: {one: {keep: {type: messages, value: 7}}, two: {}}")
     said = meaning(file)["meaning"]
     assert said["one"] == "(subagent) keep 7 messages"
@@ -152,7 +150,7 @@ def test_check_tells_what_differs_for_each_subagent(tmp_path: Path) -> None:
 # schema
 
 
-def test_schema_is_printed_and_written(tmp_path: Path) -> None:
+def test_schema_is_printed_and_written(tmp_path):
     printed = run("schema")
     out = tmp_path / "schema.json"
     assert run("schema", "-o", out).exit_code == 0
@@ -176,9 +174,7 @@ def explained(file: Path, transcript: Path, *more: object) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_explain_says_when_it_would_have_fired_and_what_it_would_have_kept(
-    tmp_path: Path, transcript: Path
-) -> None:
+def test_explain_says_when_it_would_have_fired_and_what_it_would_have_kept(tmp_path, transcript):
     file = section(
         tmp_path,
         "enabled: true",
@@ -205,7 +201,7 @@ def test_explain_says_when_it_would_have_fired_and_what_it_would_have_kept(
     assert "Here is a summary" in whole.stdout
 
 
-def test_explain_says_which_words_of_the_user_a_summary_carries(tmp_path: Path) -> None:
+def test_explain_says_which_words_of_the_user_a_summary_carries(tmp_path):
     said = [
         {"role": "user", "content": "Never push to the branch release/7."},
         {"role": "assistant", "content": "I will not."},
@@ -223,7 +219,7 @@ def test_explain_says_which_words_of_the_user_a_summary_carries(tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_explain_counts_as_the_configuration_counts(tmp_path: Path, transcript: Path) -> None:
+def test_explain_counts_as_the_configuration_counts(tmp_path, transcript):
     def at(*lines: str) -> int:
         file = section(tmp_path, "enabled: true", "keep: {type: messages, value: 4}", *lines)
         request: int = explained(file, transcript)["compactions"][0]["request"]
@@ -237,7 +233,7 @@ def test_explain_counts_as_the_configuration_counts(tmp_path: Path, transcript: 
 
 
 @pytest.mark.slow
-def test_explain_says_why_it_never_fires(tmp_path: Path, transcript: Path) -> None:
+def test_explain_says_why_it_never_fires(tmp_path, transcript):
     found = explained(section(tmp_path, ON[0], "trigger: {type: tokens, value: 90000}"), transcript)
     assert found["compactions"] == []
     assert found["verdict"].startswith(
@@ -247,7 +243,7 @@ def test_explain_says_why_it_never_fires(tmp_path: Path, transcript: Path) -> No
 
 
 @pytest.mark.slow
-def test_explain_needs_a_window_only_for_a_fraction(tmp_path: Path, transcript: Path) -> None:
+def test_explain_needs_a_window_only_for_a_fraction(tmp_path, transcript):
     file = section(
         tmp_path,
         "enabled: true",
@@ -265,9 +261,7 @@ def test_explain_needs_a_window_only_for_a_fraction(tmp_path: Path, transcript: 
 
 
 @pytest.mark.slow
-def test_explain_advises_where_something_is_not_as_it_should_be(
-    tmp_path: Path, transcript: Path
-) -> None:
+def test_explain_advises_where_something_is_not_as_it_should_be(tmp_path, transcript):
     file = section(
         tmp_path,
         "enabled: true",
@@ -280,7 +274,7 @@ def test_explain_advises_where_something_is_not_as_it_should_be(
     assert "raise 'trim_tokens_to_summarize', or write null" in advice
 
 
-def test_explain_ends_with_1_where_the_window_cannot_be_kept(tmp_path: Path) -> None:
+def test_explain_ends_with_1_where_the_window_cannot_be_kept(tmp_path):
     file = section(tmp_path, *ON)
     said = [
         {"role": "system", "content": "You know all of this: " + "word " * 3_000},
@@ -296,9 +290,7 @@ def test_explain_ends_with_1_where_the_window_cannot_be_kept(tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_explain_refuses_what_is_off_or_broken_or_no_transcript(
-    tmp_path: Path, transcript: Path
-) -> None:
+def test_explain_refuses_what_is_off_or_broken_or_no_transcript(tmp_path, transcript):
     off = run("explain", section(tmp_path, "enabled: false"), "--transcript", transcript)
     assert (off.exit_code, "write 'enabled: true'" in off.stderr) == (2, True)
     broken = run("explain", section(tmp_path, "enabeld: true"), "--transcript", transcript)
@@ -315,7 +307,7 @@ def _archive(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARCHIVE_URL", "postgresql://ann:hunter2@db/conspectus")
 
 
-def test_there_are_the_presets_that_the_page_names() -> None:
+def test_there_are_the_presets_that_the_page_names():
     assert [file.stem for file in PRESETS] == [
         "conservative",
         "minimal",
@@ -326,9 +318,7 @@ def test_there_are_the_presets_that_the_page_names() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("file", PRESETS, ids=lambda file: file.stem)
-def test_a_preset_is_valid_and_keeps_every_promise_on_a_transcript(
-    file: Path, tmp_path: Path
-) -> None:
+def test_a_preset_is_valid_and_keeps_every_promise_on_a_transcript(file, tmp_path):
     assert meaning(file)["enabled"]
     long = tmp_path / "long.json"
     long.write_text(json.dumps(_long()), encoding="utf-8")

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,7 +34,7 @@ def talked(agent: Agent, turns: int = 4) -> None:
 # The hook
 
 
-def test_the_hook_gets_what_is_about_to_leave_whole_and_what_stays(tmp_path: Path) -> None:
+def test_the_hook_gets_what_is_about_to_leave_whole_and_what_stays(tmp_path):
     seen: list[SummarizationEvent] = []
     in_state: list[int] = []
     agent = Agent(
@@ -61,7 +60,7 @@ def test_the_hook_gets_what_is_about_to_leave_whole_and_what_stays(tmp_path: Pat
     assert in_state == [7]  # nothing has left yet
 
 
-def test_a_hook_may_be_async_with_and_without_an_event_loop(tmp_path: Path) -> None:
+def test_a_hook_may_be_async_with_and_without_an_event_loop(tmp_path):
     seen: list[str] = []
 
     async def remember(event: SummarizationEvent) -> None:
@@ -87,8 +86,8 @@ def test_a_hook_may_be_async_with_and_without_an_event_loop(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("loop", [False, True])
 def test_a_hook_that_fails_is_logged_and_harms_neither_the_summary_nor_the_next_hook(
-    loop: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+    loop, tmp_path, caplog
+):
     told: list[int] = []
 
     def broken(event: SummarizationEvent) -> None:
@@ -117,7 +116,7 @@ def test_a_hook_that_fails_is_logged_and_harms_neither_the_summary_nor_the_next_
     assert "the memory is down" in caplog.text
 
 
-def test_what_a_hook_does_to_its_messages_stays_with_it(tmp_path: Path) -> None:
+def test_what_a_hook_does_to_its_messages_stays_with_it(tmp_path):
     def vandal(event: SummarizationEvent) -> None:
         for message in (*event.messages_to_summarize, *event.preserved_messages):
             message.content = "gone"  # type: ignore[union-attr]
@@ -129,7 +128,7 @@ def test_what_a_hook_does_to_its_messages_stays_with_it(tmp_path: Path) -> None:
     assert "look at module 3" in [message.text for message in agent.messages]
 
 
-def test_a_message_that_cannot_be_copied_is_told_of_all_the_same(tmp_path: Path) -> None:
+def test_a_message_that_cannot_be_copied_is_told_of_all_the_same(tmp_path):
     seen: list[SummarizationEvent] = []
     middleware = create_summarization_middleware(
         loaded(tmp_path, SIX.replace("enabled", "history: preserve\nenabled")),
@@ -144,7 +143,7 @@ def test_a_message_that_cannot_be_copied_is_told_of_all_the_same(tmp_path: Path)
     assert [m.text for m in event.messages_to_summarize] == [m.text for m in history[:6]]
 
 
-def test_nobody_is_told_where_no_summary_can_be_made(tmp_path: Path) -> None:
+def test_nobody_is_told_where_no_summary_can_be_made(tmp_path):
     seen: list[Any] = []
     broken = answering()
     broken.answers = lambda messages: ValueError("no key")
@@ -158,7 +157,7 @@ def test_nobody_is_told_where_no_summary_can_be_made(tmp_path: Path) -> None:
     assert len(agent.messages) == 12
 
 
-def test_a_hook_is_told_before_the_record_is_in_force_and_again_if_that_fails() -> None:
+def test_a_hook_is_told_before_the_record_is_in_force_and_again_if_that_fails():
     class Failing(Archive):
         broken = True
 
@@ -184,7 +183,7 @@ def test_a_hook_is_told_before_the_record_is_in_force_and_again_if_that_fails() 
     assert seen == [4, 5]
 
 
-def test_what_cannot_be_called_is_no_hook(tmp_path: Path) -> None:
+def test_what_cannot_be_called_is_no_hook(tmp_path):
     with pytest.raises(PolicyError, match="before_summarization must be callables"):
         create_summarization_middleware(
             loaded(tmp_path, SIX), model=answering(), before_summarization=["x"]  # type: ignore
@@ -219,7 +218,7 @@ def facts(messages: list[Any], skills: Skills | None = None) -> Ledger:
     return Ledger().updated(read_messages(messages), skills or Skills(("read_file",)))
 
 
-def test_a_skill_file_is_carried_as_a_reference_and_its_rules_are_rules() -> None:
+def test_a_skill_file_is_carried_as_a_reference_and_its_rules_are_rules():
     found = facts(reading(PATH, SKILL))
     assert [fact.value for fact in found.skills()] == [f"pdf-forms ({PATH})"]
     assert {fact.value for fact in found.standing()} == {
@@ -239,13 +238,13 @@ def test_a_skill_file_is_carried_as_a_reference_and_its_rules_are_rules() -> Non
         (PATH, "fetch_page"),
     ],
 )
-def test_no_other_file_and_no_other_tool_sets_a_rule(path: str, tool: str) -> None:
+def test_no_other_file_and_no_other_tool_sets_a_rule(path, tool):
     found = facts(reading(path, SKILL, tool))
     assert found.skills() == ()
     assert found.standing() == ()
 
 
-def test_a_tool_cannot_claim_to_have_read_a_skill_file() -> None:
+def test_a_tool_cannot_claim_to_have_read_a_skill_file():
     call = {"id": "c1", "name": "fetch_page", "args": {"url": "https://x"}}
     said = [
         AIMessage("", tool_calls=[call], id="a"),
@@ -254,13 +253,13 @@ def test_a_tool_cannot_claim_to_have_read_a_skill_file() -> None:
     assert facts(said).standing() == ()
 
 
-def test_a_read_that_failed_gives_no_reference() -> None:
+def test_a_read_that_failed_gives_no_reference():
     call, result = reading(PATH, "Error: you must never read this.")
     failed = result.model_copy(update={"status": "error"})
     assert facts([call, failed]).facts == facts([call, failed], Skills(())).facts
 
 
-def test_the_rules_of_a_skill_do_not_replace_those_of_a_user() -> None:
+def test_the_rules_of_a_skill_do_not_replace_those_of_a_user():
     said = [HumanMessage("Always keep the retention at 30 days.", id="u")]
     skill = "Always keep the retention at 90 days."
     found = facts([*said, *reading(PATH, skill)])
@@ -268,20 +267,20 @@ def test_the_rules_of_a_skill_do_not_replace_those_of_a_user() -> None:
     assert found.standing()[0].role == "user"
 
 
-def test_a_file_of_endless_rules_is_cut_and_a_name_of_its_own_is_kept_short() -> None:
+def test_a_file_of_endless_rules_is_cut_and_a_name_of_its_own_is_kept_short():
     rules = "\n".join(f"Never use port {n} for anything." for n in range(500))
     found = facts(reading(PATH, f"---\nname: {'x' * 500}\n---\n{rules}"))
     assert len(found.standing()) == RULES
     assert len(found.skills()[0].value) < 140
 
 
-def test_reading_a_skill_again_is_one_reference() -> None:
+def test_reading_a_skill_again_is_one_reference():
     found = facts([*reading(PATH, SKILL), *reading(PATH, SKILL, number=2)])
     assert len(found.skills()) == 1
 
 
 @pytest.mark.parametrize("writes", ["a model", "embedded"])
-def test_after_a_summary_the_agent_still_knows_its_skills_and_their_rules(writes: str) -> None:
+def test_after_a_summary_the_agent_still_knows_its_skills_and_their_rules(writes):
     summarizer = answering("## Goal\n- The form is filled in.") if writes == "a model" else None
     ours = SummarizationMiddleware(
         None,
@@ -303,7 +302,7 @@ def test_after_a_summary_the_agent_still_knows_its_skills_and_their_rules(writes
     assert f"pdf-forms ({PATH})" in again["messages"][1].text
 
 
-def test_the_file_says_which_tools_read_skills_and_where_they_are(tmp_path: Path) -> None:
+def test_the_file_says_which_tools_read_skills_and_where_they_are(tmp_path):
     def skills_of(section: str) -> Any:
         made = create_summarization_middleware(loaded(tmp_path, SIX + section), model=answering())
         return made.graph_engine.engine.skills
@@ -314,6 +313,6 @@ def test_the_file_says_which_tools_read_skills_and_where_they_are(tmp_path: Path
     assert skills_of("skill_file_read_tool_names: []\n") is None
 
 
-def test_a_ledger_with_skills_is_stored_and_read_again() -> None:
+def test_a_ledger_with_skills_is_stored_and_read_again():
     found = facts(reading(PATH, SKILL))
     assert Ledger.from_json(json.loads(json.dumps(found.to_json()))) == found

@@ -19,13 +19,13 @@ from test_config_public_examples import EXAMPLES
 PRESETS = sorted((Path(__file__).parents[1] / "examples" / "config").glob("*.yaml"))
 
 
-def test_a_file_without_the_section_summarises_nothing(tmp_path: Path) -> None:
+def test_a_file_without_the_section_summarises_nothing(tmp_path):
     assert not load_config(written(tmp_path, "models: []\n")).enabled
     assert not load_config(written(tmp_path, "")).enabled
     assert not load_config(written(tmp_path, "summarization:\n")).enabled
 
 
-def test_other_sections_are_left_alone_whatever_is_in_them(tmp_path: Path) -> None:
+def test_other_sections_are_left_alone_whatever_is_in_them(tmp_path):
     config = load_config(written(tmp_path, """
         tools: !theirs {x: 1}
         models: 7
@@ -36,7 +36,7 @@ def test_other_sections_are_left_alone_whatever_is_in_them(tmp_path: Path) -> No
     assert config.clauses == [Size(type="tokens", value=4000)]
 
 
-def test_conditions_of_a_mapping_must_all_hold_and_those_of_a_list_need_not(tmp_path: Path) -> None:
+def test_conditions_of_a_mapping_must_all_hold_and_those_of_a_list_need_not(tmp_path):
     config = loaded(tmp_path, """
         enabled: true
         trigger: [{type: messages, value: 90}, {tokens: 4000, messages: 30}]
@@ -44,16 +44,14 @@ def test_conditions_of_a_mapping_must_all_hold_and_those_of_a_list_need_not(tmp_
     assert [str(one) for one in config.clauses] == ["90 messages", "4,000 tokens and 30 messages"]
 
 
-def test_a_condition_that_is_always_met_is_taken_beside_one_that_is_not(tmp_path: Path) -> None:
+def test_a_condition_that_is_always_met_is_taken_beside_one_that_is_not(tmp_path):
     text = "summarization:\n  enabled: true\n  trigger: {tokens: 4000, messages: 10}\n"
     file = tmp_path / "c.yaml"
     file.write_text(text)
     assert load_config(file).keep.pair == ("messages", 20)
 
 
-def test_values_of_environment_variables_stand_for_texts_and_for_numbers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_values_of_environment_variables_stand_for_texts_and_for_numbers(tmp_path, monkeypatch):
     monkeypatch.setenv("LIMIT", "6000")
     monkeypatch.setenv("ON", "true")
     monkeypatch.setenv("WHO", "123")
@@ -69,9 +67,7 @@ def test_values_of_environment_variables_stand_for_texts_and_for_numbers(
     assert config.summary_prompt == "costs $LIMIT: {messages}"
 
 
-def test_a_configuration_shows_neither_passwords_nor_the_values_of_variables(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_configuration_shows_neither_passwords_nor_the_values_of_variables(tmp_path, monkeypatch):
     monkeypatch.setenv("ARCHIVE_URL", "postgresql://ann:hunter2@db/x")
     hidden = loaded(tmp_path, "archive: $ARCHIVE_URL")
     assert hidden.archive == "postgresql://ann:hunter2@db/x"
@@ -86,9 +82,7 @@ def test_a_configuration_shows_neither_passwords_nor_the_values_of_variables(
     assert "hunter2" not in str(caught.value)
 
 
-def test_a_subagents_settings_show_no_secret_either_and_name_its_lines(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_subagents_settings_show_no_secret_either_and_name_its_lines(tmp_path, monkeypatch):
     monkeypatch.setenv("MODEL", "hunter2")
     own = "{model_name: $MODEL, fallback_models: [postgresql://ann:hunter2@db/x]}"
     config = loaded(tmp_path, f"model_name: house\nsubagents:\n  researcher: {own}\n")
@@ -104,14 +98,14 @@ def test_a_subagents_settings_show_no_secret_either_and_name_its_lines(
     assert again.for_subagent("researcher").model_name == "hunter2"
 
 
-def test_a_section_may_come_whole_out_of_a_merge(tmp_path: Path) -> None:
+def test_a_section_may_come_whole_out_of_a_merge(tmp_path):
     file = tmp_path / "config.yaml"
     text = "base: &base\n  summarization: {enabled: true, trigger: {type: tokens, value: 9}}\n"
     file.write_text(text + "<<: *base\n")
     assert load_config(file).enabled
 
 
-def test_merged_keys_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:
+def test_merged_keys_and_a_byte_order_mark_are_read(tmp_path):
     file = tmp_path / "config.yaml"
     text = """
 base: &base {enabled: true, trigger: {type: tokens, value: 4000}}
@@ -125,13 +119,13 @@ summarization:
     assert config.keep.value == 7
 
 
-def test_a_bare_off_is_yamls_false_and_switches_recall_off(tmp_path: Path) -> None:
+def test_a_bare_off_is_yamls_false_and_switches_recall_off(tmp_path):
     assert loaded(tmp_path, "recall: off").recall == "off"
     assert loaded(tmp_path, "recall: 'off'").recall == "off"
     assert loaded(tmp_path, "recall: auto").recall == "auto"
 
 
-def test_a_subagent_has_the_main_agents_settings_save_its_own(tmp_path: Path) -> None:
+def test_a_subagent_has_the_main_agents_settings_save_its_own(tmp_path):
     config = loaded(tmp_path, """
         enabled: true
         trigger: {type: tokens, value: 4000}
@@ -149,7 +143,7 @@ def test_a_subagent_has_the_main_agents_settings_save_its_own(tmp_path: Path) ->
     assert config.keep.pair == ("messages", 9)
 
 
-def test_a_subagent_may_be_switched_on_alone(tmp_path: Path) -> None:
+def test_a_subagent_may_be_switched_on_alone(tmp_path):
     config = loaded(
         tmp_path, "subagents: {one: {enabled: true, trigger: {type: tokens, value: 900}}}"
     )
@@ -159,14 +153,14 @@ def test_a_subagent_may_be_switched_on_alone(tmp_path: Path) -> None:
         loaded(tmp_path, "subagents: {one: {enabled: true}}")
 
 
-def test_a_configuration_made_in_python_is_checked_as_a_file_is() -> None:
+def test_a_configuration_made_in_python_is_checked_as_a_file_is():
     with pytest.raises(ValidationError, match="enabled without a trigger"):
         SummarizationConfig(enabled=True)
     with pytest.raises(ValidationError, match="triger"):
         SummarizationConfig(triger=3)  # type: ignore[call-arg]
 
 
-def test_the_skills_of_the_file_are_the_skills_of_the_section(tmp_path: Path) -> None:
+def test_the_skills_of_the_file_are_the_skills_of_the_section(tmp_path):
     assert load_config(written(tmp_path, "summarization: {}")).skills_folder == "/mnt/skills"
     both = "skills: {container_path: /srv/skills}\nsummarization: {}"
     assert load_config(written(tmp_path, both)).skills_folder == "/srv/skills"
@@ -182,13 +176,13 @@ def section_of(text: str) -> Any:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_the_schema_takes_every_public_example(name: str) -> None:
+def test_the_schema_takes_every_public_example(name):
     schema = json_schema()
     assert fits({"summarization": section_of(EXAMPLES[name][0])}, schema, schema)
 
 
 @pytest.mark.parametrize("file", PRESETS, ids=lambda file: file.stem)
-def test_the_schema_takes_every_preset(file: Path) -> None:
+def test_the_schema_takes_every_preset(file):
     schema = json_schema()
     assert fits(yaml.safe_load(file.read_text()), schema, schema)
 
@@ -211,7 +205,7 @@ REFUSED = (
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_the_schema_refuses_what_an_editor_can_see(name: str) -> None:
+def test_the_schema_refuses_what_an_editor_can_see(name):
     schema = json_schema()
     data = yaml.safe_load(textwrap.dedent(BROKEN[name][0]))
     assert not fits(data, schema, schema)
@@ -229,13 +223,13 @@ def test_the_schema_refuses_what_an_editor_can_see(name: str) -> None:
         ("window", 0),
     ],
 )
-def test_the_schema_refuses_sizes_that_mean_nothing(key: str, value: Any) -> None:
+def test_the_schema_refuses_sizes_that_mean_nothing(key, value):
     schema = json_schema()
     section = {"enabled": True, "trigger": {"type": "tokens", "value": 6000}, key: value}
     assert not fits({"summarization": section}, schema, schema)
 
 
-def test_the_schema_takes_a_variable_wherever_the_loader_does() -> None:
+def test_the_schema_takes_a_variable_wherever_the_loader_does():
     schema = json_schema()
     keep = {"type": "$KIND", "value": "$MOST"}
     section = {"history": "$HISTORY", "on_failure": "${FAILURE}", "window": "$WINDOW", "keep": keep}
@@ -243,7 +237,7 @@ def test_the_schema_takes_a_variable_wherever_the_loader_does() -> None:
     assert not fits({"summarization": {"history": "HISTORY"}}, schema, schema)
 
 
-def test_the_schema_is_plain_json_and_describes_every_key() -> None:
+def test_the_schema_is_plain_json_and_describes_every_key():
     schema = json.loads(json.dumps(json_schema()))
     section = schema["properties"]["summarization"]["anyOf"][0]
     for key, one in section["properties"].items():

@@ -1,6 +1,5 @@
 """DeerFlow's public examples, key by key: they load here and do what that page says they do."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -115,9 +114,7 @@ def size(messages: Any) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_fires_where_its_page_says_and_keeps_what_it_says(
-    name: str, tmp_path: Path
-) -> None:
+def test_an_example_fires_where_its_page_says_and_keeps_what_it_says(name, tmp_path):
     section, tokens, messages, (kind, amount) = EXAMPLES[name]
     event, _ = talked(loaded(tmp_path, section))
     left, stays = list(event.messages_to_summarize), list(event.preserved_messages)
@@ -147,8 +144,8 @@ def test_an_example_fires_where_its_page_says_and_keeps_what_it_says(
     ],
 )
 def test_an_example_sets_what_it_says_and_leaves_the_rest_at_its_defaults(
-    section: str, model: str | None, trim: int | None, tmp_path: Path
-) -> None:
+    section, model, trim, tmp_path
+):
     config = loaded(tmp_path, section)
     assert (config.enabled, config.model_name) == (True, model)
     assert config.trim_tokens_to_summarize == trim
@@ -156,7 +153,7 @@ def test_an_example_sets_what_it_says_and_leaves_the_rest_at_its_defaults(
     assert config.skill_file_read_tool_names == ["read_file", "read", "view", "cat"]
 
 
-def test_the_defaults_are_those_of_that_page() -> None:
+def test_the_defaults_are_those_of_that_page():
     config = SummarizationConfig()
     assert not config.enabled
     assert (config.model_name, config.trigger, config.summary_prompt) == (None, None, None)
@@ -164,9 +161,7 @@ def test_the_defaults_are_those_of_that_page() -> None:
     assert config.trim_tokens_to_summarize == 4_000
 
 
-def test_a_share_of_an_unknown_window_is_left_out_where_other_clauses_remain(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_share_of_an_unknown_window_is_left_out_where_other_clauses_remain(tmp_path, caplog):
     config = loaded(tmp_path, """
         enabled: true
         trigger: [{type: fraction, value: 0.8}, {type: messages, value: 30}]
@@ -179,13 +174,13 @@ def test_a_share_of_an_unknown_window_is_left_out_where_other_clauses_remain(
     assert "window:" in caplog.text
 
 
-def test_a_share_of_an_unknown_window_alone_is_refused_with_the_way_out(tmp_path: Path) -> None:
+def test_a_share_of_an_unknown_window_alone_is_refused_with_the_way_out(tmp_path):
     config = loaded(tmp_path, "enabled: true\ntrigger: {type: fraction, value: 0.8}")
     with pytest.raises(ConfigError, match=r"line 3: .*'window: <its input limit in tokens>'"):
         Agent(config, model=answering())
 
 
-def test_a_file_of_an_earlier_version_loads(tmp_path: Path) -> None:
+def test_a_file_of_an_earlier_version_loads(tmp_path):
     config = loaded(
         tmp_path,
         MINIMAL

@@ -27,16 +27,16 @@ def redactor_of(tmp_path: Path, line: str) -> Any:
 
 
 @pytest.mark.parametrize("line", ["", "  redact: false\n"])
-def test_it_is_off_unless_it_is_switched_on(tmp_path: Path, line: str) -> None:
+def test_it_is_off_unless_it_is_switched_on(tmp_path, line):
     assert redactor_of(tmp_path, line) is None
 
 
 @pytest.mark.parametrize("value", ["true", "secrets"])
-def test_true_is_the_default_redactor(tmp_path: Path, value: str) -> None:
+def test_true_is_the_default_redactor(tmp_path, value):
     assert isinstance(redactor_of(tmp_path, f"  redact: {value}\n").redactor, SecretRedactor)
 
 
-def test_a_function_is_named_by_its_module(tmp_path: Path) -> None:
+def test_a_function_is_named_by_its_module(tmp_path):
     redaction = redactor_of(tmp_path, f"  redact: {__name__}:drop_zebra\n")
     assert redaction.redactor.redact("a zebra").text == "a [redacted: animal]"
 
@@ -44,15 +44,13 @@ def test_a_function_is_named_by_its_module(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "value", ["yes please", "5", "[a]", "no.such.module:function", "os:getcwd"]
 )
-def test_what_cannot_redact_is_refused_with_its_line(tmp_path: Path, value: str) -> None:
+def test_what_cannot_redact_is_refused_with_its_line(tmp_path, value):
     with pytest.raises(ConspectusError, match=r"config.yaml:4|redact"):
         redactor_of(tmp_path, f"  redact: {value}\n")
 
 
 @pytest.mark.parametrize("value", ["os:getcwd", "nosuch.module:fn", "secrets!"])
-def test_the_check_of_a_file_says_with_its_line_what_cannot_redact(
-    tmp_path: Path, value: str
-) -> None:
+def test_the_check_of_a_file_says_with_its_line_what_cannot_redact(tmp_path, value):
     file = tmp_path / "config.yaml"
     text = "summarization:\n  enabled: true\n  trigger: {type: tokens, value: 6000}\n  redact: "
     file.write_text(f"{text}{value}\n", "utf-8")

@@ -4,7 +4,6 @@ Its middleware is LangChain's with its own settings; what it hands on to LangCha
 LangChain's. The values are those of the file that it ships.
 """
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,9 +61,7 @@ def unread(small: ScriptedChatModel, messages: list[Any]) -> list[int]:
 
 
 @pytest.mark.slow
-def test_with_the_shipped_values_whole_turns_leave_unread_there_and_none_here(
-    tmp_path: Path,
-) -> None:
+def test_with_the_shipped_values_whole_turns_leave_unread_there_and_none_here(tmp_path):
     small = summarising()
     left = unread(small, theirs(small, TURNS, **THEIRS))
     assert len(left) > 5
@@ -78,9 +75,7 @@ def test_with_the_shipped_values_whole_turns_leave_unread_there_and_none_here(
 
 
 @pytest.mark.slow
-def test_null_switches_trimming_off_here_where_leaving_it_out_leaves_it_on_there(
-    tmp_path: Path,
-) -> None:
+def test_null_switches_trimming_off_here_where_leaving_it_out_leaves_it_on_there(tmp_path):
     # DeerFlow hands the value on only where it is not null, so LangChain's own 4,000 stays.
     values = {key: value for key, value in THEIRS.items() if key != "trim_tokens_to_summarize"}
     small = summarising()
@@ -118,9 +113,7 @@ def reporting(tokens: int) -> Reporting:
     return Reporting(answers=answer)
 
 
-def test_a_reported_usage_of_system_prompt_and_tools_alone_does_not_fire_at_every_step(
-    tmp_path: Path,
-) -> None:
+def test_a_reported_usage_of_system_prompt_and_tools_alone_does_not_fire_at_every_step(tmp_path):
     # 5,000 tokens are reported for each request, of which the messages are a hundred or two.
     own, small = reporting(5_000), summarising()
     middleware = LangChains(own, trigger=("tokens", 4_000), keep=("messages", 4))
@@ -149,7 +142,7 @@ def test_a_reported_usage_of_system_prompt_and_tools_alone_does_not_fire_at_ever
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [20, 4_000])  # the notes share their room with the user's words
-def test_a_summary_is_shown_as_it_is_counted_in_whole_lines(words: int, tmp_path: Path) -> None:
+def test_a_summary_is_shown_as_it_is_counted_in_whole_lines(words, tmp_path):
     long = "## Facts\n" + "\n".join(f"- berth {n} is free on day {n}" for n in range(words))
     section = """
         enabled: true

@@ -1,7 +1,6 @@
 """A long deep agent, killed and resumed, and under faults: the benchmarks hold on small inputs."""
 
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -25,9 +24,7 @@ def whole(script: Callable[[str], ModuleType], tmp_path_factory: Any) -> tuple[A
     return found, run
 
 
-def test_a_long_deep_agent_keeps_every_promise(
-    script: Callable[[str], ModuleType], whole: tuple[Any, Any]
-) -> None:
+def test_a_long_deep_agent_keeps_every_promise(script, whole):
     found, run = whole
     assert set(run.watch.sizes) == {"main", "reader", "counter"}
     assert max(run.watch.sizes.values()) <= script("deep_agent_run").WINDOW
@@ -39,8 +36,8 @@ def test_a_long_deep_agent_keeps_every_promise(
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_killed_anywhere_and_resumed_from_sqlite_it_comes_out_the_same(
-    script: Callable[[str], ModuleType], whole: tuple[Any, Any], tmp_path: Path, seed: int
-) -> None:
+    script, whole, tmp_path, seed
+):
     long, (expected, run) = script("deep_agents"), whole
     kills = long.kills_for(run.watch.calls, seed)
     with long.sqlite_in(tmp_path) as where:
@@ -51,9 +48,7 @@ def test_killed_anywhere_and_resumed_from_sqlite_it_comes_out_the_same(
 
 
 @pytest.mark.postgres
-def test_killed_anywhere_and_resumed_from_postgres_it_comes_out_the_same(
-    script: Callable[[str], ModuleType], whole: tuple[Any, Any], tmp_path: Path
-) -> None:
+def test_killed_anywhere_and_resumed_from_postgres_it_comes_out_the_same(script, whole, tmp_path):
     long, (expected, run) = script("deep_agents"), whole
     kills = long.kills_for(run.watch.calls, 3)
     with postgres_schema() as address, long.postgres_at(address) as where:
@@ -69,16 +64,14 @@ def trials(script: Callable[[str], ModuleType]) -> Callable[[str], tuple[Any, An
     return lambda fault: (faults.trial(fault, True), faults.trial(fault, False))
 
 
-def test_a_summariser_that_fails_fails_no_step(trials: Callable[[str], tuple[Any, Any]]) -> None:
+def test_a_summariser_that_fails_fails_no_step(trials):
     ours, theirs = trials("the summariser fails")
     assert (ours.lost, ours.failed, ours.over, ours.torn) == (0, 0, 0, 0)
     assert ours.paid < theirs.paid
     assert theirs.failed > 0
 
 
-def test_a_model_that_fails_after_a_summary_does_not_have_it_made_again(
-    trials: Callable[[str], tuple[Any, Any]],
-) -> None:
+def test_a_model_that_fails_after_a_summary_does_not_have_it_made_again(trials):
     ours, theirs = trials("the model fails after each summary")
     untroubled, _ = trials("none")
     assert ours.failed > 0  # the failures of the model itself
@@ -87,20 +80,18 @@ def test_a_model_that_fails_after_a_summary_does_not_have_it_made_again(
 
 
 @pytest.mark.parametrize("fault", ["the store fails on write", "the store fails on read"])
-def test_a_store_that_fails_loses_nothing_and_fails_no_step(
-    trials: Callable[[str], tuple[Any, Any]], fault: str
-) -> None:
+def test_a_store_that_fails_loses_nothing_and_fails_no_step(trials, fault):
     ours, theirs = trials(fault)
     assert (ours.lost, ours.failed, ours.over, ours.torn) == (0, 0, 0, 0)
     assert theirs.lost > 0  # the measure finds losses where there are some
 
 
-def test_a_huge_tool_result_is_fitted(trials: Callable[[str], tuple[Any, Any]]) -> None:
+def test_a_huge_tool_result_is_fitted(trials):
     ours, _ = trials("a huge tool result")
     assert (ours.lost, ours.failed, ours.over, ours.torn) == (0, 0, 0, 0)
 
 
-def test_checkpoints_grow_as_those_of_deep_agents_do(script: Callable[[str], ModuleType]) -> None:
+def test_checkpoints_grow_as_those_of_deep_agents_do(script):
     growth = script("checkpoint_growth")
     agents = growth.AGENTS
     ours = growth.grown(agents["Deep Agents, conspectus"], 80)

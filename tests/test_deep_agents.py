@@ -83,7 +83,7 @@ def subagent(name: str, **more: Any) -> dict[str, Any]:
 # Wiring
 
 
-def test_it_is_called_like_the_one_of_deep_agents() -> None:
+def test_it_is_called_like_the_one_of_deep_agents():
     ours, theirs = (
         inspect.signature(create_deep_agent),
         inspect.signature(deepagents.create_deep_agent),
@@ -93,9 +93,7 @@ def test_it_is_called_like_the_one_of_deep_agents() -> None:
         create_deep_agent(model(), no_such_thing=1)  # type: ignore[call-arg]
 
 
-def test_ours_stands_in_every_agent_with_the_limits_of_its_model_and_a_guard_last(
-    stacks: Stacks,
-) -> None:
+def test_ours_stands_in_every_agent_with_the_limits_of_its_model_and_a_guard_last(stacks):
     main, own = model(50_000), model(8_000)
     create_deep_agent(main, subagents=[subagent("a", model=own), subagent("b")])
     assert set(stacks) == {"main", "general-purpose", "a", "b"}
@@ -109,7 +107,7 @@ def test_ours_stands_in_every_agent_with_the_limits_of_its_model_and_a_guard_las
         assert isinstance(stack[-1], ContextGuard)
 
 
-def test_all_else_stands_where_deep_agents_puts_it(stacks: Stacks) -> None:
+def test_all_else_stands_where_deep_agents_puts_it(stacks):
     class Mine(AgentMiddleware[Any, Any, Any]):
         pass
 
@@ -138,7 +136,7 @@ def test_all_else_stands_where_deep_agents_puts_it(stacks: Stacks) -> None:
         assert isinstance(inner[-1], ContextGuard)
 
 
-def test_settings_of_the_main_agent_reach_every_subagent(stacks: Stacks) -> None:
+def test_settings_of_the_main_agent_reach_every_subagent(stacks):
     main, own = model(50_000), model(8_000)
     mine = summarization_middleware(
         main, None, keep=("messages", 3), archive="memory:", window=9_000
@@ -151,7 +149,7 @@ def test_settings_of_the_main_agent_reach_every_subagent(stacks: Stacks) -> None
         assert ours.window == (None if name == "a" else 9_000)
 
 
-def test_a_summarisation_of_the_users_own_stays_where_it_was_put(stacks: Stacks) -> None:
+def test_a_summarisation_of_the_users_own_stays_where_it_was_put(stacks):
     theirs = Theirs(model(), backend=StateBackend())
     create_deep_agent(model(), subagents=[subagent("a", middleware=[theirs]), subagent("b")])
     assert theirs in stacks["a"]
@@ -159,9 +157,7 @@ def test_a_summarisation_of_the_users_own_stays_where_it_was_put(stacks: Stacks)
     assert isinstance(stacks["b"][-1], ContextGuard)
 
 
-def test_a_limit_that_was_given_holds_for_a_subagent_with_the_same_model_made_again(
-    stacks: Stacks,
-) -> None:
+def test_a_limit_that_was_given_holds_for_a_subagent_with_the_same_model_made_again(stacks):
     # As where `middleware` and the agent each have "provider:model".
     mine = summarization_middleware(model(50_000), None, archive="memory:", window=9_000)
     other = ScriptedChatModel(answers=[], model_name="another", profile={"max_input_tokens": 8_000})
@@ -172,7 +168,7 @@ def test_a_limit_that_was_given_holds_for_a_subagent_with_the_same_model_made_ag
         assert ours.window == window
 
 
-def test_the_tool_of_deep_agents_is_refused_where_its_summarisation_is_not_there() -> None:
+def test_the_tool_of_deep_agents_is_refused_where_its_summarisation_is_not_there():
     chat, backend = model(), StateBackend()
     theirs = Theirs(chat, backend=backend)
     mine = summarization_middleware(chat, backend, archive="memory:")
@@ -185,9 +181,7 @@ def test_the_tool_of_deep_agents_is_refused_where_its_summarisation_is_not_there
 
 
 @pytest.mark.parametrize("kind", [SummarizationMiddleware, Theirs])
-def test_a_summarisation_that_takes_the_place_of_ours_is_said_in_the_log(
-    caplog: pytest.LogCaptureFixture, kind: Any
-) -> None:
+def test_a_summarisation_that_takes_the_place_of_ours_is_said_in_the_log(caplog, kind):
     other = kind(model(), backend=StateBackend()) if kind is Theirs else kind(model())
     with caplog.at_level(logging.WARNING, "conspectus"):
         create_deep_agent(model(), middleware=[other])
@@ -198,7 +192,7 @@ def test_a_summarisation_that_takes_the_place_of_ours_is_said_in_the_log(
     assert not any("takes the place" in one.getMessage() for one in caplog.records)
 
 
-def test_a_fork_has_the_limits_of_its_own_model(stacks: Stacks) -> None:
+def test_a_fork_has_the_limits_of_its_own_model(stacks):
     main, own = model(50_000), model(8_000)
     mine = summarization_middleware(main, None, archive="memory:")
     fork = {"name": "f", "description": "f", "mode": "fork", "model": own}
@@ -207,9 +201,7 @@ def test_a_fork_has_the_limits_of_its_own_model(stacks: Stacks) -> None:
     assert ours.model is own
 
 
-def test_compiled_and_remote_subagents_are_left_alone_and_the_log_says_so(
-    caplog: pytest.LogCaptureFixture, stacks: Stacks
-) -> None:
+def test_compiled_and_remote_subagents_are_left_alone_and_the_log_says_so(caplog, stacks):
     runnable = model()
     remote: Any = {"name": "far", "description": "far", "graph_id": "g", "url": "http://localhost"}
     compiled: Any = {"name": "done", "description": "done", "runnable": runnable}
@@ -221,7 +213,7 @@ def test_compiled_and_remote_subagents_are_left_alone_and_the_log_says_so(
     assert set(stacks) == {"main", "general-purpose"}
 
 
-def test_a_profile_that_leaves_out_their_summarisation_leaves_out_ours(stacks: Stacks) -> None:
+def test_a_profile_that_leaves_out_their_summarisation_leaves_out_ours(stacks):
     named = "SummarizationMiddleware"
     for number, excluded in enumerate((named, Theirs)):
         chat = model(model_name=f"excluding-{number}")
@@ -234,7 +226,7 @@ def test_a_profile_that_leaves_out_their_summarisation_leaves_out_ours(stacks: S
             assert not any(one.name == named or isinstance(one, ContextGuard) for one in stack)
 
 
-def test_a_version_that_is_put_together_in_another_way_is_refused_with_what_to_do() -> None:
+def test_a_version_that_is_put_together_in_another_way_is_refused_with_what_to_do():
     def other(model: Any) -> Any:
         return model
 
@@ -242,16 +234,14 @@ def test_a_version_that_is_put_together_in_another_way_is_refused_with_what_to_d
         wiring._rebound(other, wiring._slots(None))
 
 
-def test_nothing_outside_of_the_call_is_changed() -> None:
+def test_nothing_outside_of_the_call_is_changed():
     before = dict(vars(wiring.real))
     create_deep_agent(model())
     assert all(vars(wiring.real)[name] is value for name, value in before.items())
 
 
 @pytest.mark.slow
-def test_every_agent_has_the_tool_recall_and_what_a_turn_needs_is_shown_to_it(
-    stacks: Stacks,
-) -> None:
+def test_every_agent_has_the_tool_recall_and_what_a_turn_needs_is_shown_to_it(stacks):
     main = model(9_000, answers="Noted. " * 40)
     agent = create_deep_agent(
         main, subagents=[subagent("a")], checkpointer=InMemorySaver(), store=InMemoryStore()
@@ -269,7 +259,7 @@ def test_every_agent_has_the_tool_recall_and_what_a_turn_needs_is_shown_to_it(
     assert recalled not in state["messages"]
 
 
-def test_a_tool_of_the_users_that_is_called_recall_takes_the_place_of_ours() -> None:
+def test_a_tool_of_the_users_that_is_called_recall_takes_the_place_of_ours():
     def recall(what: str) -> str:
         """Look in the user's own memory."""
         return f"{what} is remembered"
@@ -283,7 +273,7 @@ def test_a_tool_of_the_users_that_is_called_recall_takes_the_place_of_ours() -> 
     assert offered.count("recall") == 1
 
 
-def test_a_warning_of_deep_agents_points_at_the_line_of_the_caller() -> None:
+def test_a_warning_of_deep_agents_points_at_the_line_of_the_caller():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         line = inspect.currentframe().f_lineno + 1  # type: ignore[union-attr]
@@ -295,7 +285,7 @@ def test_a_warning_of_deep_agents_points_at_the_line_of_the_caller() -> None:
 # Defaults
 
 
-def test_old_names_of_parameters_stand_before_the_defaults() -> None:
+def test_old_names_of_parameters_stand_before_the_defaults():
     with pytest.warns(DeprecationWarning, match="is deprecated") as caught:
         ours = summarization_middleware(
             model(200_000), max_tokens_before_summary=9_000, messages_to_keep=5
@@ -310,7 +300,7 @@ def test_old_names_of_parameters_stand_before_the_defaults() -> None:
     assert (new.trigger, new.keep) == (("tokens", 7_000), ("fraction", 0.1))
 
 
-def test_defaults_come_from_the_profile() -> None:
+def test_defaults_come_from_the_profile():
     assert summarization_defaults(model(200_000)) == {
         "trigger": ("fraction", 0.85),
         "keep": ("fraction", 0.10),
@@ -319,7 +309,7 @@ def test_defaults_come_from_the_profile() -> None:
 
 
 @pytest.mark.parametrize("profile", [None, {}, {"max_input_tokens": 0}, {"max_input_tokens": -5}])
-def test_defaults_without_a_usable_profile_are_fixed(profile: Any) -> None:
+def test_defaults_without_a_usable_profile_are_fixed(profile):
     chat = ScriptedChatModel(answers=[], profile=profile)
     assert summarization_defaults(chat) == {
         "trigger": ("tokens", 170_000),
@@ -328,7 +318,7 @@ def test_defaults_without_a_usable_profile_are_fixed(profile: Any) -> None:
     }
 
 
-def test_a_wrong_profile_can_be_overridden() -> None:
+def test_a_wrong_profile_can_be_overridden():
     assert summarization_defaults(model(1_000_000), window=32_000)["window"] == 32_000
     assert summarization_defaults(model(None), window=32_000)["trigger"] == ("fraction", 0.85)
     ours = summarization_middleware(model(1_000_000), window=32_000, archive="memory:")
@@ -337,7 +327,7 @@ def test_a_wrong_profile_can_be_overridden() -> None:
         summarization_defaults(model(), window=-1)
 
 
-def test_what_the_model_may_answer_is_reserved() -> None:
+def test_what_the_model_may_answer_is_reserved():
     class Limited(ScriptedChatModel):
         max_tokens: int = 4_000
 
@@ -362,7 +352,7 @@ def agent(scenario: ModuleType, folder: Path, **more: Any) -> tuple[Any, Any]:
 
 
 @pytest.mark.slow
-def test_each_subagent_is_compacted_by_its_own_limits(scenario: ModuleType, tmp_path: Path) -> None:
+def test_each_subagent_is_compacted_by_its_own_limits(scenario, tmp_path):
     compiled, run = agent(scenario, tmp_path, main_window=9_000, sub_windows=(5_500, 7_500))
     for turn in range(15):
         compiled.invoke(scenario.ask(turn), THREAD)
@@ -374,7 +364,7 @@ def test_each_subagent_is_compacted_by_its_own_limits(scenario: ModuleType, tmp_
 
 
 @pytest.mark.slow
-def test_sync_and_async_give_the_same(scenario: ModuleType, tmp_path: Path) -> None:
+def test_sync_and_async_give_the_same(scenario, tmp_path):
     one, run = agent(scenario, tmp_path / "sync")
     other, arun = agent(scenario, tmp_path / "async")
 
@@ -398,7 +388,7 @@ def test_sync_and_async_give_the_same(scenario: ModuleType, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_a_failing_model_call_never_pays_for_the_same_summary_twice(tmp_path: Path) -> None:
+def test_a_failing_model_call_never_pays_for_the_same_summary_twice(tmp_path):
     paid: list[int] = []
     down = [False]
 
@@ -438,7 +428,7 @@ def test_a_failing_model_call_never_pays_for_the_same_summary_twice(tmp_path: Pa
         assert len(paid) == 1
 
 
-def test_a_forked_subagent_goes_on_with_the_folded_history_and_its_chain(tmp_path: Path) -> None:
+def test_a_forked_subagent_goes_on_with_the_folded_history_and_its_chain(tmp_path):
     paid: list[int] = []
 
     def summarise(messages: list[Any]) -> str:
@@ -502,7 +492,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-def test_files_are_written_once_and_hold_arguments_and_media_whole(tmp_path: Path) -> None:
+def test_files_are_written_once_and_hold_arguments_and_media_whole(tmp_path):
     picture = bytes(range(256)) * 9
     long = "x = 1  # a line that must not be shortened\n" * 150
 
@@ -538,7 +528,7 @@ def test_files_are_written_once_and_hold_arguments_and_media_whole(tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_no_session_has_anothers_files(tmp_path: Path) -> None:
+def test_no_session_has_anothers_files(tmp_path):
     backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
     chat = model(40_000, "Seen. " * 30)
     compiled = mirroring(chat, backend)
@@ -558,9 +548,7 @@ def test_no_session_has_anothers_files(tmp_path: Path) -> None:
     assert not any("ann" in name or "bob" in name for name in folders)
 
 
-def test_a_backend_that_fails_holds_nothing_up_and_is_written_later(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_backend_that_fails_holds_nothing_up_and_is_written_later(tmp_path, caplog):
     class Failing(FilesystemBackend):
         down = True
 
@@ -583,7 +571,7 @@ def test_a_backend_that_fails_holds_nothing_up_and_is_written_later(
 
 
 @pytest.mark.slow
-def test_files_in_the_state_can_be_read_by_the_agent() -> None:
+def test_files_in_the_state_can_be_read_by_the_agent():
     read: list[str] = []
 
     def answers(messages: list[Any]) -> Any:
@@ -603,7 +591,7 @@ def test_files_in_the_state_can_be_read_by_the_agent() -> None:
     assert "Question 0" in read[0]
 
 
-def test_without_a_mirror_no_file_is_written(tmp_path: Path) -> None:
+def test_without_a_mirror_no_file_is_written(tmp_path):
     backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
     chat = model(40_000, "Seen. " * 30)
     mine = summarization_middleware(
@@ -624,7 +612,7 @@ def test_without_a_mirror_no_file_is_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_example_finds_what_has_left(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_finds_what_has_left(capsys):
     runpy.run_path(str(ROOT / "examples" / "deep_agent.py"), run_name="__main__")
     said = dict(re.split(r"\s{3,}", line) for line in capsys.readouterr().out.splitlines())
     assert said["the answer"] == "The code of room 3 is 1111."
@@ -636,7 +624,7 @@ def test_the_example_finds_what_has_left(capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.slow
-def test_without_the_extra_it_is_said_how_to_install_it() -> None:
+def test_without_the_extra_it_is_said_how_to_install_it():
     code = (
         "import sys; sys.modules['deepagents'] = None\n"
         "from conspectus.deep_agents import summarization_defaults\n"

@@ -1,7 +1,6 @@
 """Large arguments of old calls are shortened as Deep Agents shortens them, with a pointer."""
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,9 +57,7 @@ def talk(graph: Any, turns: int, first: int = 0, way: str = "sync") -> dict[str,
 
 
 @pytest.mark.parametrize(("store", "way"), [(False, "sync"), (False, "async"), (True, "sync")])
-def test_old_arguments_are_shortened_after_the_import_swap_alone(
-    store: bool, way: str, tmp_path: Path
-) -> None:
+def test_old_arguments_are_shortened_after_the_import_swap_alone(store, way, tmp_path):
     chat = writer()
     backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
     graph = create_deep_agent(
@@ -91,7 +88,7 @@ def test_old_arguments_are_shortened_after_the_import_swap_alone(
 
 
 @pytest.mark.slow
-def test_what_was_shortened_makes_a_summary_needless() -> None:
+def test_what_was_shortened_makes_a_summary_needless():
     chat = writer(12_000)
     chat_calls: list[int] = []
 
@@ -114,13 +111,13 @@ def test_what_was_shortened_makes_a_summary_needless() -> None:
     assert sum(len(text) < 200 for text in seen) >= 6
 
 
-def test_the_defaults_are_those_of_deep_agents() -> None:
+def test_the_defaults_are_those_of_deep_agents():
     for chat in (writer(200_000), writer()):
         theirs = compute_summarization_defaults(chat)
         assert summarization_defaults(chat) == theirs
 
 
-def test_settings_mean_what_they_mean_to_deep_agents() -> None:
+def test_settings_mean_what_they_mean_to_deep_agents():
     how = Arguments.build({"trigger": ("fraction", 0.5), "keep": ("tokens", 100)})
     assert (how.longest, how.ending) == (2_000, "...(argument truncated)")
     assert how.fired(Size(500, 3), 1_000)
@@ -136,7 +133,7 @@ def test_settings_mean_what_they_mean_to_deep_agents() -> None:
             SummarizationMiddleware(None, truncate_args_settings=wrong)
 
 
-def test_every_form_of_a_call_is_shortened_and_nothing_else() -> None:
+def test_every_form_of_a_call_is_shortened_and_nothing_else():
     args = {"file_path": "/a.py", "content": "x" * 50, "count": 3}
     other = {"name": "execute", "args": {"command": "y" * 50}, "id": "e", "type": "tool_call"}
     raw = {

@@ -87,9 +87,7 @@ def talk(graph: Any, said: str, way: str = "sync") -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("store", "way"), [(False, "sync"), (False, "stream"), (False, "async"), (True, "sync")]
 )
-def test_a_batch_that_is_too_large_is_rescued_after_the_import_swap_alone(
-    store: bool, way: str
-) -> None:
+def test_a_batch_that_is_too_large_is_rescued_after_the_import_swap_alone(store, way):
     provider = Provider()
     graph = create_deep_agent(
         provider.model,
@@ -114,7 +112,7 @@ def test_a_batch_that_is_too_large_is_rescued_after_the_import_swap_alone(
 
 
 @pytest.mark.slow
-def test_parallel_subagents_are_rescued_each_in_its_own_session() -> None:
+def test_parallel_subagents_are_rescued_each_in_its_own_session():
     provider = Provider()
     graph = create_deep_agent(provider.model, [read_table], checkpointer=InMemorySaver())
     values = talk(graph, "Delegate.")
@@ -123,7 +121,7 @@ def test_parallel_subagents_are_rescued_each_in_its_own_session() -> None:
     assert "_conspectus" not in values  # the main agent has compacted nothing
 
 
-def test_a_provider_that_takes_nothing_ends_it_with_the_error_that_their_users_catch() -> None:
+def test_a_provider_that_takes_nothing_ends_it_with_the_error_that_their_users_catch():
     provider = Provider()
     provider.limit = 10
     graph = create_deep_agent(provider.model, [read_table], checkpointer=InMemorySaver())
@@ -133,7 +131,7 @@ def test_a_provider_that_takes_nothing_ends_it_with_the_error_that_their_users_c
 
 
 @pytest.mark.slow
-def test_a_backend_that_is_given_by_hand_and_no_mirror_says_where_the_originals_are() -> None:
+def test_a_backend_that_is_given_by_hand_and_no_mirror_says_where_the_originals_are():
     provider = Provider()
     mine = summarization_middleware(provider.model, StateBackend(), mirror=False)
     graph = create_deep_agent(

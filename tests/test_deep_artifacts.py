@@ -42,9 +42,7 @@ def history(artifact: Any) -> list[AnyMessage]:
 
 @pytest.mark.parametrize("redact", [None, True])
 @pytest.mark.parametrize("artifact", [nested(260), nested(50_000), holding_itself()])
-def test_an_artifact_beyond_json_is_described_and_fails_no_step(
-    artifact: Any, redact: bool | None
-) -> None:
+def test_an_artifact_beyond_json_is_described_and_fails_no_step(artifact, redact):
     with Archive.open("memory:") as archive:
         compactor = Compactor(
             window=2_000,
@@ -66,7 +64,7 @@ def test_an_artifact_beyond_json_is_described_and_fails_no_step(
             assert "nested more than 200" in str(data) or "holds itself" in str(data)
 
 
-def test_what_json_takes_comes_back_equal() -> None:
+def test_what_json_takes_comes_back_equal():
     message = ToolMessage("ok", tool_call_id="c", artifact=nested(190))
     [entry] = read_messages([message])
     assert entry.encoded.lossless
@@ -74,7 +72,7 @@ def test_what_json_takes_comes_back_equal() -> None:
 
 
 @pytest.mark.slow
-def test_an_agents_step_goes_on_behind_such_an_artifact() -> None:
+def test_an_agents_step_goes_on_behind_such_an_artifact():
     model = GenericFakeChatModel(messages=iter([AIMessage("Done.")] * 9))
     with Archive.open("memory:") as archive:
         middleware: Any = SummarizationMiddleware(

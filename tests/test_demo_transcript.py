@@ -42,13 +42,11 @@ def transcript() -> list[dict[str, Any]]:
     return messages
 
 
-def test_the_shipped_transcript_keeps_its_promises(checks: ModuleType) -> None:
+def test_the_shipped_transcript_keeps_its_promises(checks):
     assert checks.problems(SHIPPED) == []
 
 
-def test_it_is_a_long_session_of_many_turns(
-    checks: ModuleType, transcript: list[dict[str, Any]]
-) -> None:
+def test_it_is_a_long_session_of_many_turns(checks, transcript):
     sizes = checks.measures(transcript)
     assert sizes["messages"] >= 300
     assert sizes["tokens"] >= 60_000
@@ -57,7 +55,7 @@ def test_it_is_a_long_session_of_many_turns(
     assert SHIPPED.stat().st_size < 500_000
 
 
-def test_it_names_no_place_of_a_machine() -> None:
+def test_it_names_no_place_of_a_machine():
     text = SHIPPED.read_text(encoding="utf-8")
     assert [part for part in ("/tmp", "/root", "/home", "/usr/") if part in text] == []
     assert str(ROOT) not in text
@@ -91,21 +89,15 @@ def _short(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ],
 )
 def test_a_transcript_that_breaks_a_promise_is_found_out(
-    checks: ModuleType,
-    transcript: list[dict[str, Any]],
-    tmp_path: Path,
-    damage: Any,
-    told: str,
-) -> None:
+    checks, transcript, tmp_path, damage, told
+):
     file = tmp_path / "damaged.json"
     file.write_text(json.dumps(damage(transcript), ensure_ascii=False), encoding="utf-8")
     assert any(told in problem for problem in checks.problems(file))
 
 
 @pytest.mark.slow
-def test_recording_twice_gives_the_same_file_and_leaves_the_tree_alone(
-    examples: pytest.MonkeyPatch, checks: ModuleType, tmp_path: Path
-) -> None:
+def test_recording_twice_gives_the_same_file_and_leaves_the_tree_alone(examples, checks, tmp_path):
     recording = importlib.import_module("demo_recorder.recording")
     files = [tmp_path / "first.json", tmp_path / "second.json"]
 
@@ -124,9 +116,7 @@ def test_recording_twice_gives_the_same_file_and_leaves_the_tree_alone(
 
 
 @pytest.mark.slow
-def test_the_demo_proves_its_case_and_notices_an_original_that_was_lost(
-    examples: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_demo_proves_its_case_and_notices_an_original_that_was_lost(examples, tmp_path):
     demo_module = importlib.import_module("demo")
     shown = io.StringIO()
     demo = demo_module.Demo(Console(file=shown, width=100, markup=False), str(tmp_path / "out"))

@@ -1,7 +1,6 @@
 """How many flows wait for each other while a summary is written: so much a reader has to hold."""
 
 import sys
-from collections.abc import Callable
 from types import FrameType, GeneratorType
 from typing import Any
 
@@ -65,9 +64,7 @@ KINDS = pytest.mark.parametrize(
 
 
 @KINDS
-def test_a_compactor_writes_a_summary_a_few_flows_below_its_entry(
-    summarizer: Callable[[Seen], Any], more: int
-) -> None:
+def test_a_compactor_writes_a_summary_a_few_flows_below_its_entry(summarizer, more):
     seen: Seen = []
     compactor = Compactor(summarizer(seen), archive=InMemoryStore(), summarizer_timeout=None)
     assert compactor.compact(MESSAGES, thread_id="t", force=True).outcome == "compacted"
@@ -78,9 +75,7 @@ def test_a_compactor_writes_a_summary_a_few_flows_below_its_entry(
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("recall", ["off", "auto"])
 @KINDS
-def test_a_step_of_an_agent_writes_one_a_few_flows_below_its_entry(
-    summarizer: Callable[[Seen], Any], more: int, recall: Any
-) -> None:
+def test_a_step_of_an_agent_writes_one_a_few_flows_below_its_entry(summarizer, more, recall):
     seen: Seen = []
     middleware = SummarizationMiddleware(
         None,

@@ -303,20 +303,18 @@ def page(loggers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Page
         for path in PAGES
     ],
 )
-def test_every_block_of_a_page_does_what_it_says(path: Path, page: Page) -> None:
+def test_every_block_of_a_page_does_what_it_says(path, page):
     page.read(path.name, path.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_the_examples_in_docstrings_are_true(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_examples_in_docstrings_are_true(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
     assert result.failed == 0
 
 
-def test_examples_in_docstrings_are_found() -> None:
+def test_examples_in_docstrings_are_found():
     finder = doctest.DocTestFinder(exclude_empty=True)
     found = {
         test.name
@@ -346,14 +344,14 @@ LIES = {
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_a_page_that_lies_is_found_out(lie: str, page: Page) -> None:
+def test_a_page_that_lies_is_found_out(lie, page):
     text, why = LIES[lie]
     with pytest.raises(Wrong, match=why):
         page.read("page.md", text)
 
 
 @pytest.mark.slow
-def test_a_page_that_tells_the_truth_passes(page: Page) -> None:
+def test_a_page_that_tells_the_truth_passes(page):
     text = """
 ```python
 import asyncio

@@ -55,7 +55,7 @@ def one_step(fail: Any, afail: Any, **more: Any) -> Flow[Any]:
         lambda fail, afail: Gather([one_step(fail, None, timeout=20)]),
     ],
 )
-def test_what_a_step_failed_with_goes_with_the_last_who_holds_it(step: Any, mode: str) -> None:
+def test_what_a_step_failed_with_goes_with_the_last_who_holds_it(step, mode):
     """Not only when the collector comes: its frames hold messages, and whatever was under way."""
     left: list[weakref.ref[Large]] = []
 
@@ -102,7 +102,7 @@ def freed_without_the_collector(work: Any, left: list[weakref.ref[Large]]) -> An
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
 @pytest.mark.parametrize("timeout", [None, 20.0])
-def test_what_a_summary_failed_with_goes_too(timeout: float | None, mode: str) -> None:
+def test_what_a_summary_failed_with_goes_too(timeout, mode):
     left: list[weakref.ref[Large]] = []
 
     def fail(messages: Any) -> str:
@@ -122,7 +122,7 @@ def test_what_a_summary_failed_with_goes_too(timeout: float | None, mode: str) -
     assert freed_without_the_collector(compacted, left).outcome == "kept"
 
 
-def test_answers_are_sent_in_and_the_result_comes_out() -> None:
+def test_answers_are_sent_in_and_the_result_comes_out():
     def flow() -> Flow[list[int]]:
         first = yield Io(lambda: 1)
         second = yield from double(first + 1)
@@ -132,7 +132,7 @@ def test_answers_are_sent_in_and_the_result_comes_out() -> None:
     assert both(flow) == [[1, 4], [1, 4]]
 
 
-def test_a_failing_step_can_be_caught_inside_the_flow() -> None:
+def test_a_failing_step_can_be_caught_inside_the_flow():
     def flow() -> Flow[str]:
         try:
             yield Io(lambda: 1 / 0)
@@ -144,7 +144,7 @@ def test_a_failing_step_can_be_caught_inside_the_flow() -> None:
     assert both(flow) == ["recovered", "recovered"]
 
 
-def test_a_failure_that_is_not_caught_comes_out_and_finally_runs() -> None:
+def test_a_failure_that_is_not_caught_comes_out_and_finally_runs():
     ran = []
 
     def flow() -> Flow[None]:
@@ -160,7 +160,7 @@ def test_a_failure_that_is_not_caught_comes_out_and_finally_runs() -> None:
     assert ran == [True, True]
 
 
-def test_the_async_driver_prefers_the_async_call() -> None:
+def test_the_async_driver_prefers_the_async_call():
     async def slow() -> str:
         await asyncio.sleep(0)
         return "async"
@@ -171,7 +171,7 @@ def test_the_async_driver_prefers_the_async_call() -> None:
     assert both(flow) == ["sync", "async"]
 
 
-def test_gather_keeps_the_order_and_the_limit() -> None:
+def test_gather_keeps_the_order_and_the_limit():
     running, most, lock = 0, 0, threading.Lock()
 
     def work(n: int) -> int:
@@ -194,7 +194,7 @@ def test_gather_keeps_the_order_and_the_limit() -> None:
     assert 1 < most <= 3
 
 
-def test_a_failure_stops_what_has_not_started() -> None:
+def test_a_failure_stops_what_has_not_started():
     ran: list[int] = []
 
     def work(n: int) -> None:
@@ -216,7 +216,7 @@ def test_a_failure_stops_what_has_not_started() -> None:
         assert len(ran) < 20
 
 
-def test_context_variables_reach_the_threads_of_a_gather() -> None:
+def test_context_variables_reach_the_threads_of_a_gather():
     seen: contextvars.ContextVar[str] = contextvars.ContextVar("seen", default="nothing")
 
     def one() -> Flow[str]:
@@ -229,7 +229,7 @@ def test_context_variables_reach_the_threads_of_a_gather() -> None:
     assert run(flow()) == ["the caller's"] * 2
 
 
-def test_a_step_that_takes_too_long_raises_inside_the_flow() -> None:
+def test_a_step_that_takes_too_long_raises_inside_the_flow():
     async def hang() -> None:
         await asyncio.sleep(60)
 
@@ -246,7 +246,7 @@ def test_a_step_that_takes_too_long_raises_inside_the_flow() -> None:
     release.set()
 
 
-def test_a_step_without_a_loop_is_left_behind_when_its_time_is_over() -> None:
+def test_a_step_without_a_loop_is_left_behind_when_its_time_is_over():
     release = threading.Event()
 
     def flow() -> Flow[str]:
@@ -274,7 +274,7 @@ def cancelled(flow: Callable[[], Flow[None]], after: float) -> int:
     return asyncio.run(main())
 
 
-def test_cancelling_closes_the_flow_and_leaves_no_task() -> None:
+def test_cancelling_closes_the_flow_and_leaves_no_task():
     closed = []
 
     async def hang() -> None:
@@ -296,7 +296,7 @@ def test_cancelling_closes_the_flow_and_leaves_no_task() -> None:
     assert closed == ["inner", "inner", "outer"]
 
 
-def test_a_step_that_is_to_end_does_so_before_its_cancellation_goes_on() -> None:
+def test_a_step_that_is_to_end_does_so_before_its_cancellation_goes_on():
     ended: list[str] = []
 
     async def batch() -> None:
@@ -323,7 +323,7 @@ def test_a_step_that_is_to_end_does_so_before_its_cancellation_goes_on() -> None
     assert ended == ["begin", "write", "commit"]
 
 
-def test_a_step_that_is_to_end_and_does_not_is_cancelled_when_its_time_is_over() -> None:
+def test_a_step_that_is_to_end_and_does_not_is_cancelled_when_its_time_is_over():
     ended: list[str] = []
 
     async def hang() -> None:
@@ -339,7 +339,7 @@ def test_a_step_that_is_to_end_and_does_not_is_cancelled_when_its_time_is_over()
     assert ended == ["cancelled"]
 
 
-def test_a_call_that_does_not_end_when_cancelled_is_left_behind() -> None:
+def test_a_call_that_does_not_end_when_cancelled_is_left_behind():
     """As a driver of a database, which waits for the server before it lets go."""
     ended = []
 
@@ -366,7 +366,7 @@ def test_a_call_that_does_not_end_when_cancelled_is_left_behind() -> None:
     assert ended == ["cancelled", "cancelled"]  # the second time by the loop that ends
 
 
-def test_a_thread_that_hangs_keeps_neither_the_loop_nor_the_process_from_ending() -> None:
+def test_a_thread_that_hangs_keeps_neither_the_loop_nor_the_process_from_ending():
     release = threading.Event()
 
     def flow() -> Flow[str]:
@@ -383,7 +383,7 @@ def test_a_thread_that_hangs_keeps_neither_the_loop_nor_the_process_from_ending(
     release.set()
 
 
-def test_what_raises_stop_iteration_in_a_thread_has_failed_at_once() -> None:
+def test_what_raises_stop_iteration_in_a_thread_has_failed_at_once():
     """As an iterator of answers does that has run out; a future cannot hold it."""
 
     def flow() -> Flow[str]:

@@ -22,7 +22,7 @@ LONG = "and so it goes on for a good while, to the end of the line"
         ("same  words", "same words", ""),
     ],
 )
-def test_the_words_that_differ_are_told(old: str, new: str, change: str) -> None:
+def test_the_words_that_differ_are_told(old, new, change):
     assert change_of(old, new) == change
 
 
@@ -36,7 +36,7 @@ def test_the_words_that_differ_are_told(old: str, new: str, change: str) -> None
         ("find_text", "replace_text"),
     ],
 )
-def test_the_two_texts_of_a_call_are_found_by_their_names(first: str, second: str) -> None:
+def test_the_two_texts_of_a_call_are_found_by_their_names(first, second):
     more = " # rows of the left side"
     told = with_change({"path": "a.py", first: f"seats = 4{more}", second: f"seats = 6{more}"})
     assert told == {"path": "a.py", "change": "seats = 4 ⇒ 6"}
@@ -55,15 +55,15 @@ def test_the_two_texts_of_a_call_are_found_by_their_names(first: str, second: st
         {"from": f"John F. Kennedy, {LONG}", "to": f"LaGuardia, {LONG}"},
     ],
 )
-def test_all_other_calls_stay_as_they_are(args: dict[str, object]) -> None:
+def test_all_other_calls_stay_as_they_are(args):
     assert with_change(args) is args
 
 
-def test_a_small_change_of_a_large_text_is_told() -> None:
+def test_a_small_change_of_a_large_text_is_told():
     page = "".join(f"line {n} of a long file\n" for n in range(2_000))
     assert change_of(page, page.replace("line 1500 of", "line 1500 off")) == "line 1500 of ⇒ off"
 
 
 @given(st.text(max_size=80), st.text(max_size=80))
-def test_any_two_texts_have_a_change_in_one_line(old: str, new: str) -> None:
+def test_any_two_texts_have_a_change_in_one_line(old, new):
     assert "\n" not in change_of(old, new)

@@ -1,7 +1,6 @@
 """One word for the embedded summariser: `embedded`; `extractive` is an alias at the entrance."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,7 +24,7 @@ TALK = [
 
 
 @pytest.mark.parametrize("word", WORDS)
-def test_a_compactor_takes_the_word_as_its_summariser(word: str) -> None:
+def test_a_compactor_takes_the_word_as_its_summariser(word):
     result = Compactor(word, trigger=("messages", 6), keep=("messages", 2)).compact(
         TALK, thread_id="t"
     )
@@ -36,7 +35,7 @@ def test_a_compactor_takes_the_word_as_its_summariser(word: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("word", WORDS)
-def test_a_fallback_and_a_replay_take_it_too(word: str) -> None:
+def test_a_fallback_and_a_replay_take_it_too(word):
     failing = ScriptedChatModel(answers=[RuntimeError("no")] * 9)
     compactor = Compactor(failing, fallbacks=[word], trigger=("messages", 6), keep=("messages", 2))
     record = compactor.compact(TALK, thread_id="t").record
@@ -45,7 +44,7 @@ def test_a_fallback_and_a_replay_take_it_too(word: str) -> None:
 
 
 @pytest.mark.parametrize("word", WORDS)
-def test_the_middleware_takes_it_as_model_and_as_summariser(word: str) -> None:
+def test_the_middleware_takes_it_as_model_and_as_summariser(word):
     for made in (
         SummarizationMiddleware(word, trigger=("messages", 60)),
         SummarizationMiddleware(None, summarizer=word, trigger=("messages", 60)),
@@ -56,7 +55,7 @@ def test_the_middleware_takes_it_as_model_and_as_summariser(word: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("word", WORDS)
-def test_the_command_line_takes_it_and_reports_say_embedded(tmp_path: Path, word: str) -> None:
+def test_the_command_line_takes_it_and_reports_say_embedded(tmp_path, word):
     path = tmp_path / "talk.json"
     path.write_text(json.dumps(TALK), encoding="utf-8")
     args = ["replay", str(path), "--summarizer", word, "--window", "900", "--json"]
@@ -65,7 +64,7 @@ def test_the_command_line_takes_it_and_reports_say_embedded(tmp_path: Path, word
     assert json.loads(result.stdout)["replays"][0]["summarizer"] == "embedded"
 
 
-def test_an_error_and_the_default_name_it_by_the_one_word() -> None:
+def test_an_error_and_the_default_name_it_by_the_one_word():
     with pytest.raises(InputError, match="write embedded, or provider:model"):
         options.summarizer_of("magic")
     for command in (["compact"], ["replay"], ["config", "explain"]):
@@ -75,7 +74,7 @@ def test_an_error_and_the_default_name_it_by_the_one_word() -> None:
 
 
 @pytest.mark.parametrize("word", WORDS)
-def test_the_configuration_of_eval_takes_it(tmp_path: Path, word: str) -> None:
+def test_the_configuration_of_eval_takes_it(tmp_path, word):
     file = tmp_path / "a.toml"
     file.write_text(f'summarizer = "{word}"\n')
     settings: dict[str, Any] = dict(read_config(str(file)).settings)
@@ -86,7 +85,7 @@ def test_the_configuration_of_eval_takes_it(tmp_path: Path, word: str) -> None:
 
 
 @pytest.mark.parametrize("word", WORDS)
-def test_yaml_takes_it_as_the_model_that_writes_summaries(tmp_path: Path, word: str) -> None:
+def test_yaml_takes_it_as_the_model_that_writes_summaries(tmp_path, word):
     file = tmp_path / "a.yaml"
     file.write_text(
         f"summarization:\n  enabled: true\n  model_name: {word}\n"
@@ -100,5 +99,5 @@ def test_yaml_takes_it_as_the_model_that_writes_summaries(tmp_path: Path, word: 
     assert "the embedded summariser" in dict(meaning(config, None, "unknown"))["writes"]
 
 
-def test_its_class_bears_the_word() -> None:
+def test_its_class_bears_the_word():
     assert EmbeddedSummarizer().name == "embedded"

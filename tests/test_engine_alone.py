@@ -109,7 +109,7 @@ def alone(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return Alone((str(folder / "engine"), str(others)), folder)
 
 
-def test_a_history_is_compacted_and_recalled(alone: Alone) -> None:
+def test_a_history_is_compacted_and_recalled(alone):
     code = f"""
 from conspectus import Compactor
 compactor = Compactor(window=2_000, trigger={{"messages": 20}}, archive="memory:")
@@ -124,7 +124,7 @@ assert not [name for name in sys.modules if name.startswith("conspectus_")]
     assert int(messages) < len(TALK)
 
 
-def test_an_agent_and_a_guard_are_built(alone: Alone) -> None:
+def test_an_agent_and_a_guard_are_built(alone):
     code = """
 from conspectus import ContextGuard, SummarizationMiddleware
 from conspectus.config import load_config
@@ -135,7 +135,7 @@ SummarizationMiddleware(None, trigger=("messages", 6), keep=("messages", 2))
     assert done.returncode == 0, done.stderr
 
 
-def test_the_command_line_shows_its_help_without_the_commands_of_the_lab(alone: Alone) -> None:
+def test_the_command_line_shows_its_help_without_the_commands_of_the_lab(alone):
     helps = alone.commands(["--help"], ["config", "--help"], ["tokens", "--help"])
     assert [(code, errors) for code, _, errors in helps] == [(0, "")] * 3
     shown = [
@@ -146,7 +146,7 @@ def test_the_command_line_shows_its_help_without_the_commands_of_the_lab(alone: 
     assert {"check", "schema"} <= shown[1]
 
 
-def test_the_command_line_compacts(alone: Alone) -> None:
+def test_the_command_line_compacts(alone):
     path = alone.folder / "talk.json"
     path.write_text(json.dumps(TALK), encoding="utf-8")
     line = f"compact {path} --window 2000 --trigger messages:20 --archive memory: --json"
@@ -155,7 +155,7 @@ def test_the_command_line_compacts(alone: Alone) -> None:
     assert json.loads(out)["outcome"] == "compacted"
 
 
-def test_a_command_of_the_lab_says_on_one_line_what_it_needs(alone: Alone) -> None:
+def test_a_command_of_the_lab_says_on_one_line_what_it_needs(alone):
     names = [["eval"], ["replay"], ["config", "explain"]]
     lines = [[*name, more] for name in names for more in ("talk.json", "--help")]
     for line, (code, out, errors) in zip(lines, alone.commands(*lines), strict=True):
@@ -166,14 +166,14 @@ def test_a_command_of_the_lab_says_on_one_line_what_it_needs(alone: Alone) -> No
         )
 
 
-def test_a_mistyped_command_is_none_of_the_lab(alone: Alone) -> None:
+def test_a_mistyped_command_is_none_of_the_lab(alone):
     [(code, _, errors)] = alone.commands(["evaluate"])
     assert code == 2
     assert "No such command 'evaluate'" in errors
     assert errors.count("\n") == 1
 
 
-def test_redaction_without_the_scanner_is_refused_and_never_passed_over(alone: Alone) -> None:
+def test_redaction_without_the_scanner_is_refused_and_never_passed_over(alone):
     code = """
 from pathlib import Path
 from conspectus import Compactor, ConspectusError, ContextGuard, SummarizationMiddleware
@@ -204,7 +204,7 @@ for one in asked:
     assert NO_REDACTOR in "".join(yaml)
 
 
-def test_the_command_line_refuses_to_redact_without_the_scanner(alone: Alone) -> None:
+def test_the_command_line_refuses_to_redact_without_the_scanner(alone):
     path = alone.folder / "talk.json"
     path.write_text(json.dumps(TALK), encoding="utf-8")
     (alone.folder / "on.yaml").write_text(YAML)
@@ -217,7 +217,7 @@ def test_the_command_line_refuses_to_redact_without_the_scanner(alone: Alone) ->
     assert NO_REDACTOR in checked[2]
 
 
-def test_a_redactor_of_ones_own_needs_no_scanner(alone: Alone) -> None:
+def test_a_redactor_of_ones_own_needs_no_scanner(alone):
     code = f"""
 from conspectus import Compactor
 compactor = Compactor(

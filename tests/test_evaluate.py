@@ -2,7 +2,6 @@
 
 import functools
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,14 +53,14 @@ def measured(*systems: Any, transcripts: tuple[Transcript, ...] = (AGENT,), **mo
         (f"ticket {CODE} tells more about it", 0.5, 0.5),
     ],
 )
-def test_future_use_is_what_the_notes_hold(notes: str, far: float, quoted: float) -> None:
+def test_future_use_is_what_the_notes_hold(notes, far, quoted):
     found = measured(Notes(notes)).systems[0].future_use
     assert (found.far.value, found.quoted.value) == (far, quoted)
     assert found.cuts == 3
     assert found.quoted_in == {"agent": quoted}
 
 
-def test_kinds_and_distances_are_told_apart() -> None:
+def test_kinds_and_distances_are_told_apart():
     found = measured(Notes(PATH_LINE)).systems[0].future_use
     shares = {kind: (share.held, share.wanted) for kind, share in found.by_kind.items()}
     assert shares == {"path": (3, 3), "opaque": (0, 3)}
@@ -70,7 +69,7 @@ def test_kinds_and_distances_are_told_apart() -> None:
     assert bands == {"30 to 99": (3, 6)}
 
 
-def test_the_mean_is_over_transcripts_and_not_over_identifiers() -> None:
+def test_the_mean_is_over_transcripts_and_not_over_identifiers():
     other = Transcript.of("other", agent(last=f"I close {CODE}"))
     found = measured(Notes(CODE_LINE), transcripts=(AGENT, other)).systems[0].future_use
     assert found.quoted_in == {"agent": 0.5, "other": 1.0}
@@ -78,13 +77,13 @@ def test_the_mean_is_over_transcripts_and_not_over_identifiers() -> None:
     assert found.quoted.low < 0.75 < found.quoted.high
 
 
-def test_keeping_everything_wins_nothing_as_it_is_over() -> None:
+def test_keeping_everything_wins_nothing_as_it_is_over():
     found = measured(Notes(None)).systems[0].future_use
     assert found.quoted.value == 1.0
     assert found.contexts.over == found.cuts == 3
 
 
-def test_a_system_that_keeps_less_is_allowed_less() -> None:
+def test_a_system_that_keeps_less_is_allowed_less():
     notes = "word " * 400  # 500 tokens, and 256 are allowed
     assert measured(Notes(notes)).systems[0].future_use.contexts.over == 3
     assert measured(Notes(notes), summary_tokens=[600]).systems[0].future_use.contexts.over == 0
@@ -94,20 +93,20 @@ def test_a_system_that_keeps_less_is_allowed_less() -> None:
     assert measured(small, summary_tokens=[256]).systems[0].future_use.contexts.over == 3
 
 
-def test_what_the_first_message_says_is_not_far() -> None:
+def test_what_the_first_message_says_is_not_far():
     messages = agent()
     messages[0]["content"] += f" It is in {PATH}."
     found = measured(Notes("x"), transcripts=(Transcript.of("a", messages),)).systems[0].future_use
     assert {kind: share.wanted for kind, share in found.by_kind.items()} == {"opaque": 3}
 
 
-def test_a_call_that_lost_its_result_is_broken() -> None:
+def test_a_call_that_lost_its_result_is_broken():
     found = measured(Notes("x", torn=True), rounds=5).systems[0]
     assert found.future_use.contexts.broken == 3
     assert found.rounds.broken == 3 * 5
 
 
-def test_truncation_keeps_nothing_far() -> None:
+def test_truncation_keeps_nothing_far():
     found = measured(TailSystem(KEEP)).systems[0]
     assert found.summary_tokens == 0
     assert found.future_use.quoted.value == found.future_use.far.value == 0.0
@@ -123,15 +122,13 @@ def test_truncation_keeps_nothing_far() -> None:
         ([{"role": "user", "content": "hi"}], {}, "does not act often enough"),
     ],
 )
-def test_what_cannot_be_measured_says_why(
-    messages: list[dict[str, Any]], more: dict[str, Any], why: str
-) -> None:
+def test_what_cannot_be_measured_says_why(messages, more, why):
     found = measured(Notes("x"), transcripts=(Transcript.of("a", messages),), **more)
     assert why in found.transcripts[0].skipped
     assert found.systems[0].future_use is None
 
 
-def test_our_compactor_archives_what_it_evicts_and_stays_in_its_budget() -> None:
+def test_our_compactor_archives_what_it_evicts_and_stays_in_its_budget():
     systems = ConspectusSystem(keep=KEEP), LangChainSystem(KEEP)
     found = measured(*systems, transcripts=(TOLD,))
     ours, theirs = (result.future_use for result in found.systems)
@@ -148,7 +145,7 @@ def test_our_compactor_archives_what_it_evicts_and_stays_in_its_budget() -> None
     assert theirs.contexts.read > 0
 
 
-def test_the_scripted_summariser_sees_what_langchain_trims_to() -> None:
+def test_the_scripted_summariser_sees_what_langchain_trims_to():
     whole = measured(LangChainSystem(KEEP, trim=None)).systems[0].future_use
     trimmed = measured(LangChainSystem(KEEP, trim=200)).systems[0].future_use
     assert whole.contexts.read == whole.contexts.evicted
@@ -156,7 +153,7 @@ def test_the_scripted_summariser_sees_what_langchain_trims_to() -> None:
     assert trimmed.contexts.read == 0
 
 
-def test_a_model_that_a_configuration_names_is_paid_for_in_the_figures() -> None:
+def test_a_model_that_a_configuration_names_is_paid_for_in_the_figures():
     model = ScriptedChatModel(answers=[f"## Facts\n- {PATH_LINE} [m4]"] * 3)
     system = ConspectusSystem(keep=KEEP, settings={"summarizer": model, "notes": []})
     found = measured(system).systems[0].future_use
@@ -165,7 +162,7 @@ def test_a_model_that_a_configuration_names_is_paid_for_in_the_figures() -> None
     assert found.contexts.input_tokens > found.contexts.output_tokens > 0
 
 
-def test_a_model_that_cannot_summarise_ends_the_measurement() -> None:
+def test_a_model_that_cannot_summarise_ends_the_measurement():
     model = ScriptedChatModel(answers=["I'm sorry, but I can't help with that."])
     with pytest.raises(SummaryError):
         measured(ConspectusSystem(keep=KEEP, settings={"summarizer": model}))
@@ -174,7 +171,7 @@ def test_a_model_that_cannot_summarise_ends_the_measurement() -> None:
 # Answers
 
 
-def test_answers_are_what_the_notes_and_recall_hold() -> None:
+def test_answers_are_what_the_notes_and_recall_hold():
     name = "[8 May 2023] Ann: She is called Pepper and likes tuna"
     event = "[8 May 2023] Ann: I adopted a grey kitten yesterday"
     found = measured(Notes(name), transcripts=(ASKED,)).systems[0]
@@ -194,7 +191,7 @@ def test_answers_are_what_the_notes_and_recall_hold() -> None:
     assert deaf.answers.value == pytest.approx(2 / 3)
 
 
-def test_the_gain_is_over_the_tail_with_a_plain_search() -> None:
+def test_the_gain_is_over_the_tail_with_a_plain_search():
     lost = measured(Notes("nothing"), transcripts=(ASKED,), recall_tokens=64).systems[0].answers
     assert lost.bm25.value == 1.0
     assert lost.gain.value == pytest.approx(lost.answers.value - lost.bm25.value) == -1.0
@@ -202,13 +199,13 @@ def test_the_gain_is_over_the_tail_with_a_plain_search() -> None:
     assert without.bm25.value == without.gain.value == 0.0
 
 
-def test_recall_that_gives_more_than_it_was_asked_for_is_counted() -> None:
+def test_recall_that_gives_more_than_it_was_asked_for_is_counted():
     much = Notes("x", recalled="word " * 200)
     found = measured(much, transcripts=(ASKED,), recall_tokens=64).systems[0].answers
     assert found.recall_over == found.questions == 3
 
 
-def test_a_question_without_a_word_finds_nothing_and_stops_nothing() -> None:
+def test_a_question_without_a_word_finds_nothing_and_stops_nothing():
     rows = [*QUESTIONS, {**QUESTIONS[0], "question": "???"}, {**QUESTIONS[0], "question": ""}]
     talk = Transcript.of("talk", TALK, questions_of(rows, "talk.qa.json"))
     system = ConspectusSystem(keep=KEEP)
@@ -220,14 +217,14 @@ def test_a_question_without_a_word_finds_nothing_and_stops_nothing() -> None:
     thread.close()
 
 
-def test_our_recall_keeps_to_its_tokens_and_finds_the_answers() -> None:
+def test_our_recall_keeps_to_its_tokens_and_finds_the_answers():
     system = ConspectusSystem(keep=KEEP)
     found = measured(system, transcripts=(ASKED,), recall_tokens=64).systems[0].answers
     assert found.recall_over == 0
     assert found.answers.value == 1.0
 
 
-def test_an_agent_with_questions_is_measured_both_ways() -> None:
+def test_an_agent_with_questions_is_measured_both_ways():
     asked = questions_of(
         [{"question": "Which ticket tells more?", "answer": CODE, "evidence": ["m4"]}], "q"
     )
@@ -240,7 +237,7 @@ def test_an_agent_with_questions_is_measured_both_ways() -> None:
 # Rounds
 
 
-def test_rounds_hold_many_compactions_against_one() -> None:
+def test_rounds_hold_many_compactions_against_one():
     system = ConspectusSystem(keep=KEEP)
     found = measured(system, transcripts=(TOLD,), rounds=5).systems[0].rounds
     assert found.cuts == 3
@@ -252,21 +249,21 @@ def test_rounds_hold_many_compactions_against_one() -> None:
     assert 0 < found.largest_summary <= 256 + FRAME
 
 
-def test_the_ratio_is_that_of_the_last_round_to_a_single_one() -> None:
+def test_the_ratio_is_that_of_the_last_round_to_a_single_one():
     forgetful = Notes(f"{PATH_LINE}\n{CODE_LINE}", later=CODE_LINE)
     found = measured(forgetful, rounds=5).systems[0].rounds
     assert (found.one, found.many, found.ratio) == (1.0, 0.5, 0.5)
     assert measured(Notes("x", later=CODE_LINE), rounds=5).systems[0].rounds.ratio is None
 
 
-def test_a_summary_over_its_limit_is_counted_in_every_round() -> None:
+def test_a_summary_over_its_limit_is_counted_in_every_round():
     large = Notes("word " * 400)
     found = measured(large, rounds=5).systems[0].rounds
     assert found.over == 3 * 5
     assert measured(large, rounds=5, summary_tokens=[600]).systems[0].rounds.over == 0
 
 
-def test_cuts_with_too_little_for_so_many_rounds_are_left_out() -> None:
+def test_cuts_with_too_little_for_so_many_rounds_are_left_out():
     found = measured(Notes("x"), rounds=20).systems[0].rounds
     assert found.skipped > 0
     assert found.skipped + found.cuts == 3
@@ -289,18 +286,18 @@ def everything() -> Evaluation:
     return found
 
 
-def test_a_measurement_goes_to_json_and_back() -> None:
+def test_a_measurement_goes_to_json_and_back():
     found = everything()
     text = json.dumps(found.to_json())
     assert Evaluation.from_json(json.loads(text)) == found
 
 
-def test_the_same_input_gives_the_same_figures() -> None:
+def test_the_same_input_gives_the_same_figures():
     one, two = (without_seconds(each().to_json()) for each in (everything, everything.__wrapped__))
     assert json.dumps(one) == json.dumps(two)
 
 
-def test_the_first_system_is_compared_pair_by_pair() -> None:
+def test_the_first_system_is_compared_pair_by_pair():
     found = everything()
     pairs = {(d.measure, d.second): d.difference.value for d in found.differences}
     ours = found.system("conspectus")
@@ -314,12 +311,12 @@ def test_the_first_system_is_compared_pair_by_pair() -> None:
 
 
 @pytest.mark.parametrize("data", [None, [], {}, {"v": 99}, {"v": 1, "settings": {}}])
-def test_what_is_no_measurement_is_refused(data: object) -> None:
+def test_what_is_no_measurement_is_refused(data):
     with pytest.raises(InputError, match=r"measur"):
         Evaluation.from_json(data)
 
 
-def test_progress_is_told_and_ends() -> None:
+def test_progress_is_told_and_ends():
     told: list[tuple[int, int, str]] = []
 
     def tell(done: int, total: int, what: str) -> None:
@@ -341,17 +338,17 @@ def test_progress_is_told_and_ends() -> None:
         ({"transcripts": (AGENT, AGENT)}, "two transcripts are called 'agent'"),
     ],
 )
-def test_what_means_nothing_is_refused(more: dict[str, Any], why: str) -> None:
+def test_what_means_nothing_is_refused(more, why):
     with pytest.raises(InputError, match=why):
         measured(Notes("x"), **more)
 
 
-def test_two_systems_of_one_name_are_refused() -> None:
+def test_two_systems_of_one_name_are_refused():
     with pytest.raises(InputError, match="two systems are called 'notes'"):
         measured(Notes("x"), Notes("y"))
 
 
-def test_bad_settings_are_refused_before_anything_is_measured() -> None:
+def test_bad_settings_are_refused_before_anything_is_measured():
     with pytest.raises(PolicyError):
         measured(ConspectusSystem(settings={"clip_over": -5}))
 
@@ -359,7 +356,7 @@ def test_bad_settings_are_refused_before_anything_is_measured() -> None:
 # Transcripts
 
 
-def test_the_same_talk_in_anthropics_form_and_in_langchains_scores_the_same() -> None:
+def test_the_same_talk_in_anthropics_form_and_in_langchains_scores_the_same():
     openai = agent()
     anthropic: list[dict[str, Any]] = []
     langchain: list[Any] = []
@@ -389,7 +386,7 @@ def test_the_same_talk_in_anthropics_form_and_in_langchains_scores_the_same() ->
         assert other.digest == first.digest
 
 
-def test_several_results_in_one_message_become_several_messages() -> None:
+def test_several_results_in_one_message_become_several_messages():
     blocks = [{"type": "tool_result", "tool_use_id": n, "content": f"is {n}"} for n in ("a", "b")]
     talk = [
         {
@@ -409,21 +406,21 @@ def test_several_results_in_one_message_become_several_messages() -> None:
     ]
 
 
-def test_an_id_that_comes_again_gets_a_number() -> None:
+def test_an_id_that_comes_again_gets_a_number():
     talk = [{"role": "user", "content": text, "id": "a"} for text in ("one", "two", "three")]
     made = Transcript.of("t", talk)
     assert [m.id for m in made.messages] == ["a", "a~2", "a~3"]
     assert made.words == {"a": "one", "a~2": "two", "a~3": "three"}
 
 
-def test_who_said_it_when_stands_in_a_talk_with_questions_only() -> None:
+def test_who_said_it_when_stands_in_a_talk_with_questions_only():
     assert ASKED.messages[0].text == "[8 May 2023] Ann: I adopted a grey kitten yesterday"
     assert ASKED.words["D1:1"] == "I adopted a grey kitten yesterday"
     assert Transcript.of("talk", TALK).messages[0].text == "I adopted a grey kitten yesterday"
 
 
 @pytest.mark.parametrize("data", [{}, [1], [{"question": "?"}], [{**QUESTIONS[0], "evidence": 1}]])
-def test_questions_of_another_form_are_refused(data: object) -> None:
+def test_questions_of_another_form_are_refused(data):
     with pytest.raises(InputError, match=r"a\.qa\.json"):
         questions_of(data, "a.qa.json")
 
@@ -431,7 +428,7 @@ def test_questions_of_another_form_are_refused(data: object) -> None:
 # Facts
 
 
-def test_the_share_of_facts_counts_what_overlaps_once() -> None:
+def test_the_share_of_facts_counts_what_overlaps_once():
     facts = [
         Fact("path", "src/a/b.py", "", "m1", "tool"),
         Fact("symbol", "b.py", "", "m1", "tool"),
@@ -466,7 +463,7 @@ def changed(found: Evaluation, **figures: float) -> Evaluation:
     return Evaluation.from_json(data)
 
 
-def test_what_got_worse_by_more_than_is_tolerated_is_named() -> None:
+def test_what_got_worse_by_more_than_is_tolerated_is_named():
     found = everything()
     value = found.system("conspectus").future_use.quoted.value
     worse = changed(found, quoted=value - 0.02)
@@ -480,7 +477,7 @@ def test_what_got_worse_by_more_than_is_tolerated_is_named() -> None:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["over", "broken"])
-def test_a_single_failure_more_is_worse_whatever_is_tolerated(name: str) -> None:
+def test_a_single_failure_more_is_worse_whatever_is_tolerated(name):
     found = everything()
     (change,) = compare(changed(found, **{name: 1}), found, tolerance=0.5).worse
     assert change.measure == name
@@ -496,12 +493,12 @@ def test_a_single_failure_more_is_worse_whatever_is_tolerated(name: str) -> None
         ({"read": 0}, "read"),
     ],
 )
-def test_every_measure_can_get_worse(figures: dict[str, float], measure: str) -> None:
+def test_every_measure_can_get_worse(figures, measure):
     found = everything()
     assert [one.measure for one in compare(changed(found, **figures), found).worse] == [measure]
 
 
-def test_systems_of_others_cannot_fail_a_comparison() -> None:
+def test_systems_of_others_cannot_fail_a_comparison():
     found = everything()
     data = found.to_json()
     for one in data["systems"]:
@@ -510,7 +507,7 @@ def test_systems_of_others_cannot_fail_a_comparison() -> None:
     assert compare(found, Evaluation.from_json(data)).worse == ()
 
 
-def test_only_like_is_compared_with_like() -> None:
+def test_only_like_is_compared_with_like():
     found = everything()
     other = measured(ConspectusSystem(keep=KEEP), transcripts=(AGENT,))
     with pytest.raises(InputError, match="recall_tokens 64, now 0"):
@@ -527,7 +524,7 @@ def test_only_like_is_compared_with_like() -> None:
 # Configurations
 
 
-def test_a_configuration_says_what_the_compactor_does(tmp_path: Path) -> None:
+def test_a_configuration_says_what_the_compactor_does(tmp_path):
     file = tmp_path / "small.toml"
     file.write_text(
         'keep = "tokens:500"\nsummary_tokens = [128, 256]\nwindow = 8000\nclip_over = false\n'
@@ -557,9 +554,7 @@ def test_a_configuration_says_what_the_compactor_does(tmp_path: Path) -> None:
         ("a.yaml", "", r"\.toml or a \.json"),
     ],
 )
-def test_a_configuration_that_means_nothing_is_refused(
-    tmp_path: Path, name: str, text: str, why: str
-) -> None:
+def test_a_configuration_that_means_nothing_is_refused(tmp_path, name, text, why):
     (tmp_path / name).write_text(text)
     with pytest.raises(InputError, match=why):
         read_config(tmp_path / name)
@@ -567,7 +562,7 @@ def test_a_configuration_that_means_nothing_is_refused(
         read_config(tmp_path / "nowhere.toml")
 
 
-def test_another_counter_counts_for_all_systems() -> None:
+def test_another_counter_counts_for_all_systems():
     meter = TokenMeter()
 
     def estimate(messages: Any) -> int:

@@ -77,7 +77,7 @@ def ours(paths: list[str], systems: list[System], size: int, recall: int = 0) ->
 
 
 @pytest.mark.slow
-def test_words_identifiers_and_pairs_are_read_alike(script: ModuleType) -> None:
+def test_words_identifiers_and_pairs_are_read_alike(script):
     looked_at = 0
     for kind in ("agent", "locomo", "crosswoz"):
         for path in files(kind, "")[::4]:
@@ -100,7 +100,7 @@ def test_words_identifiers_and_pairs_are_read_alike(script: ModuleType) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["conspectus", "langchain", "tail"])
-def test_future_use_is_the_same_to_four_digits(script: ModuleType, name: str) -> None:
+def test_future_use_is_the_same_to_four_digits(script, name):
     paths = files("agent", "miniswe-gemini3pro__sphinx-doc__sphinx-8") + files("agent", "deerflow")
     size = 0 if name == "tail" else 1024
     factory = Adapter if name == "conspectus" else script.policy_factory(name)
@@ -130,9 +130,7 @@ def test_future_use_is_the_same_to_four_digits(script: ModuleType, name: str) ->
         ("locomo", "conspectus", 512),
     ],
 )
-def test_answers_are_the_same_to_four_digits(
-    script: ModuleType, kind: str, name: str, recall: int
-) -> None:
+def test_answers_are_the_same_to_four_digits(script, kind, name, recall):
     paths = files(kind, "conv-")[:1]
     factory = Adapter if name == "conspectus" else script.policy_factory(name)
     theirs = script.measure_locomo(paths, factory, KEEP, 512, recall)
@@ -153,7 +151,7 @@ def test_answers_are_the_same_to_four_digits(
     }
 
 
-def test_the_command_prints_what_the_script_prints(script: ModuleType, tmp_path: Path) -> None:
+def test_the_command_prints_what_the_script_prints(script, tmp_path):
     from typer.testing import CliRunner
 
     from conspectus.cli.app import app

@@ -33,7 +33,7 @@ def found() -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_the_demo_can_be_gone_on_with(found: dict[str, Any]) -> None:
+def test_the_demo_can_be_gone_on_with(found):
     ours, tail = found["going_on"]
     assert (ours["name"], tail["name"]) == ("conspectus", "tail")
     assert ours["in_view"]["wanted"] == 12
@@ -49,7 +49,7 @@ def test_the_demo_can_be_gone_on_with(found: dict[str, Any]) -> None:
     assert ours["fullest"] <= 1
 
 
-def test_what_is_lost_is_named_with_where_it_is(tmp_path: Path) -> None:
+def test_what_is_lost_is_named_with_where_it_is(tmp_path):
     talk = [{"role": "user", "content": "Keep the log.", "id": "u1"}]
     for n in range(40):
         talk.append({"role": "assistant", "content": f"Noted {n}: " + "all is well " * 40})
@@ -77,9 +77,7 @@ def test_what_is_lost_is_named_with_where_it_is(tmp_path: Path) -> None:
         ("[", "is no JSON"),
     ],
 )
-def test_a_broken_exam_says_where_and_how_it_is_written(
-    tmp_path: Path, exam: str, says: str
-) -> None:
+def test_a_broken_exam_says_where_and_how_it_is_written(tmp_path, exam, says):
     (tmp_path / "a.json").write_text(json.dumps([{"role": "user", "content": "word " * 3_000}]))
     (tmp_path / "a.exam.json").write_text(exam)
     done = run(tmp_path / "a.json", "--window", 2_000)
@@ -87,7 +85,7 @@ def test_a_broken_exam_says_where_and_how_it_is_written(
     assert says in " ".join(done.output.split())
 
 
-def test_statements_need_a_window_and_a_window_something_larger(tmp_path: Path) -> None:
+def test_statements_need_a_window_and_a_window_something_larger(tmp_path):
     (tmp_path / "a.json").write_text(json.dumps([{"role": "user", "content": "hello"}]))
     assert "give --window" in " ".join(run(DEMO, "--statements", STATEMENTS).output.split())
     done = run(tmp_path / "a.json", "--window", 2_000)
@@ -95,14 +93,14 @@ def test_statements_need_a_window_and_a_window_something_larger(tmp_path: Path) 
     assert "no transcript is larger" in " ".join(done.output.split())
 
 
-def test_evidence_is_found_however_it_is_written() -> None:
+def test_evidence_is_found_however_it_is_written():
     text = plain('Booked: {"seat": "4A", "fare": 212}\\n**Flight** `HX17` at Ｎoon')
     assert holds(text, [["seat=4A"], ["HX17", "HX18"], ["noon"]])
     assert not holds(text, [["HX1"]])
     assert not holds(text, [["4A"], ["HX18"]])
 
 
-def test_a_request_repeats_what_it_shares_with_the_one_before() -> None:
+def test_a_request_repeats_what_it_shares_with_the_one_before():
     count = count_tokens_approximately
     first = [HumanMessage("a" * 400), AIMessage("b" * 400)]
     assert repeated(first, [*first, HumanMessage("c")], count) == count(first)
@@ -111,14 +109,14 @@ def test_a_request_repeats_what_it_shares_with_the_one_before() -> None:
     assert repeated(first, [HumanMessage("z")], count) < 10
 
 
-def test_a_step_is_a_message_with_the_results_of_its_calls() -> None:
+def test_a_step_is_a_message_with_the_results_of_its_calls():
     call = AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": "c", "type": "tool_call"}])
     talk = [HumanMessage("a"), call, ToolMessage("b", tool_call_id="c"), AIMessage("d")]
     assert [len(step) for step in steps_of(talk)] == [1, 2, 1]
     assert list(steps_of([])) == []
 
 
-def test_questions_and_statements_are_read_as_they_are_written() -> None:
+def test_questions_and_statements_are_read_as_they_are_written():
     [asked] = asked_of([{"question": "Who?", "evidence": [["Ann", "A."]], "id": "q1"}], "a")
     assert asked.evidence == (("Ann", "A."),)
     assert planted_of(json.loads(STATEMENTS.read_text()), "b")[0] == Planted(

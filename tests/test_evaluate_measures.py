@@ -49,23 +49,23 @@ def answer(name: str = "c1", text: str = "done") -> ToolMessage:
         ("port 8080", "8080", "number"),
     ],
 )
-def test_each_kind_of_identifier_is_found(text: str, value: str, kind: str) -> None:
+def test_each_kind_of_identifier_is_found(text, value, kind):
     assert dict(identifiers(text)) == {value: kind}
 
 
 @pytest.mark.parametrize("text", ["and/or", "s/a.py/b.py/", "12 or 123", "e.g. stdout", "Hello"])
-def test_what_only_looks_like_an_identifier_is_none(text: str) -> None:
+def test_what_only_looks_like_an_identifier_is_none(text):
     assert not identifiers(text)
 
 
-def test_what_an_earlier_kind_has_taken_no_later_one_sees() -> None:
+def test_what_an_earlier_kind_has_taken_no_later_one_sees():
     assert dict(identifiers("https://a.org/x_y/2024")) == {"https://a.org/x_y/2024": "url"}
 
 
 # Future use
 
 
-def test_needed_is_what_the_agent_writes_before_anything_shows_it_again() -> None:
+def test_needed_is_what_the_agent_writes_before_anything_shows_it_again():
     messages = [
         HumanMessage("mend src/a/one.py and src/a/two.py and src/a/three.py"),
         answer(text="src/a/one.py again"),
@@ -81,7 +81,7 @@ def test_needed_is_what_the_agent_writes_before_anything_shows_it_again() -> Non
     assert found["src/a/three.py"].distance == 5 - 0
 
 
-def test_a_history_is_cut_before_the_agent_at_two_three_and_four_fifths() -> None:
+def test_a_history_is_cut_before_the_agent_at_two_three_and_four_fifths():
     messages = [m for n in range(20) for m in (call(f"c{n}", "word"), answer(f"c{n}", "x" * 40))]
     sizes = [count([m]) for m in messages]
     total = sum(sizes)
@@ -90,7 +90,7 @@ def test_a_history_is_cut_before_the_agent_at_two_three_and_four_fifths() -> Non
         assert sum(sizes[:place]) >= fraction * total > sum(sizes[: place - 2])
 
 
-def test_a_cut_that_leaves_too_little_of_the_agent_is_none() -> None:
+def test_a_cut_that_leaves_too_little_of_the_agent_is_none():
     messages = [HumanMessage("x" * 4000), AIMessage("one"), AIMessage("two")]
     assert list(cut_places(messages, count)) == []
     assert list(cut_places([*messages, AIMessage("three")], count)) == [1]
@@ -111,12 +111,12 @@ LINE = "one two three four src/core/engine.py five six seven eight nine"
         ("three four src/core/engine.py\nfive six seven", False),  # on two lines
     ],
 )
-def test_quoted_asks_for_six_words_of_the_line_that_it_came_from(context: str, kept: bool) -> None:
+def test_quoted_asks_for_six_words_of_the_line_that_it_came_from(context, kept):
     found = quoted({"src/core/engine.py"}, [HumanMessage(context)], [HumanMessage(LINE)])
     assert found == ({"src/core/engine.py"} if kept else set())
 
 
-def test_a_line_of_fewer_words_has_to_stand_there_whole() -> None:
+def test_a_line_of_fewer_words_has_to_stand_there_whole():
     prefix = [call(path="src/core/engine.py"), answer(text="fine: src/core/engine.py it is")]
     wanted = {"src/core/engine.py"}
     # The line of a tool call is its name and its first argument.
@@ -126,7 +126,7 @@ def test_a_line_of_fewer_words_has_to_stand_there_whole() -> None:
     assert quoted(wanted, [HumanMessage("fine: src/core/engine.py it is")], prefix[1:]) == wanted
 
 
-def test_an_identifier_inside_a_longer_one_is_not_quoted_by_it() -> None:
+def test_an_identifier_inside_a_longer_one_is_not_quoted_by_it():
     prefix = [HumanMessage("the file app.py is small")]
     assert quoted({"app.py"}, [HumanMessage("the file my_app.py is small")], prefix) == set()
 
@@ -145,7 +145,7 @@ def test_an_identifier_inside_a_longer_one_is_not_quoted_by_it() -> None:
         ([call("a"), answer("a"), answer("a")], 1),
     ],
 )
-def test_broken_pairs_are_counted(messages: list[Any], broken: int) -> None:
+def test_broken_pairs_are_counted(messages, broken):
     assert len(broken_pairs(messages)) == broken
 
 
@@ -157,7 +157,7 @@ def marked(question: Question, *messages: tuple[str, str]) -> Marker:
     return Marker(Transcript.of("talk", talk, [question]))
 
 
-def test_an_answer_of_two_things_may_be_there_by_half() -> None:
+def test_an_answer_of_two_things_may_be_there_by_half():
     marker = marked(
         Question("Which instruments does Ann play?", "violin and oboe", ("a", "b")),
         ("a", "Ann has practised her violin in the cold kitchen"),
@@ -173,7 +173,7 @@ def test_an_answer_of_two_things_may_be_there_by_half() -> None:
     assert marker.share(gold, lines(["instruments that Ann has: violin"])) == 0.5
 
 
-def test_a_date_counts_with_its_event_and_by_the_day_on_which_it_was_said() -> None:
+def test_a_date_counts_with_its_event_and_by_the_day_on_which_it_was_said():
     talk = [
         {
             "role": "user",
@@ -192,7 +192,7 @@ def test_a_date_counts_with_its_event_and_by_the_day_on_which_it_was_said() -> N
     assert marker.share(gold, lines([f"{event} on 9 May 2023"])) == 0.0
 
 
-def test_a_date_that_the_message_itself_names_counts_with_its_event() -> None:
+def test_a_date_that_the_message_itself_names_counts_with_its_event():
     marker = marked(
         Question("When did they move?", "June 2019", ("a",), 2),
         ("a", "they moved into the old mill house in June 2019"),
@@ -211,18 +211,18 @@ def test_a_date_that_the_message_itself_names_counts_with_its_event() -> None:
         Question("Who?", "somebody else", ("a",)),
     ],
 )
-def test_a_question_that_cannot_be_marked_is_left_out(question: Question) -> None:
+def test_a_question_that_cannot_be_marked_is_left_out(question):
     assert marked(question, ("a", "Ann is here")).gold == ()
 
 
-def test_evidence_counts_messages_that_stand_there_whole() -> None:
+def test_evidence_counts_messages_that_stand_there_whole():
     asked = Question("Who?", "Ann", ("a", "b"))
     marker = marked(asked, ("a", "Ann is here"), ("b", "and Ben"))
     (gold,) = marker.gold
     assert marker.evidence(gold, "[a] Ann is here\nand others") == 0.5
 
 
-def test_words_are_compared_by_stem_number_and_pairs_of_characters() -> None:
+def test_words_are_compared_by_stem_number_and_pairs_of_characters():
     assert terms("She hiked twice") == terms("hiking two") | set()
     assert terms("故宫的") == {"故宫", "宫的"}
     assert dates("in May 2023, and on 3rd of June 2024") == {
@@ -234,7 +234,7 @@ def test_words_are_compared_by_stem_number_and_pairs_of_characters() -> None:
     }
 
 
-def test_plain_search_gives_the_best_with_its_neighbours_within_its_tokens() -> None:
+def test_plain_search_gives_the_best_with_its_neighbours_within_its_tokens():
     messages = [HumanMessage(f"message {n} about weather") for n in range(10)]
     messages[5] = HumanMessage("the parrot escaped")
     search = Bm25(messages)
@@ -253,7 +253,7 @@ def test_plain_search_gives_the_best_with_its_neighbours_within_its_tokens() -> 
 # The scripted summariser
 
 
-def test_the_picker_quotes_whole_lines_in_order_and_stays_within_its_tokens() -> None:
+def test_the_picker_quotes_whole_lines_in_order_and_stays_within_its_tokens():
     messages = [
         AIMessage("nothing here\nuse src/core/engine.py"),
         AIMessage("and then OTHER_NAME in src/core/other.py"),
@@ -268,7 +268,7 @@ def test_the_picker_quotes_whole_lines_in_order_and_stays_within_its_tokens() ->
 # Numbers
 
 
-def test_an_interval_holds_its_mean_and_comes_out_the_same_again() -> None:
+def test_an_interval_holds_its_mean_and_comes_out_the_same_again():
     values = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
     one = mean_of(values, seed=1)
     assert one.low is not None
@@ -281,7 +281,7 @@ def test_an_interval_holds_its_mean_and_comes_out_the_same_again() -> None:
     assert mean_of([], seed=1) is None
 
 
-def test_rounds_are_spread_over_what_has_to_leave() -> None:
+def test_rounds_are_spread_over_what_has_to_leave():
     assert ends_of(30, 20, 10) == list(range(21, 31))
     assert ends_of(29, 20, 10) == []
     assert ends_of(120, 20, 4) == [45, 70, 95, 120]

@@ -19,13 +19,13 @@ pytestmark = pytest.mark.slow
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 try:
     from failing_stores import main, went_through
-    from store_failures import IN_MEMORY, SQLITE, Case, Postgres
+    from store_failures import IN_MEMORY, SQLITE, Postgres
 finally:
     sys.path.pop(0)
 
 
 @pytest.mark.parametrize("case", [*IN_MEMORY, *SQLITE], ids=lambda case: case.name)
-def test_a_store_that_fails_costs_no_message_and_no_turn(case: Case) -> None:
+def test_a_store_that_fails_costs_no_message_and_no_turn(case):
     row = went_through(case)
     assert len(row.outcomes) == 4
     assert row.bad == []
@@ -53,15 +53,13 @@ def postgres() -> Iterator[Any]:
         "the server stalls",
     ],
 )
-def test_a_server_that_fails_costs_no_message_and_no_turn(postgres: Any, name: str) -> None:
+def test_a_server_that_fails_costs_no_message_and_no_turn(postgres, name):
     row = went_through(postgres[name], every=6)
     assert len(row.outcomes) >= 4
     assert row.bad == []
 
 
-def test_a_store_that_forgets_would_cost_messages_if_nobody_looked(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_store_that_forgets_would_cost_messages_if_nobody_looked(monkeypatch):
     def trusting(self: Any, scope: Any, entries: Any) -> Any:
         yield from ()
         return ()
@@ -71,6 +69,6 @@ def test_a_store_that_forgets_would_cost_messages_if_nobody_looked(
     assert any(one.lost for one in went_through(case).bad)
 
 
-def test_the_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_is_printed(capsys):
     assert main(["--only", "other content"]) == 0
     assert "gives back other content" in capsys.readouterr().out

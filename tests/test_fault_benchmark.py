@@ -27,7 +27,7 @@ def case_of(bench: Any, name: str) -> Any:
 
 
 @pytest.mark.slow
-def test_a_stream_that_ends_early_is_a_summary_for_others_only(bench: Any) -> None:
+def test_a_stream_that_ends_early_is_a_summary_for_others_only(bench):
     case = case_of(bench, "stream ends early")
     found = {kind.name: bench.trial(case, "sums", "openai", kind) for kind in bench.SYSTEMS}
     assert bench.wrong(case, "sums", found["Conspectus"]) == []
@@ -37,7 +37,7 @@ def test_a_stream_that_ends_early_is_a_summary_for_others_only(bench: Any) -> No
 
 
 @pytest.mark.slow
-def test_a_window_smaller_than_it_was_said_to_be(bench: Any) -> None:
+def test_a_window_smaller_than_it_was_said_to_be(bench):
     case = case_of(bench, "context length")
     kinds = {kind.name: kind for kind in bench.SYSTEMS}
     ours = bench.trial(case, "answers", "anthropic", kinds["Conspectus"])
@@ -48,7 +48,7 @@ def test_a_window_smaller_than_it_was_said_to_be(bench: Any) -> None:
 
 
 @pytest.mark.slow
-def test_a_failing_answer_fails_one_step_each_time_and_costs_no_summary(bench: Any) -> None:
+def test_a_failing_answer_fails_one_step_each_time_and_costs_no_summary(bench):
     case, ours = case_of(bench, "server error (500)"), bench.SYSTEMS[0]
     found = bench.trial(case, "answers", "openai", ours)
     calm = bench.trial(case_of(bench, "none"), "sums", "openai", ours)
@@ -58,7 +58,7 @@ def test_a_failing_answer_fails_one_step_each_time_and_costs_no_summary(bench: A
 
 
 @pytest.mark.parametrize("what", ["failed", "lost", "bad", "torn", "over"])
-def test_a_promise_that_is_broken_is_said(bench: Any, what: str) -> None:
+def test_a_promise_that_is_broken_is_said(bench, what):
     case = case_of(bench, "length")
     assert bench.wrong(case, "sums", bench.Trial()) == []
     (said,) = bench.wrong(case, "sums", replace(bench.Trial(), **{what: 1}))

@@ -18,7 +18,7 @@ from conspectus_lab.testing.fault_server import (
     Usage,
     faults,
 )
-from fault_support import PROTOCOLS, Wires, wired
+from fault_support import PROTOCOLS, wired
 
 SAID = "Two  words,\nand a line: ünïcödé 汉字."
 both = pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -33,9 +33,7 @@ def look(name: str, deep: bool) -> str:
 
 @both
 @streamed_or_not
-def test_an_answer_arrives_as_it_was_written_with_its_usage(
-    wires: Wires, protocol: str, streaming: bool
-) -> None:
+def test_an_answer_arrives_as_it_was_written_with_its_usage(wires, protocol, streaming):
     wires.server.restart([Answer(SAID, usage=Usage(120, 30))] * 2)
     model = wires.model(protocol, streaming=streaming)
     for answer in (model.invoke("hello"), wires.run(model.ainvoke("hello"))):
@@ -48,9 +46,7 @@ def test_an_answer_arrives_as_it_was_written_with_its_usage(
 
 @both
 @streamed_or_not
-def test_calls_of_tools_arrive_with_their_arguments(
-    wires: Wires, protocol: str, streaming: bool
-) -> None:
+def test_calls_of_tools_arrive_with_their_arguments(wires, protocol, streaming):
     args = {"name": 'a "quoted" name ' * 4, "deep": True}
     wires.server.restart([Answer("Looking.", (ToolCall("look", args), ToolCall("look", args)))])
     answer = wires.model(protocol, streaming=streaming).bind_tools([look]).invoke("look")
@@ -60,7 +56,7 @@ def test_calls_of_tools_arrive_with_their_arguments(
 
 
 @both
-def test_a_stream_comes_in_pieces(wires: Wires, protocol: str) -> None:
+def test_a_stream_comes_in_pieces(wires, protocol):
     wires.server.restart([SAID])
     pieces = [chunk.text for chunk in wires.model(protocol, streaming=True).stream("hello")]
     assert "".join(pieces) == SAID
@@ -68,7 +64,7 @@ def test_a_stream_comes_in_pieces(wires: Wires, protocol: str) -> None:
 
 
 @both
-def test_a_script_that_is_a_function_sees_what_is_asked(wires: Wires, protocol: str) -> None:
+def test_a_script_that_is_a_function_sees_what_is_asked(wires, protocol):
     def script(request: Request) -> str:
         return f"{request.number} {request.model} {request.text}"
 
@@ -79,7 +75,7 @@ def test_a_script_that_is_a_function_sees_what_is_asked(wires: Wires, protocol: 
 
 
 @both
-def test_a_request_larger_than_the_window_is_refused_in_the_providers_words(protocol: str) -> None:
+def test_a_request_larger_than_the_window_is_refused_in_the_providers_words(protocol):
     with wired() as wires:
         wires.server.restart(lambda request: "fine")
         wires.server.window = 100
@@ -105,9 +101,7 @@ RESULT = ToolMessage("found", tool_call_id="c1")
         [HumanMessage("hi"), RESULT, HumanMessage("go on")],
     ],
 )
-def test_torn_calls_are_refused_as_providers_do(
-    wires: Wires, protocol: str, messages: list[Any]
-) -> None:
+def test_torn_calls_are_refused_as_providers_do(wires, protocol, messages):
     wires.server.restart(lambda request: "fine")
     model = wires.model(protocol)
     with pytest.raises(Exception, match=r"tool_call_id|tool_result|must be a response") as caught:
@@ -132,9 +126,7 @@ ERRORS = {
 
 @both
 @pytest.mark.parametrize("name", ERRORS)
-def test_an_error_has_the_status_and_the_body_of_its_provider(
-    wires: Wires, protocol: str, name: str
-) -> None:
+def test_an_error_has_the_status_and_the_body_of_its_provider(wires, protocol, name):
     fault, openai, anthropic = ERRORS[name]
     wires.server.restart([fault])
     with pytest.raises(Exception) as caught:  # noqa: PT011
@@ -156,9 +148,7 @@ def test_an_error_has_the_status_and_the_body_of_its_provider(
         (faults.content_filter("so far"), {"content_filter", "refusal"}),
     ],
 )
-def test_an_answer_says_why_it_ended(
-    wires: Wires, protocol: str, streaming: bool, fault: Any, reasons: set[str]
-) -> None:
+def test_an_answer_says_why_it_ended(wires, protocol, streaming, fault, reasons):
     wires.server.restart([fault])
     told = wires.model(protocol, streaming=streaming).invoke("hi").response_metadata
     assert {told.get("finish_reason"), told.get("stop_reason")} & reasons
@@ -169,9 +159,7 @@ def test_an_answer_says_why_it_ended(
 @pytest.mark.parametrize(
     "fault", [faults.cut_before_headers(), faults.cut_in_the_middle(), faults.invalid_json()]
 )
-def test_half_of_an_answer_is_an_error(
-    wires: Wires, protocol: str, streaming: bool, fault: Any
-) -> None:
+def test_half_of_an_answer_is_an_error(wires, protocol, streaming, fault):
     wires.server.restart([fault, "and it goes on"])
     model = wires.model(protocol, streaming=streaming)
     with pytest.raises(Exception):  # noqa: B017, PT011
@@ -179,7 +167,7 @@ def test_half_of_an_answer_is_an_error(
     assert model.invoke("hi").text == "and it goes on"
 
 
-def test_connections_are_counted_and_used_again(wires: Wires) -> None:
+def test_connections_are_counted_and_used_again(wires):
     with wired() as own:
         own.server.restart(["one", "two", faults.cut_before_headers(), "three"])
         model = own.model("openai")
@@ -192,7 +180,7 @@ def test_connections_are_counted_and_used_again(wires: Wires) -> None:
         assert own.server.connections == 2
 
 
-def test_a_script_that_ends_or_fails_says_so_when_the_server_closes() -> None:
+def test_a_script_that_ends_or_fails_says_so_when_the_server_closes():
     def run() -> None:
         with wired() as wires, pytest.raises(Exception, match="the script failed"):
             wires.model("openai").invoke("hi")
@@ -205,14 +193,14 @@ def test_a_script_that_ends_or_fails_says_so_when_the_server_closes() -> None:
     ("path", "body", "status"),
     [("/v1/other", "{}", 404), ("/v1/messages", "no json", 400), ("/v1/responses", "{}", 400)],
 )
-def test_what_is_no_request_is_refused(wires: Wires, path: str, body: str, status: int) -> None:
+def test_what_is_no_request_is_refused(wires, path, body, status):
     with pytest.raises(urllib.error.HTTPError) as caught:
         urllib.request.urlopen(wires.server.anthropic_url + path, body.encode())
     assert caught.value.code == status
     assert "error" in json.load(caught.value)
 
 
-def test_a_slow_answer_does_not_keep_the_server_from_closing() -> None:
+def test_a_slow_answer_does_not_keep_the_server_from_closing():
     with FaultServer([faults.slow(600)]) as server:
         body = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
         asked = urllib.request.Request(
@@ -228,7 +216,7 @@ async def answers_late(request: Any) -> str:
     return "late"
 
 
-def test_a_server_that_nobody_has_entered_says_so_instead_of_keeping_clients_waiting() -> None:
+def test_a_server_that_nobody_has_entered_says_so_instead_of_keeping_clients_waiting():
     server = FaultServer(["hello"])
     with pytest.raises(RuntimeError, match="enter it: with FaultServer"):
         _ = server.openai_url
@@ -261,9 +249,7 @@ def miscounted(body: Any) -> int:
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_mistake_of_ones_own_is_told_and_passes_for_no_fault(
-    script: Any, count: Any, raised: type[Exception], said: str, stream: bool
-) -> None:
+def test_a_mistake_of_ones_own_is_told_and_passes_for_no_fault(script, count, raised, said, stream):
     def asked() -> None:
         with FaultServer(script, count=count) as server:
             body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "stream": stream}
@@ -306,12 +292,12 @@ def test_a_mistake_of_ones_own_is_told_and_passes_for_no_fault(
         (lambda: faults.unavailable(float("nan")), "retry_after=nan"),
     ],
 )
-def test_a_script_that_makes_no_sense_is_refused_when_it_is_given(wrong: Any, said: str) -> None:
+def test_a_script_that_makes_no_sense_is_refused_when_it_is_given(wrong, said):
     with pytest.raises((TypeError, ValueError), match=said):
         wrong()
 
 
-def test_another_script_is_looked_at_too() -> None:
+def test_another_script_is_looked_at_too():
     with FaultServer(["a"]) as server:
         with pytest.raises(TypeError, match="give"):
             server.restart("b")
@@ -320,7 +306,7 @@ def test_another_script_is_looked_at_too() -> None:
         assert server.script == ["a"]
 
 
-def test_what_a_script_raised_is_forgotten_where_another_begins() -> None:
+def test_what_a_script_raised_is_forgotten_where_another_begins():
     with FaultServer([]) as server:
         body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).encode()
         with pytest.raises(urllib.error.HTTPError, match="500"):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conspectus_lab.testing.fault_server import Reply, faults
-from fault_support import PROTOCOLS, Wires
+from fault_support import PROTOCOLS
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reliability.md"
 
@@ -58,14 +58,14 @@ def met(model: Any) -> tuple[str, set[str]]:
     return ("text" if said.text else "nothing"), {str(reason)}
 
 
-def test_the_table_has_every_fault() -> None:
+def test_the_table_has_every_fault():
     made = inspect.getmembers(faults, inspect.isfunction)
     public = {name for name, one in made if one.__module__ == faults.__name__ and name[0] != "_"}
     assert set(told()) == set(FAULTS) == public
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_becomes_what_the_page_says(wires: Wires, name: str) -> None:
+def test_a_fault_becomes_what_the_page_says(wires, name):
     cells = iter(told()[name])
     for protocol in PROTOCOLS:
         for streaming in (False, True):

@@ -39,7 +39,7 @@ def asked(client: openai.OpenAI, stream: bool, given: Any = "hi", **more: Any) -
 
 
 @streamed_or_not
-def test_an_answer_arrives_with_its_calls_and_its_usage(made: Any, stream: bool) -> None:
+def test_an_answer_arrives_with_its_calls_and_its_usage(made, stream):
     server, client = made
     calls = (ToolCall("look", ARGS), ToolCall("look", ARGS))
     server.restart([Answer(SAID, calls, usage=Usage(120, 30))])
@@ -78,9 +78,7 @@ def test_an_answer_arrives_with_its_calls_and_its_usage(made: Any, stream: bool)
         (faults.refusal("I do not."), "completed", None),
     ],
 )
-def test_an_answer_says_why_it_ended(
-    made: Any, stream: bool, fault: Any, status: str, reason: str | None
-) -> None:
+def test_an_answer_says_why_it_ended(made, stream, fault, status, reason):
     server, client = made
     server.restart([fault])
     if stream:
@@ -95,7 +93,7 @@ def test_an_answer_says_why_it_ended(
 
 
 @streamed_or_not
-def test_nothing_is_an_answer_without_output(made: Any, stream: bool) -> None:
+def test_nothing_is_an_answer_without_output(made, stream):
     server, client = made
     server.restart([faults.empty_choices()])
     assert asked(client, stream).output == []
@@ -111,7 +109,7 @@ def test_nothing_is_an_answer_without_output(made: Any, stream: bool) -> None:
         faults.error_in_the_stream(),
     ],
 )
-def test_half_of_an_answer_is_an_error(made: Any, stream: bool, fault: Any) -> None:
+def test_half_of_an_answer_is_an_error(made, stream, fault):
     server, client = made
     server.restart([fault, "and it goes on"])
     with pytest.raises(Exception):  # noqa: B017, PT011
@@ -119,7 +117,7 @@ def test_half_of_an_answer_is_an_error(made: Any, stream: bool, fault: Any) -> N
     assert asked(client, stream).output_text == "and it goes on"
 
 
-def test_what_is_too_long_is_refused_in_the_words_of_this_protocol(made: Any) -> None:
+def test_what_is_too_long_is_refused_in_the_words_of_this_protocol(made):
     _, client = made
     with FaultServer(["fine"], window=100) as server:
         other = client.with_options(base_url=server.openai_url)
@@ -163,7 +161,7 @@ SPOKEN = {"role": "assistant", "content": [{"type": "output_text", "text": "So."
         ([{"role": "assistant", "content": [{"type": "input_text", "text": "x"}]}], "output_text"),
     ],
 )
-def test_what_the_service_refuses_is_refused(made: Any, items: Any, said: str) -> None:
+def test_what_the_service_refuses_is_refused(made, items, said):
     server, client = made
     server.restart(lambda request: "fine")
     with pytest.raises(openai.BadRequestError, match=said):
@@ -181,14 +179,14 @@ def test_what_the_service_refuses_is_refused(made: Any, items: Any, said: str) -
         [{"type": "item_reference", "id": "msg_1"}, USER],
     ],
 )
-def test_what_the_service_takes_is_taken(made: Any, items: Any) -> None:
+def test_what_the_service_takes_is_taken(made, items):
     server, client = made
     server.restart(lambda request: "fine")
     assert asked(client, False, items).output_text == "fine"
     assert server.torn == []
 
 
-def test_a_history_that_the_server_should_hold_is_not_there(made: Any) -> None:
+def test_a_history_that_the_server_should_hold_is_not_there(made):
     server, client = made
     server.restart(["fine"])
     with pytest.raises(openai.BadRequestError, match="resp_0' not found"):

@@ -124,9 +124,7 @@ def calls_of(message: BaseMessage) -> list[Any]:
 @pytest.mark.sampled(4)
 @both
 @pytest.mark.parametrize("name", FAILS)
-def test_a_fault_of_the_summariser_changes_no_history_that_has_room(
-    wires: Wires, waits: list[float], protocol: str, name: str
-) -> None:
+def test_a_fault_of_the_summariser_changes_no_history_that_has_room(wires, waits, protocol, name):
     fault, tries = FAILS[name]
     sent = said(3)
     for streaming, on_loop in WAYS[::3]:
@@ -146,9 +144,7 @@ def test_a_fault_of_the_summariser_changes_no_history_that_has_room(
 
 @both
 @pytest.mark.parametrize("streaming", [False, True])
-def test_an_answer_without_choices_is_not_blamed_on_the_key(
-    wires: Wires, waits: list[float], protocol: str, streaming: bool
-) -> None:
+def test_an_answer_without_choices_is_not_blamed_on_the_key(wires, waits, protocol, streaming):
     wires.server.restart(lambda request: faults.empty_choices())
     model = wires.model(protocol, streaming=streaming)
     result = compacted(wires, model, said(3), room=True)
@@ -158,7 +154,7 @@ def test_an_answer_without_choices_is_not_blamed_on_the_key(
 
 
 @both
-def test_who_asks_and_whom_is_told_by_the_client_itself(wires: Wires, protocol: str) -> None:
+def test_who_asks_and_whom_is_told_by_the_client_itself(wires, protocol):
     wires.server.restart(lambda request: faults.lying_usage(-5, -7, GOOD))
     tally, calls = UsageTally(), list[Event]()
     model = wires.model(protocol, name="small")
@@ -173,8 +169,8 @@ def test_who_asks_and_whom_is_told_by_the_client_itself(wires: Wires, protocol: 
 @both
 @pytest.mark.parametrize("name", [*FAILS, *TOO_LONG])
 def test_a_fault_of_the_summariser_without_room_brings_the_embedded_one(
-    wires: Wires, waits: list[float], protocol: str, name: str
-) -> None:
+    wires, waits, protocol, name
+):
     fault = FAILS[name][0] if name in FAILS else TOO_LONG[name]
     sent = said(9)
     for streaming, on_loop in WAYS[1:3]:
@@ -191,9 +187,7 @@ PASSING = sorted(name for name, (_, tries) in FAILS.items() if tries > 1)
 @pytest.mark.sampled(4)
 @both
 @pytest.mark.parametrize("name", PASSING)
-def test_a_fault_that_passes_is_waited_for(
-    wires: Wires, waits: list[float], protocol: str, name: str
-) -> None:
+def test_a_fault_that_passes_is_waited_for(wires, waits, protocol, name):
     for streaming, on_loop in WAYS[1:3]:
         wires.server.restart([FAILS[name][0], GOOD])
         model = wires.model(protocol, streaming=streaming)
@@ -209,13 +203,8 @@ def test_a_fault_that_passes_is_waited_for(
 )
 @pytest.mark.parametrize(("asked", "waited"), [(0.2, [0.5]), (7, [7.0]), (3_600, [])])
 def test_the_time_that_a_provider_asks_for_is_waited_or_it_is_not_asked_again(
-    wires: Wires,
-    waits: list[float],
-    protocol: str,
-    fault: Callable[[float], Reply],
-    asked: float,
-    waited: list[float],
-) -> None:
+    wires, waits, protocol, fault, asked, waited
+):
     wires.server.restart([fault(asked), GOOD])
     result = compacted(wires, wires.model(protocol), said(3), room=True)
     assert waits == waited
@@ -227,9 +216,7 @@ def test_the_time_that_a_provider_asks_for_is_waited_or_it_is_not_asked_again(
 @both
 @pytest.mark.parametrize("streaming", [False, True])
 @pytest.mark.parametrize("on_loop", [False, True])
-def test_an_answer_that_drips_is_not_waited_for(
-    wires: Wires, waits: list[float], protocol: str, streaming: bool, on_loop: bool
-) -> None:
+def test_an_answer_that_drips_is_not_waited_for(wires, waits, protocol, streaming, on_loop):
     wires.server.restart(lambda request: faults.slow(30, BAD))
     model = wires.model(protocol, streaming=streaming)
     result = compacted(wires, model, said(3), on_loop=on_loop, room=True, timeout=0.1)
@@ -240,9 +227,7 @@ def test_an_answer_that_drips_is_not_waited_for(
 
 @both
 @pytest.mark.parametrize("reported", [0, 1, 10**9])
-def test_a_lying_report_of_usage_lets_no_spending_limit_be_passed(
-    wires: Wires, protocol: str, reported: int
-) -> None:
+def test_a_lying_report_of_usage_lets_no_spending_limit_be_passed(wires, protocol, reported):
     wires.server.restart(lambda request: faults.lying_usage(reported, 0, GOOD))
     caller = Caller(wires.model(protocol), "m", estimate, None, Bill(2_000))
     prompt: list[BaseMessage] = [HumanMessage("what was said " * 100)]
@@ -312,9 +297,7 @@ def by_model(**replies: Any) -> Callable[[Request], Reply]:
 @pytest.mark.slow
 @both
 @pytest.mark.parametrize("name", [*FAILS, *TOO_LONG])
-def test_a_fault_of_the_summariser_fails_no_step_of_an_agent(
-    wires: Wires, waits: list[float], protocol: str, name: str
-) -> None:
+def test_a_fault_of_the_summariser_fails_no_step_of_an_agent(wires, waits, protocol, name):
     fault = FAILS[name][0] if name in FAILS else TOO_LONG[name]
     for streaming, on_loop in [WAYS[sorted(FAILS).index(name) % 4 if name in FAILS else 0]]:
         wires.server.restart(by_model(answers="It is looked at.", sums=fault))
@@ -355,9 +338,7 @@ def outcome(agent: Agent) -> tuple[Any, ...]:
 @pytest.mark.sampled(4)
 @both
 @pytest.mark.parametrize("name", FAILS)
-def test_a_fault_of_the_answering_model_goes_through_untouched(
-    wires: Wires, protocol: str, name: str
-) -> None:
+def test_a_fault_of_the_answering_model_goes_through_untouched(wires, protocol, name):
     fault, _ = FAILS[name]
     for streaming, on_loop in WAYS[1:3]:
         seen = []
@@ -377,9 +358,7 @@ def test_a_fault_of_the_answering_model_goes_through_untouched(
 
 @both
 @pytest.mark.parametrize("name", ["500", "cut in the middle"])
-def test_a_fault_of_the_answering_model_keeps_the_summary_that_was_paid_for(
-    wires: Wires, protocol: str, name: str
-) -> None:
+def test_a_fault_of_the_answering_model_keeps_the_summary_that_was_paid_for(wires, protocol, name):
     failing = [True]
     answers = by_model(
         answers=lambda request: FAILS[name][0] if failing[0] else "It is looked at.", sums=GOOD
@@ -398,9 +377,7 @@ def test_a_fault_of_the_answering_model_keeps_the_summary_that_was_paid_for(
 @both
 @pytest.mark.parametrize(("streaming", "on_loop"), WAYS[1:3])
 @pytest.mark.parametrize("says", ["context length", "413"])
-def test_a_request_that_is_too_long_is_rescued_once(
-    protocol: str, streaming: bool, on_loop: bool, says: str
-) -> None:
+def test_a_request_that_is_too_long_is_rescued_once(protocol, streaming, on_loop, says):
     def answer(request: Request) -> Reply:
         return (
             faults.too_large() if says != "context length" and request.tokens > WINDOW else "Yes."
@@ -421,7 +398,7 @@ def test_a_request_that_is_too_long_is_rescued_once(
 
 
 @both
-def test_a_small_request_that_is_refused_as_too_long_is_told_as_refused(protocol: str) -> None:
+def test_a_small_request_that_is_refused_as_too_long_is_told_as_refused(protocol):
     with wired() as wires:
         wires.server.restart(by_model(answers=lambda request: faults.too_large(), sums=GOOD))
         agent = Agent(wires, protocol)
@@ -432,7 +409,7 @@ def test_a_small_request_that_is_refused_as_too_long_is_told_as_refused(protocol
 @pytest.mark.sampled(2)
 @both
 @pytest.mark.parametrize("reported", [0, 1, 10**9])
-def test_a_lying_report_of_usage_breaks_no_budget(protocol: str, reported: int) -> None:
+def test_a_lying_report_of_usage_breaks_no_budget(protocol, reported):
     with wired() as wires:
         wires.server.restart(
             by_model(answers=faults.lying_usage(reported, 1, "It is looked at."), sums=GOOD)

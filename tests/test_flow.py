@@ -109,7 +109,7 @@ class Bench:
         return [one.by for one in tries if one.step == "summarize"]
 
 
-def test_originals_are_confirmed_before_a_summary_and_the_draft_stored_before_the_commit() -> None:
+def test_originals_are_confirmed_before_a_summary_and_the_draft_stored_before_the_commit():
     bench = Bench()
     result = bench.compact()
     assert result.outcome == "compacted"
@@ -120,7 +120,7 @@ def test_originals_are_confirmed_before_a_summary_and_the_draft_stored_before_th
     assert result.record.archived
 
 
-def test_the_same_order_gives_the_same_record_id_and_another_parent_another_one() -> None:
+def test_the_same_order_gives_the_same_record_id_and_another_parent_another_one():
     first, again = Bench(), Bench()
     one, other = first.compact(), again.compact()
     assert one.record_id == other.record_id
@@ -128,7 +128,7 @@ def test_the_same_order_gives_the_same_record_id_and_another_parent_another_one(
     assert first.compact(on).record_id != Bench().compact(on).record_id
 
 
-def test_a_commit_that_fails_leaves_the_history_as_it_was() -> None:
+def test_a_commit_that_fails_leaves_the_history_as_it_was():
     bench = Bench()
     bench.store.fails.add("records")
     result = bench.compact()
@@ -137,7 +137,7 @@ def test_a_commit_that_fails_leaves_the_history_as_it_was() -> None:
     assert result.cost == COST
 
 
-def test_a_draft_that_no_longer_passes_is_made_anew() -> None:
+def test_a_draft_that_no_longer_passes_is_made_anew():
     bench = Bench()
     bench.store.fails.add("records")
     bench.compact()
@@ -150,12 +150,12 @@ def test_a_draft_that_no_longer_passes_is_made_anew() -> None:
     assert bench.asked == ["model"]
 
 
-def test_the_name_of_a_draft_is_the_one_that_earlier_versions_gave_it() -> None:
+def test_the_name_of_a_draft_is_the_one_that_earlier_versions_gave_it():
     name = draft_name("p", ("k0", "k1"), 500, "model\0", "- said [x]", {"facts": []})
     assert name == "1fe0129a3693930be29f90c0732613ee"
 
 
-def test_a_refused_summary_goes_to_the_next_summariser_without_a_retry() -> None:
+def test_a_refused_summary_goes_to_the_next_summariser_without_a_retry():
     bench = Bench(model=Writer("model", text=""))
     result = bench.compact()
     assert result.record.by == "second"
@@ -164,9 +164,7 @@ def test_a_refused_summary_goes_to_the_next_summariser_without_a_retry() -> None
     assert result.cost == COST + COST
 
 
-def test_a_passing_trouble_is_tried_three_times_with_waits_between(
-    waits: list[float],
-) -> None:
+def test_a_passing_trouble_is_tried_three_times_with_waits_between(waits):
     trouble = SummaryError("429")
     trouble.transient = True
     bench = Bench(model=Writer("model", trouble))
@@ -181,9 +179,7 @@ def test_a_passing_trouble_is_tried_three_times_with_waits_between(
     [(0.1, [0.5, 2.0]), (1.0, [1.0, 2.0]), (7.0, [7.0, 7.0]), (LONGEST_WAIT + 1, [])]
     + [(wrong, [0.5, 2.0]) for wrong in (None, "7", [1], -3, float("nan"))],
 )
-def test_a_provider_that_asks_to_wait_is_given_the_time_or_not_asked_again(
-    asked: Any, waited: list[float], waits: list[float]
-) -> None:
+def test_a_provider_that_asks_to_wait_is_given_the_time_or_not_asked_again(asked, waited, waits):
     trouble = SummaryError("429")
     trouble.transient, trouble.retry_after = True, asked
     bench = Bench(model=Writer("model", trouble))
@@ -193,14 +189,14 @@ def test_a_provider_that_asks_to_wait_is_given_the_time_or_not_asked_again(
     assert result.record.by == "second"
 
 
-def test_error_text_is_raised_as_what_it_is() -> None:
+def test_error_text_is_raised_as_what_it_is():
     bench = Bench({"on_failure": "raise", "fallbacks": []}, model=Writer("model", text=""))
     with pytest.raises(SummaryRejected) as caught:
         bench.compact()
     assert caught.value.problems == ("it is empty",)
 
 
-def test_clips_alone_need_no_summariser() -> None:
+def test_clips_alone_need_no_summariser():
     call = {"name": "read", "args": {}, "id": "c1"}
     large = ToolMessage("row " * 8_000, tool_call_id="c1", id="big")
     history = [HumanMessage("go"), AIMessage("", tool_calls=[call]), large]

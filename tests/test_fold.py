@@ -37,33 +37,33 @@ R1 = record(None, "a", "b")
 R2 = record(R1, "c", "d")
 
 
-def test_a_whole_history_sent_again_is_folded_and_covered_messages_are_dropped() -> None:
+def test_a_whole_history_sent_again_is_folded_and_covered_messages_are_dropped():
     view = fold([R1, R2], sent("s", "a", "b", "c", "d", "e"))
     assert shown(view) == ["s", "SUMMARY", "e"]
     assert view.dropped == 4
     assert view.head == R2
 
 
-def test_what_was_given_back_and_is_sent_again_keeps_its_place() -> None:
+def test_what_was_given_back_and_is_sent_again_keeps_its_place():
     view = fold([R1, R2], [Sent("s", True), Sent("x", record=R2.id), *sent("e", "f")])
     assert shown(view) == ["s", "SUMMARY", "e", "f"]
     assert view.dropped == 0
 
 
-def test_an_edited_message_drops_the_records_that_cover_it_and_all_after_them() -> None:
+def test_an_edited_message_drops_the_records_that_cover_it_and_all_after_them():
     view = fold([R1, R2], sent("a", "b", "c2", "d", "e"))
     assert shown(view) == ["SUMMARY", "c2", "d", "e"]
     assert view.chain == (R1,)
     assert fold([R1, R2], sent("a2", "b", "c", "d", "e")).chain == ()
 
 
-def test_a_deleted_message_is_not_brought_back_by_a_summary() -> None:
+def test_a_deleted_message_is_not_brought_back_by_a_summary():
     view = fold([R1, R2], sent("a", "c", "d", "e"))
     assert view.chain == ()
     assert shown(view) == ["a", "c", "d", "e"]
 
 
-def test_a_record_that_covers_what_a_user_said_last_is_dropped() -> None:
+def test_a_record_that_covers_what_a_user_said_last_is_dropped():
     history = [*sent("a", "b", "c"), Sent("d", user=True)]
     assert shown(fold([R1, R2], history)) == ["SUMMARY", "c", "d"]
     assert shown(fold([R1, R2], [*history, Sent("e", user=True)])) == ["SUMMARY", "e"]
@@ -71,27 +71,27 @@ def test_a_record_that_covers_what_a_user_said_last_is_dropped() -> None:
     assert fold([R1, R2], [*sent("a", "b", "c"), clip]).chain == (R1,)
 
 
-def test_messages_in_another_order_are_another_history() -> None:
+def test_messages_in_another_order_are_another_history():
     assert fold([R1], sent("b", "a", "e")).chain == ()
 
 
-def test_going_back_to_an_earlier_summary_drops_the_later_record() -> None:
+def test_going_back_to_an_earlier_summary_drops_the_later_record():
     view = fold([R1, R2], [Sent("x", record=R1.id), *sent("c", "q")])
     assert view.chain == (R1,)
     assert shown(view) == ["SUMMARY", "c", "q"]
 
 
-def test_a_summary_of_an_unknown_record_is_shown_as_it_was_sent() -> None:
+def test_a_summary_of_an_unknown_record_is_shown_as_it_was_sent():
     view = fold([], [Sent("x", record="unknown"), *sent("c")])
     assert shown(view) == ["x", "c"]
 
 
-def test_an_empty_history_and_a_rewound_one_have_no_summary() -> None:
+def test_an_empty_history_and_a_rewound_one_have_no_summary():
     assert shown(fold([R1], [])) == []
     assert shown(fold([R1], sent("a"))) == ["a"]
 
 
-def test_clips_are_shown_again_and_known_when_they_come_back() -> None:
+def test_clips_are_shown_again_and_known_when_they_come_back():
     mark = ClipMark("b", "b-short", 50)
     only = record(None, clips=(mark,))
     whole = fold([only], sent("a", "b", "c"))
@@ -101,7 +101,7 @@ def test_clips_are_shown_again_and_known_when_they_come_back() -> None:
     assert back.chain == (only,)
 
 
-def test_of_two_clips_of_one_message_the_later_is_shown() -> None:
+def test_of_two_clips_of_one_message_the_later_is_shown():
     first = record(None, clips=(ClipMark("b", "b-short", 50),))
     later = ClipMark("b", "b-shorter", 20)
     second = record(first, clips=(later,))
@@ -109,7 +109,7 @@ def test_of_two_clips_of_one_message_the_later_is_shown() -> None:
     assert [s.clip for s in whole.shown] == [None, later, None]
 
 
-def test_a_record_survives_plain_json() -> None:
+def test_a_record_survives_plain_json():
     import json
 
     clipped = record(R1, "z", clips=(ClipMark("q", "q2", 9),), cost=Cost(1, 2, 3))
@@ -118,13 +118,13 @@ def test_a_record_survives_plain_json() -> None:
     assert Record.from_json(newer) == clipped, "a worker of an older version drops the chain"
 
 
-def test_a_record_that_shows_short_what_is_not_there_is_dropped() -> None:
+def test_a_record_that_shows_short_what_is_not_there_is_dropped():
     only = record(None, clips=(ClipMark("b", "b-short", 50),))
     assert fold([only], sent("a", "b")).chain == (only,)
     assert fold([only], sent("a", "c")).chain == ()
 
 
-def test_what_comes_after_a_summary_is_never_dropped() -> None:
+def test_what_comes_after_a_summary_is_never_dropped():
     view = fold([R1], [Sent("x", record=R1.id), *sent("a", "e")])
     assert shown(view) == ["SUMMARY", "a", "e"]
     assert view.dropped == 0

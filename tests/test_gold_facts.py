@@ -21,7 +21,7 @@ def gold() -> Iterator[ModuleType]:
         yield importlib.import_module("gold_facts")
 
 
-def test_every_kind_and_language_has_statements_and_what_they_hold_stands_in_them() -> None:
+def test_every_kind_and_language_has_statements_and_what_they_hold_stands_in_them():
     by = {one["id"]: one for one in SET["statements"]}
     assert len(by) == len(SET["statements"])
     assert all(words in one["text"] for one in by.values() for words in one["holds"])
@@ -34,7 +34,7 @@ def test_every_kind_and_language_has_statements_and_what_they_hold_stands_in_the
     assert min(languages.values()) >= 5
 
 
-def test_all_stands_where_there_is_room_and_nothing_where_there_is_none(gold: ModuleType) -> None:
+def test_all_stands_where_there_is_room_and_nothing_where_there_is_none(gold):
     few = {"statements": SET["statements"][:12], "lookalikes": SET["lookalikes"]}
     figures, lost = gold.measure(few, room=1.1, orders=1)
     assert (figures["all"], lost) == (1.0, [])

@@ -52,13 +52,13 @@ def plain(data: Any) -> Any:
     return json.loads(json.dumps(data))
 
 
-def test_there_is_a_version_and_the_files_are_small() -> None:
+def test_there_is_a_version_and_the_files_are_small():
     assert VERSIONS == list(range(1, len(VERSIONS) + 1)) != []
     for number in VERSIONS:
         assert sum(file.stat().st_size for file in (DATA / str(number)).iterdir()) < 200_000
 
 
-def test_records_are_read_as_they_were_written(old: Old) -> None:
+def test_records_are_read_as_they_were_written(old):
     written = old.holds["talk"]["records"]
     assert [plain(Record.from_json(one).to_json()) for one in written] == written
     chain = old.archive.chain(TALK)
@@ -71,7 +71,7 @@ def test_records_are_read_as_they_were_written(old: Old) -> None:
     )
 
 
-def test_originals_are_found_again_word_for_word(old: Old) -> None:
+def test_originals_are_found_again_word_for_word(old):
     assert plain(old.archive.export(TALK)) == old.holds["talk"]["rows"]
     engine = threads.compactor(old.archive)
     assert old.holds["talk"]["questions"] == QUESTIONS
@@ -81,7 +81,7 @@ def test_originals_are_found_again_word_for_word(old: Old) -> None:
 
 
 @pytest.mark.parametrize("sent", ["view", "whole"])
-def test_a_history_goes_on_from_the_record_in_force(old: Old, sent: str) -> None:
+def test_a_history_goes_on_from_the_record_in_force(old, sent):
     """Whether a caller sends back the view that it got, or its whole history."""
     engine, told = threads.compactor(old.archive), old.holds["talk"]
     shown = engine.compact(told[sent], thread_id="talk", tenant=TENANT)
@@ -99,7 +99,7 @@ def test_a_history_goes_on_from_the_record_in_force(old: Old, sent: str) -> None
     assert [one.id for one in old.archive.chain(TALK)][:-1] == [r["id"] for r in told["records"]]
 
 
-def test_a_draft_is_read_and_not_paid_for_again(old: Old) -> None:
+def test_a_draft_is_read_and_not_paid_for_again(old):
     written = old.holds["draft"]
     assert plain(Draft.from_json(written["draft"]).to_json()) == written["draft"]
     draft = old.archive.find_draft(UNPAID, written["plan"])
@@ -114,7 +114,7 @@ def test_a_draft_is_read_and_not_paid_for_again(old: Old) -> None:
 
 
 @pytest.mark.parametrize("name", AGENTS)
-def test_a_thread_is_read_and_goes_on(old: Old, name: str) -> None:
+def test_a_thread_is_read_and_goes_on(old, name):
     graph, model = AGENTS[name](old.saver, old.archive)
     told = old.holds["graphs"][name]
     values = graph.get_state(thread(name)).values
@@ -147,13 +147,13 @@ def test_a_thread_is_read_and_goes_on(old: Old, name: str) -> None:
     assert [m.id for m in again["messages"]] == [m[2] for m in told["messages"]]
 
 
-def test_what_the_guard_has_seen_is_read(old: Old) -> None:
+def test_what_the_guard_has_seen_is_read(old):
     held = old.holds["graphs"]["guarded"]["held"]
     assert plain(read_requested(held).to_json()) == held[REQUEST]
     assert read_requested(held).window == 50_000
 
 
-def test_a_running_summary_is_read_and_goes_on(old: Old) -> None:
+def test_a_running_summary_is_read_and_goes_on(old):
     model = PlainModel()
     graph = threads.node_graph(old.saver, model)
     told = old.holds["graphs"][NODE]

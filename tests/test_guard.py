@@ -120,7 +120,7 @@ def broken(messages: list[BaseMessage]) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("history", ["replace", "preserve", None])
-def test_the_request_fits_its_window_with_prompt_and_tools(history: Any) -> None:
+def test_the_request_fits_its_window_with_prompt_and_tools(history):
     middle = [summarization(history=history)] if history else []
     guard = ContextGuard(*middle, window=WINDOW, reserved_tokens=200, keep=("messages", 4))
     agent = Agent(*middle, guard)
@@ -131,13 +131,13 @@ def test_the_request_fits_its_window_with_prompt_and_tools(history: Any) -> None
     assert not any(broken(request) for request in agent.requests)
 
 
-def test_without_the_guard_the_prompt_and_the_tools_are_not_seen() -> None:
+def test_without_the_guard_the_prompt_and_the_tools_are_not_seen():
     agent = Agent(summarization(window=WINDOW))
     agent.talk(12)
     assert max(agent.sent) > WINDOW
 
 
-def test_the_size_beside_the_messages_reaches_the_next_plan() -> None:
+def test_the_size_beside_the_messages_reaches_the_next_plan():
     middle = summarization(window=WINDOW)
     agent = Agent(middle, ContextGuard(middle))
     agent.talk(12)
@@ -158,7 +158,7 @@ def test_the_size_beside_the_messages_reaches_the_next_plan() -> None:
     ],
 )
 @pytest.mark.parametrize("factor", [1.0, 1.6])
-def test_an_overflow_is_compacted_and_sent_again_once(said: str, factor: float) -> None:
+def test_an_overflow_is_compacted_and_sent_again_once(said, factor):
     def error(limit: int, sent: int) -> Exception:
         if said:
             return ValueError(said.format(limit=limit, sent=sent))
@@ -174,7 +174,7 @@ def test_an_overflow_is_compacted_and_sent_again_once(said: str, factor: float) 
     assert not any(broken(request) for request in agent.requests)
 
 
-def test_a_rescue_is_paid_for_once() -> None:
+def test_a_rescue_is_paid_for_once():
     read: list[int] = []
 
     def summarise(messages: list[BaseMessage]) -> str:
@@ -193,7 +193,7 @@ def test_a_rescue_is_paid_for_once() -> None:
     assert len(archived) > read[0]
 
 
-def test_a_call_that_cannot_be_rescued_says_so_with_the_providers_error_behind_it() -> None:
+def test_a_call_that_cannot_be_rescued_says_so_with_the_providers_error_behind_it():
     middle = summarization()
     agent = Agent(middle, ContextGuard(middle), limit=60, store=None)  # nothing can be clipped
     with pytest.raises(StuckError) as caught:
@@ -202,7 +202,7 @@ def test_a_call_that_cannot_be_rescued_says_so_with_the_providers_error_behind_i
     assert agent.refused == 1
 
 
-def test_an_overflow_after_every_rescue_is_the_providers_own_error() -> None:
+def test_an_overflow_after_every_rescue_is_the_providers_own_error():
     middle = summarization()
     guard = ContextGuard(middle, on_stuck="send")
     agent = Agent(middle, guard, limit=10**9)
@@ -240,7 +240,7 @@ class Reminding(AgentMiddleware[Any, Any, Any]):
 
 
 @pytest.mark.slow
-def test_what_other_middleware_copies_changes_or_adds_is_not_summarised_again() -> None:
+def test_what_other_middleware_copies_changes_or_adds_is_not_summarised_again():
     alone, _ = paid()
     edits = ContextEditingMiddleware(edits=[ClearToolUsesEdit(trigger=10**6)])
     copied, agent = paid(edits)
@@ -252,7 +252,7 @@ def test_what_other_middleware_copies_changes_or_adds_is_not_summarised_again() 
 
 
 @pytest.mark.slow
-def test_a_message_that_was_shown_short_is_not_summarised_at_every_call() -> None:
+def test_a_message_that_was_shown_short_is_not_summarised_at_every_call():
     alone, _ = paid()
     with_giant, agent = paid(giant=True)
     assert with_giant <= alone + 2
@@ -262,7 +262,7 @@ def test_a_message_that_was_shown_short_is_not_summarised_at_every_call() -> Non
     assert len(records) <= with_giant + 3
 
 
-def test_the_middlewares_own_window_is_the_guards_too() -> None:
+def test_the_middlewares_own_window_is_the_guards_too():
     middle = summarization(window=2_500)
     agent = Agent(middle, ContextGuard(middle))
     said = HumanMessage("table " + "row of a long table " * 3_000)
@@ -270,7 +270,7 @@ def test_the_middlewares_own_window_is_the_guards_too() -> None:
     assert max(agent.sent) <= 2_500
 
 
-def test_a_rescue_where_the_tools_take_most_gives_way_in_messages_alone() -> None:
+def test_a_rescue_where_the_tools_take_most_gives_way_in_messages_alone():
     @tool
     def large(query: str) -> str:
         """A tool with a long description."""
@@ -302,7 +302,7 @@ def test_a_rescue_where_the_tools_take_most_gives_way_in_messages_alone() -> Non
         "string with maximum length 64, but got a string with length 70 instead.",
     ],
 )
-def test_another_error_is_no_overflow_and_passes(text: str) -> None:
+def test_another_error_is_no_overflow_and_passes(text):
     middle = summarization()
     agent = Agent(middle, ContextGuard(middle), limit=1, error=lambda *_: ValueError(text))
     with pytest.raises(ValueError, match=re.escape(text)):
@@ -310,7 +310,7 @@ def test_another_error_is_no_overflow_and_passes(text: str) -> None:
     assert agent.refused == 1
 
 
-def test_a_smaller_model_that_answered_once_does_not_shrink_the_history_for_the_larger() -> None:
+def test_a_smaller_model_that_answered_once_does_not_shrink_the_history_for_the_larger():
     small = ScriptedChatModel(
         answers=lambda messages: "small", profile={"max_input_tokens": 1_500}, model_name="small"
     )
@@ -350,7 +350,7 @@ class _Run:
     stream_writer = None
 
 
-def test_any_response_format_is_measured() -> None:
+def test_any_response_format_is_measured():
     class Yes(BaseModel):
         """It is so."""
 
@@ -371,7 +371,7 @@ def test_any_response_format_is_measured() -> None:
         assert state["structured_response"].why == "so"
 
 
-def test_two_guards_in_one_agent_are_one_too_many_and_do_no_harm() -> None:
+def test_two_guards_in_one_agent_are_one_too_many_and_do_no_harm():
     middle = summarization()
     guards = [ContextGuard(middle, window=WINDOW), ContextGuard(middle, window=WINDOW, name="two")]
     agent = Agent(middle, *guards)
@@ -380,7 +380,7 @@ def test_two_guards_in_one_agent_are_one_too_many_and_do_no_harm() -> None:
 
 
 @pytest.mark.parametrize("on_stuck", ["raise", "send"])
-def test_what_cannot_fit_is_said_with_the_numbers(on_stuck: Any) -> None:
+def test_what_cannot_fit_is_said_with_the_numbers(on_stuck):
     middle = summarization()
     guard = ContextGuard(middle, window=400, on_stuck=on_stuck)
     agent = Agent(middle, guard)
@@ -394,7 +394,7 @@ def test_what_cannot_fit_is_said_with_the_numbers(on_stuck: Any) -> None:
     assert not agent.sent
 
 
-def test_one_giant_tool_result_is_shown_short_and_its_original_is_archived() -> None:
+def test_one_giant_tool_result_is_shown_short_and_its_original_is_archived():
     giant = "row " + "of a very long table, " * 4_000
 
     @tool
@@ -422,7 +422,7 @@ def test_one_giant_tool_result_is_shown_short_and_its_original_is_archived() -> 
     assert any(giant in str(row["message"]) for row in rows)
 
 
-def test_a_switch_to_a_smaller_model_is_compacted_before_the_call() -> None:
+def test_a_switch_to_a_smaller_model_is_compacted_before_the_call():
     small = ScriptedChatModel(answers=lambda messages: "small", profile={"max_input_tokens": 1_500})
 
     def fail(messages: list[BaseMessage]) -> Any:
@@ -436,7 +436,7 @@ def test_a_switch_to_a_smaller_model_is_compacted_before_the_call() -> None:
     assert all(METER.messages(call.messages) <= 1_500 for call in small.calls)
 
 
-def test_output_is_reserved_from_the_models_own_setting() -> None:
+def test_output_is_reserved_from_the_models_own_setting():
     class Limited(ScriptedChatModel):
         max_tokens: int = 1_000
 
@@ -457,14 +457,14 @@ def test_output_is_reserved_from_the_models_own_setting() -> None:
         {"summarization": object()},
     ],
 )
-def test_settings_that_mean_nothing_are_refused(wrong: dict[str, Any]) -> None:
+def test_settings_that_mean_nothing_are_refused(wrong):
     with pytest.raises(PolicyError):
         ContextGuard(**wrong)
 
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("status", [400, 413, 422])
-def test_a_real_client_and_a_real_server_that_says_too_long(status: int) -> None:
+def test_a_real_client_and_a_real_server_that_says_too_long(status):
     openai = pytest.importorskip("langchain_openai", reason="needs the extra openai")
     limit = 1_200
 
@@ -501,6 +501,6 @@ def test_a_real_client_and_a_real_server_that_says_too_long(status: int) -> None
         ("too long", None, None),
     ],
 )
-def test_the_figures_in_an_error_are_read(text: str, limit: int | None, sent: int | None) -> None:
+def test_the_figures_in_an_error_are_read(text, limit, sent):
     told = read_overflow(ValueError(text))
     assert (told.limit, told.sent) == (limit, sent)

@@ -17,7 +17,7 @@ from conspectus.guard.measuring import TRIES
 from conspectus.summarize.provider_errors import is_overflow
 from conspectus_lab.testing.fault_server import Answer, Reply, Request, ToolCall, faults
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
-from fault_support import PROTOCOLS, Wires
+from fault_support import PROTOCOLS
 
 METER = TokenMeter()
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
@@ -87,8 +87,8 @@ def run(graph: Any, said: str, way: str) -> dict[str, Any]:
     [("replace", False), ("replace", True), ("preserve", False), ("preserve", True), (None, False)],
 )
 def test_a_batch_of_results_that_is_many_times_too_large_is_shown_short_until_it_is_taken(
-    history: Any, store: bool, way: str
-) -> None:
+    history, store, way
+):
     model, graph = agent(history=history, store=store)
     values = run(graph, ASKED, way)
     assert values["messages"][-1].text.startswith("Fine")
@@ -116,9 +116,7 @@ def test_a_batch_of_results_that_is_many_times_too_large_is_shown_short_until_it
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("on_stuck", ["raise", "send"])
 @pytest.mark.parametrize("store", [False, True], ids=["no store", "store"])
-def test_a_provider_that_takes_nothing_is_asked_a_bounded_number_of_times(
-    store: bool, on_stuck: Any
-) -> None:
+def test_a_provider_that_takes_nothing_is_asked_a_bounded_number_of_times(store, on_stuck):
     model, graph = agent(store=store, on_stuck=on_stuck)
     model.answers = lambda messages: ContextOverflowError("too long")
     said = {"messages": [HumanMessage("And now?"), batch(), *read(4)]}
@@ -135,7 +133,7 @@ def test_a_provider_that_takes_nothing_is_asked_a_bounded_number_of_times(
         assert not isinstance(caught.value, StuckError)
 
 
-def test_a_short_history_that_is_too_long_gets_a_summary_too() -> None:
+def test_a_short_history_that_is_too_long_gets_a_summary_too():
     refused: list[int] = []
 
     def answer(messages: list[BaseMessage]) -> Any:
@@ -160,7 +158,7 @@ def test_a_short_history_that_is_too_long_gets_a_summary_too() -> None:
     assert refused[1] < refused[0]
 
 
-def test_what_was_taken_is_remembered_and_is_no_wall() -> None:
+def test_what_was_taken_is_remembered_and_is_no_wall():
     model, graph = agent(history="preserve", store=False)
     run(graph, ASKED, "sync")
     learned = graph.get_state(CONFIG).values["_conspectus_request"]["learned"]
@@ -185,7 +183,7 @@ def read(count: int) -> list[BaseMessage]:
     ]
 
 
-def test_the_users_own_words_are_not_cut_without_an_archive() -> None:
+def test_the_users_own_words_are_not_cut_without_an_archive():
     model, graph = agent(history="preserve", store=False)
     with pytest.raises(StuckError):
         graph.invoke({"messages": [HumanMessage("Look at this: " + LINE * 400)]}, CONFIG)
@@ -193,16 +191,14 @@ def test_the_users_own_words_are_not_cut_without_an_archive() -> None:
 
 
 @pytest.mark.parametrize("said", faults.TOO_LONG)
-def test_the_words_of_providers_are_known(said: str) -> None:
+def test_the_words_of_providers_are_known(said):
     assert is_overflow(ValueError(said))
 
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("said", faults.TOO_LONG[:3])
-def test_real_clients_are_rescued_from_a_server_that_only_says_too_long(
-    wires: Wires, protocol: str, said: str
-) -> None:
+def test_real_clients_are_rescued_from_a_server_that_only_says_too_long(wires, protocol, said):
     def answer(request: Request) -> Reply:
         if len(str(request.body)) > 6 * LIMIT:
             return faults.too_long(said)

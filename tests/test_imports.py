@@ -5,7 +5,6 @@ import inspect
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -23,15 +22,13 @@ def loaded(code: str) -> set[str]:
     return set(json.loads(shown.stdout.splitlines()[-1]))
 
 
-def test_the_package_alone_loads_neither_langchain_nor_langgraph() -> None:
+def test_the_package_alone_loads_neither_langchain_nor_langgraph():
     found = loaded("import conspectus")
     assert not {"langchain_core", "langchain", "langgraph", "pydantic", "typer"} & found
 
 
 @pytest.mark.slow
-def test_a_caller_with_dicts_and_a_file_loads_neither_langchain_nor_langgraph(
-    tmp_path: Path,
-) -> None:
+def test_a_caller_with_dicts_and_a_file_loads_neither_langchain_nor_langgraph(tmp_path):
     found = loaded(f"""
 import sys
 heavy = {{"langchain", "langchain_core", "langgraph", "numpy", "pydantic", "sqlite_vec"}}
@@ -49,7 +46,7 @@ assert not heavy & {{*sys.modules}}, "by recall"
 
 
 @pytest.mark.slow
-def test_commands_without_langchain_load_none(tmp_path: Path) -> None:
+def test_commands_without_langchain_load_none(tmp_path):
     (tmp_path / "history.json").write_text(json.dumps([{"role": "user", "content": "hi"}] * 30))
     (tmp_path / "config.yaml").write_text("summarization:\n  trigger: {type: tokens, value: 9000}")
     commands = (
@@ -75,13 +72,13 @@ for command in {commands!r}:
 """)
 
 
-def test_every_public_name_is_found_and_listed() -> None:
+def test_every_public_name_is_found_and_listed():
     for name in conspectus.__all__:
         assert getattr(conspectus, name) is not None
         assert name in dir(conspectus)
 
 
-def test_a_name_is_imported_from_where_type_checkers_take_it() -> None:
+def test_a_name_is_imported_from_where_type_checkers_take_it():
     tree = ast.parse(inspect.getsource(conspectus))
     [block] = [node for node in tree.body if isinstance(node, ast.If)]
     typed = {
@@ -94,6 +91,6 @@ def test_a_name_is_imported_from_where_type_checkers_take_it() -> None:
     assert {*typed, "__version__"} == {*conspectus.__all__}
 
 
-def test_another_name_is_an_error_that_names_it() -> None:
+def test_another_name_is_an_error_that_names_it():
     with pytest.raises(AttributeError, match="has no attribute 'Compacter'"):
         _ = conspectus.Compacter

@@ -34,7 +34,7 @@ def killed(*arguments: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="workers are forked")
-def test_killed_anywhere_a_thread_goes_on_and_ends_as_one_that_was_not() -> None:
+def test_killed_anywhere_a_thread_goes_on_and_ends_as_one_that_was_not():
     few = () if LONG else ("--effects", "3", "--sample", "1", "--twice", "1")
     workers = () if LONG else ("agent, preserve", "Compactor", "Compactor, background")
     printed = killed(*few, *(("--workers", *workers) if workers else ()))
@@ -43,7 +43,7 @@ def test_killed_anywhere_a_thread_goes_on_and_ends_as_one_that_was_not() -> None
 
 @pytest.mark.slow
 @pytest.mark.postgres
-def test_killed_anywhere_it_ends_the_same_on_postgres() -> None:
+def test_killed_anywhere_it_ends_the_same_on_postgres():
     few = () if LONG else ("--effects", "2", "--sample", "1", "--twice", "0")
     with postgres_schema() as address:
         where = ("--only-postgres", "--postgres", address.partition("options=")[0].rstrip("?&"))
@@ -58,9 +58,7 @@ def whole_end(script: Callable[[str], ModuleType]) -> dict[str, Any]:
     return {**nothing, "left": said[:9], "here": said[9:]}
 
 
-def test_what_is_missing_doubled_or_out_of_order_is_seen(
-    script: Callable[[str], ModuleType],
-) -> None:
+def test_what_is_missing_doubled_or_out_of_order_is_seen(script):
     judged, end = script("killed_process").judged, whole_end(script)
     assert judged(end) == ([], [])
     assert judged({**end, "left": end["left"][1:]}) == (["turn-0"], [])
@@ -84,9 +82,7 @@ def test_what_is_missing_doubled_or_out_of_order_is_seen(
         ("abab", [[2, []]], 1),  # more than one for one death
     ],
 )
-def test_a_summary_that_is_paid_for_twice_is_seen(
-    script: Callable[[str], ModuleType], tmp_path: Path, paid: str, starts: Any, twice: int
-) -> None:
+def test_a_summary_that_is_paid_for_twice_is_seen(script, tmp_path, paid, starts, twice):
     workers, process = script("killed_workers"), script("killed_process")
     end = {**whole_end(script), "summaries": [], "records": [], "shown": []}
     place = process.Place("Compactor", tmp_path, tmp_path, "t")

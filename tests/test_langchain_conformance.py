@@ -32,7 +32,7 @@ EMPTY = {
         for one in BEHAVIOURS
     ],
 )
-def test_it_comes_out_the_same_or_differs_as_stated(one: Behaviour) -> None:
+def test_it_comes_out_the_same_or_differs_as_stated(one):
     came = outcome(one)
     assert came.theirs not in ([], (), {}, "") or one.name in EMPTY, "was anything run?"
     if one.differs:
@@ -42,11 +42,11 @@ def test_it_comes_out_the_same_or_differs_as_stated(one: Behaviour) -> None:
 
 
 @pytest.mark.slow
-def test_the_page_is_what_the_behaviours_write() -> None:
+def test_the_page_is_what_the_behaviours_write():
     assert PAGE.read_text(encoding="utf-8") == page(), "write it anew with `make conformance`"
 
 
-def test_an_error_is_the_same_if_it_can_be_caught_alike_and_says_what_theirs_says() -> None:
+def test_an_error_is_the_same_if_it_can_be_caught_alike_and_says_what_theirs_says():
     one = Behaviour("x", "y", lambda side: None)
     theirs = Raised(("ValueError",), "n must be above 0")
     assert one.same(theirs, Raised(("ValueError", "KeyError"), "n must be above 0. Write 1"))
@@ -57,7 +57,7 @@ def test_an_error_is_the_same_if_it_can_be_caught_alike_and_says_what_theirs_say
 
 
 @given(st.integers(0, 2**63))
-def test_wherever_langchains_cut_is_legal_ours_is_the_same(seed: int) -> None:
+def test_wherever_langchains_cut_is_legal_ours_is_the_same(seed):
     history, settings = drawn(random.Random(seed))
     theirs = kept(THEIRS.step(copy.deepcopy(history), **settings()))
     ours = kept(OURS.step(copy.deepcopy(history), **settings()))
@@ -68,7 +68,7 @@ def test_wherever_langchains_cut_is_legal_ours_is_the_same(seed: int) -> None:
 
 
 @pytest.mark.slow
-def test_the_definition_of_a_legal_cut_finds_what_langchain_parts_and_evicts() -> None:
+def test_the_definition_of_a_legal_cut_finds_what_langchain_parts_and_evicts():
     chance = random.Random(11)
     cuts = [(drawn(chance)) for _ in range(300)]
     theirs = [(h, kept(THEIRS.step(copy.deepcopy(h), **settings()))) for h, settings in cuts]

@@ -28,9 +28,7 @@ class Cut(BaseException):
     """The process is gone."""
 
 
-def test_the_middleware_stands_in_the_documented_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_middleware_stands_in_the_documented_order(tmp_path, monkeypatch):
     from lead_agent import agent as module
 
     seen: list[Any] = []
@@ -52,7 +50,7 @@ def test_the_middleware_stands_in_the_documented_order(
     ]
 
 
-def test_the_folders_of_a_thread_are_there_before_the_model_is_asked(tmp_path: Path) -> None:
+def test_the_folders_of_a_thread_are_there_before_the_model_is_asked(tmp_path):
     found: list[int] = []
 
     def script(messages: Any) -> None:
@@ -69,7 +67,7 @@ def test_the_folders_of_a_thread_are_there_before_the_model_is_asked(tmp_path: P
 # Title
 
 
-def test_a_title_is_written_after_the_first_exchange_and_never_again(tmp_path: Path) -> None:
+def test_a_title_is_written_after_the_first_exchange_and_never_again(tmp_path):
     own = model()
     with opened(tmp_path, own, trigger=8) as agent:
         first = agent.turn("t", "write workspace/plan.md: the plan")
@@ -90,7 +88,7 @@ def test_a_title_is_written_after_the_first_exchange_and_never_again(tmp_path: P
 @pytest.mark.parametrize(
     "written", [ConnectionError("no route"), "", " \n\n ", '""', "<think>a plan?</think>"], ids=repr
 )
-def test_where_the_model_has_no_title_the_first_message_is_it(tmp_path: Path, written: Any) -> None:
+def test_where_the_model_has_no_title_the_first_message_is_it(tmp_path, written):
     own = model(TitlesFail, title=written)
     with opened(tmp_path, own) as agent:
         reply = agent.turn("t", "  plan the\x07 move of the office to the other side of the town\n")
@@ -111,19 +109,19 @@ def test_where_the_model_has_no_title_the_first_message_is_it(tmp_path: Path, wr
         ("搬办公室", "搬办公室"),
     ],
 )
-def test_a_title_is_one_short_line(tmp_path: Path, written: str, title: str) -> None:
+def test_a_title_is_one_short_line(tmp_path, written, title):
     with opened(tmp_path, model(TitlesFail, title=written)) as agent:
         assert agent.turn("t", "plan the move")["title"] == title
 
 
-def test_by_first_message_no_model_is_asked(tmp_path: Path) -> None:
+def test_by_first_message_no_model_is_asked(tmp_path):
     own = model()
     with opened(tmp_path, own, title="first_message") as agent:
         assert agent.turn("t", "list workspace")["title"] == "list workspace"
     assert titles_asked(own) == 0
 
 
-def test_a_title_waits_until_the_first_question_is_answered(tmp_path: Path) -> None:
+def test_a_title_waits_until_the_first_question_is_answered(tmp_path):
     with opened(tmp_path) as agent:
         assert agent.turn("t", "ask which room?")["title"] is None
         assert agent.answer("t", "the blue one")["title"] == "ask which room"
@@ -132,7 +130,7 @@ def test_a_title_waits_until_the_first_question_is_answered(tmp_path: Path) -> N
 # Clarification
 
 
-def test_a_question_stops_the_run_and_the_answer_goes_on_with_it(tmp_path: Path) -> None:
+def test_a_question_stops_the_run_and_the_answer_goes_on_with_it(tmp_path):
     own = model()
     with opened(tmp_path, own) as agent:
         reply = agent.turn("t", "ask which room?")
@@ -154,7 +152,7 @@ def test_a_question_stops_the_run_and_the_answer_goes_on_with_it(tmp_path: Path)
         assert torn(sent(own)) == []
 
 
-def test_two_questions_at_once_are_answered_one_after_the_other(tmp_path: Path) -> None:
+def test_two_questions_at_once_are_answered_one_after_the_other(tmp_path):
     asked = [
         {"name": "ask_clarification", "args": {"question": q, "options": ["a", "b"]}, "id": q}
         for q in ("first?", "second?")
@@ -188,7 +186,7 @@ def chatted(folder: Path, *lines: str) -> str:
 
 
 @pytest.mark.slow
-def test_a_question_survives_the_end_of_the_process(tmp_path: Path) -> None:
+def test_a_question_survives_the_end_of_the_process(tmp_path):
     configured(tmp_path)
     first = chatted(tmp_path, "write workspace/a.txt: hello", "ask which room?")
     assert first.splitlines()[-1].startswith("? which room?")
@@ -201,7 +199,7 @@ def test_a_question_survives_the_end_of_the_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_chat_knows_its_commands_and_sends_no_other_word_with_a_slash(tmp_path: Path) -> None:
+def test_the_chat_knows_its_commands_and_sends_no_other_word_with_a_slash(tmp_path):
     configured(tmp_path)
     said = chatted(tmp_path, "/help", "/compcat", " /etc", "/etc/hosts", "/quit", "list")
     new, known, unknown, first, second = said.splitlines()
@@ -213,7 +211,7 @@ def test_the_chat_knows_its_commands_and_sends_no_other_word_with_a_slash(tmp_pa
 
 
 @pytest.mark.postgres
-def test_a_question_survives_a_restart_on_postgres(tmp_path: Path) -> None:
+def test_a_question_survives_a_restart_on_postgres(tmp_path):
     with postgres_schema() as address:
         with opened(tmp_path, checkpointer=address) as agent:
             agent.turn("t", "ask which room?")
@@ -229,7 +227,7 @@ def test_a_question_survives_a_restart_on_postgres(tmp_path: Path) -> None:
 # Runs that were cut off
 
 
-def test_a_message_sent_again_under_its_id_goes_on_and_is_not_said_twice(tmp_path: Path) -> None:
+def test_a_message_sent_again_under_its_id_goes_on_and_is_not_said_twice(tmp_path):
     def cut(messages: Any) -> Any:
         return Cut() if messages[-1].type == "tool" else None
 
@@ -265,9 +263,7 @@ def cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("cut_off")
-def test_a_new_message_after_a_run_was_cut_off_leaves_no_call_without_a_result(
-    tmp_path: Path,
-) -> None:
+def test_a_new_message_after_a_run_was_cut_off_leaves_no_call_without_a_result(tmp_path):
     with opened(tmp_path, own := model()) as agent:
         assert agent.turn("t", "list workspace")["answer"] == "[empty]"
         assert torn(sent(own)) == []
@@ -275,13 +271,13 @@ def test_a_new_message_after_a_run_was_cut_off_leaves_no_call_without_a_result(
 
 
 @pytest.mark.usefixtures("cut_off")
-def test_a_tool_that_was_cut_off_is_run_when_the_message_is_sent_again(tmp_path: Path) -> None:
+def test_a_tool_that_was_cut_off_is_run_when_the_message_is_sent_again(tmp_path):
     with opened(tmp_path) as agent:
         agent.turn("t", "write workspace/a.txt: hello", "m1")
         assert results(agent) == ["Wrote 5 bytes to workspace/a.txt."]
 
 
-def test_a_model_that_fails_leaves_the_thread_usable(tmp_path: Path) -> None:
+def test_a_model_that_fails_leaves_the_thread_usable(tmp_path):
     failures = [ConnectionError("no route")]
 
     def script(messages: Any) -> Any:
@@ -297,7 +293,7 @@ def test_a_model_that_fails_leaves_the_thread_usable(tmp_path: Path) -> None:
 # One run at a time, ids
 
 
-def test_one_run_at_a_time_on_a_thread_and_others_beside_it(tmp_path: Path) -> None:
+def test_one_run_at_a_time_on_a_thread_and_others_beside_it(tmp_path):
     held = Held()
     own = model(script=lambda messages: held(messages) if "slow" in messages[-1].text else None)
     with opened(tmp_path, own) as agent:
@@ -317,7 +313,7 @@ def test_one_run_at_a_time_on_a_thread_and_others_beside_it(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("thread", ["", "a\0b", "a\nb", "\ud800", "x" * 201, 7, None], ids=repr)
-def test_ids_that_cannot_be_kept_are_refused(tmp_path: Path, thread: Any) -> None:
+def test_ids_that_cannot_be_kept_are_refused(tmp_path, thread):
     with opened(tmp_path) as agent:
         for refused in (
             lambda: agent.turn(thread, "list"),

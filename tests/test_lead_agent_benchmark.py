@@ -43,8 +43,8 @@ SQLITE = "sqlite:///data/checkpoints.sqlite"
 
 @pytest.mark.parametrize("restarts", [False, True])
 def test_on_sqlite_it_comes_out_the_same_and_never_over_the_window(
-    script: ModuleType, wanted: Any, tmp_path: Path, restarts: bool
-) -> None:
+    script, wanted, tmp_path, restarts
+):
     run = script.Run(tmp_path / "run", SQLITE, "t", TURNS)
     assert run.go(restarts=restarts) == wanted
     assert 0 < run.watch.largest <= script.WINDOW
@@ -56,8 +56,8 @@ def test_on_sqlite_it_comes_out_the_same_and_never_over_the_window(
 
 @pytest.mark.postgres
 def test_on_postgres_restarted_it_comes_out_the_same_and_never_over_the_window(
-    script: ModuleType, wanted: Any, tmp_path: Path
-) -> None:
+    script, wanted, tmp_path
+):
     with postgres_schema() as address:
         run = script.Run(tmp_path / "run", address, "t", TURNS)
         assert run.go(restarts=True) == wanted
@@ -65,9 +65,7 @@ def test_on_postgres_restarted_it_comes_out_the_same_and_never_over_the_window(
     assert (run.watch.over, run.watch.torn, run.starts) == (0, 0, 4)
 
 
-def test_what_is_over_the_window_or_other_than_it_was_is_told(
-    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_over_the_window_or_other_than_it_was_is_told(script, tmp_path, monkeypatch):
     table, good = script.runs(TURNS, None, tmp_path / "good")
     assert good
     assert table.row_count == 3

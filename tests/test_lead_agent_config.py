@@ -3,7 +3,6 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 MAIN = ROOT / "examples" / "lead_agent" / "main.py"
 
 
-def test_an_edit_while_it_runs_counts_at_the_next_turn(tmp_path: Path, caplog: Any) -> None:
+def test_an_edit_while_it_runs_counts_at_the_next_turn(tmp_path, caplog):
     with opened(tmp_path, own := model(), trigger=200) as agent:
         for n in range(4):
             agent.turn("t", f"write workspace/{n}.txt: hello")
@@ -34,9 +33,7 @@ def test_an_edit_while_it_runs_counts_at_the_next_turn(tmp_path: Path, caplog: A
         assert reply["title"] == "write workspace/0.txt: hello"
 
 
-def test_summarisation_can_be_switched_on_by_an_edit_of_a_running_agent(
-    tmp_path: Path, caplog: Any
-) -> None:
+def test_summarisation_can_be_switched_on_by_an_edit_of_a_running_agent(tmp_path, caplog):
     with opened(tmp_path, own := model(), enabled="false") as agent:
         for n in range(4):
             agent.turn("t", f"write workspace/{n}.txt: hello")
@@ -70,7 +67,7 @@ def test_summarisation_can_be_switched_on_by_an_edit_of_a_running_agent(
         ("lead_agent: {model: 'nobody:nothing'}", "'nobody:nothing' cannot be had"),
     ],
 )
-def test_a_wrong_configuration_is_refused_with_its_key(tmp_path: Path, text: str, why: str) -> None:
+def test_a_wrong_configuration_is_refused_with_its_key(tmp_path, text, why):
     file = tmp_path / "config.yaml"
     file.write_text(text)
     with pytest.raises(SettingsError, match=re.escape(why)) as told:
@@ -79,7 +76,7 @@ def test_a_wrong_configuration_is_refused_with_its_key(tmp_path: Path, text: str
     assert [path.name for path in tmp_path.glob("data/*")] in ([], ["checkpoints.sqlite"])
 
 
-def test_all_mistakes_of_a_configuration_are_told_at_once_with_their_lines(tmp_path: Path) -> None:
+def test_all_mistakes_of_a_configuration_are_told_at_once_with_their_lines(tmp_path):
     file = tmp_path / "config.yaml"
     file.write_text(
         "summarization:\n  enabled: perhaps\nlead_agent:\n  checkpointer: mysql://me:hunter2@x\n"
@@ -93,15 +90,13 @@ def test_all_mistakes_of_a_configuration_are_told_at_once_with_their_lines(tmp_p
     assert "hunter2" not in str(told.value)
 
 
-def test_a_wrong_summarization_section_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_a_wrong_summarization_section_is_refused_with_its_line(tmp_path):
     configured(tmp_path, trigger="many")
     with pytest.raises(ConfigError, match=r"line 8: summarization\.trigger\.value"):
         LeadAgent(tmp_path / "config.yaml", model=model())
 
 
-def test_an_address_out_of_the_environment_is_used_and_never_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_address_out_of_the_environment_is_used_and_never_shown(tmp_path, monkeypatch):
     monkeypatch.setenv("LEAD_DB", "postgresql://me:hunter2@127.0.0.1:1/none?connect_timeout=1")
     file = configured(tmp_path, checkpointer="$LEAD_DB")
     assert load_settings(file).checkpointer.startswith("postgresql://me")
@@ -111,7 +106,7 @@ def test_an_address_out_of_the_environment_is_used_and_never_shown(
     assert "hunter2" not in str(told.value)
 
 
-def test_the_configuration_that_comes_with_it_is_valid(tmp_path: Path) -> None:
+def test_the_configuration_that_comes_with_it_is_valid(tmp_path):
     file = tmp_path / "config.yaml"
     file.write_text((MAIN.parent / "config.yaml").read_text())
     with LeadAgent(file) as agent:
@@ -121,8 +116,8 @@ def test_the_configuration_that_comes_with_it_is_valid(tmp_path: Path) -> None:
 
 
 def test_relative_paths_of_checkpoints_and_archive_are_from_the_folder_of_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     folder, elsewhere = tmp_path / "agent", tmp_path / "elsewhere"
     folder.mkdir()
     elsewhere.mkdir()

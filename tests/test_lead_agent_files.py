@@ -44,7 +44,7 @@ def files(tmp_path: Path) -> Files:
 
 
 @pytest.mark.parametrize("thread", HOSTILE, ids=ascii)
-def test_a_hostile_thread_id_is_a_folder_right_below_the_base(tmp_path: Path, thread: str) -> None:
+def test_a_hostile_thread_id_is_a_folder_right_below_the_base(tmp_path, thread):
     base = tmp_path / "data"
     folder = ThreadFolders(base).of(thread)
     assert folder.resolve().parent == (base / "threads").resolve()
@@ -53,12 +53,12 @@ def test_a_hostile_thread_id_is_a_folder_right_below_the_base(tmp_path: Path, th
     assert len(folder.name) <= 60
 
 
-def test_no_two_threads_share_a_folder_even_where_capitals_count_for_nothing() -> None:
+def test_no_two_threads_share_a_folder_even_where_capitals_count_for_nothing():
     names = [*HOSTILE, "t", "T", "t ", "t-", folder_name("t"), "x" * 5_001]
     assert len({folder_name(name).lower() for name in names}) == len(names)
 
 
-def test_a_link_in_the_place_of_a_threads_folder_is_refused(tmp_path: Path) -> None:
+def test_a_link_in_the_place_of_a_threads_folder_is_refused(tmp_path):
     folders = ThreadFolders(tmp_path / "data")
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -91,7 +91,7 @@ OUTSIDE = [
 
 
 @pytest.mark.parametrize("path", OUTSIDE, ids=ascii)
-def test_paths_that_leave_the_folder_are_refused(files: Files, path: str) -> None:
+def test_paths_that_leave_the_folder_are_refused(files, path):
     with pytest.raises(Refusal):
         files.read(path)
     with pytest.raises(Refusal):
@@ -101,15 +101,13 @@ def test_paths_that_leave_the_folder_are_refused(files: Files, path: str) -> Non
             files.listed(path)
 
 
-def test_an_absolute_path_into_the_very_folder_is_refused_too(files: Files) -> None:
+def test_an_absolute_path_into_the_very_folder_is_refused_too(files):
     files.write("workspace/a.txt", "mine")
     with pytest.raises(Refusal, match="absolute"):
         files.read(str(files.root / "workspace" / "a.txt"))
 
 
-def test_no_link_is_followed_neither_at_the_end_nor_on_the_way(
-    files: Files, tmp_path: Path
-) -> None:
+def test_no_link_is_followed_neither_at_the_end_nor_on_the_way(files, tmp_path):
     secret = tmp_path / "secret.txt"
     (files.root / "workspace" / "file").symlink_to(secret)
     (files.root / "workspace" / "folder").symlink_to(tmp_path)
@@ -134,9 +132,7 @@ def test_no_link_is_followed_neither_at_the_end_nor_on_the_way(
     assert sum("refused" in line for line in files.listed("workspace")) == 4
 
 
-def test_a_folder_swapped_for_a_link_is_not_followed(
-    files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_swapped_for_a_link_is_not_followed(files, tmp_path, monkeypatch):
     """The swap takes place after the folder was made sure of, and before the file is opened."""
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -157,7 +153,7 @@ def test_a_folder_swapped_for_a_link_is_not_followed(
         files.read("workspace/sub/a.txt")
 
 
-def test_pipes_and_folders_are_no_files_and_nobody_waits_for_them(files: Files) -> None:
+def test_pipes_and_folders_are_no_files_and_nobody_waits_for_them(files):
     os.mkfifo(files.root / "workspace" / "pipe")
     for path in ("workspace/pipe", "workspace"):
         with pytest.raises(Refusal):
@@ -167,7 +163,7 @@ def test_pipes_and_folders_are_no_files_and_nobody_waits_for_them(files: Files) 
             files.write(path, "x")
 
 
-def test_only_workspace_and_outputs_are_written_to(files: Files) -> None:
+def test_only_workspace_and_outputs_are_written_to(files):
     assert files.write("outputs/reports/q1.md", "fine") == 4
     for path in ("uploads/a.txt", "a.txt", "other/a.txt", "workspace"):
         with pytest.raises(Refusal):
@@ -175,9 +171,7 @@ def test_only_workspace_and_outputs_are_written_to(files: Files) -> None:
     assert sorted(path.name for path in files.root.iterdir()) == sorted(PARTS)
 
 
-def test_a_file_is_written_whole_or_stays_as_it_was(
-    files: Files, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_is_written_whole_or_stays_as_it_was(files, monkeypatch):
     files.write("workspace/a.txt", "before")
 
     def failing(*args: object, **more: object) -> None:
@@ -190,7 +184,7 @@ def test_a_file_is_written_whole_or_stays_as_it_was(
     assert files.listed("workspace") == ["a.txt (6 bytes)"]
 
 
-def test_sizes_are_limited(files: Files) -> None:
+def test_sizes_are_limited(files):
     with pytest.raises(Refusal, match="write at most"):
         files.write("workspace/a.txt", "x" * (LARGEST + 1))
     (files.root / "uploads" / "big").write_bytes(b"x" * (LARGEST + 1))
@@ -201,7 +195,7 @@ def test_sizes_are_limited(files: Files) -> None:
     assert files.listed("uploads")[-1] == "... and 4 more"
 
 
-def test_a_refusal_is_an_answer_to_the_model_and_the_run_goes_on(tmp_path: Path) -> None:
+def test_a_refusal_is_an_answer_to_the_model_and_the_run_goes_on(tmp_path):
     (tmp_path / "secret.txt").write_text("the secret")
     with opened(tmp_path) as agent:
         assert "'..' is refused" in agent.turn("t", "read ../secret.txt")["answer"]
@@ -212,7 +206,7 @@ def test_a_refusal_is_an_answer_to_the_model_and_the_run_goes_on(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_long_files_are_read_in_parts(tmp_path: Path) -> None:
+def test_long_files_are_read_in_parts(tmp_path):
     text = "".join(f"line {n}\n" for n in range(1, 1_001))
     with opened(tmp_path) as agent:
         agent.turn("t", f"write workspace/a.txt: {text}")
@@ -224,7 +218,7 @@ def test_long_files_are_read_in_parts(tmp_path: Path) -> None:
     assert f"line {after + 1}\n" not in first
 
 
-def test_there_is_no_shell_unless_it_is_switched_on(tmp_path: Path) -> None:
+def test_there_is_no_shell_unless_it_is_switched_on(tmp_path):
     folders = ThreadFolders(tmp_path)
     for allowed in (False, True):
         names = {one.name for one in tools_of(folders, SandboxSettings(shell=allowed))}
@@ -235,7 +229,7 @@ def test_there_is_no_shell_unless_it_is_switched_on(tmp_path: Path) -> None:
         assert answer["answer"] == "hello\n\n[exit code 0]"
 
 
-def test_a_command_is_stopped_with_all_it_has_started(tmp_path: Path) -> None:
+def test_a_command_is_stopped_with_all_it_has_started(tmp_path):
     command = "sleep 300 & echo $! > pid; echo begun; sleep 300"
     said = run_command(command, tmp_path, seconds=1, output=500)
     assert said == "begun\n\n[stopped after 1 seconds]"
@@ -256,15 +250,13 @@ def _gone(pid: int) -> bool:
     return False
 
 
-def test_endless_output_is_cut_and_stopped(tmp_path: Path) -> None:
+def test_endless_output_is_cut_and_stopped(tmp_path):
     said = run_command("yes", tmp_path, seconds=60, output=500)
     assert said.endswith("[cut after 500 characters]")
     assert len(said) < 600
 
 
-def test_a_command_sees_no_key_of_this_process_and_reads_no_terminal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_sees_no_key_of_this_process_and_reads_no_terminal(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     said = run_command("env; pwd; cat; exit 3", tmp_path, seconds=60, output=5_000)
     assert "sk-secret" not in said

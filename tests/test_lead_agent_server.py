@@ -73,7 +73,7 @@ def client(tmp_path: Path, held: Held) -> Iterator[Client]:
             thread.join(60)
 
 
-def test_a_turn_a_question_and_its_answer(client: Client) -> None:
+def test_a_turn_a_question_and_its_answer(client):
     status, reply = client.post("/threads/t/turns", message="write workspace/a.txt: hello")
     assert (status, reply["answer"]) == (200, "Wrote 5 bytes to workspace/a.txt.")
     status, reply = client.post("/threads/t/turns", message="ask which room?")
@@ -87,7 +87,7 @@ def test_a_turn_a_question_and_its_answer(client: Client) -> None:
     assert client.post("/threads/t/turns", answer="again")[0] == 409
 
 
-def test_a_thread_is_compacted_now_and_goes_on(client: Client) -> None:
+def test_a_thread_is_compacted_now_and_goes_on(client):
     for n in range(5):
         client.post("/threads/t/turns", message=f"write workspace/{n}.txt: hello")
     status, done = client.post("/threads/t/compact", focus="the files")
@@ -101,14 +101,14 @@ def test_a_thread_is_compacted_now_and_goes_on(client: Client) -> None:
     assert client.get("/threads/t")[1]["title"] == "write workspace/0.txt: hello"
 
 
-def test_where_nothing_may_leave_the_answer_says_so(client: Client) -> None:
+def test_where_nothing_may_leave_the_answer_says_so(client):
     client.post("/threads/t/turns", message="list")
     status, done = client.post("/threads/t/compact")
     assert (status, done["compacted"], done["before"]) == (200, False, done["after"])
     assert done["reason"].startswith("all 4 messages are within 'keep' (4 messages)")
 
 
-def test_compacting_is_refused_while_a_run_is_in_flight(client: Client, held: Held) -> None:
+def test_compacting_is_refused_while_a_run_is_in_flight(client, held):
     running = beside(lambda: client.post("/threads/t/turns", message="slow"))
     assert held.begun.wait(60)
     for path in ("compact", "turns"):
@@ -121,9 +121,7 @@ def test_compacting_is_refused_while_a_run_is_in_flight(client: Client, held: He
     assert client.post("/threads/t/compact")[0] == 200
 
 
-def test_compacting_is_refused_where_it_is_disabled_and_where_a_question_is_open(
-    client: Client, tmp_path: Path
-) -> None:
+def test_compacting_is_refused_where_it_is_disabled_and_where_a_question_is_open(client, tmp_path):
     client.post("/threads/t/turns", message="ask which room?")
     status, error = client.post("/threads/t/compact")
     assert status == 409
@@ -138,7 +136,7 @@ def test_compacting_is_refused_where_it_is_disabled_and_where_a_question_is_open
     assert client.post("/threads/t/compact")[0] == 200
 
 
-def test_unknown_threads_and_addresses_are_not_found(client: Client) -> None:
+def test_unknown_threads_and_addresses_are_not_found(client):
     assert client.post("/threads/nobody/compact")[0] == 404
     assert client.post("/threads/nobody/turns", answer="x")[0] == 404
     assert client.get("/threads/nobody")[0] == 404
@@ -147,7 +145,7 @@ def test_unknown_threads_and_addresses_are_not_found(client: Client) -> None:
         assert (status, "POST /threads/ID/compact" in error["error"]) == (404, True)
 
 
-def test_hostile_ids_stay_in_the_folder(client: Client, tmp_path: Path) -> None:
+def test_hostile_ids_stay_in_the_folder(client, tmp_path):
     for thread in ("..%2F..%2Fetc", "%2Fetc%2Fpasswd", "..", "%24(id)", "caf%C3%A9"):
         assert client.post(f"/threads/{thread}/turns", message="write workspace/a: x")[0] == 200
     for thread in ("a%00b", "a%0Ab", "", "x" * 201):
@@ -174,16 +172,14 @@ def test_hostile_ids_stay_in_the_folder(client: Client, tmp_path: Path) -> None:
         ('{"mesage": "a"}', "unknown: mesage; known are answer, id, message"),
     ],
 )
-def test_a_body_that_cannot_be_understood_is_refused(
-    client: Client, body: str | bytes, why: str
-) -> None:
+def test_a_body_that_cannot_be_understood_is_refused(client, body, why):
     status, error = client.raw("POST", "/threads/t/turns", body, JSON)
     assert status == 400
     assert why in error["error"]
     assert client.get("/threads/t")[0] == 404
 
 
-def test_what_a_web_page_could_send_is_refused(client: Client) -> None:
+def test_what_a_web_page_could_send_is_refused(client):
     path, body = "/threads/t/turns", '{"message": "hello"}'
     assert client.raw("POST", path, body, {"Content-Type": "text/plain"})[0] == 415
     assert client.raw("POST", path, body, {})[0] == 415
@@ -195,7 +191,7 @@ def test_what_a_web_page_could_send_is_refused(client: Client) -> None:
     assert client.get("/threads/t")[0] == 404
 
 
-def test_an_error_of_the_run_tells_the_client_nothing_secret(client: Client, caplog: Any) -> None:
+def test_an_error_of_the_run_tells_the_client_nothing_secret(client, caplog):
     status, error = client.post("/threads/t/turns", message="fail")
     assert status == 500
     assert "sk-123" not in json.dumps(error)
@@ -203,7 +199,7 @@ def test_an_error_of_the_run_tells_the_client_nothing_secret(client: Client, cap
     assert client.post("/threads/t/turns", message="list workspace")[1]["answer"] == "[empty]"
 
 
-def test_an_id_is_that_of_one_message_and_only_the_newest_can_be_sent_again(client: Client) -> None:
+def test_an_id_is_that_of_one_message_and_only_the_newest_can_be_sent_again(client):
     path = "/threads/t/turns"
     first = client.post(path, message="write workspace/a.txt: hello", id="m1")
     assert client.post(path, message="write workspace/a.txt: hello", id="m1") == first
@@ -217,9 +213,7 @@ def test_an_id_is_that_of_one_message_and_only_the_newest_can_be_sent_again(clie
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("method", ["DELETE", "PUT", "PATCH", "OPTIONS", "GET"])
-def test_another_method_is_refused_in_json_with_the_one_that_is_taken(
-    client: Client, method: str
-) -> None:
+def test_another_method_is_refused_in_json_with_the_one_that_is_taken(client, method):
     status, error = client.raw(method, "/threads/t/turns", None, {})
     assert (status, "POST /threads/ID/turns" in error["error"]) == (405, True)
     allowed = {"/threads/t": "GET", "/threads/t/compact": "POST"}
@@ -231,7 +225,7 @@ def test_another_method_is_refused_in_json_with_the_one_that_is_taken(
         connection.close()
 
 
-def test_head_is_refused_without_a_body(client: Client) -> None:
+def test_head_is_refused_without_a_body(client):
     connection = http.client.HTTPConnection("127.0.0.1", client.server.server_port, timeout=60)
     connection.request("HEAD", "/threads/t")
     response = connection.getresponse()
@@ -239,7 +233,7 @@ def test_head_is_refused_without_a_body(client: Client) -> None:
     connection.close()
 
 
-def test_the_request_of_the_readme_is_answered(client: Client) -> None:
+def test_the_request_of_the_readme_is_answered(client):
     text = (MAIN.parent / "README.md").read_text(encoding="utf-8")
     line = next(line for line in text.splitlines() if line.startswith("curl "))
     _, address, _, header, _, body = shlex.split(line)
@@ -250,7 +244,7 @@ def test_the_request_of_the_readme_is_answered(client: Client) -> None:
 
 
 @pytest.mark.slow
-def test_serving_on_a_port_that_is_in_use_says_which_key_to_change(tmp_path: Path) -> None:
+def test_serving_on_a_port_that_is_in_use_says_which_key_to_change(tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -270,7 +264,7 @@ def test_serving_on_a_port_that_is_in_use_says_which_key_to_change(tmp_path: Pat
     assert str(file) in done.stderr
 
 
-def test_what_the_http_library_refuses_is_refused_in_json(client: Client) -> None:
+def test_what_the_http_library_refuses_is_refused_in_json(client):
     many = {f"X-{n}": "x" for n in range(200)}
     status, error = client.raw("GET", "/threads/t", None, many)
     assert (status, "headers" in error["error"]) == (431, True)

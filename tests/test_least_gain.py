@@ -35,13 +35,13 @@ def items(count: int, tokens: int) -> list[Item]:
     return [Item(f"k{n}", "user" if n % 2 == 0 else "assistant", tokens) for n in range(count)]
 
 
-def test_the_minimal_preset_pays_for_no_summary_that_frees_next_to_nothing() -> None:
+def test_the_minimal_preset_pays_for_no_summary_that_frees_next_to_nothing():
     found = explained(load_config(PRESET), "talk", talk(18), None)
     assert found.compactions
     assert all(one.after < 0.95 * one.before for one in found.compactions)
 
 
-def test_one_message_of_many_is_not_summarised_below_the_window() -> None:
+def test_one_message_of_many_is_not_summarised_below_the_window():
     policy = Policy.build(trigger=("tokens", 4_000), keep=("messages", 20))
     found = plan(items(21, 300), policy)
     assert isinstance(found, Keep)
@@ -51,7 +51,7 @@ def test_one_message_of_many_is_not_summarised_below_the_window() -> None:
     assert "630 tokens" in roomy.reason
 
 
-def test_what_leaves_with_the_least_gain_is_summarised() -> None:
+def test_what_leaves_with_the_least_gain_is_summarised():
     policy = Policy.build(trigger=("tokens", 4_000), keep=("messages", 20))
     found = plan(items(24, 300), policy)
     assert isinstance(found, Compact)
@@ -59,7 +59,7 @@ def test_what_leaves_with_the_least_gain_is_summarised() -> None:
     assert found.summary_tokens >= 300
 
 
-def test_over_the_window_and_by_force_any_gain_counts() -> None:
+def test_over_the_window_and_by_force_any_gain_counts():
     policy = Policy.build(trigger=("tokens", 4_000), keep=("messages", 20))
     assert isinstance(plan(items(21, 300), policy, force=True), Compact)
     assert isinstance(plan(items(21, 300), policy, Window(9_000), force=True), Compact)
@@ -68,7 +68,7 @@ def test_over_the_window_and_by_force_any_gain_counts() -> None:
     assert isinstance(over, Compact)
 
 
-def test_a_trigger_of_messages_asks_for_fewer_messages() -> None:
+def test_a_trigger_of_messages_asks_for_fewer_messages():
     policy = Policy.build(trigger=("messages", 21), keep=("messages", 20))
     assert isinstance(plan(items(21, 300), policy), Keep)
     found = plan(items(24, 300), policy)
@@ -76,24 +76,24 @@ def test_a_trigger_of_messages_asks_for_fewer_messages() -> None:
     assert found.at_most < found.tokens
 
 
-def test_a_tiny_history_is_compacted_as_asked() -> None:
+def test_a_tiny_history_is_compacted_as_asked():
     policy = Policy.build(trigger=("tokens", 40), keep=("messages", 1))
     assert isinstance(plan(items(5, 10), policy), Compact)
 
 
-def test_nothing_is_asked_where_the_setting_is_nothing() -> None:
+def test_nothing_is_asked_where_the_setting_is_nothing():
     policy = Policy.build(trigger=("tokens", 4_000), keep=("messages", 20), least_gain=0)
     assert isinstance(plan(items(21, 300), policy), Compact)
 
 
 @pytest.mark.parametrize("wrong", [-0.1, 1, 10, True, "0.1", None])
-def test_a_share_that_means_nothing_is_refused(wrong: Any) -> None:
+def test_a_share_that_means_nothing_is_refused(wrong):
     for build in (Compactor, lambda **given: SummarizationMiddleware(None, **given)):
         with pytest.raises(PolicyError, match="least_gain"):
             build(least_gain=wrong)
 
 
-def test_the_setting_is_there_on_every_way_in(tmp_path: Path) -> None:
+def test_the_setting_is_there_on_every_way_in(tmp_path):
     file = tmp_path / "c.yaml"
     file.write_text(PRESET.read_text(encoding="utf-8") + "  least_gain: 0\n", encoding="utf-8")
     said = [
@@ -116,9 +116,7 @@ def test_the_setting_is_there_on_every_way_in(tmp_path: Path) -> None:
         assert compacted(talk(11), compactor).outcome == outcome
 
 
-def test_a_trigger_out_of_reach_is_told_once_with_the_numbers(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_trigger_out_of_reach_is_told_once_with_the_numbers(caplog):
     scripted = Scripted(short)
     compactor = engine(
         scripted, window=90_000, trigger=("tokens", 1_500), keep=("messages", 20), clip_over=None
@@ -133,7 +131,7 @@ def test_a_trigger_out_of_reach_is_told_once_with_the_numbers(
     assert scripted.requests
 
 
-def test_a_trigger_within_reach_is_not_complained_of(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_trigger_within_reach_is_not_complained_of(caplog):
     compactor = engine(window=90_000, trigger=("tokens", 6_000), keep=("messages", 4))
     with caplog.at_level(logging.WARNING, "conspectus"):
         for turns in range(4, 19):
@@ -141,6 +139,6 @@ def test_a_trigger_within_reach_is_not_complained_of(caplog: pytest.LogCaptureFi
     assert "lies below" not in caplog.text
 
 
-def test_a_plan_that_is_stuck_complains_of_no_trigger() -> None:
+def test_a_plan_that_is_stuck_complains_of_no_trigger():
     policy = Policy.build(trigger=("tokens", 40), keep=("messages", 1))
     assert isinstance(plan([Item("u", "user", 900)], policy, Window(100), clip=False), Stuck)

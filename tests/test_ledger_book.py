@@ -40,9 +40,7 @@ def book(*messages: dict[str, Any]) -> Ledger:
 
 @given(TURNS, st.integers(0, 14), st.integers(0, 14))
 @settings(deadline=None, max_examples=few(40))
-def test_a_thread_read_in_parts_gives_the_ledger_of_the_whole(
-    turns: list[dict[str, Any]], one: int, other: int
-) -> None:
+def test_a_thread_read_in_parts_gives_the_ledger_of_the_whole(turns, one, other):
     entries = read_messages(turns)
     first, second = sorted((one, other))
     ledger = Ledger()
@@ -51,7 +49,7 @@ def test_a_thread_read_in_parts_gives_the_ledger_of_the_whole(
     assert ledger == Ledger().updated(entries)
 
 
-def test_a_later_ledger_put_on_top_replaces_what_it_changes() -> None:
+def test_a_later_ledger_put_on_top_replaces_what_it_changes():
     entries = read_messages([user(SAID[1]), user(SAID[2])])
     merged = Ledger().updated(entries[:1]).merged(Ledger().updated(entries[1:]))
     assert {f.value for f in merged.standing()} == {SAID[2]}
@@ -60,9 +58,7 @@ def test_a_later_ledger_put_on_top_replaces_what_it_changes() -> None:
 
 @given(st.lists(st.text(max_size=300), max_size=5), st.sampled_from(["user", "system"]))
 @settings(deadline=None, max_examples=few(60))
-def test_any_text_is_read_and_every_fact_is_quoted_from_its_message(
-    texts: list[str], role: str
-) -> None:
+def test_any_text_is_read_and_every_fact_is_quoted_from_its_message(texts, role):
     for entry in read_messages([{"role": role, "content": text} for text in texts]):
         for fact in facts_of(entry):
             assert fact.value
@@ -70,7 +66,7 @@ def test_any_text_is_read_and_every_fact_is_quoted_from_its_message(
             assert fact.value in fact.quote
 
 
-def test_a_sentence_that_needs_the_one_before_it_is_quoted_with_it() -> None:
+def test_a_sentence_that_needs_the_one_before_it_is_quoted_with_it():
     text = "Get the Quillfeed import working. It must not cost more than $43.50 per night."
     (fact,) = [fact for fact in book(user(text)).facts if fact.kind == "rule"]
     assert fact.value == "It must not cost more than $43.50 per night."
@@ -79,7 +75,7 @@ def test_a_sentence_that_needs_the_one_before_it_is_quoted_with_it() -> None:
     assert fact.value in book(user(text), user(later)).gone
 
 
-def test_rules_outlive_a_flood_of_decisions_and_of_near_equal_rules() -> None:
+def test_rules_outlive_a_flood_of_decisions_and_of_near_equal_rules():
     rule = "Never push to main."
     near = [user(f"The part {n} must never cost more than {n} EUR.") for n in range(LIMIT)]
     names = [f"{chr(97 + n // 20)}{chr(97 + n % 20)}" for n in range(LIMIT)]
@@ -90,7 +86,7 @@ def test_rules_outlive_a_flood_of_decisions_and_of_near_equal_rules() -> None:
         assert rule in {fact.value for fact in ledger.facts}
 
 
-def test_a_record_of_an_earlier_version_is_carried_on() -> None:
+def test_a_record_of_an_earlier_version_is_carried_on():
     old = {"kind": "path", "value": "app.py", "source": "m1", "role": "tool", "used": 2, "told": 1}
     rule = {"kind": "rule", "value": SAID[1], "source": "m2", "role": "user", "order": 3}
     ledger = Ledger.from_json({"facts": [old, rule], "gone": ["x"]})
@@ -101,18 +97,18 @@ def test_a_record_of_an_earlier_version_is_carried_on() -> None:
     assert later.gone == ("x", SAID[1])
 
 
-def test_what_is_still_in_view_takes_from_the_ledger_what_it_has_replaced() -> None:
+def test_what_is_still_in_view_takes_from_the_ledger_what_it_has_replaced():
     ledger = book(user(SAID[1])).without_superseded(read_messages([user(SAID[2])]))
     assert not ledger.facts
     assert ledger.seen == 1
 
 
 @pytest.mark.parametrize("text", ["a." * 9_000, "1," * 9_000, '"' * 9_000, "never must " * 2_000])
-def test_hostile_lines_are_read_to_an_end(text: str) -> None:
+def test_hostile_lines_are_read_to_an_end(text):
     assert len(book(user(text)).facts) <= LIMIT
 
 
-def test_a_quotation_of_a_user_is_taken_and_anything_else_is_not() -> None:
+def test_a_quotation_of_a_user_is_taken_and_anything_else_is_not():
     said, answer = read_messages([user("So:  keep the “Halden”\nnumbers to us."), assistant("ok")])
     fact = quoted(said, 'keep the "Halden" numbers to us')
     assert fact.value == "keep the “Halden”\nnumbers to us"
@@ -140,12 +136,12 @@ GOOD = {"kind": "rule", "value": "Never push.", "source": "m", "role": "user", "
         ({"facts": [{**GOOD, "kind": []}]}, "'kind' of a fact must be text"),
     ],
 )
-def test_what_is_no_ledger_is_refused_with_its_place(odd: Any, why: str) -> None:
+def test_what_is_no_ledger_is_refused_with_its_place(odd, why):
     with pytest.raises(InputError, match=why):
         Ledger.from_json(odd)
 
 
-def test_of_a_damaged_ledger_all_that_can_be_read_is_recovered() -> None:
+def test_of_a_damaged_ledger_all_that_can_be_read_is_recovered():
     odd = {"facts": [GOOD, 7, {**GOOD, "role": 1}], "gone": ["x", 3], "seen": None, "more": 1}
     ledger, wrong = Ledger.recovered(odd)
     assert ledger == Ledger((Fact.from_json(GOOD),), ("x",), 3)

@@ -31,12 +31,12 @@ def talk(rounds: int = 12) -> list[str]:
     return said
 
 
-def test_what_binds_stands_where_not_all_fits() -> None:
+def test_what_binds_stands_where_not_all_fits():
     shown = "\n".join(kept.text for kept in choose(talk(), 150, count))
     assert all(rule in shown for rule in RULES)
 
 
-def test_all_stands_as_it_was_where_it_fits() -> None:
+def test_all_stands_as_it_was_where_it_fits():
     assert [kept.text for kept in choose(talk(), 100_000, count)] == talk()
 
 
@@ -46,9 +46,7 @@ def test_all_stands_as_it_was_where_it_fits() -> None:
     st.integers(0, 200),
 )
 @settings(deadline=None, max_examples=few(60))
-def test_what_stands_is_quoted_in_order_and_fits(
-    known: list[str], texts: list[str], room: int
-) -> None:
+def test_what_stands_is_quoted_in_order_and_fits(known, texts, room):
     said = [*known, *texts]
     chosen = choose(said, room, count)
     assert sum(count(kept.text) + 4 for kept in chosen) <= room
@@ -61,7 +59,7 @@ def test_what_stands_is_quoted_in_order_and_fits(
 
 @given(st.text(max_size=300), st.sampled_from(["user", "system", "tool"]))
 @settings(deadline=None, max_examples=few(80))
-def test_every_letter_of_a_message_is_in_one_sentence(text: str, role: str) -> None:
+def test_every_letter_of_a_message_is_in_one_sentence(text, role):
     end = 0
     for one in statements(text, role):
         assert end <= one.start < one.end
@@ -69,7 +67,7 @@ def test_every_letter_of_a_message_is_in_one_sentence(text: str, role: str) -> N
         end = one.end
 
 
-def test_a_flood_of_near_equal_lines_pushes_no_other_rule_out() -> None:
+def test_a_flood_of_near_equal_lines_pushes_no_other_rule_out():
     line = "Part {0} of `plan-{0}` must never cost more than {0} EUR without approval by Wren Oak."
     flood = [line.format(n) for n in range(400)]
     said = [Said(text) for text in (RULES[0], *flood[:200], RULES[1], *flood[200:], RULES[2])]
@@ -79,7 +77,7 @@ def test_a_flood_of_near_equal_lines_pushes_no_other_rule_out() -> None:
 
 @given(st.integers(0, 400), st.integers(0, 3))
 @settings(deadline=None, max_examples=few(40))
-def test_what_was_replaced_stands_only_with_what_replaced_it(room: int, shift: int) -> None:
+def test_what_was_replaced_stands_only_with_what_replaced_it(room, shift):
     caps = [
         "Hotels in Rome must never cost more than 120 EUR.",
         "Hotels in Bonn must never cost more than 130 EUR.",
@@ -92,7 +90,7 @@ def test_what_was_replaced_stands_only_with_what_replaced_it(room: int, shift: i
 
 
 @pytest.mark.parametrize("room", range(20, 200, 20))
-def test_what_is_said_anew_of_a_named_thing_stands_before_what_was_said(room: int) -> None:
+def test_what_is_said_anew_of_a_named_thing_stands_before_what_was_said(room):
     old = "So we are settled: the orders-bus-v3 broker will be Redpanda, as ops knows it in Gdansk."
     new = "The licence did not come. orders-bus-v3 runs on JetStream now, so redo the consumer."
     shown = "\n".join(kept.text for kept in choose([old, *talk(4), new, *CHAT], room, count))
@@ -100,7 +98,7 @@ def test_what_is_said_anew_of_a_named_thing_stands_before_what_was_said(room: in
 
 
 @pytest.mark.slow
-def test_a_value_that_changed_a_thousand_times_stands_as_it_is_now() -> None:
+def test_a_value_that_changed_a_thousand_times_stands_as_it_is_now():
     said = [f"The hotel cap is now {n} EUR per night." for n in range(100, 1_100)]
     shown = "\n".join(kept.text for kept in choose(said, 40, count))
     assert "1099 EUR" in shown

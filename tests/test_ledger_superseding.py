@@ -56,7 +56,7 @@ def stated(book: Ledger) -> set[str]:
         ("보고서는 5월 3일까지 제출해야 합니다.", "보고서 마감이 5월 10일까지로 연기됐습니다."),
     ],
 )
-def test_the_later_statement_stays_and_the_earlier_goes(old: str, new: str) -> None:
+def test_the_later_statement_stays_and_the_earlier_goes(old, new):
     book = told(old, "Something else entirely happened today.", new)
     assert old not in {fact.value for fact in book.facts}
     assert old in book.gone
@@ -90,7 +90,7 @@ def test_the_later_statement_stays_and_the_earlier_goes(old: str, new: str) -> N
         ("초안은 5월 3일까지 제출해야 합니다.", "최종본은 5월 17일까지 제출해야 합니다."),
     ],
 )
-def test_two_that_look_alike_stay_apart(one: str, other: str) -> None:
+def test_two_that_look_alike_stay_apart(one, other):
     assert stated(told(one, other)) == {one, other}
 
 
@@ -121,9 +121,7 @@ def test_two_that_look_alike_stay_apart(one: str, other: str) -> None:
         (("会议在3月4日。", "会议从3月4日改到3月9日。"), "3月4日", "3月9日"),
     ],
 )
-def test_a_corrected_value_goes_and_the_right_one_stays(
-    texts: tuple[str, str], old: str, new: str
-) -> None:
+def test_a_corrected_value_goes_and_the_right_one_stays(texts, old, new):
     book = told(*texts)
     (fact,) = book.facts
     assert fact.value == texts[1]
@@ -132,13 +130,13 @@ def test_a_corrected_value_goes_and_the_right_one_stays(
     assert texts[0] in book.gone
 
 
-def test_a_warning_not_to_confuse_two_things_corrects_nothing() -> None:
+def test_a_warning_not_to_confuse_two_things_corrects_nothing():
     order = "The order is DD-20318."
     book = told(order, "Don't mix it up with DD-20381, that was the wrong one.")
     assert order in stated(book)
 
 
-def test_what_the_agent_says_replaces_nothing() -> None:
+def test_what_the_agent_says_replaces_nothing():
     said = [user("A file may have at most 40 lines."), assistant("From now on at most 60 lines.")]
     book = Ledger().updated(read_messages(said))
     assert stated(book) == {"A file may have at most 40 lines."}
@@ -162,7 +160,7 @@ def test_what_the_agent_says_replaces_nothing() -> None:
         ),
     ],
 )
-def test_a_change_to_something_else_takes_no_rule_away(rule: str, later: str) -> None:
+def test_a_change_to_something_else_takes_no_rule_away(rule, later):
     book = Ledger().updated(read_messages([{"role": "user", "content": t} for t in (rule, later)]))
     assert rule in {fact.value for fact in book.standing()}
 
@@ -178,7 +176,7 @@ def test_a_change_to_something_else_takes_no_rule_away(rule: str, later: str) ->
         ("Never book flights before 9 am.", "Never book flights after 9 pm."),
     ],
 )
-def test_both_ends_of_a_range_stay(least: str, most: str) -> None:
+def test_both_ends_of_a_range_stay(least, most):
     book = Ledger().updated(read_messages([{"role": "user", "content": t} for t in (least, most)]))
     assert {fact.value for fact in book.standing()} == {least, most}
 
@@ -190,9 +188,7 @@ def test_both_ends_of_a_range_stay(least: str, most: str) -> None:
         ("Lösche niemals Dateien.", "Eigentlich darfst du Dateien in /tmp löschen."),
     ],
 )
-def test_an_exception_that_names_a_place_takes_no_general_rule_away(
-    rule: str, exception: str
-) -> None:
+def test_an_exception_that_names_a_place_takes_no_general_rule_away(rule, exception):
     texts = (rule, exception)
     book = Ledger().updated(read_messages([{"role": "user", "content": t} for t in texts]))
     assert stated(book) == {rule, exception}

@@ -6,11 +6,8 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -34,9 +31,7 @@ SOME = MANY if LONG else 12
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", ["agent_threads", "agent_tasks"])
-def test_one_agent_serves_many_conversations_at_once(
-    script: Callable[[str], ModuleType], tmp_path: Path, case: str
-) -> None:
+def test_one_agent_serves_many_conversations_at_once(script, tmp_path, case):
     seen = getattr(script("worker_cases"), case)("memory", SOME, tmp_path)
     assert seen.good, seen
     assert seen.recalled == SOME
@@ -45,9 +40,7 @@ def test_one_agent_serves_many_conversations_at_once(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", ["compactor_threads", "compactor_tasks"])
-def test_one_compactor_serves_many_conversations_at_once(
-    script: Callable[[str], ModuleType], tmp_path: Path, case: str
-) -> None:
+def test_one_compactor_serves_many_conversations_at_once(script, tmp_path, case):
     count = MANY if LONG else 36
     seen = getattr(script("worker_cases"), case)("memory", count, tmp_path)
     assert seen.good, seen
@@ -57,7 +50,7 @@ def test_one_compactor_serves_many_conversations_at_once(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", ["agent_threads", "agent_tasks", "one_thread"])
-def test_the_same_on_sqlite(script: Callable[[str], ModuleType], tmp_path: Path, case: str) -> None:
+def test_the_same_on_sqlite(script, tmp_path, case):
     seen = getattr(script("worker_cases"), case)("sqlite", MANY if LONG else 8, tmp_path)
     assert seen.good, seen
 
@@ -65,9 +58,7 @@ def test_the_same_on_sqlite(script: Callable[[str], ModuleType], tmp_path: Path,
 @pytest.mark.slow
 @pytest.mark.postgres
 @pytest.mark.parametrize("case", ["agent_threads", "agent_tasks", "one_thread"])
-def test_the_same_on_postgres(
-    script: Callable[[str], ModuleType], tmp_path: Path, case: str
-) -> None:
+def test_the_same_on_postgres(script, tmp_path, case):
     with postgres_schema() as address:
         cases = script("worker_cases")
         seen = getattr(cases, case)("postgres", MANY if LONG else 8, tmp_path, address)
@@ -75,18 +66,14 @@ def test_the_same_on_postgres(
 
 
 @pytest.mark.slow
-def test_two_hundred_requests_on_one_conversation_pay_for_one_summary(
-    script: Callable[[str], ModuleType], tmp_path: Path
-) -> None:
+def test_two_hundred_requests_on_one_conversation_pay_for_one_summary(script, tmp_path):
     seen = script("worker_cases").one_thread("memory", MANY, tmp_path)
     assert seen.good, seen
     assert (seen.paid, seen.compactions) == (1, 1)
 
 
 @pytest.mark.slow
-def test_requests_of_several_lengths_on_one_conversation_lose_nothing(
-    script: Callable[[str], ModuleType], tmp_path: Path
-) -> None:
+def test_requests_of_several_lengths_on_one_conversation_lose_nothing(script, tmp_path):
     seen = script("worker_cases").one_thread("memory", 60, tmp_path, lengths=5)
     assert seen.good, seen
 
@@ -94,9 +81,7 @@ def test_requests_of_several_lengths_on_one_conversation_lose_nothing(
 @pytest.mark.slow
 @pytest.mark.parametrize("database", ["memory", "sqlite"])
 @pytest.mark.parametrize("case", ["shared_threads", "shared_tasks"])
-def test_workers_whose_notes_are_prepared_share_conversations(
-    script: Callable[[str], ModuleType], tmp_path: Path, case: str, database: str
-) -> None:
+def test_workers_whose_notes_are_prepared_share_conversations(script, tmp_path, case, database):
     count = MANY if LONG else 20
     seen = getattr(script("background_workers"), case)(database, count, tmp_path)
     assert seen.good, seen
@@ -104,9 +89,7 @@ def test_workers_whose_notes_are_prepared_share_conversations(
 
 @pytest.mark.slow
 @pytest.mark.postgres
-def test_two_processes_prepare_and_swap_in_at_one_moment(
-    script: Callable[[str], ModuleType],
-) -> None:
+def test_two_processes_prepare_and_swap_in_at_one_moment(script):
     rounds = 50 if LONG else 4
     with postgres_schema() as address:
         found = script("two_processes").rounds_of_two(
@@ -116,9 +99,7 @@ def test_two_processes_prepare_and_swap_in_at_one_moment(
     assert (found.won, found.compactions) == (rounds, rounds)
 
 
-def test_the_words_of_others_would_be_found(
-    script: Callable[[str], ModuleType], tmp_path: Path
-) -> None:
+def test_the_words_of_others_would_be_found(script, tmp_path):
     cases = script("worker_cases")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
@@ -135,9 +116,7 @@ def test_the_words_of_others_would_be_found(
 # One conversation, several workers
 
 
-def test_a_worker_whose_summary_fails_lets_the_others_go_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_worker_whose_summary_fails_lets_the_others_go_on(monkeypatch):
     first, other_waits = threading.Event(), threading.Event()
     real = memory._short_pause
 
@@ -167,7 +146,7 @@ def test_a_worker_whose_summary_fails_lets_the_others_go_on(
     assert outcomes == {"kept", "compacted"}
 
 
-def test_a_call_without_a_loop_does_not_wait_for_a_task_of_its_own_thread() -> None:
+def test_a_call_without_a_loop_does_not_wait_for_a_task_of_its_own_thread():
     """It would wait for ever: the task cannot go on while this call keeps the thread."""
     started = asyncio.Event()
 
@@ -219,9 +198,7 @@ def ended(loop: asyncio.AbstractEventLoop) -> None:
 
 
 @pytest.mark.parametrize("alive", [False, True])
-def test_nobody_waits_for_ever_for_a_worker_that_never_goes_on(
-    monkeypatch: pytest.MonkeyPatch, alive: bool
-) -> None:
+def test_nobody_waits_for_ever_for_a_worker_that_never_goes_on(monkeypatch, alive):
     """Its loop was stopped; its thread has ended, or lives."""
     monkeypatch.setattr(memory, "LONGEST_LOOK", 0.1 if alive else 1e9)
     compactor = engine(
@@ -263,7 +240,7 @@ def overtaken(compactor: Compactor, other: Compactor, sent: list[Any], times: in
     return calls
 
 
-def test_a_worker_that_was_overtaken_shows_the_record_in_force_and_writes_none() -> None:
+def test_a_worker_that_was_overtaken_shows_the_record_in_force_and_writes_none():
     store = InMemoryStore()
     one, other = (
         engine(Scripted(lambda _, n=n: f"- the summary of worker {n} [x]"), archive=Archive(store))
@@ -280,7 +257,7 @@ def test_a_worker_that_was_overtaken_shows_the_record_in_force_and_writes_none()
 
 
 @pytest.mark.parametrize("on_failure", ["degrade", "raise"])
-def test_a_worker_that_was_overtaken_says_what_it_has_spent(on_failure: Any) -> None:
+def test_a_worker_that_was_overtaken_says_what_it_has_spent(on_failure):
     class Paid(Scripted):
         def summarize(self, request: SummaryRequest) -> Summary:
             found = super().summarize(request)
@@ -294,7 +271,7 @@ def test_a_worker_that_was_overtaken_says_what_it_has_spent(on_failure: Any) -> 
     assert (result.outcome, result.cost) == ("kept", Cost(1, 100, 10))
 
 
-def test_what_was_asked_for_is_done_though_another_branch_was_compacted_meanwhile() -> None:
+def test_what_was_asked_for_is_done_though_another_branch_was_compacted_meanwhile():
     store, sent = InMemoryStore(), talk(40)
     one = engine(Scripted(short), archive=Archive(store))
     other = engine(Scripted(lambda _: "- the other branch [x]"), archive=one.archive)
@@ -306,7 +283,7 @@ def test_what_was_asked_for_is_done_though_another_branch_was_compacted_meanwhil
 
 
 @pytest.mark.parametrize("on_failure", ["degrade", "raise"])
-def test_a_worker_that_is_overtaken_each_time_ends_and_changes_nothing(on_failure: Any) -> None:
+def test_a_worker_that_is_overtaken_each_time_ends_and_changes_nothing(on_failure):
     sent = agent(60)
     compactor = engine(
         Scripted(short), trigger=("messages", 10), keep=("messages", 4), on_failure=on_failure
@@ -347,9 +324,7 @@ print("met")
 """
 
 
-def test_processes_that_wait_for_each_other_may_print_much(
-    script: Callable[[str], ModuleType], tmp_path: Path
-) -> None:
+def test_processes_that_wait_for_each_other_may_print_much(script, tmp_path):
     command = [sys.executable, "-c", CHATTY]
     commands = {a: [*command, str(tmp_path / a), str(tmp_path / b)] for a, b in ("ab", "ba")}
     outputs = script("two_processes").side_by_side(commands)
@@ -363,9 +338,7 @@ def test_processes_that_wait_for_each_other_may_print_much(
         ("import os; os.kill(os.getpid(), 9)", "process b was ended by signal 9 (it said nothing)"),
     ],
 )
-def test_a_process_that_fails_ends_the_one_that_waits_for_it(
-    script: Callable[[str], ModuleType], fails: str, says: str
-) -> None:
+def test_a_process_that_fails_ends_the_one_that_waits_for_it(script, fails, says):
     began = time.monotonic()
     commands = {
         "a": [sys.executable, "-c", "import time; time.sleep(600)"],
@@ -376,9 +349,7 @@ def test_a_process_that_fails_ends_the_one_that_waits_for_it(
     assert time.monotonic() - began < 60
 
 
-def test_processes_that_say_nothing_any_longer_are_given_up(
-    script: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_processes_that_say_nothing_any_longer_are_given_up(script, monkeypatch):
     module = script("two_processes")
     monkeypatch.setattr(module, "STALLED", 0.3)
     command = [sys.executable, "-c", "import time; time.sleep(600)"]
@@ -388,9 +359,7 @@ def test_processes_that_say_nothing_any_longer_are_given_up(
 
 
 @pytest.mark.parametrize(("instances", "paid"), [(1, 1), (2, 2)])
-def test_one_instance_pays_once_and_two_pay_each_but_one_record_is_in_force(
-    instances: int, paid: int
-) -> None:
+def test_one_instance_pays_once_and_two_pay_each_but_one_record_is_in_force(instances, paid):
     store = InMemoryStore()
     both = threading.Barrier(2)
     writers = [
@@ -425,7 +394,7 @@ def _after(both: threading.Barrier, instances: int) -> str:
 @pytest.mark.slow
 @pytest.mark.postgres
 @pytest.mark.parametrize("what", ["compactor", "agent"])
-def test_two_processes_on_one_conversation(script: Callable[[str], ModuleType], what: str) -> None:
+def test_two_processes_on_one_conversation(script, what):
     with postgres_schema() as address:
         found = script("two_processes").rounds_of_two(address, 40 if LONG else 5, what)
     assert found.good, found

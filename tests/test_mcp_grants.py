@@ -17,9 +17,7 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
-def test_a_token_a_variable_and_a_digest_name_a_client(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_token_a_variable_and_a_digest_name_a_client(tmp_path, monkeypatch):
     monkeypatch.setenv("BOBS_TOKEN", "token-of-bob-000001")
     digest = hashlib.sha256(b"token-of-eve-000001").hexdigest()
     clients = read_grants(
@@ -68,15 +66,13 @@ clients:
         ),
     ],
 )
-def test_a_file_that_means_nothing_is_refused_and_shows_no_token(
-    text: str, why: str, tmp_path: Path
-) -> None:
+def test_a_file_that_means_nothing_is_refused_and_shows_no_token(text, why, tmp_path):
     with pytest.raises(InputError, match=why) as failed:
         read_grants(written(tmp_path, text))
     assert "s3cret" not in str(failed.value)
 
 
-def test_a_file_that_is_not_there_or_no_text_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_or_no_text_is_told(tmp_path):
     with pytest.raises(InputError, match="cannot be read: No such file"):
         read_grants(tmp_path / "nowhere.yaml")
     (tmp_path / "b.yaml").write_bytes(b"\xff\xfe\x00")
@@ -84,7 +80,7 @@ def test_a_file_that_is_not_there_or_no_text_is_told(tmp_path: Path) -> None:
         read_grants(tmp_path / "b.yaml")
 
 
-def test_without_a_name_nothing_is_granted() -> None:
+def test_without_a_name_nothing_is_granted():
     with pytest.raises(InputError, match="nothing is granted"):
         Grant.of()
     assert Grant.of(threads=["t"]) == Grant({"local": frozenset({"t"})})

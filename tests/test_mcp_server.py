@@ -56,9 +56,7 @@ def rows_of(path: str) -> list[Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("transport", TRANSPORTS)
-def test_a_client_searches_reads_and_sees_what_left_and_why(
-    transport: str, archive: str, tmp_path: Path
-) -> None:
+def test_a_client_searches_reads_and_sees_what_left_and_why(transport, archive, tmp_path):
     before = rows_of(archive)
 
     async def main() -> None:
@@ -101,9 +99,7 @@ def test_a_client_searches_reads_and_sees_what_left_and_why(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("transport", TRANSPORTS)
-def test_a_client_sees_nothing_beyond_its_grant(
-    transport: str, archive: str, tmp_path: Path
-) -> None:
+def test_a_client_sees_nothing_beyond_its_grant(transport, archive, tmp_path):
     async def main() -> None:
         async with connected(transport, archive, tmp_path, {"ann": None, "bob": None}) as client:
             handles = dict(
@@ -136,7 +132,7 @@ def test_a_client_sees_nothing_beyond_its_grant(
 
 
 @pytest.mark.slow
-def test_over_http_a_token_says_what_is_seen(archive: str, tmp_path: Path) -> None:
+def test_over_http_a_token_says_what_is_seen(archive, tmp_path):
     import httpx2
 
     tokens = {"ann": "a" * 20, "bob": "b" * 20}
@@ -170,7 +166,7 @@ def test_over_http_a_token_says_what_is_seen(archive: str, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_injected_text_gains_nothing(tmp_path: Path) -> None:
+def test_injected_text_gains_nothing(tmp_path):
     path = str(tmp_path / "a.db")
     archived(path, HOSTILE, "t1")
 
@@ -195,7 +191,7 @@ def test_injected_text_gains_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_names_of_any_characters_reach_their_own_thread_only(tmp_path: Path) -> None:
+def test_names_of_any_characters_reach_their_own_thread_only(tmp_path):
     path = str(tmp_path / "a.db")
     names = [*LABELS[::4], *HOSTILE[::60]]
     for number, name in enumerate(names):
@@ -224,7 +220,7 @@ def test_names_of_any_characters_reach_their_own_thread_only(tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_queries_of_any_characters_are_answered(archive: str) -> None:
+def test_queries_of_any_characters_are_answered(archive):
     async def main() -> None:
         async with beside(archive, Grant.of(["ann"], ["t2"])) as client:
             for query in (one for one in QUERIES if not re.search("[\ud800-\udfff]", one)):
@@ -239,7 +235,7 @@ def test_queries_of_any_characters_are_answered(archive: str) -> None:
 
 
 @pytest.mark.slow
-def test_an_archive_that_is_not_there_yet_is_told_and_not_made(tmp_path: Path) -> None:
+def test_an_archive_that_is_not_there_yet_is_told_and_not_made(tmp_path):
     path = tmp_path / "later.db"
 
     async def main() -> None:
@@ -255,7 +251,7 @@ def test_an_archive_that_is_not_there_yet_is_told_and_not_made(tmp_path: Path) -
     run(main())
 
 
-def test_an_empty_archive_is_told(tmp_path: Path) -> None:
+def test_an_empty_archive_is_told(tmp_path):
     path = str(tmp_path / "a.db")
     Archive.open(path).close()
 
@@ -270,7 +266,7 @@ def test_an_empty_archive_is_told(tmp_path: Path) -> None:
     run(main())
 
 
-def test_a_file_that_is_no_archive_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_no_archive_is_told(tmp_path):
     path = tmp_path / "a.db"
     path.write_text("no database")
 
@@ -282,7 +278,7 @@ def test_a_file_that_is_no_archive_is_told(tmp_path: Path) -> None:
     assert path.read_text() == "no database"
 
 
-def test_chinese_text_is_found_and_shown(tmp_path: Path) -> None:
+def test_chinese_text_is_found_and_shown(tmp_path):
     path, said = str(tmp_path / "a.db"), "测试数据库监听端口5433，不要修改生产环境。"
     archived(path, [said, *(f"看一下第{n}个模块。" for n in range(10))], "会话一")
 
@@ -295,7 +291,7 @@ def test_chinese_text_is_found_and_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_giant_message_is_read_page_by_page(tmp_path: Path) -> None:
+def test_a_giant_message_is_read_page_by_page(tmp_path):
     path = str(tmp_path / "a.db")
     giant = "".join(f"line {n}: {n * 7919 % 1009}. " for n in range(1_200))
     archived(path, [giant], "t1")
@@ -323,7 +319,7 @@ def test_a_giant_message_is_read_page_by_page(tmp_path: Path) -> None:
     run(main())
 
 
-def test_lists_are_paged(tmp_path: Path) -> None:
+def test_lists_are_paged(tmp_path):
     path = str(tmp_path / "a.db")
     archived(path, [f"Note {n}." for n in range(120)], "t1")
 
@@ -346,7 +342,7 @@ def test_lists_are_paged(tmp_path: Path) -> None:
     run(main())
 
 
-def test_it_reads_postgresql() -> None:
+def test_it_reads_postgresql():
     with postgres_schema() as address:
         archived(address, [PORT], "t1")
 
@@ -370,7 +366,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("why", WRONG)
-def test_options_that_mean_nothing_are_refused_before_anything_is_served(why: str) -> None:
+def test_options_that_mean_nothing_are_refused_before_anything_is_served(why):
     done = CliRunner().invoke(app, ["mcp", *WRONG[why]])
     assert done.exit_code == 2
     assert why in done.stderr

@@ -87,11 +87,11 @@ NAMED: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_the_pages_of_a_pdf_are_read_from_its_tree(packed: bool) -> None:
+def test_the_pages_of_a_pdf_are_read_from_its_tree(packed):
     assert [pdf_pages(pdf(n, packed=packed)) for n in (1, 7, 100)] == [1, 7, 100]
 
 
-def test_pages_are_found_where_the_tree_is_sealed_or_its_count_stands_elsewhere() -> None:
+def test_pages_are_found_where_the_tree_is_sealed_or_its_count_stands_elsewhere():
     pages = b"<< /Type /Page >> endobj " * 3
     assert pdf_pages(b"%PDF-1.4 << /Type /Pages /Count 12 0 R >> endobj " + pages) == 3
     linear = b"%PDF-1.7\n1 0 obj << /Linearized 1 /L 9 /H [ 1 2 ] /O 4 /E 5 /N 42 /T 7 >> endobj\n"
@@ -109,12 +109,12 @@ def test_pages_are_found_where_the_tree_is_sealed_or_its_count_stands_elsewhere(
         b"/Type /ObjStm /FlateDecode stream\n" + zlib.compress(bytes(2 * UNPACKED)),
     ],
 )
-def test_what_is_no_pdf_has_no_pages(damaged: bytes) -> None:
+def test_what_is_no_pdf_has_no_pages(damaged):
     assert pdf_pages(damaged) is None
 
 
 @pytest.mark.parametrize("form", forms(b""))
-def test_a_pdf_counts_by_its_pages_in_every_form(form: str) -> None:
+def test_a_pdf_counts_by_its_pages_in_every_form(form):
     message = {"role": "user", "content": [forms(pdf(100, packed=True))[form]]}
     (entry,) = read_messages([message])
     assert [media_tokens(block, "anthropic") for block in entry.media] == [300_000]
@@ -123,13 +123,13 @@ def test_a_pdf_counts_by_its_pages_in_every_form(form: str) -> None:
     assert b64(pdf(100))[:60] not in entry.text
 
 
-def test_a_pdf_that_does_not_tell_its_pages_counts_by_its_bytes() -> None:
+def test_a_pdf_that_does_not_tell_its_pages_counts_by_its_bytes():
     raw = b"%PDF-1.7 " + b"\xab" * 10 * PAGE_BYTES
     assert media_tokens(forms(raw)["Anthropic"], "anthropic") == 11 * PER_PAGE["anthropic"]
 
 
 @pytest.mark.parametrize("block", NAMED)
-def test_what_is_only_named_counts_by_a_figure_that_can_be_set(block: dict[str, Any]) -> None:
+def test_what_is_only_named_counts_by_a_figure_that_can_be_set(block):
     (entry,) = read_messages([HumanMessage([block])])
     assert entry.media == (block,)
     assert 30_000 < TokenMeter().entry(entry) < 30_100
@@ -139,12 +139,12 @@ def test_what_is_only_named_counts_by_a_figure_that_can_be_set(block: dict[str, 
 
 
 @pytest.mark.parametrize("wrong", [0, -1, True, "7", 1.5])
-def test_a_figure_that_means_nothing_is_refused(wrong: Any) -> None:
+def test_a_figure_that_means_nothing_is_refused(wrong):
     with pytest.raises(PolicyError, match="file_tokens"):
         TokenMeter(file_tokens=wrong)
 
 
-def test_the_length_of_a_recording_is_read_from_its_head() -> None:
+def test_the_length_of_a_recording_is_read_from_its_head():
     sound = io.BytesIO()
     with wave.open(sound, "wb") as out:
         out.setnchannels(1)
@@ -170,7 +170,7 @@ def test_the_length_of_a_recording_is_read_from_its_head() -> None:
     assert media_tokens(bare, "openai") == 100
 
 
-def test_a_text_file_and_any_other_count_by_their_bytes() -> None:
+def test_a_text_file_and_any_other_count_by_their_bytes():
     text = {"type": "file", "mime_type": "text/csv", "base64": b64(b"a,b\n" * 3_000)}
     sheet = {"type": "input_file", "filename": "a.xlsx", "file_data": b64(b"PK" + b"\xab" * 3_997)}
     assert media_tokens(text, "openai") == 4_000
@@ -178,7 +178,7 @@ def test_a_text_file_and_any_other_count_by_their_bytes() -> None:
 
 
 @pytest.mark.parametrize("form", forms(b""))
-def test_three_pdfs_of_100_pages_do_not_fit_200_000_tokens(form: str) -> None:
+def test_three_pdfs_of_100_pages_do_not_fit_200_000_tokens(form):
     files = [{"role": "user", "content": [forms(pdf(100))[form]]} for _ in range(3)]
     messages = [turn for file in files for turn in (file, {"role": "assistant", "content": "Yes."})]
     result = compacted([*messages, user("And now?")], engine(window=200_000))
@@ -187,7 +187,7 @@ def test_three_pdfs_of_100_pages_do_not_fit_200_000_tokens(form: str) -> None:
     assert result.tokens_after < 200_000
 
 
-def test_the_figure_is_set_on_every_way_in() -> None:
+def test_the_figure_is_set_on_every_way_in():
     said = HumanMessage([{"type": "file", "file_id": "file-1"}])
     config = SummarizationConfig.model_validate(
         {"enabled": True, "trigger": {"type": "tokens", "value": 9_000}, "file_tokens": 777}

@@ -49,7 +49,7 @@ def agent(kind: str, reader: Reader, model: ScriptedChatModel, saver: Any, store
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["deep", "preserved"])
-def test_they_are_summarised_once_as_those_with_ids_are(kind: str) -> None:
+def test_they_are_summarised_once_as_those_with_ids_are(kind):
     reader, saver, store = Reader(), InMemorySaver(), InMemoryStore()
     model = ScriptedChatModel(answers=lambda messages: f"Answer to {messages[-1].text}")
     for turn in range(20):
@@ -63,7 +63,7 @@ def test_they_are_summarised_once_as_those_with_ids_are(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["deep", "preserved"])
-def test_another_process_goes_on_with_the_models_turn(kind: str) -> None:
+def test_another_process_goes_on_with_the_models_turn(kind):
     reader, saver, store, down = Reader(), InMemorySaver(), InMemoryStore(), [False]
 
     def answer(messages: list[BaseMessage]) -> Any:
@@ -86,7 +86,7 @@ def test_another_process_goes_on_with_the_models_turn(kind: str) -> None:
     assert len(shown) < 10
 
 
-def test_the_same_words_said_again_are_another_message() -> None:
+def test_the_same_words_said_again_are_another_message():
     writes: list[Any] = [[("user", "Go on.")], ("user", "Go on."), [AIMessage("Done.", id="a")]]
     ids = [message.id for message in added([], writes)]  # type: ignore[union-attr]
     assert len(set(ids)) == 3
@@ -95,7 +95,7 @@ def test_the_same_words_said_again_are_another_message() -> None:
         assert [message.id for message in whole] == ids  # type: ignore[union-attr]
 
 
-def test_one_that_comes_later_is_named_as_in_a_history_that_is_read_at_once() -> None:
+def test_one_that_comes_later_is_named_as_in_a_history_that_is_read_at_once():
     def said() -> list[BaseMessage]:
         result = ToolMessage("Go on.", tool_call_id="c")
         return [HumanMessage("Go on."), HumanMessage("Stop."), HumanMessage("Go on."), result]
@@ -108,7 +108,7 @@ def test_one_that_comes_later_is_named_as_in_a_history_that_is_read_at_once() ->
     assert len({one.id for one in whole}) == 4
 
 
-def test_two_conversations_without_a_thread_that_begin_alike_share_nothing(tmp_path: Any) -> None:
+def test_two_conversations_without_a_thread_that_begin_alike_share_nothing(tmp_path):
     model = ScriptedChatModel(answers=lambda messages: "Fine.")
     backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
     for secret in ("alpha", "beta"):

@@ -100,15 +100,13 @@ def archived(store: Any, tenant: str = "local", thread: str = "t") -> list[str]:
         ({"summary_prompt": "nothing to fill"}, "{messages}"),
     ],
 )
-def test_a_setting_that_means_nothing_is_refused_when_built(
-    wrong: dict[str, Any], says: str
-) -> None:
+def test_a_setting_that_means_nothing_is_refused_when_built(wrong, says):
     with pytest.raises(PolicyError) as refused:
         made(**wrong)
     assert says in str(refused.value)
 
 
-def test_a_keyword_that_does_not_exist_is_named() -> None:
+def test_a_keyword_that_does_not_exist_is_named():
     with pytest.raises(TypeError, match="no parameter 'tirgger'"):
         made(tirgger=("messages", 5))
 
@@ -116,12 +114,12 @@ def test_a_keyword_that_does_not_exist_is_named() -> None:
 # Pins
 
 
-def test_a_message_that_the_predicate_pins_stays_in_its_place() -> None:
+def test_a_message_that_the_predicate_pins_stays_in_its_place():
     middleware = made(pin=lambda message: "part 1 " in message.text.lower())
     assert kept(step(middleware, talk(7))) == ["m1", "m4", "m5", "m6"]
 
 
-def test_a_message_that_carries_the_marker_stays() -> None:
+def test_a_message_that_carries_the_marker_stays():
     history = talk(7)
     history[0].additional_kwargs["keep_me"] = True
     history[2].additional_kwargs["keep_me"] = False
@@ -131,16 +129,14 @@ def test_a_message_that_carries_the_marker_stays() -> None:
 # Archive and tenant
 
 
-def test_an_archive_of_its_own_goes_before_the_store_of_the_agent() -> None:
+def test_an_archive_of_its_own_goes_before_the_store_of_the_agent():
     own, agents = InMemoryStore(), InMemoryStore()
     made(archive=own).before_model({"messages": talk(7)}, runtime(store=agents))
     assert archived(own) == ["m0", "m1", "m2", "m3"]
     assert not agents.list_namespaces()
 
 
-def test_without_archive_and_store_one_line_in_the_log_says_so(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_without_archive_and_store_one_line_in_the_log_says_so(caplog):
     middleware = made()
     for _ in range(3):
         assert step(middleware, talk(7))
@@ -149,9 +145,7 @@ def test_without_archive_and_store_one_line_in_the_log_says_so(
     assert "cannot be recalled" in lines[0]
 
 
-def test_without_trigger_nothing_is_summarised_and_one_line_says_so(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_without_trigger_nothing_is_summarised_and_one_line_says_so(caplog):
     middleware = made(trigger=None)
     for count in (7, 100, 400):
         assert step(middleware, talk(count)) is None
@@ -173,7 +167,7 @@ def user(identity: str) -> Any:
     ],
     ids=["local", "authenticated user", "text", "callable", "callable without one"],
 )
-def test_originals_are_archived_for_the_tenant(tenant: Any, run: Any, expected: str) -> None:
+def test_originals_are_archived_for_the_tenant(tenant, run, expected):
     store = InMemoryStore()
     middleware = made(archive=store, tenant=tenant)
     middleware.before_model({"messages": talk(7)}, runtime(**run))
@@ -181,12 +175,12 @@ def test_originals_are_archived_for_the_tenant(tenant: Any, run: Any, expected: 
     assert archived(store, "somebody else") == []
 
 
-def test_a_tenant_that_is_no_text_is_refused() -> None:
+def test_a_tenant_that_is_no_text_is_refused():
     with pytest.raises(InputError, match="tenant must be a text"):
         made(tenant=lambda run: 7).before_model({"messages": talk(7)}, runtime())
 
 
-def test_the_tenant_is_never_read_from_the_state() -> None:
+def test_the_tenant_is_never_read_from_the_state():
     store = InMemoryStore()
     middleware = made(archive=store, tenant="acme")
     forged = {"v": 1, "thread": "t", "session": "main", "head": None, "tenant": "umbrella"}
@@ -201,23 +195,21 @@ def test_the_tenant_is_never_read_from_the_state() -> None:
 FAILS = ["I'm sorry, but I cannot help with that."] * 9
 
 
-def test_a_failed_summary_leaves_a_history_that_still_fits(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_failed_summary_leaves_a_history_that_still_fits(caplog):
     history = talk(7)
     for choice in ("degrade", "keep"):
         assert step(made(writer(*FAILS), on_failure=choice), history) is None
     assert sum("kept as it was" in r.message for r in caplog.records) == 2
 
 
-def test_fallbacks_are_tried_in_turn() -> None:
+def test_fallbacks_are_tried_in_turn():
     first, second, third = writer(*FAILS), writer(""), writer("- by the third")
     update = step(made(first, fallbacks=[second, third]), talk(7))
     assert "by the third" in text(update)
     assert (len(first.calls), len(second.calls), len(third.calls)) == (1, 1, 1)
 
 
-def test_a_failed_summary_is_tried_again_only_after_growth() -> None:
+def test_a_failed_summary_is_tried_again_only_after_growth():
     model = writer(*FAILS)
     middleware = made(model, trigger=("messages", 30))
     calls = []
@@ -227,7 +219,7 @@ def test_a_failed_summary_is_tried_again_only_after_growth() -> None:
     assert calls == [1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3]
 
 
-def test_a_summary_that_leaves_the_history_above_its_trigger_waits_for_growth() -> None:
+def test_a_summary_that_leaves_the_history_above_its_trigger_waits_for_growth():
     model = writer()
     middleware = made(model, trigger=("tokens", 1500), keep=("tokens", 1450), token_counter=fifties)
     state: dict[str, Any] = {"messages": []}
@@ -253,7 +245,7 @@ def rest(state: dict[str, Any]) -> dict[str, Any]:
 # Limits
 
 
-def test_a_summary_takes_no_more_than_it_may() -> None:
+def test_a_summary_takes_no_more_than_it_may():
     long = "- " + "and then another part was looked at, " * 200
     shorter = "- all parts were looked at"
     model = writer(long, shorter, shorter)
@@ -262,7 +254,7 @@ def test_a_summary_takes_no_more_than_it_may() -> None:
     assert len(text(update)) < 1000
 
 
-def test_what_the_limit_cannot_pay_for_is_read_by_the_embedded_summariser() -> None:
+def test_what_the_limit_cannot_pay_for_is_read_by_the_embedded_summariser():
     history = talk(40, words=80)
     free, capped = writer(), writer()
     assert step(made(free), history)
@@ -277,7 +269,7 @@ def test_what_the_limit_cannot_pay_for_is_read_by_the_embedded_summariser() -> N
 # Who is told
 
 
-def test_each_event_says_of_which_thread_and_session_it_is() -> None:
+def test_each_event_says_of_which_thread_and_session_it_is():
     heard: list[dict[str, Any]] = []
     middleware = made(on_event=lambda event, data: heard.append(dict(data)))
     agent = create_agent(
@@ -289,9 +281,7 @@ def test_each_event_says_of_which_thread_and_session_it_is() -> None:
     assert [(one["thread_id"], one["session"]) for one in heard] == [("mine", "main")] * 2
 
 
-def test_a_summary_that_the_embedded_summariser_had_to_write_is_said_in_the_log(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_summary_that_the_embedded_summariser_had_to_write_is_said_in_the_log(caplog):
     failing = ScriptedChatModel(answers=lambda _: RuntimeError("invalid api key"))
     middleware = made(failing, window=600, archive="memory:")
     with caplog.at_level(logging.WARNING, "conspectus"):
@@ -301,9 +291,7 @@ def test_a_summary_that_the_embedded_summariser_had_to_write_is_said_in_the_log(
 
 
 @pytest.mark.parametrize("fallback", [False, True])
-def test_a_try_that_failed_is_said_once_with_its_name_and_what_came_of_it(
-    fallback: bool, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_try_that_failed_is_said_once_with_its_name_and_what_came_of_it(fallback, caplog):
     tries = iter([ConnectionError("boom")] * (3 if fallback else 1))
     first = ScriptedChatModel(
         answers=lambda _: next(tries, "- modules were looked at"), model_name="small"
@@ -326,7 +314,7 @@ def test_a_try_that_failed_is_said_once_with_its_name_and_what_came_of_it(
 
 
 @pytest.mark.parametrize("store", [None, InMemoryStore()], ids=["no archive", "archive"])
-def test_preserved_messages_stay_in_the_state_and_the_model_sees_the_summary(store: Any) -> None:
+def test_preserved_messages_stay_in_the_state_and_the_model_sees_the_summary(store):
     seen: list[list[Any]] = []
 
     def answer(messages: list[Any]) -> str:
@@ -355,7 +343,7 @@ def test_preserved_messages_stay_in_the_state_and_the_model_sees_the_summary(sto
     assert len(model.calls) <= 2
 
 
-def test_preserved_and_replaced_show_the_model_the_same() -> None:
+def test_preserved_and_replaced_show_the_model_the_same():
     def run(history: Any) -> list[list[Any]]:
         seen: list[list[Any]] = []
 
@@ -381,7 +369,7 @@ def test_preserved_and_replaced_show_the_model_the_same() -> None:
 LINE = "Here is a summary of the conversation to date:\n\n"
 
 
-def test_a_summary_of_langchains_is_read_with_what_leaves_and_replaced() -> None:
+def test_a_summary_of_langchains_is_read_with_what_leaves_and_replaced():
     theirs = LangChains(writer("- zebra"), trigger=("messages", 6), keep=("messages", 3))
     update = theirs.before_model({"messages": talk(7)}, Runtime())
     assert update is not None
@@ -393,14 +381,14 @@ def test_a_summary_of_langchains_is_read_with_what_leaves_and_replaced() -> None
     assert kept(mine) == ["m8", "m9", "m10"]
 
 
-def test_a_summary_of_langchains_alone_asks_for_nothing() -> None:
+def test_a_summary_of_langchains_alone_asks_for_nothing():
     model = writer()
     old = HumanMessage(LINE + "- old", additional_kwargs={"lc_source": "summarization"}, id="s")
     assert step(made(model), [old, *talk(3)]) is None
     assert not model.calls
 
 
-def test_deep_agents_summary_is_taken_over_without_a_call_and_originals_are_archived() -> None:
+def test_deep_agents_summary_is_taken_over_without_a_call_and_originals_are_archived():
     model, store = writer(), InMemoryStore()
     summary = HumanMessage(LINE + "- goal zebra", additional_kwargs={"lc_source": "summarization"})
     event = {"cutoff_index": 4, "summary_message": summary, "file_path": None}
@@ -416,7 +404,7 @@ def test_deep_agents_summary_is_taken_over_without_a_call_and_originals_are_arch
 
 
 @pytest.mark.parametrize("form", [dict, SimpleNamespace], ids=["dict", "object"])
-def test_langmems_summary_is_taken_over_without_a_call(form: Any) -> None:
+def test_langmems_summary_is_taken_over_without_a_call(form):
     model, store = writer(), InMemoryStore()
     running = form(
         summary="goal zebra",
@@ -443,11 +431,11 @@ def test_langmems_summary_is_taken_over_without_a_call(form: Any) -> None:
         {"context": "somebody's own"},
     ],
 )
-def test_what_is_no_summary_is_left_alone(left: dict[str, Any]) -> None:
+def test_what_is_no_summary_is_left_alone(left):
     assert step(made(), talk(4), **left) is None
 
 
-def test_langchains_middleware_goes_on_with_a_history_of_ours() -> None:
+def test_langchains_middleware_goes_on_with_a_history_of_ours():
     model = writer("- by theirs")
     state = after({"messages": talk(7)}, step(made(), talk(7)))
     state["messages"] = [*state["messages"], *talk(4, start=7)]
@@ -458,7 +446,7 @@ def test_langchains_middleware_goes_on_with_a_history_of_ours() -> None:
     assert kept(update) == ["m8", "m9", "m10"]
 
 
-def test_a_module_of_ours_logs_under_one_name(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_module_of_ours_logs_under_one_name(caplog):
     with caplog.at_level(logging.DEBUG):
         step(made(), talk(7))
     assert {r.name for r in caplog.records if "conspectus" in r.name} == {"conspectus"}

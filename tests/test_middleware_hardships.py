@@ -41,7 +41,7 @@ class Crowded(OrderedDict[Scope, SessionMemory]):
         return one_by_one()
 
 
-def test_asking_for_failures_is_safe_while_other_workers_begin_sessions() -> None:
+def test_asking_for_failures_is_safe_while_other_workers_begin_sessions():
     memory = Memory()
     for name in ("one", "two", "three"):
         memory.of(Scope("local", name, "main"))
@@ -99,7 +99,7 @@ DAMAGED: list[dict[str, Any]] = [
 @pytest.mark.sampled(12)
 @pytest.mark.parametrize("damage", DAMAGED, ids=repr)
 @pytest.mark.parametrize("stored", [False, True])
-def test_a_damaged_state_is_not_trusted_and_stops_no_step(damage: Any, stored: bool) -> None:
+def test_a_damaged_state_is_not_trusted_and_stops_no_step(damage, stored):
     store = InMemoryStore() if stored else None
     graph, model = agent(lambda _: "ok", middleware(), store=store)
     graph.invoke(said("hi"), thread())
@@ -114,7 +114,7 @@ def test_a_damaged_state_is_not_trusted_and_stops_no_step(damage: Any, stored: b
 
 
 @pytest.mark.parametrize("wrong", [True, "x", -1, None, 1.5])
-def test_a_damaged_report_of_the_guard_is_not_trusted(wrong: Any) -> None:
+def test_a_damaged_report_of_the_guard_is_not_trusted(wrong):
     graph, model = agent(lambda _: "ok", middleware())
     seen = {"v": 1, "overhead": wrong, "window": wrong, "learned": wrong}
     graph.invoke({**said("hi")}, thread())
@@ -148,14 +148,14 @@ def event(cutoff: int) -> dict[str, Any]:
     return {"cutoff_index": cutoff, "summary_message": HumanMessage(text), "file_path": None}
 
 
-def test_a_foreign_summary_that_stands_for_nothing_that_may_leave_stops_no_compaction() -> None:
+def test_a_foreign_summary_that_stands_for_nothing_that_may_leave_stops_no_compaction():
     own = middleware(pin=lambda message: message.id == "m0")
     state = {"messages": [*talk(30), HumanMessage("go on")], "_summarization_event": event(1)}
     update = own.before_model(state, Runtime())
     assert len(update["messages"]) < 10
 
 
-def test_such_a_summary_is_looked_at_once_and_not_at_every_step() -> None:
+def test_such_a_summary_is_looked_at_once_and_not_at_every_step():
     looked: list[str] = []
     own = middleware(trigger=("messages", 1_000), pin=pinning(looked))
     messages = talk(31)
@@ -174,7 +174,7 @@ def test_such_a_summary_is_looked_at_once_and_not_at_every_step() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("window", [None, 4_000])
-def test_a_long_history_that_nothing_makes_smaller_is_not_read_at_every_step(window: Any) -> None:
+def test_a_long_history_that_nothing_makes_smaller_is_not_read_at_every_step(window):
     looked: list[str] = []
     own = middleware(window=window, pin=pinning(looked))
     messages = talk(1_024)
@@ -187,7 +187,7 @@ def test_a_long_history_that_nothing_makes_smaller_is_not_read_at_every_step(win
     assert reads == [n % 4 == 0 for n in range(12)]
 
 
-def test_a_short_history_is_looked_at_again_at_the_next_step() -> None:
+def test_a_short_history_is_looked_at_again_at_the_next_step():
     pinned = {"all"}
     own = middleware(pin=lambda _: "all" in pinned)
     messages = talk(31)
@@ -211,9 +211,7 @@ def refusing() -> ScriptedChatModel:
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("guarded", [False, True])
 @pytest.mark.parametrize("refused", [False, True])
-def test_over_the_window_too_nothing_is_tried_again_without_growth(
-    guarded: bool, refused: bool
-) -> None:
+def test_over_the_window_too_nothing_is_tried_again_without_growth(guarded, refused):
     tries: list[int] = []
 
     def read(_: object) -> None:
@@ -239,7 +237,7 @@ def test_over_the_window_too_nothing_is_tried_again_without_growth(
     assert len(tries if refused else writer.calls) == 2, "it has grown by a tenth"
 
 
-def test_a_guard_that_may_not_try_again_says_that_it_is_stuck() -> None:
+def test_a_guard_that_may_not_try_again_says_that_it_is_stuck():
     own = SummarizationMiddleware(
         refusing(), trigger=("tokens", 1_000), keep=("messages", 2), window=2_500, on_failure="keep"
     )
@@ -249,7 +247,7 @@ def test_a_guard_that_may_not_try_again_says_that_it_is_stuck() -> None:
     assert model.calls == []
 
 
-def test_a_failure_with_room_to_spare_holds_nothing_back_once_there_is_none() -> None:
+def test_a_failure_with_room_to_spare_holds_nothing_back_once_there_is_none():
     own = SummarizationMiddleware(
         refusing(), trigger=("tokens", 1_000), keep=("messages", 2), window=3_500
     )
@@ -260,7 +258,7 @@ def test_a_failure_with_room_to_spare_holds_nothing_back_once_there_is_none() ->
     assert own.before_model(state, Runtime()) is not None, "the embedded summariser has written"
 
 
-def test_what_is_asked_for_by_force_is_not_held_back() -> None:
+def test_what_is_asked_for_by_force_is_not_held_back():
     writer = refusing()
     own = Compactor(summarizer=writer, window=2_500, on_failure="keep")
     for _ in range(3):
@@ -285,7 +283,7 @@ def within_reach(graph: Any, store: InMemoryStore) -> str:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_what_leaves_after_a_store_was_added_stays_within_reach(history: Any) -> None:
+def test_what_leaves_after_a_store_was_added_stays_within_reach(history):
     saver, store = InMemorySaver(), InMemoryStore()
     rule = "Never deploy on Fridays."
     own = middleware(history=history)
@@ -312,9 +310,7 @@ def test_what_leaves_after_a_store_was_added_stays_within_reach(history: Any) ->
 
 
 @pytest.mark.parametrize("count", [20, 400])
-def test_reading_a_long_history_leaves_the_event_loop_to_others(
-    count: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reading_a_long_history_leaves_the_event_loop_to_others(count, monkeypatch):
     read_in: dict[str, set[int]] = {"ledger": set(), "summary": set()}
     updated, summarize = Ledger.updated, EmbeddedSummarizer.summarize
 
@@ -338,7 +334,7 @@ def test_reading_a_long_history_leaves_the_event_loop_to_others(
 
 
 @pytest.mark.slow
-def test_the_view_of_a_channel_that_keeps_everything_keeps_no_message_alive() -> None:
+def test_the_view_of_a_channel_that_keeps_everything_keeps_no_message_alive():
     own = middleware(history="preserve")
     state: dict[str, Any] = {"messages": [*talk(30), HumanMessage("go on")]}
     held = own.before_model(state, Runtime())

@@ -57,14 +57,14 @@ def step(own: SummarizationMiddleware, messages: Any, state: Any = None) -> list
 
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 @pytest.mark.parametrize("trigger", [("messages", 1), ("tokens", 1)])
-def test_an_empty_history_needs_nothing(history: str, trigger: Any) -> None:
+def test_an_empty_history_needs_nothing(history, trigger):
     own = middleware(history=history, trigger=trigger)
     assert own.before_model({"messages": []}, Runtime()) is None
     assert asyncio.run(own.abefore_model({"messages": []}, Runtime())) is None
 
 
 @pytest.mark.parametrize("keep", [("messages", 1), ("tokens", 1)])
-def test_one_message_is_never_taken_away(keep: Any) -> None:
+def test_one_message_is_never_taken_away(keep):
     own = middleware(trigger=[("messages", 1), ("tokens", 1)], keep=keep)
     for message in (HumanMessage("hi"), HumanMessage("long " * 5000), SystemMessage("be kind")):
         kept = step(own, [message])
@@ -72,9 +72,7 @@ def test_one_message_is_never_taken_away(keep: Any) -> None:
     assert own.model.calls == []
 
 
-def test_one_giant_message_is_clipped_where_originals_are_safe_and_stuck_where_not(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_one_giant_message_is_clipped_where_originals_are_safe_and_stuck_where_not(caplog):
     store = InMemoryStore()
     own = middleware(window=2000, trigger=("tokens", 1500))
     graph, model = agent(steps(1), own, store=store)
@@ -91,7 +89,7 @@ def test_one_giant_message_is_clipped_where_originals_are_safe_and_stuck_where_n
 
 
 @pytest.mark.parametrize("at", [0, 3, 9])
-def test_a_system_message_among_the_messages(at: int) -> None:
+def test_a_system_message_among_the_messages(at):
     messages = talk(8)
     rule = SystemMessage("Never touch module zulu99.", id="rule")
     messages.insert(at, rule)
@@ -106,7 +104,7 @@ def test_a_system_message_among_the_messages(at: int) -> None:
 
 
 @pytest.mark.slow
-def test_a_thread_of_twenty_thousand_messages() -> None:
+def test_a_thread_of_twenty_thousand_messages():
 
     read = 0
 
@@ -143,7 +141,7 @@ def test_a_thread_of_twenty_thousand_messages() -> None:
         ),
     ],
 )
-def test_chinese_and_japanese(question: str, answer: str, rule: str) -> None:
+def test_chinese_and_japanese(question, answer, rule):
     messages: list[AnyMessage] = [HumanMessage(rule)]
     for n in range(12):
         messages.append(HumanMessage(question.format(n=n)))
@@ -158,7 +156,7 @@ def test_chinese_and_japanese(question: str, answer: str, rule: str) -> None:
     assert events[-1][0] == "failed"
 
 
-def test_an_orphan_result_and_a_call_without_id() -> None:
+def test_an_orphan_result_and_a_call_without_id():
     odd = AIMessage("odd", tool_calls=[{"name": "look", "args": {"name": "x"}, "id": None}])
     messages = [ToolMessage("nobody asked", tool_call_id="nobody"), *talk(6), odd, *talk(1)]
     kept = step(middleware(), messages)
@@ -176,7 +174,7 @@ def to_read(own: SummarizationMiddleware, call: int) -> str:
     return str(messages)
 
 
-def test_a_step_by_hand_takes_a_dict_and_a_bare_runtime() -> None:
+def test_a_step_by_hand_takes_a_dict_and_a_bare_runtime():
     state: dict[str, Any] = {}
     own = middleware()
     messages = talk(8)
@@ -195,7 +193,7 @@ def test_a_step_by_hand_takes_a_dict_and_a_bare_runtime() -> None:
         messages = [*kept, *talk(3, f"later {n}")]
 
 
-def test_steps_by_hand_without_state_do_not_read_what_the_summary_covers() -> None:
+def test_steps_by_hand_without_state_do_not_read_what_the_summary_covers():
     own = middleware(archive=InMemoryStore())
     kept = step(own, talk(8))
     assert kept is not None
@@ -207,7 +205,7 @@ def test_steps_by_hand_without_state_do_not_read_what_the_summary_covers() -> No
     assert "Question 0: later" in text
 
 
-def test_a_whole_history_with_its_summary_behind_it_is_folded() -> None:
+def test_a_whole_history_with_its_summary_behind_it_is_folded():
     """As a parent graph sends it, whose channel of messages keeps what the agent has removed."""
     own = middleware(archive=InMemoryStore(), trigger=("messages", 10), keep=("messages", 8))
     messages = talk(6)
@@ -218,7 +216,7 @@ def test_a_whole_history_with_its_summary_behind_it_is_folded() -> None:
     assert len(own.model.calls) == 1
 
 
-def test_two_conversations_without_names_do_not_share_a_failure() -> None:
+def test_two_conversations_without_names_do_not_share_a_failure():
     broken = ScriptedChatModel(answers=lambda _: ValueError("down"))
     own = middleware(model=broken)
     first, second = talk(6), [m.model_copy(update={"id": None}) for m in talk(6)]
@@ -267,19 +265,19 @@ LIES = [
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("lie", LIES, ids=range(len(LIES)))
-def test_a_summariser_that_fails_changes_nothing_while_there_is_room(lie: Any) -> None:
+def test_a_summariser_that_fails_changes_nothing_while_there_is_room(lie):
     _, out, model, events = failing(lambda _: lie)
     assert len(out["messages"]) == 18
     assert not [m for call in model.calls for m in call.messages if is_summary(m)]
     assert events[-1].startswith("failed")
 
 
-def test_a_summariser_that_talks_without_end_stays_in_its_limit() -> None:
+def test_a_summariser_that_talks_without_end_stays_in_its_limit():
     _, out, _, _ = failing(lambda _: f"{SUMMARY}: " + "on and on it goes " * 3000, window=700)
     assert all(len(m.text) < 3000 for m in out["messages"] if is_summary(m))
 
 
-def test_a_summariser_that_hangs_is_left_alone() -> None:
+def test_a_summariser_that_hangs_is_left_alone():
     never = threading.Event()
 
     def hang(messages: list[Any]) -> str:
@@ -298,7 +296,7 @@ def test_a_summariser_that_hangs_is_left_alone() -> None:
     assert check_nothing_lost(graph, store) > 0
 
 
-def test_raise_raises_and_the_state_is_as_it_was() -> None:
+def test_raise_raises_and_the_state_is_as_it_was():
     own = middleware(
         model=ScriptedChatModel(answers=lambda _: ValueError("down")), on_failure="raise"
     )
@@ -310,7 +308,7 @@ def test_raise_raises_and_the_state_is_as_it_was() -> None:
     assert len(state.values["messages"]) == 11
 
 
-def test_a_listener_that_raises_undoes_nothing() -> None:
+def test_a_listener_that_raises_undoes_nothing():
     def listen(event: str, data: Any) -> None:
         raise RuntimeError(event)
 

@@ -65,7 +65,7 @@ def summaries(messages: Any) -> list[Any]:
 # Sync, async, streams
 
 
-def test_a_long_run_is_compacted_again_and_again_and_nothing_is_lost() -> None:
+def test_a_long_run_is_compacted_again_and_again_and_nothing_is_lost():
     own, store = middleware(), InMemoryStore()
     graph, model = agent(steps(20), own, store=store)
     out = graph.invoke(task(), thread())
@@ -91,7 +91,7 @@ both = pytest.mark.parametrize("loop", [False, True], ids=["sync", "async"])
 
 
 @both
-def test_no_word_of_a_summariser_is_streamed_as_a_message(loop: bool) -> None:
+def test_no_word_of_a_summariser_is_streamed_as_a_message(loop):
     own = middleware(model=streaming_summariser())
     graph, _ = agent(StreamingModel(answers=steps(12, "The very end of it.")), own)
     words = [chunk for chunk, _ in streamed(graph, loop, "messages")]
@@ -105,7 +105,7 @@ def test_no_word_of_a_summariser_is_streamed_as_a_message(loop: bool) -> None:
 
 
 @both
-def test_the_messages_of_a_run_hold_no_summary(loop: bool) -> None:
+def test_the_messages_of_a_run_hold_no_summary(loop):
     own = middleware(model=streaming_summariser())
     graph, _ = agent(StreamingModel(answers=steps(12, "The very end of it.")), own)
 
@@ -124,7 +124,7 @@ def test_the_messages_of_a_run_hold_no_summary(loop: bool) -> None:
 
 
 @on_a_loop
-async def test_events_of_a_summariser_are_marked_as_its_own() -> None:
+async def test_events_of_a_summariser_are_marked_as_its_own():
     own = middleware(model=streaming_summariser())
     graph, _ = agent(StreamingModel(answers=steps(12, "The very end of it.")), own)
     seen = [event async for event in graph.astream_events(task(), thread(), version="v2")]
@@ -137,7 +137,7 @@ async def test_events_of_a_summariser_are_marked_as_its_own() -> None:
     assert SUMMARY not in "".join(e["data"]["chunk"].text for e in others)
 
 
-def test_a_step_of_ours_is_an_update_only_when_something_changes() -> None:
+def test_a_step_of_ours_is_an_update_only_when_something_changes():
     own = middleware()
     graph, _ = agent(steps(12), own)
     changed = [
@@ -150,7 +150,7 @@ def test_a_step_of_ours_is_an_update_only_when_something_changes() -> None:
     assert all(set(update) == {"messages", "_conspectus"} for update in real)
 
 
-def test_values_are_whole_at_each_step_and_ours_is_plain_data() -> None:
+def test_values_are_whole_at_each_step_and_ours_is_plain_data():
     graph, _ = agent(steps(12), middleware())
     for values in graph.stream(task(), thread(), stream_mode="values"):
         assert set(values) <= {"messages", "_conspectus"}
@@ -164,7 +164,7 @@ def compactions(stream: Any) -> list[str]:
 
 
 @both
-def test_custom_events_mark_start_and_end_of_each_compaction(loop: bool) -> None:
+def test_custom_events_mark_start_and_end_of_each_compaction(loop):
     heard: list[tuple[str, Any]] = []
     own = middleware(on_event=lambda event, data: heard.append((event, dict(data))))
     graph, _ = agent(steps(12), own)
@@ -173,7 +173,7 @@ def test_custom_events_mark_start_and_end_of_each_compaction(loop: bool) -> None
     assert all(one.items() >= data.items() for one, (_, data) in zip(seen, heard, strict=True))
 
 
-def test_a_failed_compaction_is_told_and_the_run_goes_on() -> None:
+def test_a_failed_compaction_is_told_and_the_run_goes_on():
     events: list[str] = []
     broken = ScriptedChatModel(answers=lambda _: ValueError("no such model"))
     own = middleware(model=broken, on_event=lambda event, data: events.append(event))
@@ -192,7 +192,7 @@ def test_a_failed_compaction_is_told_and_the_run_goes_on() -> None:
 # Interrupts and approvals
 
 
-def test_an_interrupted_tool_resumes_after_a_compaction_before_it() -> None:
+def test_an_interrupted_tool_resumes_after_a_compaction_before_it():
     @tool
     def ask(name: str) -> str:
         """Ask a person."""
@@ -231,7 +231,7 @@ def deletions(*names: str) -> AIMessage:
 
 
 @pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_parallel_calls_one_approved_and_one_rejected_stay_whole(history: str) -> None:
+def test_parallel_calls_one_approved_and_one_rejected_stay_whole(history):
     store, own = InMemoryStore(), middleware(history=history)
     script = [*steps(4)[:-1], deletions("old", "new"), *steps(8, prefix="n")]
     graph, model = agent(script, own, approvals(), store=store, tools=[look, delete])
@@ -250,7 +250,7 @@ def test_parallel_calls_one_approved_and_one_rejected_stay_whole(history: str) -
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("at", range(2, 9))
-def test_an_approval_that_is_pending_is_never_compacted(at: int) -> None:
+def test_an_approval_that_is_pending_is_never_compacted(at):
     """The user speaks again while calls wait for approval: the history is compacted around them."""
     store, own = InMemoryStore(), middleware()
     script = [*steps(at)[:-1], deletions("old", "new"), *steps(9, prefix="n")]
@@ -291,7 +291,7 @@ class Verdict(BaseModel):
     ],
     ids=["by a tool", "by the provider"],
 )
-def test_structured_output_comes_through(final: Any, strategy: Any) -> None:
+def test_structured_output_comes_through(final, strategy):
     own, store = middleware(), InMemoryStore()
     script = [*steps(12)[:-1], final, *steps(12, prefix="n")[:-1], final]
     graph, model = agent(script, own, store=store, response_format=strategy)
@@ -304,7 +304,7 @@ def test_structured_output_comes_through(final: Any, strategy: Any) -> None:
 
 
 @pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_a_fallback_model_is_sent_the_same_view(history: str) -> None:
+def test_a_fallback_model_is_sent_the_same_view(history):
     spare = ScriptedChatModel(answers=steps(14))
     first = ScriptedChatModel(answers=lambda _: ConnectionError("down"))
     own, store = middleware(history=history), InMemoryStore()
@@ -320,7 +320,7 @@ def test_a_fallback_model_is_sent_the_same_view(history: str) -> None:
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("order", [0, 1])
 @pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_context_editing_clears_what_is_sent_and_originals_stay(order: int, history: str) -> None:
+def test_context_editing_clears_what_is_sent_and_originals_stay(order, history):
     edits = ContextEditingMiddleware(edits=[ClearToolUsesEdit(trigger=200, keep=1)])
     own, store = middleware(history=history), InMemoryStore()
     both = [own, edits] if order == 0 else [edits, own]
@@ -340,7 +340,7 @@ def test_context_editing_clears_what_is_sent_and_originals_stay(order: int, hist
     assert not [row for row in kept if "[cleared]" in str(row["message"])]
 
 
-def test_the_todos_of_a_list_survive() -> None:
+def test_the_todos_of_a_list_survive():
     todos = [
         {"content": "Look at every module", "status": "in_progress"},
         {"content": "Write the report", "status": "pending"},
@@ -358,7 +358,7 @@ def test_the_todos_of_a_list_survive() -> None:
     assert "Write the report" in summary.partition("## Open")[2]
 
 
-def test_a_limit_of_model_calls_counts_the_agent_only() -> None:
+def test_a_limit_of_model_calls_counts_the_agent_only():
     own, store = middleware(), InMemoryStore()
     limit = ModelCallLimitMiddleware(run_limit=12)
     graph, model = agent(steps(30), own, limit, store=store)
@@ -369,7 +369,7 @@ def test_a_limit_of_model_calls_counts_the_agent_only() -> None:
     assert check_nothing_lost(graph, store) > 0
 
 
-def test_two_of_ours_stand_in_one_agent() -> None:
+def test_two_of_ours_stand_in_one_agent():
     often = middleware(name="often")
     rarely = middleware(name="rarely", trigger=("tokens", 300), keep=("messages", 2))
     store = InMemoryStore()
@@ -381,7 +381,7 @@ def test_two_of_ours_stand_in_one_agent() -> None:
     assert check_nothing_lost(graph, store) > 0
 
 
-def test_two_of_one_name_are_refused_by_langchain() -> None:
+def test_two_of_one_name_are_refused_by_langchain():
     with pytest.raises(AssertionError, match="duplicate"):
         agent(steps(1), middleware(), middleware())
 
@@ -442,9 +442,7 @@ def subagent_summary(messages: list[Any]) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("each", [False, True], ids=["one instance", "an instance each"])
 @both
-def test_subagents_of_one_thread_have_a_session_each_and_see_no_others_originals(
-    loop: bool, each: bool
-) -> None:
+def test_subagents_of_one_thread_have_a_session_each_and_see_no_others_originals(loop, each):
     own, other = (middleware(model=ScriptedChatModel(answers=subagent_summary)) for _ in range(2))
     graph, store, model = subagents(own, other if each else own)
     if loop:
@@ -466,7 +464,7 @@ def test_subagents_of_one_thread_have_a_session_each_and_see_no_others_originals
     assert Archive(store).threads("local") == ("t",)
 
 
-def test_a_subagent_with_a_memory_of_its_own_goes_on_in_its_session() -> None:
+def test_a_subagent_with_a_memory_of_its_own_goes_on_in_its_session():
     own = middleware(model=ScriptedChatModel(answers=subagent_summary))
     inner_model = ScriptedChatModel(answers=per_thread)
     inner = create_agent(inner_model, tools=[look], middleware=[own], checkpointer=True)
@@ -486,7 +484,7 @@ def test_a_subagent_with_a_memory_of_its_own_goes_on_in_its_session() -> None:
     check_sent(model, inner_model)
 
 
-def test_without_checkpointer_and_store_it_still_works() -> None:
+def test_without_checkpointer_and_store_it_still_works():
     own = middleware()
     model = ScriptedChatModel(answers=[*steps(12), *steps(12)])
     graph = create_agent(model, tools=[look], middleware=[own])
@@ -497,7 +495,7 @@ def test_without_checkpointer_and_store_it_still_works() -> None:
     assert own.model.calls
 
 
-def test_a_parent_graph_that_keeps_all_messages_is_not_summarised_twice() -> None:
+def test_a_parent_graph_that_keeps_all_messages_is_not_summarised_twice():
     """The agent is a node of a graph with its own channel of messages, which keeps them all."""
     from langgraph.graph import START, MessagesState, StateGraph
 

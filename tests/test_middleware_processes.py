@@ -51,7 +51,7 @@ def read(folder: Path) -> Counter[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("loop", [False, True])
-def test_each_turn_in_a_process_of_its_own(tmp_path: Path, loop: bool) -> None:
+def test_each_turn_in_a_process_of_its_own(tmp_path, loop):
     archived = [process(tmp_path, "say", f"Turn {n}", loop=loop)["archived"] for n in range(4)]
     assert archived == sorted(archived)
     assert archived[-1] > 60
@@ -62,7 +62,7 @@ def test_each_turn_in_a_process_of_its_own(tmp_path: Path, loop: bool) -> None:
 
 
 @pytest.mark.slow
-def test_killed_and_then_spoken_to_instead_of_resumed(tmp_path: Path) -> None:
+def test_killed_and_then_spoken_to_instead_of_resumed(tmp_path):
     assert process(tmp_path, "die", "Look at all.") is None
     after = process(tmp_path, "say", "Are you still there?")
     assert after["last"] == "Enough for now."

@@ -90,7 +90,7 @@ async def aparts(kind: str, folder: Path) -> AsyncIterator[tuple[Any, Any]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_two_turns_a_step_back_and_a_recall(kind: str, tmp_path: Path) -> None:
+def test_two_turns_a_step_back_and_a_recall(kind, tmp_path):
     with parts(kind, tmp_path) as (saver, store):
         own = middleware()
         script = [*steps(12), *steps(12, prefix="n"), *steps(12, prefix="f")]
@@ -112,7 +112,7 @@ def test_two_turns_a_step_back_and_a_recall(kind: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @on_a_loop
-async def test_two_turns_a_step_back_and_a_recall_on_a_loop(kind: str, tmp_path: Path) -> None:
+async def test_two_turns_a_step_back_and_a_recall_on_a_loop(kind, tmp_path):
     async with aparts(kind, tmp_path) as (saver, store):
         own = middleware()
         script = [*steps(12), *steps(12, prefix="n"), *steps(12, prefix="f")]
@@ -135,7 +135,7 @@ async def test_two_turns_a_step_back_and_a_recall_on_a_loop(kind: str, tmp_path:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["sqlite", POSTGRES])
-def test_an_archive_of_its_own_beside_the_store_of_the_graph(kind: str, tmp_path: Path) -> None:
+def test_an_archive_of_its_own_beside_the_store_of_the_graph(kind, tmp_path):
     with parts(kind, tmp_path) as (saver, store):
         own = middleware(archive=store)
         other = InMemoryStore()
@@ -147,7 +147,7 @@ def test_an_archive_of_its_own_beside_the_store_of_the_graph(kind: str, tmp_path
 
 
 @pytest.mark.parametrize("tenants", [("ann", "bob")])
-def test_tenants_with_one_name_for_a_thread_see_nothing_of_each_other(tenants: Any) -> None:
+def test_tenants_with_one_name_for_a_thread_see_nothing_of_each_other(tenants):
     store = InMemoryStore()
     for tenant in tenants:
         own = middleware(tenant=lambda runtime, name=tenant: name)
@@ -161,7 +161,7 @@ def test_tenants_with_one_name_for_a_thread_see_nothing_of_each_other(tenants: A
         assert f"module {other}" not in rows
 
 
-def test_a_thread_that_changes_its_archive_leaves_both_in_order() -> None:
+def test_a_thread_that_changes_its_archive_leaves_both_in_order():
     archives, saver = [InMemoryStore(), InMemoryStore()], InMemorySaver()
     for turn, prefix in enumerate("mnk"):
         own = middleware(archive=archives[turn % 2])
@@ -177,7 +177,7 @@ def test_a_thread_that_changes_its_archive_leaves_both_in_order() -> None:
             assert len(archive.get(scope, record.covers)) == len(record.covers)
 
 
-def test_a_step_in_another_archive_does_not_touch_this_one() -> None:
+def test_a_step_in_another_archive_does_not_touch_this_one():
     """A state whose record is elsewhere says nothing of what is in force here."""
     archives, saver = [InMemoryStore(), InMemoryStore()], InMemorySaver()
     scope = Scope("local", "t")

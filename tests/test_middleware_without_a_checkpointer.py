@@ -84,9 +84,7 @@ def talk(server: Server, turns: int) -> list[BaseMessage]:
 @pytest.mark.parametrize("mode", ["sync", "async"])
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 @pytest.mark.parametrize("thread", ["t", None])
-def test_a_whole_history_sent_each_time_is_summarised_once(
-    history: str, mode: str, thread: str | None
-) -> None:
+def test_a_whole_history_sent_each_time_is_summarised_once(history, mode, thread):
     server = Server(history, mode, thread)
     whole = talk(server, 40)
     assert len(whole) == 80
@@ -96,7 +94,7 @@ def test_a_whole_history_sent_each_time_is_summarised_once(
 
 
 @pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_what_is_read_and_what_is_shown_is_all_that_was_said(history: str) -> None:
+def test_what_is_read_and_what_is_shown_is_all_that_was_said(history):
     server = Server(history)
     whole = talk(server, 21)
     shown = {one.text for one in server.requests[-1]}
@@ -106,7 +104,7 @@ def test_what_is_read_and_what_is_shown_is_all_that_was_said(history: str) -> No
 
 
 @pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_what_a_client_has_edited_is_read_as_it_is_now(history: str) -> None:
+def test_what_a_client_has_edited_is_read_as_it_is_now(history):
     server = Server(history)
     whole = talk(server, 20)
     whole[2] = asked(1, "Request 1: leave module 1 alone.")
@@ -117,7 +115,7 @@ def test_what_a_client_has_edited_is_read_as_it_is_now(history: str) -> None:
 
 
 @pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_what_a_client_asks_again_is_asked_wherever_a_summary_ends(history: str) -> None:
+def test_what_a_client_asks_again_is_asked_wherever_a_summary_ends(history):
     server = Server(history)
     whole = talk(server, 20)
     for n in range(20):
@@ -131,7 +129,7 @@ def test_what_a_client_asks_again_is_asked_wherever_a_summary_ends(history: str)
 
 
 @pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_another_history_under_the_same_name_has_no_part_in_it(history: str) -> None:
+def test_another_history_under_the_same_name_has_no_part_in_it(history):
     server = Server(history)
     talk(server, 20)
     other: list[BaseMessage] = [
@@ -143,7 +141,7 @@ def test_another_history_under_the_same_name_has_no_part_in_it(history: str) -> 
 
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 @pytest.mark.parametrize("sends", ["all", "what the run returned"])
-def test_recall_finds_what_left_in_earlier_runs(history: str, sends: str) -> None:
+def test_recall_finds_what_left_in_earlier_runs(history, sends):
     server = Server(history)
     messages: list[BaseMessage] = []
     # In the middle of a paste, which the notes show short: what a user types would stand in view.
@@ -160,7 +158,7 @@ def test_recall_finds_what_left_in_earlier_runs(history: str, sends: str) -> Non
     assert "4711" not in str(server.requests[-2])
 
 
-def test_an_archive_that_cannot_be_read_fails_no_run(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_archive_that_cannot_be_read_fails_no_run(caplog):
     server = Server("replace")
     whole = talk(server, 20)
 

@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +17,6 @@ from mutants.defects import (
     PACKAGE,
     TESTS,
     Defect,
-    Promise,
     promises,
     read_defects,
     wrong_with,
@@ -31,12 +29,12 @@ ONE = DEFECTS[0]
 
 
 @pytest.mark.parametrize("promise", promises(), ids=lambda promise: str(promise.number))
-def test_every_defect_can_be_planted_and_names_a_test_that_there_is(promise: Promise) -> None:
+def test_every_defect_can_be_planted_and_names_a_test_that_there_is(promise):
     mine = [one for one in DEFECTS if one.promise == promise.number]
     assert [line for line in wrong_with(mine) if not line.startswith("promise ")] == []
 
 
-def test_there_are_thirteen_promises_and_at_least_ten_defects_for_each() -> None:
+def test_there_are_thirteen_promises_and_at_least_ten_defects_for_each():
     assert [promise.number for promise in promises()] == list(range(1, 14))
     for promise in promises():
         assert sum(one.promise == promise.number for one in DEFECTS) >= LEAST == 10
@@ -44,7 +42,7 @@ def test_there_are_thirteen_promises_and_at_least_ten_defects_for_each() -> None
     assert len({(one.file, one.old, one.new) for one in DEFECTS}) == len(DEFECTS)
 
 
-def test_the_page_lists_just_these_and_the_sum_is_theirs() -> None:
+def test_the_page_lists_just_these_and_the_sum_is_theirs():
     assert PAGE.read_text(encoding="utf-8") == listed(DEFECTS), "run `make mutants WRITE=1`"
     page = RELIABILITY.read_text(encoding="utf-8")
     assert with_section(page, section(DEFECTS)) == page, "run `make mutants WRITE=1`"
@@ -62,19 +60,19 @@ def test_the_page_lists_just_these_and_the_sum_is_theirs() -> None:
         ({"test": ONE.test + "_not"}, "there is no test"),
     ],
 )
-def test_a_defect_that_cannot_be_planted_is_named(spoilt: dict[str, str], says: str) -> None:
+def test_a_defect_that_cannot_be_planted_is_named(spoilt, says):
     wrong = wrong_with([replace(ONE, **spoilt)])
     assert [line for line in wrong if line.startswith(ONE.name) and says in line]
 
 
-def test_two_of_one_name_and_a_promise_with_too_few_are_named() -> None:
+def test_two_of_one_name_and_a_promise_with_too_few_are_named():
     wrong = wrong_with([ONE, ONE])
     assert f"two defects are called {ONE.name!r}" in wrong
     assert f"two defects make one change: {ONE.old}" in wrong
     assert "promise 1 has 2 defects, not 10" in wrong
 
 
-def test_the_sum_says_what_was_not_caught() -> None:
+def test_the_sum_says_what_was_not_caught():
     caught = {one: one is not ONE for one in DEFECTS}
     count = sum(one.promise == 1 for one in DEFECTS)
     rows = summed(DEFECTS, caught).splitlines()
@@ -82,7 +80,7 @@ def test_the_sum_says_what_was_not_caught() -> None:
     assert rows[-1] == f"| all | {len(DEFECTS)} | {len(DEFECTS) - 1} |"
 
 
-def test_only_its_own_section_of_a_page_is_written_anew() -> None:
+def test_only_its_own_section_of_a_page_is_written_anew():
     page = f"# A\n\n## B\n\nb\n\n{HEADING}\nold\n\n## C\n\nc\n"
     text = section(DEFECTS)
     assert with_section(page, text) == f"# A\n\n## B\n\nb\n\n{text}## C\n\nc\n"
@@ -95,12 +93,8 @@ def test_only_its_own_section_of_a_page_is_written_anew() -> None:
     [("failed", 0, "caught by"), ("passed", 1, "NOT CAUGHT (passed)"), ("broke", 1, "(broke)")],
 )
 def test_the_command_fails_unless_the_test_fails_by_what_it_asserts(
-    verdict: str,
-    code: int,
-    says: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    verdict, code, says, monkeypatch, capsys
+):
     def run_all(jobs: list[tuple[Defect | None, list[str]]], *_: object, **__: object) -> object:
         found = []
         for place, (defect, _tests) in enumerate(jobs):
@@ -118,9 +112,7 @@ def test_the_command_fails_unless_the_test_fails_by_what_it_asserts(
 
 
 @pytest.mark.parametrize("noticed", [1, 2, 0])
-def test_of_each_promise_one_defect_must_be_noticed_by_the_fast_tests(
-    noticed: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_of_each_promise_one_defect_must_be_noticed_by_the_fast_tests(noticed, monkeypatch, capsys):
     """The first that is; none is a failure, and one whose test is left out is not noticed."""
     mine = [one for one in DEFECTS if one.promise == 1]
 
@@ -148,12 +140,7 @@ def test_of_each_promise_one_defect_must_be_noticed_by_the_fast_tests(
         (["--workers", "0"], "1 or more"),
     ],
 )
-def test_a_choice_that_leaves_nothing_says_what_there_is(
-    given: list[str],
-    says: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_choice_that_leaves_nothing_says_what_there_is(given, says, monkeypatch, capsys):
     monkeypatch.setattr(command, "wrong_with", lambda defects: [])
     with pytest.raises(SystemExit) as ended:
         command.main(given)
@@ -162,9 +149,7 @@ def test_a_choice_that_leaves_nothing_says_what_there_is(
     assert says in sentence
 
 
-def test_stopped_on_the_way_it_sums_up_what_was_tried(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_stopped_on_the_way_it_sums_up_what_was_tried(monkeypatch, capsys):
     def run_all(jobs: list[tuple[Defect | None, list[str]]], *more: object, **_: object) -> object:
         if jobs[0][0] is not None:
             more[1](0, Outcome("failed", 0.1, ""))  # type: ignore[operator]
@@ -178,9 +163,7 @@ def test_stopped_on_the_way_it_sums_up_what_was_tried(
     assert "| all | 1 | 1 |" in capsys.readouterr().out
 
 
-def test_a_test_that_fails_without_any_defect_proves_nothing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_test_that_fails_without_any_defect_proves_nothing(monkeypatch, capsys):
     monkeypatch.setattr(command, "import_others", lambda: None)
     monkeypatch.setattr(command, "wrong_with", lambda defects: [])
     monkeypatch.setattr(command, "run_all", lambda *_, **__: [Outcome("failed", 0.1, "why")])
@@ -211,7 +194,7 @@ print([one.verdict for one in run_all(jobs[:1], 1, seconds=0.01)])
 
 
 @pytest.mark.slow
-def test_defects_are_planted_in_a_copy_and_told_apart_by_how_their_test_ends() -> None:
+def test_defects_are_planted_in_a_copy_and_told_apart_by_how_their_test_ends():
     """As it is, harmless to this test, noticed by it, and so broken that nothing runs."""
     before = {path: path.read_bytes() for path in (PACKAGE / "_core").glob("*.py")}
     done = subprocess.run(
@@ -228,7 +211,7 @@ def test_defects_are_planted_in_a_copy_and_told_apart_by_how_their_test_ends() -
     assert before == {path: path.read_bytes() for path in before}
 
 
-def test_what_fails_inside_the_package_is_no_proof(tmp_path: Path) -> None:
+def test_what_fails_inside_the_package_is_no_proof(tmp_path):
     """An assertion of a test counts, `pytest.raises` does; one of the package does not, nor any
     other error."""
     inside = tmp_path / "inside.py"

@@ -3,7 +3,7 @@
 from conspectus._newest import Newest
 
 
-def test_the_oldest_goes_and_what_is_put_again_is_the_newest() -> None:
+def test_the_oldest_goes_and_what_is_put_again_is_the_newest():
     kept: Newest[str, int] = Newest(2)
     kept.put("a", 1)
     kept.put("b", 2)
@@ -12,7 +12,7 @@ def test_the_oldest_goes_and_what_is_put_again_is_the_newest() -> None:
     assert (kept.get("a"), kept.get("b"), kept.get("c"), len(kept)) == (3, None, 4, 2)
 
 
-def test_a_look_makes_nothing_newer_and_a_value_is_made_once() -> None:
+def test_a_look_makes_nothing_newer_and_a_value_is_made_once():
     kept: Newest[str, list[str]] = Newest(2)
     first = kept.get_or_make("a", list)
     kept.put("b", ["b"])
@@ -25,7 +25,7 @@ def test_a_look_makes_nothing_newer_and_a_value_is_made_once() -> None:
     assert kept.get("c") is None
 
 
-def test_an_empty_value_that_was_made_is_found_again_and_clear_keeps_nothing() -> None:
+def test_an_empty_value_that_was_made_is_found_again_and_clear_keeps_nothing():
     kept: Newest[str, list[str]] = Newest(2)
     made = kept.get_or_make("a", list)
     assert kept.get_or_make("a", list) is made

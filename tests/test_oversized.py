@@ -110,9 +110,7 @@ def pointers(messages: list[BaseMessage]) -> list[BaseMessage]:
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 @pytest.mark.parametrize("kind", ["images", "a document"])
-def test_images_and_files_of_what_the_user_said_last_stay_or_the_answer_is_stuck(
-    kind: str, history: str
-) -> None:
+def test_images_and_files_of_what_the_user_said_last_stay_or_the_answer_is_stuck(kind, history):
     agent = Agent(history)
     agent.ask("Hello, I have something for you.")
     with pytest.raises(StuckError, match=r"at least [0-9,]+ tokens and there are"):
@@ -123,7 +121,7 @@ def test_images_and_files_of_what_the_user_said_last_stay_or_the_answer_is_stuck
 
 
 @pytest.mark.slow
-def test_the_text_beside_an_image_is_shown_short_and_the_image_stays() -> None:
+def test_the_text_beside_an_image_is_shown_short_and_the_image_stays():
     agent = Agent("replace")
     picture: Any = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
     agent.ask([{"type": "text", "text": TEXT}, picture, {"type": "text", "text": TEXT}])
@@ -135,9 +133,7 @@ def test_the_text_beside_an_image_is_shown_short_and_the_image_stays() -> None:
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 @pytest.mark.parametrize("kind", ["a long text", "a document as text", "many small blocks"])
-def test_a_giant_message_of_the_user_is_shown_short_and_its_original_is_archived(
-    kind: str, history: str
-) -> None:
+def test_a_giant_message_of_the_user_is_shown_short_and_its_original_is_archived(kind, history):
     agent = Agent(history)
     agent.ask("Hello, I have something for you.")
     if size([HumanMessage(GIANTS[kind])]) <= WINDOW:
@@ -154,7 +150,7 @@ def test_a_giant_message_of_the_user_is_shown_short_and_its_original_is_archived
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 @pytest.mark.parametrize("kind", ["a long text", "many small blocks", "a document as text"])
-def test_a_giant_result_of_a_tool_keeps_its_call_and_its_original(kind: str, history: str) -> None:
+def test_a_giant_result_of_a_tool_keeps_its_call_and_its_original(kind, history):
     agent = Agent(history)
     agent.ask(f"Please read <{kind}>")
     agent.ask("And now?")
@@ -167,7 +163,7 @@ def test_a_giant_result_of_a_tool_keeps_its_call_and_its_original(kind: str, his
 
 
 @pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_small_messages_stay_as_they_are_and_nothing_grows(history: str) -> None:
+def test_small_messages_stay_as_they_are_and_nothing_grows(history):
     agent = Agent(history, keep=20)
     small = [f"Question {n}?" for n in range(6)]
     for text in small:
@@ -187,7 +183,7 @@ def test_small_messages_stay_as_they_are_and_nothing_grows(history: str) -> None
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_a_switch_to_a_smaller_model_compacts_before_its_first_call(history: Any) -> None:
+def test_a_switch_to_a_smaller_model_compacts_before_its_first_call(history):
     small, large = (
         ScriptedChatModel(
             answers=lambda messages: "Seen. " * 60,
@@ -221,7 +217,7 @@ def test_a_switch_to_a_smaller_model_compacts_before_its_first_call(history: Any
 
 
 @pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_what_nothing_can_help_is_one_clear_error_with_the_numbers(history: Any) -> None:
+def test_what_nothing_can_help_is_one_clear_error_with_the_numbers(history):
     class Prompted(AgentMiddleware[Any, Any, Any]):
         def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
             return handler(request.override(system_prompt="Be careful. " * 3_000))

@@ -187,8 +187,8 @@ def compacted(path: Path, out: Path, *more: str) -> dict[str, Any]:
 @pytest.mark.parametrize("how", WAYS)
 @pytest.mark.parametrize("form", FORMS)
 def test_what_is_written_is_what_a_provider_takes_and_what_was_mended_is_told(
-    tmp_path: Path, form: str, how: str, more: list[str]
-) -> None:
+    tmp_path, form, how, more
+):
     path, out = tmp_path / "in.json", tmp_path / "out.json"
     talk = broken(form, how)
     was_refused = refused(talk.rows, form)
@@ -205,7 +205,7 @@ def test_what_is_written_is_what_a_provider_takes_and_what_was_mended_is_told(
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_history_with_nothing_wrong_stays_as_it_is(form: str) -> None:
+def test_a_history_with_nothing_wrong_stays_as_it_is(form):
     talk = healthy(form)
     talk.call("e1", "e2")
     talk.result("e2")  # the other one is under way
@@ -214,9 +214,7 @@ def test_a_history_with_nothing_wrong_stays_as_it_is(form: str) -> None:
     assert all(a is b for a, b in zip(found.messages, talk.rows, strict=True))
 
 
-def test_an_id_that_is_used_again_gets_another_one_where_the_provider_wants_that(
-    tmp_path: Path,
-) -> None:
+def test_an_id_that_is_used_again_gets_another_one_where_the_provider_wants_that(tmp_path):
     for form in FORMS:
         talk = healthy(form)
         for _ in range(2):
@@ -227,7 +225,7 @@ def test_an_id_that_is_used_again_gets_another_one_where_the_provider_wants_that
         assert (found.messages == talk.rows) == (form != "anthropic")
 
 
-def test_two_different_calls_of_one_id_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
+def test_two_different_calls_of_one_id_are_refused_and_nothing_is_written(tmp_path):
     talk = broken("openai", "call twice")
     talk.rows[-4]["tool_calls"][1]["function"]["arguments"] = '{"path": "elsewhere"}'
     path, out = tmp_path / "in.json", tmp_path / "out.json"
@@ -239,7 +237,7 @@ def test_two_different_calls_of_one_id_are_refused_and_nothing_is_written(tmp_pa
     assert invoke(app, ["compact", str(path)]).exit_code == 0
 
 
-def test_an_orphan_that_is_archived_nowhere_is_not_overwritten(tmp_path: Path) -> None:
+def test_an_orphan_that_is_archived_nowhere_is_not_overwritten(tmp_path):
     path = tmp_path / "in.json"
     path.write_text(broken("openai", "orphan").text())
     before = path.read_bytes()
@@ -254,9 +252,7 @@ def test_an_orphan_that_is_archived_nowhere_is_not_overwritten(tmp_path: Path) -
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("form", FORMS)
-def test_histories_shuffled_at_random_are_written_as_a_provider_takes_them(
-    form: str, seed: int
-) -> None:
+def test_histories_shuffled_at_random_are_written_as_a_provider_takes_them(form, seed):
     chance = random.Random(seed)
     talk = broken(form, chance.choice(WAYS[:-1]))
     rows = talk.rows[1:-1]
@@ -277,7 +273,7 @@ def test_histories_shuffled_at_random_are_written_as_a_provider_takes_them(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [3, 8])
-def test_a_resumed_session_is_written_as_a_provider_takes_it(tmp_path: Path, seed: int) -> None:
+def test_a_resumed_session_is_written_as_a_provider_takes_it(tmp_path, seed):
     session = made_session(seed, events=30)
     session.resume()
     session.work(2)
@@ -295,7 +291,7 @@ def test_a_resumed_session_is_written_as_a_provider_takes_it(tmp_path: Path, see
     assert tokens["calls_without_result"] == tokens["results_without_call"] == []
 
 
-def test_an_output_goes_on_under_its_thread(tmp_path: Path) -> None:
+def test_an_output_goes_on_under_its_thread(tmp_path):
     session = made_session(5, events=30)
     path, out, later = tmp_path / "s.jsonl", tmp_path / "out.json", tmp_path / "later.json"
     path.write_text(session.text(), encoding="utf-8")

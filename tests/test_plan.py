@@ -23,30 +23,30 @@ def kept(items: list[Item], found: Plan) -> list[int]:
     return [i for i in range(len(items)) if i not in found.evicted]
 
 
-def test_below_the_trigger_everything_is_kept() -> None:
+def test_below_the_trigger_everything_is_kept():
     found = plan(talk(9), Policy.build(trigger=("tokens", 901)))
     assert found == Keep("below the trigger", 900)
 
 
-def test_at_the_trigger_the_cut_is_where_keep_asks() -> None:
+def test_at_the_trigger_the_cut_is_where_keep_asks():
     items = talk(40)
     found = plan(items, Policy.build(trigger=("messages", 40), keep=("messages", 10)))
     assert kept(items, found) == list(range(30, 40))
 
 
-def test_keep_in_tokens_keeps_the_most_messages_that_fit() -> None:
+def test_keep_in_tokens_keeps_the_most_messages_that_fit():
     items = talk(40)
     policy = Policy.build(trigger=("messages", 40), keep=("tokens", 450))
     assert kept(items, plan(items, policy)) == [36, 37, 38, 39]
 
 
-def test_keep_as_a_fraction_means_the_window() -> None:
+def test_keep_as_a_fraction_means_the_window():
     items = talk(40)
     policy = Policy.build(trigger=("messages", 40), keep=("fraction", 0.05))
     assert kept(items, plan(items, policy, Window(10_000))) == [34, 35, 36, 37, 38, 39][1:]
 
 
-def test_a_cut_inside_an_exchange_moves_back_to_its_call() -> None:
+def test_a_cut_inside_an_exchange_moves_back_to_its_call():
     items = talk(20)
     items += [
         item("assistant", 10, 20, calls=("1", "2")),
@@ -57,19 +57,19 @@ def test_a_cut_inside_an_exchange_moves_back_to_its_call() -> None:
     assert kept(items, plan(items, policy)) == [18, 20, 21, 22]
 
 
-def test_the_newest_user_message_stays_although_it_is_before_the_cut() -> None:
+def test_the_newest_user_message_stays_although_it_is_before_the_cut():
     items = [item("user", 50, 0)] + [item("assistant", 50, n) for n in range(1, 30)]
     policy = Policy.build(trigger=("messages", 30), keep=("messages", 5))
     assert kept(items, plan(items, policy)) == [0, *range(25, 30)]
 
 
-def test_orphans_leave_wherever_they_stand() -> None:
+def test_orphans_leave_wherever_they_stand():
     items = [*talk(30), item("tool", 10, 30, answers=("nobody",)), item("user", 5, 31)]
     found = plan(items, Policy.build(trigger=("messages", 30), keep=("messages", 10)))
     assert 30 not in kept(items, found)
 
 
-def test_a_standing_summary_is_replaced_and_never_evicted() -> None:
+def test_a_standing_summary_is_replaced_and_never_evicted():
     items = [item("user", 300, 0, summary=True), *talk(30)[1:]]
     found = plan(items, Policy.build(trigger=("messages", 30), keep=("messages", 10)))
     assert isinstance(found, Compact)
@@ -77,7 +77,7 @@ def test_a_standing_summary_is_replaced_and_never_evicted() -> None:
     assert found.at_most == 10 * 100 + found.summary_tokens
 
 
-def test_a_standing_summary_that_stays_keeps_its_room() -> None:
+def test_a_standing_summary_that_stays_keeps_its_room():
     items = [item("user", 120, 0, summary=True), item("user", 5_000, 1, floor=40)]
     found = plan(items, Policy.build(trigger=("tokens", 100)), Window(500))
     assert isinstance(found, Compact)
@@ -85,7 +85,7 @@ def test_a_standing_summary_that_stays_keeps_its_room() -> None:
     assert found.at_most == 120 + found.clips[0].limit <= 310  # what a plan aims at
 
 
-def test_what_is_shown_short_fits_to_the_token() -> None:
+def test_what_is_shown_short_fits_to_the_token():
     items = [item("user", 5_000, n, floor=40, pinned=True) for n in range(3)]
     found = plan(items, Policy.build(trigger=("tokens", 100)), Window(2_000))
     assert isinstance(found, Compact)
@@ -93,7 +93,7 @@ def test_what_is_shown_short_fits_to_the_token() -> None:
     assert found.at_most == 1_818
 
 
-def test_stale_large_results_are_clipped_first_and_may_be_enough() -> None:
+def test_stale_large_results_are_clipped_first_and_may_be_enough():
     items = talk(30, 50)
     items[3] = item("tool", 9_000, 3, floor=40)
     items[2] = item("assistant", 50, 2, calls=("1",))
@@ -104,7 +104,7 @@ def test_stale_large_results_are_clipped_first_and_may_be_enough() -> None:
     assert found.at_most == 29 * 50 + 200
 
 
-def test_without_an_archive_nothing_is_clipped() -> None:
+def test_without_an_archive_nothing_is_clipped():
     items = talk(30, 50)
     items[3] = item("tool", 9_000, 3, floor=40)
     policy = Policy.build(trigger=("tokens", 8_000), keep=("messages", 10))
@@ -114,7 +114,7 @@ def test_without_an_archive_nothing_is_clipped() -> None:
     assert found.evict
 
 
-def test_a_giant_in_the_kept_part_is_clipped_before_the_cut_moves() -> None:
+def test_a_giant_in_the_kept_part_is_clipped_before_the_cut_moves():
     items = talk(30)
     items[28] = item("tool", 5_000, 28, floor=40)
     policy = Policy.build(trigger=("messages", 30), keep=("messages", 2))
@@ -125,7 +125,7 @@ def test_a_giant_in_the_kept_part_is_clipped_before_the_cut_moves() -> None:
     assert found.at_most <= 6_000
 
 
-def test_where_shortening_a_long_result_is_enough_no_message_leaves() -> None:
+def test_where_shortening_a_long_result_is_enough_no_message_leaves():
     items = [*talk(3), item("assistant", 50, 3, calls=("1",))]
     items += [item("tool", 5_000, 4, floor=40, answers=("1",)), *talk(1, 60)]
     found = plan(items, Policy.build(trigger=("tokens", 3_000)), Window(2_000))
@@ -134,7 +134,7 @@ def test_where_shortening_a_long_result_is_enough_no_message_leaves() -> None:
     assert [(clip.index, clip.limit) for clip in found.clips] == [(4, 1240 - 410)]
 
 
-def test_notes_are_not_made_shorter_where_nothing_comes_to_them() -> None:
+def test_notes_are_not_made_shorter_where_nothing_comes_to_them():
     notes, newest = item("user", 800, 0, summary=True), item("user", 500, 1, floor=400)
     policy = Policy.build(trigger=("tokens", 1_000))
     found = plan([notes, newest], policy, Window(3_000), force=True)
@@ -144,7 +144,7 @@ def test_notes_are_not_made_shorter_where_nothing_comes_to_them() -> None:
     assert 0 < found.summary_tokens < 800
 
 
-def test_a_call_without_its_message_leaves_with_a_summary_that_has_room() -> None:
+def test_a_call_without_its_message_leaves_with_a_summary_that_has_room():
     items = [item("tool", 300, 0, answers=("gone",)), *talk(3)]
     items += [item("user", 5_000, 4, floor=40)]
     found = plan(items, Policy.build(trigger=("tokens", 3_000)), Window(2_000))
@@ -154,7 +154,7 @@ def test_a_call_without_its_message_leaves_with_a_summary_that_has_room() -> Non
     assert found.at_most <= 2_000
 
 
-def test_what_the_user_said_last_stays_whole_beside_half_of_the_notes_room_or_more() -> None:
+def test_what_the_user_said_last_stays_whole_beside_half_of_the_notes_room_or_more():
     items = [*talk(10), item("user", 690, 10, floor=40)]
     found = plan(items, Policy.build(trigger=("messages", 9)), Window(1_140))
     assert isinstance(found, Compact)
@@ -166,7 +166,7 @@ def test_what_the_user_said_last_stays_whole_beside_half_of_the_notes_room_or_mo
     assert found.summary_tokens == 380
 
 
-def test_the_cut_moves_on_when_what_keep_asks_for_does_not_fit() -> None:
+def test_the_cut_moves_on_when_what_keep_asks_for_does_not_fit():
     items = talk(60)
     policy = Policy.build(trigger=("messages", 60), keep=("messages", 50))
     found = plan(items, policy, Window(2_000))
@@ -175,7 +175,7 @@ def test_the_cut_moves_on_when_what_keep_asks_for_does_not_fit() -> None:
     assert len(kept(items, found)) >= 4
 
 
-def test_when_nothing_helps_the_numbers_are_said() -> None:
+def test_when_nothing_helps_the_numbers_are_said():
     items = [item("system", 5_000, 0), item("user", 100, 1), item("assistant", 100, 2)]
     found = plan(items, Policy.build(trigger=("messages", 2)), Window(4_000))
     assert isinstance(found, Stuck)
@@ -184,12 +184,12 @@ def test_when_nothing_helps_the_numbers_are_said() -> None:
     assert "4,000" in found.reason
 
 
-def test_a_window_without_room_for_messages_is_stuck() -> None:
+def test_a_window_without_room_for_messages_is_stuck():
     found = plan(talk(3), Policy.build(trigger=("messages", 1)), Window(100, 100))
     assert isinstance(found, Stuck)
 
 
-def test_force_compacts_below_the_trigger_and_never_more_than_keep_allows() -> None:
+def test_force_compacts_below_the_trigger_and_never_more_than_keep_allows():
     items = talk(30)
     policy = Policy.build(trigger=("messages", 1_000), keep=("messages", 10))
     assert kept(items, plan(items, policy, force=True)) == list(range(20, 30))
@@ -233,9 +233,7 @@ LED = st.builds(
     st.booleans(),
     st.booleans(),
 )
-def test_every_plan_is_legal_fits_and_is_the_same_again(
-    items: list[Item], limit: int | None, trigger: object, keep: object, force: bool, clip: bool
-) -> None:
+def test_every_plan_is_legal_fits_and_is_the_same_again(items, limit, trigger, keep, force, clip):
     policy = Policy.build(trigger=trigger, keep=keep)
     window = None if limit is None else Window(limit)
     found = plan(items, policy, window, force=force, clip=clip)
@@ -260,9 +258,7 @@ def test_every_plan_is_legal_fits_and_is_the_same_again(
 
 
 @pytest.mark.parametrize(("trigger", "keep"), [(0.8, 0.4), (0.8, 0.6), (0.85, 0.5), (0.9, 0.7)])
-def test_what_a_caller_wants_kept_is_kept_before_a_summary_has_all_its_room(
-    trigger: float, keep: float
-) -> None:
+def test_what_a_caller_wants_kept_is_kept_before_a_summary_has_all_its_room(trigger, keep):
     policy = Policy.build(
         trigger=("fraction", trigger), keep=("fraction", keep), clip_over=None, keep_first=True
     )
@@ -275,7 +271,7 @@ def test_what_a_caller_wants_kept_is_kept_before_a_summary_has_all_its_room(
     assert free >= max(0.1 * found.tokens - 1, min(found.summary_tokens, 33_333 - 4_096))
 
 
-def test_what_a_caller_wants_kept_gives_way_where_no_summary_would_fit_beside_it() -> None:
+def test_what_a_caller_wants_kept_gives_way_where_no_summary_would_fit_beside_it():
     policy = Policy.build(
         trigger=("fraction", 0.9), keep=("fraction", 0.88), clip_over=None, keep_first=True
     )
@@ -285,18 +281,18 @@ def test_what_a_caller_wants_kept_gives_way_where_no_summary_would_fit_beside_it
 
 
 @pytest.mark.parametrize("clip", [True, False])
-def test_a_system_message_that_is_larger_than_the_window_is_stuck(clip: bool) -> None:
+def test_a_system_message_that_is_larger_than_the_window_is_stuck(clip):
     found = plan([item("system", 2_000, 0)], Policy.build(), Window(1_000), clip=clip)
     assert isinstance(found, Stuck)
     assert found.needed == 2_000
 
 
-def test_by_force_a_message_that_must_stay_is_kept_where_it_nearly_fills_the_window() -> None:
+def test_by_force_a_message_that_must_stay_is_kept_where_it_nearly_fills_the_window():
     found = plan([item("user", 900, 0)], Policy.build(), Window(1_000), force=True, clip=False)
     assert isinstance(found, Keep)
 
 
-def test_notes_are_not_made_shorter_for_a_few_messages_where_none_leaves() -> None:
+def test_notes_are_not_made_shorter_for_a_few_messages_where_none_leaves():
     items = [item("user", 360, 0, summary=True), *talk(9)]
     for keep, at_most in ((950, 740), (700, 980)):
         policy = Policy.build(keep=("tokens", keep), keep_first=True)
@@ -306,13 +302,13 @@ def test_notes_are_not_made_shorter_for_a_few_messages_where_none_leaves() -> No
         assert found.at_most <= at_most
 
 
-def test_no_plan_asks_again_without_growth() -> None:
+def test_no_plan_asks_again_without_growth():
     items = talk(30)
     policy = Policy.build(trigger=("tokens", 500), keep=("messages", 10))
     assert isinstance(plan(items[20:], policy, last=Size(1_000, 10)), Keep)
 
 
-def test_a_summary_of_no_set_size_takes_a_part_of_the_room_that_is_left() -> None:
+def test_a_summary_of_no_set_size_takes_a_part_of_the_room_that_is_left():
     items = talk(60)
     free = plan(items, Policy.build(trigger=("messages", 60), keep=("messages", 5)), Window(8_000))
     set_ = Policy.build(trigger=("messages", 60), keep=("messages", 5), max_summary_tokens=700)

@@ -25,7 +25,7 @@ from conspectus.errors import PolicyError
         (None, []),
     ],
 )
-def test_every_form_of_langchain_is_taken(trigger: object, said: list[str]) -> None:
+def test_every_form_of_langchain_is_taken(trigger, said):
     assert [str(clause) for clause in parse_trigger(trigger)] == said
 
 
@@ -47,9 +47,7 @@ def test_every_form_of_langchain_is_taken(trigger: object, said: list[str]) -> N
         [("tokens", 1), "x"],
     ],
 )
-def test_what_means_nothing_is_refused_when_built_and_the_right_form_is_shown(
-    wrong: object,
-) -> None:
+def test_what_means_nothing_is_refused_when_built_and_the_right_form_is_shown(wrong):
     with pytest.raises(PolicyError, match=r'\("tokens", 4000\)'):
         Policy.build(trigger=wrong)
     if not isinstance(wrong, dict):
@@ -58,7 +56,7 @@ def test_what_means_nothing_is_refused_when_built_and_the_right_form_is_shown(
 
 
 @pytest.mark.parametrize("clip_over", [-5, 50, 150, 200])
-def test_a_clip_over_that_is_too_small_is_named(clip_over: int) -> None:
+def test_a_clip_over_that_is_too_small_is_named(clip_over):
     words = f"clip_over must be a whole number of at least 201, got {clip_over}"
     with pytest.raises(PolicyError, match=words) as caught:
         Policy.build(clip_over=clip_over)
@@ -66,12 +64,12 @@ def test_a_clip_over_that_is_too_small_is_named(clip_over: int) -> None:
     assert Policy.build(clip_over=201).clip_over == 201
 
 
-def test_a_policy_error_is_a_value_error() -> None:
+def test_a_policy_error_is_a_value_error():
     with pytest.raises(ValueError, match="between 0 and 1"):
         Policy.build(trigger=("fraction", 2))
 
 
-def test_all_parts_of_a_clause_must_hold_and_any_clause_is_enough() -> None:
+def test_all_parts_of_a_clause_must_hold_and_any_clause_is_enough():
     policy = Policy.build(trigger=[{"tokens": 100, "messages": 10}, ("tokens", 1000)])
     assert policy.fired(Size(100, 9), None) is None
     assert policy.fired(Size(99, 10), None) is None
@@ -79,14 +77,14 @@ def test_all_parts_of_a_clause_must_hold_and_any_clause_is_enough() -> None:
     assert str(policy.fired(Size(1000, 1), None)) == "1,000 tokens"
 
 
-def test_a_fraction_means_the_window_and_never_fires_without_one() -> None:
+def test_a_fraction_means_the_window_and_never_fires_without_one():
     policy = Policy.build(trigger=("fraction", 0.5))
     assert policy.fired(Size(10**9, 10**6), None) is None
     assert policy.fired(Size(499, 1), 1000) is None
     assert policy.fired(Size(500, 1), 1000)
 
 
-def test_a_trigger_that_the_last_compaction_still_met_waits_for_growth() -> None:
+def test_a_trigger_that_the_last_compaction_still_met_waits_for_growth():
     policy = Policy.build(trigger=("tokens", 1000))
     last = Size(1200, 20)
     assert policy.fired(Size(1210, 22), None, last) is None
@@ -104,18 +102,16 @@ def test_a_trigger_that_the_last_compaction_still_met_waits_for_growth() -> None
         ([("tokens", 9000), {"messages": 5, "tokens": 10}], ("messages", 6)),
     ],
 )
-def test_a_keep_that_cannot_get_below_its_trigger_is_warned_about(
-    trigger: object, keep: object
-) -> None:
+def test_a_keep_that_cannot_get_below_its_trigger_is_warned_about(trigger, keep):
     (caveat,) = Policy.build(trigger=trigger, keep=keep).caveats
     assert "Lower keep or raise trigger" in caveat
 
 
-def test_a_keep_below_its_trigger_is_not_warned_about() -> None:
+def test_a_keep_below_its_trigger_is_not_warned_about():
     assert Policy.build(trigger=("tokens", 4000), keep=("tokens", 3999)).caveats == ()
     assert Policy.build(trigger=("tokens", 4000), keep=("messages", 50)).caveats == ()
 
 
-def test_a_percentage_is_met_with_the_fraction_that_was_meant() -> None:
+def test_a_percentage_is_met_with_the_fraction_that_was_meant():
     with pytest.raises(PolicyError, match=r"Did you mean 0\.85\?"):
         Policy.build(trigger=("fraction", 85))

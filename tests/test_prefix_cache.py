@@ -5,8 +5,6 @@ https://developers.openai.com/api/docs/guides/prompt-caching and the cookbook's 
 Gemini: https://ai.google.dev/gemini-api/docs/caching. Read on 2026-11-23.
 """
 
-from collections.abc import Sequence
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,16 +26,14 @@ def book(lifetime: float = FIVE_MINUTES) -> list[Block]:
     ]
 
 
-def test_the_book_is_written_once_and_then_read() -> None:
+def test_the_book_is_written_once_and_then_read():
     cache = PrefixCache(SONNET)
     assert cache.request(book(), 0) == CacheUse(0, 188_086, 0, 21)
     assert cache.request(book(), 60) == CacheUse(188_086, 0, 0, 21)
 
 
 @pytest.mark.parametrize("lifetime", [FIVE_MINUTES, HOUR])
-def test_a_lifetime_counts_from_the_start_of_a_request_and_a_hit_begins_it_anew(
-    lifetime: float,
-) -> None:
+def test_a_lifetime_counts_from_the_start_of_a_request_and_a_hit_begins_it_anew(lifetime):
     cache = PrefixCache(SONNET)
     cache.request(book(lifetime), 0)
     assert cache.request(book(lifetime), lifetime).read == 188_086
@@ -69,7 +65,7 @@ def test_a_lifetime_counts_from_the_start_of_a_request_and_a_hit_begins_it_anew(
         ("gemini/gemini-3.1-pro-preview", 4_096),
     ],
 )
-def test_below_the_least_length_nothing_is_cached(model: str, least: int) -> None:
+def test_below_the_least_length_nothing_is_cached(model, least):
     for tokens, cached in ((least, True), (least - 1, False)):
         cache = PrefixCache(rules_for(model))
         prompt = [Block("instructions", tokens, None if "claude" not in model else FIVE_MINUTES)]
@@ -77,7 +73,7 @@ def test_below_the_least_length_nothing_is_cached(model: str, least: int) -> Non
         assert (cache.request(prompt, 1).read > 0) is cached
 
 
-def test_three_billing_positions_where_lifetimes_are_mixed() -> None:
+def test_three_billing_positions_where_lifetimes_are_mixed():
     """A is the highest hit, B the highest one-hour breakpoint behind it, C the last breakpoint."""
     blocks = [
         Block("tools", 2_000, HOUR),
@@ -94,13 +90,13 @@ def test_three_billing_positions_where_lifetimes_are_mixed() -> None:
     assert cache.request(other, 700) == CacheUse(2_000, 4_000, 3_000, 50)
 
 
-def test_a_longer_lifetime_stands_before_a_shorter() -> None:
+def test_a_longer_lifetime_stands_before_a_shorter():
     wrong = [Block("a", 2_000, FIVE_MINUTES), Block("b", 2_000, HOUR)]
     with pytest.raises(PolicyError, match="an hour first"):
         PrefixCache(SONNET).request(wrong, 0)
 
 
-def test_four_breakpoints_at_most() -> None:
+def test_four_breakpoints_at_most():
     marked = [Block(str(n), 2_000, FIVE_MINUTES) for n in range(5)]
     PrefixCache(SONNET).request(marked[:4], 0)
     with pytest.raises(PolicyError, match="takes 4 breakpoints at most, not 5"):
@@ -113,7 +109,7 @@ def growing(count: int, run: str = "") -> list[Block]:
     return [*blocks[:-1], Block(f"block {count - 1}", 1_000, FIVE_MINUTES, run)]
 
 
-def test_twenty_positions_are_looked_at_the_breakpoint_being_the_first() -> None:
+def test_twenty_positions_are_looked_at_the_breakpoint_being_the_first():
     """The page: 35 blocks, of which 35 to 16 are looked at; the entry at block 15 is not found."""
     cache = PrefixCache(SONNET)
     cache.request(growing(15), 0)
@@ -128,7 +124,7 @@ def test_twenty_positions_are_looked_at_the_breakpoint_being_the_first() -> None
     assert cache.request(nearer, 1) == CacheUse(15_000, 20_000, 0, 0)
 
 
-def test_results_of_calls_side_by_side_take_one_position() -> None:
+def test_results_of_calls_side_by_side_take_one_position():
     cache = PrefixCache(SONNET)
     cache.request(growing(15), 0)
     many = growing(15) + [Block(f"result {n}", 100, run="results") for n in range(40)]
@@ -137,7 +133,7 @@ def test_results_of_calls_side_by_side_take_one_position() -> None:
     assert cache.request(many, 1) == CacheUse(15_000, 4_000, 0, 0)
 
 
-def test_only_what_a_breakpoint_stood_behind_is_found() -> None:
+def test_only_what_a_breakpoint_stood_behind_is_found():
     """Writes happen at breakpoints alone: a prefix that none ended is not known."""
     cache = PrefixCache(SONNET)
     cache.request(growing(10), 0)
@@ -150,7 +146,7 @@ def test_only_what_a_breakpoint_stood_behind_is_found() -> None:
     ("tokens", "read"),
     [(1_023, 0), (1_024, 1_024), (1_151, 1_024), (1_152, 1_152), (2_006, 1_920)],
 )
-def test_openai_reads_1024_tokens_and_steps_of_128(tokens: int, read: int) -> None:
+def test_openai_reads_1024_tokens_and_steps_of_128(tokens, read):
     """The last is the usage in OpenAI's guide: 1,920 of 2,006 tokens are cached."""
     cache = PrefixCache(GPT)
     prompt = [Block("prompt", tokens)]
@@ -158,7 +154,7 @@ def test_openai_reads_1024_tokens_and_steps_of_128(tokens: int, read: int) -> No
     assert cache.request(prompt, 1) == CacheUse(read=read, plain=tokens - read)
 
 
-def test_openai_keeps_every_prefix_down_to_the_middle_of_a_block() -> None:
+def test_openai_keeps_every_prefix_down_to_the_middle_of_a_block():
     cache = PrefixCache(GPT)
     cache.request([Block("x" * 4_096 + "yes", 1_025), Block("tail", 3_000)], 0)
     other = [Block("x" * 4_096 + "not", 1_025), Block("tail", 3_000)]
@@ -167,7 +163,7 @@ def test_openai_keeps_every_prefix_down_to_the_middle_of_a_block() -> None:
     assert cache.request(other, 2 + 2 * FIVE_MINUTES).read == 0
 
 
-def test_openai_from_gpt_5_6_on_reads_what_ended_with_a_request_for_half_an_hour() -> None:
+def test_openai_from_gpt_5_6_on_reads_what_ended_with_a_request_for_half_an_hour():
     """One implicit breakpoint at the end, half an hour, and writes that are told."""
     cache = PrefixCache(rules_for("gpt-6.1-sol"))
     first = [Block("system", 2_000), Block("question", 100)]
@@ -185,9 +181,7 @@ LISTS = st.lists(st.tuples(st.integers(0, 5), st.integers(1, 3_000)), min_size=1
     requests=st.lists(st.tuples(LISTS, st.floats(0, 4_000)), min_size=1, max_size=6),
     model=st.sampled_from(["claude-sonnet-5-5", "gpt-5.4", "gpt-6.1-sol", "gemini-2.5-pro"]),
 )
-def test_all_of_an_input_is_accounted_for_once(
-    requests: Sequence[tuple[Sequence[tuple[int, int]], float]], model: str
-) -> None:
+def test_all_of_an_input_is_accounted_for_once(requests, model):
     rules = rules_for(model)
     cache, at = PrefixCache(rules), 0.0
     for sizes, passes in requests:
@@ -202,7 +196,7 @@ def test_all_of_an_input_is_accounted_for_once(
         assert cache.request(blocks, at).plain <= use.plain
 
 
-def test_rules_can_be_of_ones_own() -> None:
+def test_rules_can_be_of_ones_own():
     cache = PrefixCache(CacheRules(least=10))
     cache.request([Block("abc", 12)], 0)
     assert cache.request([Block("abc", 12), Block("d", 1)], 1) == CacheUse(read=12, plain=1)

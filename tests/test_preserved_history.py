@@ -88,7 +88,7 @@ def where(number: int) -> Any:
 
 @pytest.mark.parametrize("schema", SCHEMAS)
 @pytest.mark.parametrize("store", [0, 1])
-def test_a_compaction_is_checkpointed_before_the_model_is_called(store: int, schema: Any) -> None:
+def test_a_compaction_is_checkpointed_before_the_model_is_called(store, schema):
     talk = Talk(where(store), schema)
     talk.ask(*range(4))
     talk.down = True
@@ -106,9 +106,7 @@ def test_a_compaction_is_checkpointed_before_the_model_is_called(store: int, sch
 
 @pytest.mark.parametrize("schema", SCHEMAS)
 @pytest.mark.parametrize("store", [0, 1])
-def test_another_process_goes_on_from_the_checkpoint_without_paying_again(
-    store: int, schema: Any
-) -> None:
+def test_another_process_goes_on_from_the_checkpoint_without_paying_again(store, schema):
     talk = Talk(where(store), schema)
     talk.ask(*range(6))
     before = talk.seen
@@ -123,7 +121,7 @@ def test_another_process_goes_on_from_the_checkpoint_without_paying_again(
 
 @pytest.mark.parametrize("schema", SCHEMAS)
 @pytest.mark.parametrize("store", [0, 1])
-def test_a_rewind_brings_back_the_record_that_belongs_to_it(store: int, schema: Any) -> None:
+def test_a_rewind_brings_back_the_record_that_belongs_to_it(store, schema):
     talk = Talk(where(store), schema)
     views: dict[int, tuple[Any, list[str]]] = {}
     for turn in range(14):
@@ -144,7 +142,7 @@ def test_a_rewind_brings_back_the_record_that_belongs_to_it(store: int, schema: 
 
 
 @pytest.mark.parametrize("store", [0, 1])
-def test_two_branches_go_on_with_their_own_summaries(store: int) -> None:
+def test_two_branches_go_on_with_their_own_summaries(store):
     talk = Talk(where(store))
     talk.ask(*range(4))
     at = talk.graph.get_state(THREAD).config
@@ -162,7 +160,7 @@ def test_two_branches_go_on_with_their_own_summaries(store: int) -> None:
 
 
 @pytest.mark.parametrize("store", [0, 1])
-def test_an_edit_of_a_summarised_message_drops_the_summary_of_it(store: int) -> None:
+def test_an_edit_of_a_summarised_message_drops_the_summary_of_it(store):
     talk = Talk(where(store))
     talk.ask(*range(6))
     assert len(talk.read) == 1
@@ -175,7 +173,7 @@ def test_an_edit_of_a_summarised_message_drops_the_summary_of_it(store: int) -> 
 
 
 @pytest.mark.parametrize("store", [0, 1])
-def test_an_edit_of_a_message_in_view_changes_that_message_only(store: int) -> None:
+def test_an_edit_of_a_message_in_view_changes_that_message_only(store):
     talk = Talk(where(store))
     talk.ask(*range(6))
     newest = talk.graph.get_state(THREAD).values["messages"][-2]
@@ -186,7 +184,7 @@ def test_an_edit_of_a_message_in_view_changes_that_message_only(store: int) -> N
     assert "Question 5" not in talk.seen
 
 
-def test_a_removed_history_takes_its_summary_with_it() -> None:
+def test_a_removed_history_takes_its_summary_with_it():
     talk = Talk(InMemoryStore())
     talk.ask(*range(6))
     talk.graph.update_state(THREAD, {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES)]})
@@ -198,7 +196,7 @@ def test_a_removed_history_takes_its_summary_with_it() -> None:
 
 
 @pytest.mark.parametrize("number", range(3))
-def test_the_delta_channel_gives_what_the_plain_one_gives(number: int) -> None:
+def test_the_delta_channel_gives_what_the_plain_one_gives(number):
     one, two = HumanMessage("one", id="1"), AIMessage("two", id="2")
     writes: list[list[Any]] = [
         [[one], [two], [HumanMessage("again", id="1")]],
@@ -213,7 +211,7 @@ def test_the_delta_channel_gives_what_the_plain_one_gives(number: int) -> None:
 
 
 @pytest.mark.slow
-def test_a_delta_channel_keeps_checkpoints_small() -> None:
+def test_a_delta_channel_keeps_checkpoints_small():
     def size(schema: Any) -> int:
         talk = Talk(InMemoryStore(), schema)
         talk.ask(*range(60))
@@ -234,7 +232,7 @@ def held(thread: str = "t", head: str = "r1", tenant: str = "local") -> tuple[Sc
     return Scope(tenant, thread), head
 
 
-def test_a_view_is_known_again_when_its_messages_come_back_as_other_objects() -> None:
+def test_a_view_is_known_again_when_its_messages_come_back_as_other_objects():
     views, first = Views(), channel(6)
     summary = HumanMessage("summary", id="s")
     views.keep(*held(), first, [summary, *first[4:]])
@@ -251,9 +249,7 @@ def test_a_view_is_known_again_when_its_messages_come_back_as_other_objects() ->
     assert views.find(*held(), first[:5]) is None
 
 
-def test_the_heads_seen_last_are_those_of_one_tenant_and_archive(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_heads_seen_last_are_those_of_one_tenant_and_archive(monkeypatch):
     monkeypatch.setattr("conspectus.agents.channel.is_checkpointed", lambda: True)
     summarization = SummarizationMiddleware(
         None, archive="memory:", history="preserve", tenant=lambda runtime: runtime.tenant
@@ -267,7 +263,7 @@ def test_the_heads_seen_last_are_those_of_one_tenant_and_archive(
 
 
 @pytest.mark.slow
-def test_views_keep_no_channel_alive_and_are_bounded() -> None:
+def test_views_keep_no_channel_alive_and_are_bounded():
     views, messages = Views(), channel(4)
     views.keep(*held(), messages, [HumanMessage("s", id="s"), *messages[3:]])
     known = [weakref.ref(message) for message in messages]
@@ -279,7 +275,7 @@ def test_views_keep_no_channel_alive_and_are_bounded() -> None:
     assert views.messages <= 2 * THREADS <= MESSAGES
 
 
-def test_what_other_middleware_made_of_messages_is_kept_in_the_view() -> None:
+def test_what_other_middleware_made_of_messages_is_kept_in_the_view():
     own = channel(6)
     summary = HumanMessage("summary", id="s")
     clip = HumanMessage("clip", id="m4")
@@ -295,7 +291,7 @@ def test_what_other_middleware_made_of_messages_is_kept_in_the_view() -> None:
     assert laid_over(view, own, own[1:4]) == [summary]
 
 
-def test_middleware_before_ours_does_not_make_the_records_misfit() -> None:
+def test_middleware_before_ours_does_not_make_the_records_misfit():
     class Shorter(AgentMiddleware[Any, Any, Any]):
         def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
             first, *rest = request.messages
@@ -346,9 +342,7 @@ def guarded(store: Failing, talk: Talk, **more: Any) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [GetOp, PutOp])
 @pytest.mark.parametrize("fresh", [False, True])
-def test_no_step_fails_and_nothing_leaves_while_the_archive_is_away(
-    kind: type[Any], fresh: bool, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_no_step_fails_and_nothing_leaves_while_the_archive_is_away(kind, fresh, caplog):
     store, talk = Failing(kind), Talk()
     talk.graph = guarded(store, talk)
     long = "and what it imports, and what imports that. " * 12
@@ -369,7 +363,7 @@ def test_no_step_fails_and_nothing_leaves_while_the_archive_is_away(
     assert len(talk.channel()) == 30
 
 
-def test_those_who_want_errors_get_them() -> None:
+def test_those_who_want_errors_get_them():
     store, talk = Failing(PutOp), Talk()
     talk.graph = guarded(store, talk, on_failure="raise")
     store.down = True
@@ -382,7 +376,7 @@ def test_those_who_want_errors_get_them() -> None:
         talk.ask(*("word " * 120 for _ in range(12)))
 
 
-def test_a_pair_is_never_torn_by_a_view() -> None:
+def test_a_pair_is_never_torn_by_a_view():
     messages: list[BaseMessage] = []
     for n in range(12):
         call = {"name": "f", "args": {}, "id": f"c{n}"}
@@ -415,9 +409,7 @@ class Stamping(AgentMiddleware[Any, Any, Any]):
 @pytest.mark.slow
 @pytest.mark.parametrize("mark", ["", "stamped"])
 @pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_a_giant_result_fits_also_where_other_middleware_hands_on_copies(
-    history: Any, mark: str
-) -> None:
+def test_a_giant_result_fits_also_where_other_middleware_hands_on_copies(history, mark):
     def answer(messages: list[BaseMessage]) -> AIMessage:
         if isinstance(messages[-1], HumanMessage):
             call = {"id": f"c{messages[-1].text}", "name": "big", "args": {}}

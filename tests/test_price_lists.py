@@ -45,7 +45,7 @@ def numbers(price: Price | None) -> list[float]:
     return [sent, said, sent if cached is None else cached, written, hour, long_from]
 
 
-def test_our_list_says_what_litellms_says() -> None:
+def test_our_list_says_what_litellms_says():
     if find_spec("litellm") is None:
         pytest.skip("LiteLLM is not installed")
     ours, theirs = known_prices(), litellm_prices()
@@ -55,7 +55,7 @@ def test_our_list_says_what_litellms_says() -> None:
         assert longer == pytest.approx(other), name
 
 
-def test_litellm_is_read_as_a_file_and_never_imported() -> None:
+def test_litellm_is_read_as_a_file_and_never_imported():
     if find_spec("litellm") is None:
         pytest.skip("LiteLLM is not installed")
     code = (
@@ -69,9 +69,7 @@ def test_litellm_is_read_as_a_file_and_never_imported() -> None:
     assert done.stdout.strip() == "False"
 
 
-def test_without_litellm_or_with_a_broken_list_the_error_says_what_to_do(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_without_litellm_or_with_a_broken_list_the_error_says_what_to_do(monkeypatch, tmp_path):
     monkeypatch.setattr(price_lists, "find_spec", lambda name: None)
     with pytest.raises(PolicyError, match="pip install"):
         litellm_prices()
@@ -82,7 +80,7 @@ def test_without_litellm_or_with_a_broken_list_the_error_says_what_to_do(
         litellm_prices()
 
 
-def test_of_anthropic_writes_cost_a_quarter_more_twice_for_an_hour_and_reads_a_tenth() -> None:
+def test_of_anthropic_writes_cost_a_quarter_more_twice_for_an_hour_and_reads_a_tenth():
     """https://platform.claude.com/docs/en/about-claude/pricing, with the discounts since 5.1."""
     fewer = {"claude-fable-5-1": 0.025, "claude-opus-5-5": 0.05, "claude-sonnet-5-5": 0.05}
     for name, price in known_prices().items():
@@ -108,17 +106,17 @@ def test_of_anthropic_writes_cost_a_quarter_more_twice_for_an_hour_and_reads_a_t
         ("", False),
     ],
 )
-def test_a_model_is_found_by_its_name_and_never_by_a_part_of_it(name: str, found: bool) -> None:
+def test_a_model_is_found_by_its_name_and_never_by_a_part_of_it(name, found):
     assert (name in known_prices()) is found
 
 
-def test_a_long_call_costs_more_from_a_number_of_tokens_on() -> None:
+def test_a_long_call_costs_more_from_a_number_of_tokens_on():
     price = known_prices()["gpt-5.4"]
     assert price.of(SummarizerCall(input_tokens=272_000)) == pytest.approx(0.68)
     assert price.of(SummarizerCall(input_tokens=272_001)) == pytest.approx(1.360005)
 
 
-def test_what_is_read_and_written_in_a_cache_has_prices_of_its_own() -> None:
+def test_what_is_read_and_written_in_a_cache_has_prices_of_its_own():
     price = Price(1.0, 10.0, cached=0.1, written=1.25, written_hour=2.0)
     call = SummarizerCall(
         input_tokens=1_000_000,
@@ -142,7 +140,7 @@ def anthropic_answer() -> Any:
     return reporting(input_token_details=details)
 
 
-def test_a_compaction_tells_tokens_by_model_seconds_and_money(tmp_path: Path) -> None:
+def test_a_compaction_tells_tokens_by_model_seconds_and_money(tmp_path):
     set_prices(PriceList({"small": Price(1, 10, 0.1, 1.25, 2)}, "a page"))
     heard: list[Event] = []
     model = ScriptedChatModel(answers=[anthropic_answer()], model_name="small")
@@ -168,7 +166,7 @@ def test_a_compaction_tells_tokens_by_model_seconds_and_money(tmp_path: Path) ->
     assert 0 < record.bill["waited"] == record.bill["seconds"] <= done.seconds + 0.001
 
 
-def test_a_record_names_no_money_where_a_price_is_missing() -> None:
+def test_a_record_names_no_money_where_a_price_is_missing():
     set_prices({"large": Price(1.0, 1.0)})
     model = ScriptedChatModel(answers=[reporting()], model_name="small")
     made = Compactor(model, keep=("messages", 2), archive="memory:")
@@ -176,7 +174,7 @@ def test_a_record_names_no_money_where_a_price_is_missing() -> None:
     assert set(record.bill) == {"seconds", "waited"}
 
 
-def test_records_are_the_same_whatever_they_took() -> None:
+def test_records_are_the_same_whatever_they_took():
     made = Compactor(keep=("messages", 2), archive="memory:")
     record = made.compact(dicts(9), thread_id="t", force=True).record
     assert record is not None
@@ -195,7 +193,7 @@ def vars_of(record: Record) -> dict[str, Any]:
     return {one.name: getattr(record, one.name) for one in fields(record)}
 
 
-def test_openai_tells_writes_as_a_whole() -> None:
+def test_openai_tells_writes_as_a_whole():
     model = ScriptedChatModel(
         answers=[reporting(input_token_details={"cache_read": 0, "cache_creation": 900})]
     )
@@ -203,7 +201,7 @@ def test_openai_tells_writes_as_a_whole() -> None:
     assert (cost.written_tokens, cost.hour_tokens) == (900, 0)
 
 
-def test_two_models_stand_apart_and_a_missing_price_leaves_the_bill_open() -> None:
+def test_two_models_stand_apart_and_a_missing_price_leaves_the_bill_open():
     heard: list[Event] = []
     set_prices({"large": Price(1.0, 1.0)})
     made = Compactor(
@@ -221,12 +219,12 @@ def test_two_models_stand_apart_and_a_missing_price_leaves_the_bill_open() -> No
     assert price_of(cost, {"large": Price(1.0, 1.0)}) is None
 
 
-def test_a_record_without_models_has_no_price_unless_it_asked_none() -> None:
+def test_a_record_without_models_has_no_price_unless_it_asked_none():
     assert price_of(Cost(), {}) == 0.0
     assert price_of(Cost(1, 80, 20), known_prices()) is None
 
 
-def test_models_come_back_from_records_and_nonsense_is_no_record() -> None:
+def test_models_come_back_from_records_and_nonsense_is_no_record():
     cost = Cost(1, 80, 20, written_tokens=7).asked_of("small")
     parts: dict[str, Any] = {k: v for k, v in OLD.items() if k not in ("v", "id", "cost")}
     parts |= {"covers": ("k1",), "clips": ()}
@@ -239,7 +237,7 @@ def test_models_come_back_from_records_and_nonsense_is_no_record() -> None:
             Record.from_json({**bare, "cost": {**bare["cost"], "models": wrong}})
 
 
-def test_a_compaction_that_is_not_waited_for_can_say_so() -> None:
+def test_a_compaction_that_is_not_waited_for_can_say_so():
     heard: list[Event] = []
     hub.add(heard.append)
     with hub.observing(Compaction) as seen:
@@ -247,7 +245,7 @@ def test_a_compaction_that_is_not_waited_for_can_say_so() -> None:
     assert [one.waited for one in heard if isinstance(one, Compaction)] == [0.0]
 
 
-def test_the_page_shows_the_table_as_it_is() -> None:
+def test_the_page_shows_the_table_as_it_is():
     page = (Path(__file__).resolve().parents[1] / "docs" / "bill.md").read_text(encoding="utf-8")
 
     def cell(value: float | None) -> str:

@@ -53,7 +53,7 @@ def labels_of(series: str) -> set[str]:
 
 
 @pytest.mark.slow
-def test_a_scrape_has_every_metric_that_is_asked_for(served: str) -> None:
+def test_a_scrape_has_every_metric_that_is_asked_for(served):
     names = set(re.findall(r"^(conspectus_[a-z_]+)(?:\{| )", served, re.MULTILINE))
     asked = {name for one in expressions() for name in ASKED.findall(one)}
     assert len(asked) > 12
@@ -61,7 +61,7 @@ def test_a_scrape_has_every_metric_that_is_asked_for(served: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_labels_that_are_asked_for_are_there(served: str) -> None:
+def test_the_labels_that_are_asked_for_are_there(served):
     for expression in expressions():
         [name, *_] = ASKED.findall(expression) or [""]
         if not name:
@@ -74,7 +74,7 @@ def test_the_labels_that_are_asked_for_are_there(served: str) -> None:
 
 
 @pytest.mark.slow
-def test_what_the_agent_did_can_be_read_from_it(served: str) -> None:
+def test_what_the_agent_did_can_be_read_from_it(served):
     def value(series: str) -> float:
         found = re.findall(rf"^{re.escape(series)}.* (\S+)$", served, re.MULTILINE)
         assert found, series
@@ -90,26 +90,20 @@ def test_what_the_agent_did_can_be_read_from_it(served: str) -> None:
     assert "session-" not in served
 
 
-def test_it_runs_as_a_program_and_ends(
-    example: ModuleType, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_runs_as_a_program_and_ends(example, capsys):
     assert example.main(["--port", "0", "--turns", "3", "--once"]) == 0
     said = capsys.readouterr().out
     assert re.search(r"http://127.0.0.1:\d+/metrics\n3 turns done\nconspectus_\w+{", said)
 
 
 @pytest.mark.parametrize("odd", ["--port=99999", "--port=x", "--turns=0", "--turns=-3"])
-def test_numbers_that_mean_nothing_are_refused(
-    example: ModuleType, capsys: pytest.CaptureFixture[str], odd: str
-) -> None:
+def test_numbers_that_mean_nothing_are_refused(example, capsys, odd):
     with pytest.raises(SystemExit):
         example.main([odd, "--once"])
     assert "is no number from" in capsys.readouterr().err
 
 
-def test_a_port_that_is_taken_is_refused(
-    example: ModuleType, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_port_that_is_taken_is_refused(example, capsys):
     port, end = example.serve(0)
     try:
         with pytest.raises(SystemExit):
@@ -119,7 +113,7 @@ def test_a_port_that_is_taken_is_refused(
     assert f"port {port} cannot be served" in capsys.readouterr().err
 
 
-def test_prometheus_finds_the_rules() -> None:
+def test_prometheus_finds_the_rules():
     config: Any = yaml.safe_load((FOLDER / "prometheus.yml").read_text(encoding="utf-8"))
     assert all((FOLDER / name).is_file() for name in config["rule_files"])
     for rule in yaml.safe_load((FOLDER / "alerts.yml").read_text(encoding="utf-8"))["groups"][0][

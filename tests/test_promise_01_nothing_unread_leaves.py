@@ -11,9 +11,7 @@ from histories import agent, histories, talk, tool
 
 
 @given(histories(broken=True), st.integers(300, 4_000), st.integers(1, 10))
-def test_every_message_that_leaves_was_given_whole_to_the_summariser(
-    messages: list[dict[str, Any]], window: int, keep: int
-) -> None:
+def test_every_message_that_leaves_was_given_whole_to_the_summariser(messages, window, keep):
     scripted = Scripted(short)
     compactor = engine(scripted, window=window, keep=("messages", keep))
     result = compacted(messages, compactor, force=True)
@@ -26,7 +24,7 @@ def test_every_message_that_leaves_was_given_whole_to_the_summariser(
     check_nothing_missing(messages, result, compactor)
 
 
-def test_a_summariser_that_skips_messages_is_refused() -> None:
+def test_a_summariser_that_skips_messages_is_refused():
     class Skipping(Scripted):
         def summarize(self, request: SummaryRequest) -> Summary:
             return Summary("- fine", tuple(e.key for e in request.entries[1:]))
@@ -36,7 +34,7 @@ def test_a_summariser_that_skips_messages_is_refused() -> None:
     assert "1 of 60 messages were not read" in result.reason
 
 
-def test_a_message_that_came_back_clipped_is_read_from_the_archive_whole() -> None:
+def test_a_message_that_came_back_clipped_is_read_from_the_archive_whole():
     scripted = Scripted(short)
     compactor = engine(scripted, window=9_000, trigger=("tokens", 8_000), keep=("messages", 4))
     messages = agent(6)
@@ -51,7 +49,7 @@ def test_a_message_that_came_back_clipped_is_read_from_the_archive_whole() -> No
     assert not any("clipped:" in text for text in texts)
 
 
-def test_a_function_that_reads_in_several_calls_gets_what_it_has_written_so_far() -> None:
+def test_a_function_that_reads_in_several_calls_gets_what_it_has_written_so_far():
     given: list[list[Any]] = []
 
     def write(messages: list[Any]) -> str:

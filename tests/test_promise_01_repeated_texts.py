@@ -75,9 +75,7 @@ def found(compactor: Compactor, shown: list[Any]) -> Counter[str]:
 @pytest.mark.slow
 @settings(max_examples=1_000 if LONG else few(60), deadline=None)
 @given(FORMS, TURNS, st.integers(2, 10), st.booleans())
-def test_texts_that_repeat_are_there_as_often_as_they_were_said(
-    form: str, turns: list[Any], keep: int, whole: bool
-) -> None:
+def test_texts_that_repeat_are_there_as_often_as_they_were_said(form, turns, keep, whole):
     archive = Archive(InMemoryStore())
     rounds = iter(range(1_000))
     scripted = Scripted(lambda _: f"- round {next(rounds)} [x]")

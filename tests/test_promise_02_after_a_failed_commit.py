@@ -30,7 +30,7 @@ def compactor(store: TroubledStore, summarizer: Scripted) -> Compactor:
 @pytest.mark.slow
 @pytest.mark.parametrize("second", [False, True], ids=["first compaction", "a later one"])
 @pytest.mark.parametrize("restarts", [False, True], ids=["same process", "restarted"])
-def test_the_next_call_is_right_wherever_the_archive_failed(second: bool, restarts: bool) -> None:
+def test_the_next_call_is_right_wherever_the_archive_failed(second, restarts):
     in_force = failed = 0
     for after in range(OPERATIONS):
         store, summarizer = TroubledStore(), Scripted(short)

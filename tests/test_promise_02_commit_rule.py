@@ -43,7 +43,7 @@ class Faulty(InMemoryStore):
 
 @pytest.mark.parametrize("kind", ["messages", "records", "head"])
 @pytest.mark.parametrize("how", ["fail", "forget"])
-def test_a_store_that_fails_or_forgets_leaves_the_history_as_it_was(kind: str, how: str) -> None:
+def test_a_store_that_fails_or_forgets_leaves_the_history_as_it_was(kind, how):
     compactor = engine(archive=Archive(Faulty(**{how: [kind]})))
     result = compacted(MESSAGES, compactor, force=True)
     assert result.outcome == "kept"
@@ -53,12 +53,12 @@ def test_a_store_that_fails_or_forgets_leaves_the_history_as_it_was(kind: str, h
     assert result.reason
 
 
-def test_a_draft_that_cannot_be_stored_stops_the_compaction() -> None:
+def test_a_draft_that_cannot_be_stored_stops_the_compaction():
     result = compacted(MESSAGES, engine(archive=Archive(Faulty(fail=["drafts"]))), force=True)
     assert (result.outcome, result.messages) == ("kept", MESSAGES)
 
 
-def test_after_a_failed_commit_the_summary_is_not_paid_for_again() -> None:
+def test_after_a_failed_commit_the_summary_is_not_paid_for_again():
     store = Faulty(fail=["records"])
     scripted = Scripted(short)
     compactor = engine(scripted, archive=Archive(store))
@@ -68,7 +68,7 @@ def test_after_a_failed_commit_the_summary_is_not_paid_for_again() -> None:
     assert len(scripted.requests) == 1
 
 
-def test_a_record_that_could_not_be_written_leaves_the_one_before_in_force() -> None:
+def test_a_record_that_could_not_be_written_leaves_the_one_before_in_force():
     store = Faulty()
     compactor = engine(archive=Archive(store))
     first = compacted(MESSAGES, compactor, force=True)
@@ -92,19 +92,19 @@ BAD = {
 
 
 @pytest.mark.parametrize("text", BAD.values(), ids=BAD.keys())
-def test_a_bad_summary_never_reaches_the_history(text: str) -> None:
+def test_a_bad_summary_never_reaches_the_history(text):
     result = compacted(MESSAGES, engine(Scripted(lambda _: text)), force=True)
     assert (result.outcome, result.messages) == ("kept", MESSAGES)
     with pytest.raises(SummaryError):
         compacted(MESSAGES, engine(Scripted(lambda _: text), on_failure="raise"), force=True)
 
 
-def test_a_summary_of_blanks_is_refused_as_an_empty_one() -> None:
+def test_a_summary_of_blanks_is_refused_as_an_empty_one():
     assert wrong_with(BAD["blank"], []) == wrong_with("", []) == ("it is empty",)
 
 
 @pytest.mark.parametrize("text", BAD.values(), ids=BAD.keys())
-def test_without_room_the_embedded_summariser_takes_over(text: str) -> None:
+def test_without_room_the_embedded_summariser_takes_over(text):
     compactor = engine(Scripted(lambda _: text), window=2_000)
     result = compacted(MESSAGES, compactor)
     assert result.outcome == "compacted"
@@ -114,7 +114,7 @@ def test_without_room_the_embedded_summariser_takes_over(text: str) -> None:
     assert result.failures
 
 
-def test_a_summariser_that_raises_or_hangs_leaves_the_history_as_it_was() -> None:
+def test_a_summariser_that_raises_or_hangs_leaves_the_history_as_it_was():
     import threading
 
     release = threading.Event()
@@ -133,7 +133,7 @@ def test_a_summariser_that_raises_or_hangs_leaves_the_history_as_it_was() -> Non
     release.set()
 
 
-def test_without_an_archive_nothing_is_claimed_and_nothing_points_anywhere() -> None:
+def test_without_an_archive_nothing_is_claimed_and_nothing_points_anywhere():
     result = compacted(MESSAGES, engine(archive=None), force=True)
     assert result.outcome == "compacted"
     assert result.archived is False
@@ -143,14 +143,14 @@ def test_without_an_archive_nothing_is_claimed_and_nothing_points_anywhere() -> 
     assert not re.search(r"\[\w{8}\]", result.messages[0]["content"])
 
 
-def test_a_failing_listener_does_not_undo_a_compaction() -> None:
+def test_a_failing_listener_does_not_undo_a_compaction():
     def listener(event: str, data: Any) -> None:
         raise RuntimeError(event)
 
     assert compacted(MESSAGES, engine(on_event=listener), force=True).outcome == "compacted"
 
 
-def test_a_failed_summary_is_not_tried_again_until_the_history_has_grown() -> None:
+def test_a_failed_summary_is_not_tried_again_until_the_history_has_grown():
     scripted = Scripted(lambda _: "")
     compactor = engine(scripted, trigger=("messages", 80), keep=("messages", 10))
     compacted(MESSAGES, compactor)

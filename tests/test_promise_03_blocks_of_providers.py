@@ -66,9 +66,7 @@ ASKED = [
 
 @pytest.mark.parametrize(("question", "answer"), ASKED)
 @pytest.mark.parametrize("form", ["dicts", "messages"])
-def test_an_answer_in_a_users_message_keeps_its_question(
-    question: list[Any], answer: list[Any], form: str
-) -> None:
+def test_an_answer_in_a_users_message_keeps_its_question(question, answer, form):
     said = [*answer, {"type": "text", "text": "And go on with it."}]
     history: list[Any] = talk(20)
     if form == "dicts":
@@ -84,7 +82,7 @@ def test_an_answer_in_a_users_message_keeps_its_question(
     assert id(newest) in shown
 
 
-def test_parallel_items_answered_out_of_order_leave_together() -> None:
+def test_parallel_items_answered_out_of_order_leave_together():
     calls = [
         {"type": "reasoning", "id": "rs1", "summary": []},
         {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}", "id": "fc1"},
@@ -100,7 +98,7 @@ def test_parallel_items_answered_out_of_order_leave_together() -> None:
             assert shown.count(json.dumps(part)) == shown.count(json.dumps(calls[0])), keep
 
 
-def test_a_call_of_a_provider_is_answered_in_a_later_message() -> None:
+def test_a_call_of_a_provider_is_answered_in_a_later_message():
     use = {"type": "server_tool_use", "id": "s1", "name": "code_execution", "input": {"code": "x"}}
     inner = {"type": "tool_use", "id": "t2", "name": "f", "input": {}, "caller": {"tool_id": "s1"}}
     history = [
@@ -122,7 +120,7 @@ def test_a_call_of_a_provider_is_answered_in_a_later_message() -> None:
         assert all(any(m is one for one in paused.messages) for m in history[8:11])
 
 
-def test_what_follows_a_paused_turn_goes_on_with_it() -> None:
+def test_what_follows_a_paused_turn_goes_on_with_it():
     paused = AIMessage("Searching", response_metadata={"stop_reason": "pause_turn"})
     history = [HumanMessage("a"), paused, AIMessage("Found."), HumanMessage("b")]
     assert [entry.joined for entry in read_messages(history)] == [False, False, True, False]
@@ -150,7 +148,7 @@ WHOLE = [
 
 
 @pytest.mark.parametrize("block", WHOLE, ids=lambda block: str(block["type"]))
-def test_what_the_table_gives_nothing_of_is_never_rewritten(block: dict[str, Any]) -> None:
+def test_what_the_table_gives_nothing_of_is_never_rewritten(block):
     before = deepcopy(block)
     message = AIMessage([block, {"type": "text", "text": LONG}])
     shown = short(message)
@@ -171,9 +169,7 @@ CALLS[1]["extras"] = {"item_id": "fc", "arguments": json.dumps(LONG_ARGS)}
 
 @pytest.mark.parametrize("limit", [1, 200])
 @pytest.mark.parametrize("block", CALLS, ids=lambda block: str(block["type"]))
-def test_arguments_are_shortened_in_place_in_each_form_of_a_call(
-    block: dict[str, Any], limit: int
-) -> None:
+def test_arguments_are_shortened_in_place_in_each_form_of_a_call(block, limit):
     call = {"id": "c", "name": "f", "args": LONG_ARGS, "type": "tool_call"}
     message = AIMessage([block], tool_calls=[call])
     shown = short(message, limit)
@@ -188,7 +184,7 @@ def test_arguments_are_shortened_in_place_in_each_form_of_a_call(
         assert json.loads(made["extras"]["arguments"]) == args
 
 
-def test_the_picture_of_a_screen_stays_one() -> None:
+def test_the_picture_of_a_screen_stays_one():
     picture = "data:image/png;base64," + "A" * 40_000
     kwargs = {"type": "computer_call_output"}
     shots = [
@@ -206,7 +202,7 @@ def test_the_picture_of_a_screen_stays_one() -> None:
         assert entry.answers == ("c",)
 
 
-def test_the_copy_that_google_makes_of_a_call_waits_for_nothing() -> None:
+def test_the_copy_that_google_makes_of_a_call_waits_for_nothing():
     made: list[Any] = []
     for n in range(8):
         call = {"id": f"c{n}", "name": "f", "args": {"q": LONG[:400]}, "type": "tool_call"}
@@ -219,7 +215,7 @@ def test_the_copy_that_google_makes_of_a_call_waits_for_nothing() -> None:
     assert len(result.messages) == 5
 
 
-def test_arguments_that_a_stream_left_in_pieces_are_read() -> None:
+def test_arguments_that_a_stream_left_in_pieces_are_read():
     block = {"type": "tool_use", "id": "t", "name": "f", "input": {}, "partial_json": '{"q": "x"}'}
     [entry] = read_messages([AIMessage([block])])
     assert entry.calls[0].args == '{"q": "x"}'
@@ -236,7 +232,7 @@ ITEMS = [
 
 
 @pytest.mark.parametrize("item", ITEMS, ids=lambda item: str(item["type"]))
-def test_an_item_of_a_response_is_shown_short_as_an_item(item: dict[str, Any]) -> None:
+def test_an_item_of_a_response_is_shown_short_as_an_item(item):
     shown = short(item, 150)
     assert METER.message(shown) <= 150
     assert shown.keys() == item.keys()
@@ -248,13 +244,13 @@ def test_an_item_of_a_response_is_shown_short_as_an_item(item: dict[str, Any]) -
             json.loads(shown[text])
 
 
-def test_an_image_put_in_becomes_a_text_put_in() -> None:
+def test_an_image_put_in_becomes_a_text_put_in():
     image = {"type": "input_image", "image_url": "data:image/png;base64," + "A" * 4_000}
     item = {"type": "function_call_output", "call_id": "c", "output": [image]}
     assert short(item)["output"][0]["type"] == "input_text"
 
 
-def test_items_of_kinds_that_nobody_knows_yet_are_read() -> None:
+def test_items_of_kinds_that_nobody_knows_yet_are_read():
     call = {"type": "hologram_call", "id": "h1", "light": "blue"}
     [entry] = read_messages([call])
     assert (entry.role, entry.id) == ("assistant", "h1")
@@ -264,7 +260,7 @@ def test_items_of_kinds_that_nobody_knows_yet_are_read() -> None:
     assert all(author_of({"type": name}) in ("model", "client") for name in KINDS)
 
 
-def test_recalled_text_stands_between_no_call_and_its_result() -> None:
+def test_recalled_text_stands_between_no_call_and_its_result():
     result = {"type": "tool_result", "tool_use_id": "t", "content": "4"}
     asks = AIMessage([{"type": "tool_use", "id": "t", "name": "f", "input": {}}])
     newest = HumanMessage([result, {"type": "text", "text": "And now?"}])
@@ -272,7 +268,7 @@ def test_recalled_text_stands_between_no_call_and_its_result() -> None:
     assert with_recalled([asks, newest], recalled) == [asks, newest, recalled]
 
 
-def test_items_are_replayed_with_their_calls_and_results() -> None:
+def test_items_are_replayed_with_their_calls_and_results():
     items = [
         {"role": "user", "content": "Read it."},
         {"type": "function_call", "call_id": "c", "name": "read", "arguments": "{}"},

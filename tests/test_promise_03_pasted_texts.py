@@ -69,7 +69,7 @@ def more(form: str, count: int) -> list[Any]:
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("form", ["dict", "langchain"])
 @pytest.mark.parametrize("role", ["user", "assistant"])
-def test_a_message_that_repeats_a_clip_is_read_and_archived_itself(form: str, role: str) -> None:
+def test_a_message_that_repeats_a_clip_is_read_and_archived_itself(form, role):
     scripted = Scripted(short)
     compactor = engine(scripted, window=1_500, keep=("messages", 4))
     view = compacted(with_a_clip(form), compactor).messages
@@ -86,7 +86,7 @@ def test_a_message_that_repeats_a_clip_is_read_and_archived_itself(form: str, ro
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["dict", "langchain"])
-def test_a_user_who_repeats_the_clip_of_his_own_message_has_said_both(form: str) -> None:
+def test_a_user_who_repeats_the_clip_of_his_own_message_has_said_both(form):
     compactor = engine(Scripted(short), window=1_500, keep=("messages", 4))
     view = compacted(
         [said(form, "user", LOG, "h1"), said(form, "assistant", "ok", "a1")], compactor
@@ -104,9 +104,7 @@ def test_a_user_who_repeats_the_clip_of_his_own_message_has_said_both(form: str)
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("form", ["dict", "langchain"])
 @pytest.mark.parametrize("whose", ["tool", "user"])
-def test_a_clip_that_is_pasted_after_its_original_has_left_is_a_message(
-    form: str, whose: str
-) -> None:
+def test_a_clip_that_is_pasted_after_its_original_has_left_is_a_message(form, whose):
     compactor = engine(Scripted(short), window=2_500, keep=("messages", 2))
     begun = [said(form, "user", LOG, "h0")] if whose == "user" else with_a_clip(form)
     view = compacted(begun, compactor).messages
@@ -124,7 +122,7 @@ def test_a_clip_that_is_pasted_after_its_original_has_left_is_a_message(
 
 @pytest.mark.parametrize("form", ["dict", "langchain"])
 @pytest.mark.parametrize("whole", [False, True], ids=["what came back", "whole history"])
-def test_a_summary_that_is_pasted_is_a_message(form: str, whole: bool) -> None:
+def test_a_summary_that_is_pasted_is_a_message(form, whole):
     compactor = engine(Scripted(short), window=1_500, keep=("messages", 2))
     history = more(form, 6)
     view = compacted(history, compactor, force=True).messages
@@ -145,9 +143,7 @@ def test_a_summary_that_is_pasted_is_a_message(form: str, whole: bool) -> None:
 
 @pytest.mark.parametrize("form", ["dict", "langchain"])
 @pytest.mark.parametrize("who", ["user", "tool"])
-def test_a_clip_that_is_said_where_its_original_was_taken_out_is_a_message(
-    form: str, who: str
-) -> None:
+def test_a_clip_that_is_said_where_its_original_was_taken_out_is_a_message(form, who):
     compactor = engine(Scripted(short), window=1_500, keep=("messages", 4))
     view = compacted(with_a_clip(form), compactor).messages
     (clip,) = [text_of(m) for m in view if "archived as" in text_of(m)]
@@ -167,7 +163,7 @@ def test_a_clip_that_is_said_where_its_original_was_taken_out_is_a_message(
 
 
 @pytest.mark.parametrize("form", ["dict", "langchain"])
-def test_an_assistant_who_says_the_clip_of_what_was_taken_out_has_said_it(form: str) -> None:
+def test_an_assistant_who_says_the_clip_of_what_was_taken_out_has_said_it(form):
     compactor = engine(Scripted(short), window=1_500, keep=("messages", 4))
     view = compacted([said(form, "user", LOG, "h1")], compactor).messages
     clip = text_of(view[0])
@@ -182,9 +178,7 @@ def test_an_assistant_who_says_the_clip_of_what_was_taken_out_has_said_it(form: 
 @pytest.mark.parametrize("form", ["dict", "langchain"])
 @pytest.mark.parametrize("whole", [False, True], ids=["what came back", "whole history"])
 @pytest.mark.parametrize("who", ["user", "tool"])
-def test_equal_messages_that_are_clipped_are_each_known_again(
-    form: str, whole: bool, who: str
-) -> None:
+def test_equal_messages_that_are_clipped_are_each_known_again(form, whole, who):
     """Without ids only their order tells them apart, and their clips say the same."""
     scripted = Scripted(short)
     store = engine().archive
@@ -223,7 +217,7 @@ def build() -> str:
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 @pytest.mark.parametrize("what", ["clip", "summary"])
-def test_an_agent_is_shown_what_its_user_pastes(history: Any, what: str) -> None:
+def test_an_agent_is_shown_what_its_user_pastes(history, what):
     steps = ["call"]
 
     def answer(messages: list[Any]) -> AIMessage:

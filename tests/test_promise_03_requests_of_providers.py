@@ -43,9 +43,7 @@ def made(provider: Provider, seed: int, turns: int) -> Maker:
     keep=st.integers(1, 12),
     force=st.booleans(),
 )
-def test_no_request_is_refused_after_a_compaction(
-    whose: str, seed: int, turns: int, window: int, keep: int, force: bool
-) -> None:
+def test_no_request_is_refused_after_a_compaction(whose, seed, turns, window, keep, force):
     provider = FORMS[whose][seed % len(FORMS[whose])]
     maker = made(provider, seed, turns)
     compactor = engine(Scripted(short), window=window, keep=("messages", keep))

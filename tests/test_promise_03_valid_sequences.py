@@ -1,6 +1,6 @@
 """Promise 3: calls and results stay together, and what is pending or newest stays in view."""
 
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -26,9 +26,7 @@ from histories import assistant, histories, talk, tool, user
 
 
 @given(histories(broken=True), st.integers(200, 3_000), st.integers(1, 12))
-def test_no_pair_is_broken_and_nothing_pending_leaves(
-    messages: list[dict[str, Any]], window: int, keep: int
-) -> None:
+def test_no_pair_is_broken_and_nothing_pending_leaves(messages, window, keep):
     compactor = engine(window=window, keep=("messages", keep))
     result = compacted(messages, compactor, force=True)
     check_sequence(messages, result)
@@ -36,9 +34,7 @@ def test_no_pair_is_broken_and_nothing_pending_leaves(
 
 
 @given(histories(), st.integers(1, 6))
-def test_the_newest_user_message_and_leading_system_messages_stay(
-    messages: list[dict[str, Any]], keep: int
-) -> None:
+def test_the_newest_user_message_and_leading_system_messages_stay(messages, keep):
     result = compacted(messages, engine(keep=("messages", keep)), force=True)
     shown = [m for m in result.messages if not is_summary_message(m)]
     newest = [m for m in messages if m["role"] == "user"][-1:]
@@ -47,13 +43,13 @@ def test_the_newest_user_message_and_leading_system_messages_stay(
         assert result.messages[0] is messages[0]
 
 
-def test_the_summary_stands_after_the_system_message_and_before_all_else() -> None:
+def test_the_summary_stands_after_the_system_message_and_before_all_else():
     messages = [{"role": "system", "content": "be brief"}, *talk(40)]
     result = compacted(messages, engine(), force=True)
     assert [is_summary_message(m) for m in result.messages[:3]] == [False, True, False]
 
 
-def test_an_orphan_in_the_kept_part_goes_to_the_archive() -> None:
+def test_an_orphan_in_the_kept_part_goes_to_the_archive():
     messages = [*talk(40), tool("nobody", "who asked?"), user("go on")]
     compactor = engine()
     result = compacted(messages, compactor, force=True)
@@ -61,7 +57,7 @@ def test_an_orphan_in_the_kept_part_goes_to_the_archive() -> None:
     check_nothing_missing(messages, result, compactor)
 
 
-def test_a_pending_approval_early_in_the_history_is_never_compacted() -> None:
+def test_a_pending_approval_early_in_the_history_is_never_compacted():
     waiting = assistant("", ("p", "delete everything?"))
     messages = [user("start"), waiting, *talk(40)]
     result = compacted(messages, engine(), force=True)
@@ -69,7 +65,7 @@ def test_a_pending_approval_early_in_the_history_is_never_compacted() -> None:
 
 
 @pytest.mark.parametrize("window", [300, 700])
-def test_a_call_that_may_yet_be_carried_out_is_never_clipped(window: int) -> None:
+def test_a_call_that_may_yet_be_carried_out_is_never_clipped(window):
     """With half of its arguments it would do something else, once it is approved."""
     writes = assistant("I will write the file. " * 10, ("p", "line " * 300))
     result = engine(window=window, keep=("messages", 1)).compact([*talk(40), writes], thread_id="t")
@@ -77,7 +73,7 @@ def test_a_call_that_may_yet_be_carried_out_is_never_clipped(window: int) -> Non
     assert result.outcome == ("compacted" if window == 700 else "stuck")
 
 
-def test_what_the_agent_has_left_behind_unanswered_is_clipped_where_room_is_short() -> None:
+def test_what_the_agent_has_left_behind_unanswered_is_clipped_where_room_is_short():
     writes = assistant("I will write the file. " * 10, ("p", "line " * 300))
     sent = [*talk(40), writes, user("never mind"), assistant("as you like")]
     result = engine(window=700, keep=("messages", 1)).compact(sent, thread_id="t")
@@ -87,7 +83,7 @@ def test_what_the_agent_has_left_behind_unanswered_is_clipped_where_room_is_shor
     assert "archived as" in str(clipped[0])
 
 
-def test_the_kept_messages_stay_in_order() -> None:
+def test_the_kept_messages_stay_in_order():
     messages = talk(60)
     compactor = engine(window=2_500, pin=lambda m: m["content"].startswith("question 7 "))
     result = compacted(messages, compactor)
@@ -96,7 +92,7 @@ def test_the_kept_messages_stay_in_order() -> None:
     assert 14 in places
 
 
-def test_what_another_librarys_summary_tore_apart_stays_together_in_view() -> None:
+def test_what_another_librarys_summary_tore_apart_stays_together_in_view():
     calls: Any = [{"name": "look", "args": {}, "id": name} for name in ("a", "b")]
     messages: list[AnyMessage] = [
         HumanMessage("start", id="m0"),
@@ -118,7 +114,7 @@ def test_what_another_librarys_summary_tore_apart_stays_together_in_view() -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["dicts", "messages"])
 @pytest.mark.parametrize("archived", [True, False])
-def test_what_a_client_asks_again_stays_wherever_a_summary_ends(form: str, archived: bool) -> None:
+def test_what_a_client_asks_again_stays_wherever_a_summary_ends(form, archived):
     history: list[Any] = talk(12)
     if form == "messages":
         kinds: dict[str, Any] = {"user": HumanMessage, "assistant": AIMessage}
@@ -136,9 +132,7 @@ def test_what_a_client_asks_again_stays_wherever_a_summary_ends(form: str, archi
 
 
 @pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_what_is_asked_again_in_an_agents_channel_stays_wherever_a_summary_ends(
-    history: Literal["replace", "preserve"],
-) -> None:
+def test_what_is_asked_again_in_an_agents_channel_stays_wherever_a_summary_ends(history):
     requests: list[list[Any]] = []
 
     def answer(messages: list[Any]) -> AIMessage:
@@ -168,7 +162,7 @@ def test_what_is_asked_again_in_an_agents_channel_stays_wherever_a_summary_ends(
         assert requests[-1][-1].text == asked.text
 
 
-def test_another_librarys_summary_is_not_what_a_user_said_last() -> None:
+def test_another_librarys_summary_is_not_what_a_user_said_last():
     mark = {"lc_source": "summarization"}
     before = HumanMessage(f"{SUMMARY_LINE}\n\nWe began.", id="s", additional_kwargs=mark)
     history = [before, *(AIMessage(f"Step {n} is done.", id=f"a{n}") for n in range(10))]
@@ -180,9 +174,7 @@ def test_another_librarys_summary_is_not_what_a_user_said_last() -> None:
 
 
 @pytest.mark.parametrize("summary", ["pinned", "among dicts"])
-def test_a_marked_summary_that_counts_as_a_message_is_not_what_a_user_said_last(
-    summary: str,
-) -> None:
+def test_a_marked_summary_that_counts_as_a_message_is_not_what_a_user_said_last(summary):
     pinned = summary == "pinned"
     mark = {"lc_source": "summarization", "keep": pinned}
     asked = HumanMessage("Do the thing.", id="u1")
@@ -209,7 +201,7 @@ def test_a_marked_summary_that_counts_as_a_message_is_not_what_a_user_said_last(
     assert len(texts) == len(set(texts)), "a message was read again"
 
 
-def test_results_of_tools_in_the_name_of_a_user_are_not_what_he_said_last() -> None:
+def test_results_of_tools_in_the_name_of_a_user_are_not_what_he_said_last():
     history: list[AnyMessage] = [HumanMessage("Fix the bug.", id="u")]
     for n in range(8):
         call: Any = {"name": "look", "args": {}, "id": f"c{n}", "type": "tool_call"}

@@ -28,9 +28,7 @@ from histories import agent, assistant, histories, talk, tool, user
     st.booleans(),
     st.booleans(),
 )
-def test_the_result_fits_or_says_with_numbers_why_not(
-    messages: list[dict[str, Any]], window: int, counter: Any, archived: bool, force: bool
-) -> None:
+def test_the_result_fits_or_says_with_numbers_why_not(messages, window, counter, archived, force):
     more = {} if archived else {"archive": None}
     compactor = engine(window=window, token_counter=counter, **more)
     result = compacted(messages, compactor, force=force)
@@ -45,7 +43,7 @@ def test_the_result_fits_or_says_with_numbers_why_not(
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("window", [700, 1_500, 6_000])
-def test_one_giant_message_is_clipped_with_a_pointer(window: int) -> None:
+def test_one_giant_message_is_clipped_with_a_pointer(window):
     for messages in (
         [user("x " * 50_000)],
         [*agent(2), user("y " * 50_000)],
@@ -58,20 +56,20 @@ def test_one_giant_message_is_clipped_with_a_pointer(window: int) -> None:
         assert "original archived as" in str(result.messages)
 
 
-def test_without_an_archive_a_giant_is_stuck_and_the_way_out_is_named() -> None:
+def test_without_an_archive_a_giant_is_stuck_and_the_way_out_is_named():
     result = compacted([user("x " * 50_000)], engine(window=1_000, archive=None))
     assert result.outcome == "stuck"
     assert "with an archive" in result.reason
 
 
-def test_a_system_message_larger_than_the_window_is_stuck() -> None:
+def test_a_system_message_larger_than_the_window_is_stuck():
     messages = [{"role": "system", "content": "rule " * 5_000}, *talk(3)]
     result = compacted(messages, engine(window=2_000))
     assert result.outcome == "stuck"
     assert result.messages == messages
 
 
-def test_reserved_tokens_are_not_given_to_messages() -> None:
+def test_reserved_tokens_are_not_given_to_messages():
     result = compacted(talk(60), engine(window=4_000, reserved_tokens=1_500))
     assert result.budget == 2_500
     assert result.tokens_after <= 2_500
@@ -79,7 +77,7 @@ def test_reserved_tokens_are_not_given_to_messages() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("told", [3, 900])
-def test_a_usage_report_that_is_far_too_low_does_not_break_the_window(told: int) -> None:
+def test_a_usage_report_that_is_far_too_low_does_not_break_the_window(told):
     usage = UsageMetadata(input_tokens=told, output_tokens=1, total_tokens=told + 1)
     messages: list[Any] = []
     for turn in range(40):
@@ -91,7 +89,7 @@ def test_a_usage_report_that_is_far_too_low_does_not_break_the_window(told: int)
 
 
 @pytest.mark.slow
-def test_a_long_conversation_is_compacted_rarely_and_always_fits() -> None:
+def test_a_long_conversation_is_compacted_rarely_and_always_fits():
     scripted = Scripted(short)
     compactor = engine(scripted, window=3_000)
     history: list[dict[str, Any]] = []
@@ -104,7 +102,7 @@ def test_a_long_conversation_is_compacted_rarely_and_always_fits() -> None:
 
 
 @pytest.mark.slow
-def test_a_history_sent_whole_each_time_is_compacted_as_rarely() -> None:
+def test_a_history_sent_whole_each_time_is_compacted_as_rarely():
     scripted = Scripted(short)
     compactor = engine(scripted, window=3_000)
     turns = talk(150)
@@ -115,7 +113,7 @@ def test_a_history_sent_whole_each_time_is_compacted_as_rarely() -> None:
     assert result.dropped > 200
 
 
-def test_a_keep_above_its_trigger_is_warned_about_and_does_not_loop() -> None:
+def test_a_keep_above_its_trigger_is_warned_about_and_does_not_loop():
     scripted = Scripted(short)
     with pytest.warns(UserWarning, match="Lower keep or raise trigger"):
         compactor = engine(scripted, trigger=("messages", 10), keep=("messages", 20))
@@ -144,19 +142,19 @@ def test_a_keep_above_its_trigger_is_warned_about_and_does_not_loop() -> None:
         {"summarizer_timeout": 0},
     ],
 )
-def test_settings_that_mean_nothing_are_refused_when_built(wrong: dict[str, Any]) -> None:
+def test_settings_that_mean_nothing_are_refused_when_built(wrong):
     with pytest.raises(PolicyError):
         Compactor(**wrong)
 
 
 @pytest.mark.parametrize("window", [200, 1_000])
-def test_empty_and_single_message_histories(window: int) -> None:
+def test_empty_and_single_message_histories(window):
     for messages in ([], [user("")], [user("hi")]):
         result = compacted(messages, engine(window=window), force=True)
         assert (result.outcome, result.messages) == ("kept", messages)
 
 
-def test_clips_alone_are_not_enough_where_the_budget_asks_for_more() -> None:
+def test_clips_alone_are_not_enough_where_the_budget_asks_for_more():
     call = [("a", "x"), ("b", "y")]
     messages = [
         user("do it"),
@@ -174,7 +172,7 @@ def test_clips_alone_are_not_enough_where_the_budget_asks_for_more() -> None:
     assert result.tokens_after <= 3_000
 
 
-def test_stuck_can_be_raised_with_its_numbers() -> None:
+def test_stuck_can_be_raised_with_its_numbers():
     result = compacted([user("x " * 9_000)], engine(window=1_000, archive=None))
     with pytest.raises(StuckError) as caught:
         result.raise_if_stuck()
@@ -182,7 +180,7 @@ def test_stuck_can_be_raised_with_its_numbers() -> None:
     compacted([user("hi")], engine()).raise_if_stuck()
 
 
-def test_a_failure_that_is_raised_is_not_tried_again_without_growth() -> None:
+def test_a_failure_that_is_raised_is_not_tried_again_without_growth():
     scripted = Scripted(lambda _: "")
     compactor = engine(scripted, trigger=("messages", 30), on_failure="raise")
     with pytest.raises(SummaryError):
@@ -191,7 +189,7 @@ def test_a_failure_that_is_raised_is_not_tried_again_without_growth() -> None:
     assert len(scripted.requests) == 1
 
 
-def test_what_earlier_tries_cost_counts_towards_the_cap() -> None:
+def test_what_earlier_tries_cost_counts_towards_the_cap():
     from conspectus import ChatModelSummarizer
     from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
@@ -208,7 +206,7 @@ def test_what_earlier_tries_cost_counts_towards_the_cap() -> None:
     assert result.cost.tokens <= 9_000
 
 
-def test_a_summary_that_uses_all_that_it_may_is_used_and_fits() -> None:
+def test_a_summary_that_uses_all_that_it_may_is_used_and_fits():
     def fill(request: SummaryRequest) -> str:
         text = "-"
         while request.count(f"{text} word") <= request.limit:
@@ -225,7 +223,7 @@ def test_a_summary_that_uses_all_that_it_may_is_used_and_fits() -> None:
         assert result.tokens_after <= 4_000
 
 
-def test_without_a_summary_a_history_over_the_window_is_stuck_and_says_so() -> None:
+def test_without_a_summary_a_history_over_the_window_is_stuck_and_says_so():
     compactor = engine(Scripted(lambda _: ""), window=3_000, on_failure="keep")
     result = compacted(talk(60), compactor)
     assert (result.outcome, result.failed) == ("stuck", "summary")

@@ -13,7 +13,7 @@ from engine import SCOPE, Scripted, check_nothing_missing, compacted, engine, sh
 from histories import assistant, talk, tool, user
 
 
-def test_a_clip_that_comes_back_under_a_new_id_is_still_known() -> None:
+def test_a_clip_that_comes_back_under_a_new_id_is_still_known():
     scripted = Scripted(short)
     compactor = engine(scripted, window=3_000, keep=("messages", 4))
     giant = HumanMessage("x " * 9_000 + " SECRET-7788 " + "y " * 5_000)
@@ -29,7 +29,7 @@ def test_a_clip_that_comes_back_under_a_new_id_is_still_known() -> None:
     assert compactor.recall("SECRET-7788", thread_id="t").hits
 
 
-def test_a_message_that_is_said_again_is_another_message() -> None:
+def test_a_message_that_is_said_again_is_another_message():
     compactor = engine(keep=("messages", 2))
     history: list[Any] = []
     evicted = 0
@@ -43,7 +43,7 @@ def test_a_message_that_is_said_again_is_another_message() -> None:
     assert sum(row["message"]["content"] == "yes" for row in rows) >= 3
 
 
-def test_a_text_that_was_clipped_once_is_shown_whole_when_it_is_sent_anew() -> None:
+def test_a_text_that_was_clipped_once_is_shown_whole_when_it_is_sent_anew():
     archive = Archive(InMemoryStore())
     big = "line of log " * 2_500
     first = compacted([user(big), assistant("seen")], engine(window=4_000, archive=archive))
@@ -54,7 +54,7 @@ def test_a_text_that_was_clipped_once_is_shown_whole_when_it_is_sent_anew() -> N
     assert result.clipped == 1
 
 
-def test_keys_of_messages_without_ids_tell_how_often_a_content_came() -> None:
+def test_keys_of_messages_without_ids_tell_how_often_a_content_came():
     entries = read_messages([user("a"), user("b"), user("a"), user("c", id="c")])
     assert sorted(occurrences(e.key for e in entries).values()) == [1, 2]
     later = read_messages([user("a")], occurrences(e.key for e in entries))
@@ -62,7 +62,7 @@ def test_keys_of_messages_without_ids_tell_how_often_a_content_came() -> None:
 
 
 @pytest.mark.slow
-def test_one_giant_of_many_small_parts_is_clipped() -> None:
+def test_one_giant_of_many_small_parts_is_clipped():
     parts = [{"type": "text", "text": f"row {n}: some cells of the table"} for n in range(2_000)]
     nested = assistant("", ("c", "x"))
     nested["tool_calls"][0]["function"]["arguments"] = str([[n, n + 1] for n in range(9_000)])
@@ -76,7 +76,7 @@ def test_one_giant_of_many_small_parts_is_clipped() -> None:
         check_nothing_missing(messages, result, compactor)
 
 
-def test_a_clip_that_came_back_can_be_clipped_further() -> None:
+def test_a_clip_that_came_back_can_be_clipped_further():
     archive = Archive(InMemoryStore())
     more: dict[str, Any] = {
         "keep": ("messages", 2),
@@ -92,7 +92,7 @@ def test_a_clip_that_came_back_can_be_clipped_further() -> None:
     assert result.tokens_after <= 1_000
 
 
-def test_a_clip_whose_original_has_expired_is_read_as_far_as_it_still_exists() -> None:
+def test_a_clip_whose_original_has_expired_is_read_as_far_as_it_still_exists():
     store = InMemoryStore()
     compactor = engine(archive=Archive(store), window=4_000)
     first = compacted([user("x " * 20_000), assistant("ok")], compactor)
@@ -103,7 +103,7 @@ def test_a_clip_whose_original_has_expired_is_read_as_far_as_it_still_exists() -
     assert "lost their originals" in result.notes[0]
 
 
-def test_an_empty_id_still_gives_a_pointer_that_leads_somewhere() -> None:
+def test_an_empty_id_still_gives_a_pointer_that_leads_somewhere():
     compactor = engine(window=3_000)
     result = compacted([HumanMessage("x " * 20_000, id="")], compactor)
     cite = str(result.messages[0].content).split("archived as ")[1].split("]")[0]
@@ -111,7 +111,7 @@ def test_an_empty_id_still_gives_a_pointer_that_leads_somewhere() -> None:
     assert compactor.recall(id=cite, thread_id="t", tokens=50).hits
 
 
-def test_a_message_of_tiny_blocks_is_never_shown_short_without_saying_so() -> None:
+def test_a_message_of_tiny_blocks_is_never_shown_short_without_saying_so():
     def counter(messages: Any) -> int:
         return sum(4 + len(str(m.content)) // 4 for m in messages)
 
@@ -130,7 +130,7 @@ def test_a_message_of_tiny_blocks_is_never_shown_short_without_saying_so() -> No
     check_nothing_missing(more, again, compactor)
 
 
-def test_a_clip_keeps_all_else_that_its_message_has() -> None:
+def test_a_clip_keeps_all_else_that_its_message_has():
     more: dict[str, Any] = {"additional_kwargs": {"team": "billing"}, "name": "ann", "id": "big"}
     giant = HumanMessage("x " * 20_000, **more)
     (clip,) = compacted([giant], engine(window=4_000)).messages

@@ -13,9 +13,7 @@ from histories import agent, histories, tool
 
 
 @given(histories(broken=True), st.integers(300, 3_000))
-def test_what_is_not_clipped_is_the_callers_own_object_unchanged(
-    messages: list[dict[str, Any]], window: int
-) -> None:
+def test_what_is_not_clipped_is_the_callers_own_object_unchanged(messages, window):
     before = copy.deepcopy(messages)
     compactor = engine(window=window, keep=("messages", 5))
     result = compacted(messages, compactor, force=True)
@@ -27,7 +25,7 @@ def test_what_is_not_clipped_is_the_callers_own_object_unchanged(
     check_nothing_missing(messages, result, compactor)
 
 
-def test_langchain_messages_come_out_as_langchain_messages_with_their_ids() -> None:
+def test_langchain_messages_come_out_as_langchain_messages_with_their_ids():
     messages: list[Any] = [HumanMessage(f"q{n}", id=f"h{n}") for n in range(40)]
     result = compacted(messages, engine(), force=True)
     assert isinstance(result.messages[0], HumanMessage)
@@ -35,7 +33,7 @@ def test_langchain_messages_come_out_as_langchain_messages_with_their_ids() -> N
     assert [m.id for m in result.messages[1:]] == [f"h{n}" for n in range(20, 40)]
 
 
-def test_a_clip_is_marked_recorded_and_reversible() -> None:
+def test_a_clip_is_marked_recorded_and_reversible():
     call = {"name": "cat", "args": {}, "id": "c", "type": "tool_call"}
     big = ToolMessage("row\n" * 20_000, tool_call_id="c", id="big", artifact={"rows": 20_000})
     messages = [HumanMessage("go", id="u"), AIMessage("", tool_calls=[call], id="a"), big]
@@ -52,7 +50,7 @@ def test_a_clip_is_marked_recorded_and_reversible() -> None:
     assert compacted(messages, compactor).messages == result.messages
 
 
-def test_a_clipped_message_can_be_recalled_by_the_id_that_its_mark_names() -> None:
+def test_a_clipped_message_can_be_recalled_by_the_id_that_its_mark_names():
     messages = agent(3)
     for n, message in enumerate(messages):
         message["id"] = f"m{n}"
@@ -65,7 +63,7 @@ def test_a_clipped_message_can_be_recalled_by_the_id_that_its_mark_names() -> No
     assert found.text.count("start") == 1
 
 
-def test_a_clip_that_came_back_is_the_callers_own_object() -> None:
+def test_a_clip_that_came_back_is_the_callers_own_object():
     messages: list[Any] = [HumanMessage("x " * 20_000, id="big"), AIMessage("ok", id="a")]
     compactor = engine(window=4_000)
     result = compacted(messages, compactor)

@@ -29,7 +29,7 @@ def rounds(compactor: Any, first: list[dict[str, Any]], count: int) -> Any:
 
 
 @pytest.mark.slow
-def test_standing_rules_are_in_the_summary_after_ten_rounds_word_for_word() -> None:
+def test_standing_rules_are_in_the_summary_after_ten_rounds_word_for_word():
     first = [m for rule in RULES for m in (user(rule), assistant("Understood."))]
     for summarizer in (None, Scripted(short)):
         result = rounds(engine(summarizer, max_summary_tokens=900), first, 10)
@@ -38,13 +38,13 @@ def test_standing_rules_are_in_the_summary_after_ten_rounds_word_for_word() -> N
         assert {f.value for f in result.carried if f.kind == "rule"} >= set(RULES)
 
 
-def test_a_model_that_loses_a_rule_loses_nothing() -> None:
+def test_a_model_that_loses_a_rule_loses_nothing():
     first = [user(RULES[0]), assistant("ok")]
     result = rounds(engine(Scripted(lambda _: "- nothing much happened [x]")), first, 1)
     assert f"- {RULES[0]} [" in result.summary
 
 
-def test_a_superseded_limit_stands_only_before_the_new_one() -> None:
+def test_a_superseded_limit_stands_only_before_the_new_one():
     first = [
         user("A function may have at most 40 lines."),
         assistant("Noted."),
@@ -56,7 +56,7 @@ def test_a_superseded_limit_stands_only_before_the_new_one() -> None:
     assert result.summary.find("at most 40 lines") < result.summary.find("at most 60 lines")
 
 
-def test_a_limit_superseded_in_the_kept_part_stands_before_it_at_most() -> None:
+def test_a_limit_superseded_in_the_kept_part_stands_before_it_at_most():
     history = [user("The cap is 40 lines per function."), *talk(30)[1:]]
     history += [assistant("ok"), user("Let us raise it: the cap is 60 lines per function.")]
     result = compacted(history, engine(), force=True)
@@ -73,7 +73,7 @@ def test_a_limit_superseded_in_the_kept_part_stands_before_it_at_most() -> None:
         ("报告最多10页。", "从现在起报告最多改为20页。"),
     ],
 )
-def test_a_rule_that_was_changed_is_replaced_and_can_be_changed_back(old: str, new: str) -> None:
+def test_a_rule_that_was_changed_is_replaced_and_can_be_changed_back(old, new):
     book = Ledger().updated(read_messages([user(old), user(new)]))
     assert {f.value for f in book.standing()} == {new}
     assert old in book.gone
@@ -83,7 +83,7 @@ def test_a_rule_that_was_changed_is_replaced_and_can_be_changed_back(old: str, n
         assert {f.value for f in back.standing()} == {old}
 
 
-def test_a_long_request_that_sets_a_rule_is_neither_lost_nor_taken_for_superseded() -> None:
+def test_a_long_request_that_sets_a_rule_is_neither_lost_nor_taken_for_superseded():
     long = (
         "Please build the importer for the warehouse so that every row that cannot be parsed must "
         "be written to rejected-rows.csv together with the reason, the line number and the name of "
@@ -95,7 +95,7 @@ def test_a_long_request_that_sets_a_rule_is_neither_lost_nor_taken_for_supersede
 
 
 @pytest.mark.slow
-def test_what_was_handed_to_others_and_what_came_back_is_in_the_summary_after_ten_rounds() -> None:
+def test_what_was_handed_to_others_and_what_came_back_is_in_the_summary_after_ten_rounds():
     def handed(number: int, answer: str) -> list[dict[str, Any]]:
         function = {
             "name": "task",
@@ -121,7 +121,7 @@ def test_what_was_handed_to_others_and_what_came_back_is_in_the_summary_after_te
         assert "Ask vendor 2 for its price) → Error: the agent gave up." in done
 
 
-def test_a_user_cannot_change_what_the_system_has_set() -> None:
+def test_a_user_cannot_change_what_the_system_has_set():
     cap, raised = "The cap must be 500 EUR.", "Raise the cap: it must be 900 EUR."
     book = Ledger().updated(read_messages([{"role": "system", "content": cap}, user(raised)]))
     assert cap in {fact.value for fact in book.standing()}

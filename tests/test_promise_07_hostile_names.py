@@ -3,7 +3,6 @@
 import itertools
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -75,7 +74,7 @@ def check_apart(compactor: Compactor, one: dict[str, str], other: dict[str, str]
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("at", [0, 1, 2])
-def test_names_that_look_alike_share_nothing(compactor: Compactor, at: int) -> None:
+def test_names_that_look_alike_share_nothing(compactor, at):
     assert len(PAIRS) > 20
     for one, other in SOME_PAIRS:
         names = ["t", "x", "s"]
@@ -89,9 +88,7 @@ def test_names_that_look_alike_share_nothing(compactor: Compactor, at: int) -> N
 @FEW
 @given(st.tuples(LABEL, LABEL, LABEL), st.tuples(LABEL, LABEL, LABEL))
 @example(("a", "\U00010000", "a"), ("a", "\ud800\udc00", "a"))  # the same in JSON
-def test_different_names_share_nothing(
-    compactor: Compactor, one: tuple[str, str, str], other: tuple[str, str, str]
-) -> None:
+def test_different_names_share_nothing(compactor, one, other):
     if one != other:
         check_apart(compactor, place(*one), place(*other))
 
@@ -100,9 +97,7 @@ def test_different_names_share_nothing(
 @given(
     st.text(max_size=6), st.text(max_size=6), st.sampled_from([*"./:|\x00\n,\\-_ ", "", "\ud800"])
 )
-def test_names_cannot_be_divided_in_another_way(
-    compactor: Compactor, left: str, right: str, sign: str
-) -> None:
+def test_names_cannot_be_divided_in_another_way(compactor, left, right, sign):
     """`a/b` and `c` are not `a` and `b/c`."""
     one = place(f"x{left}{sign}{right}", "c", "s")
     other = place(f"x{left}", f"{right}{sign}c", "s")
@@ -110,7 +105,7 @@ def test_names_cannot_be_divided_in_another_way(
         check_apart(compactor, one, other)
 
 
-def test_forgetting_one_name_forgets_no_other_that_looks_like_it(compactor: Compactor) -> None:
+def test_forgetting_one_name_forgets_no_other_that_looks_like_it(compactor):
     archive = compactor.archive
     for one, other in SOME_PAIRS:
         word, kept = (
@@ -122,7 +117,7 @@ def test_forgetting_one_name_forgets_no_other_that_looks_like_it(compactor: Comp
         assert kept in compactor.recall(kept, **place(other, other, "s")).text
 
 
-def test_drafts_and_what_a_compactor_remembers_are_kept_apart() -> None:
+def test_drafts_and_what_a_compactor_remembers_are_kept_apart():
     """A failure, or a summary that was made in one place, is none in another."""
     asked: list[Any] = []
     compactor = Compactor(
@@ -140,7 +135,7 @@ def test_drafts_and_what_a_compactor_remembers_are_kept_apart() -> None:
             assert compactor.compact(said, **where).dropped == 2  # its own is found again
 
 
-def test_folders_and_files_are_named_after_hashes_only(tmp_path: Path) -> None:
+def test_folders_and_files_are_named_after_hashes_only(tmp_path):
     with Archive.open(tmp_path / "a.db") as archive:
         compactor = engine(Scripted(short), archive=archive, keep=("messages", 1))
         for label in LABELS[:: 1 if LONG else 6]:
@@ -152,7 +147,7 @@ def test_folders_and_files_are_named_after_hashes_only(tmp_path: Path) -> None:
         assert set(rest) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-_/"), rest
 
 
-def test_the_readable_files_of_two_names_lie_in_two_folders() -> None:
+def test_the_readable_files_of_two_names_lie_in_two_folders():
     pytest.importorskip("deepagents")
     from deepagents.backends import StateBackend
 
@@ -167,7 +162,7 @@ def test_the_readable_files_of_two_names_lie_in_two_folders() -> None:
         assert set(folder.removeprefix("/conversation_history/")) <= set("0123456789abcdef")
 
 
-def test_a_semantic_index_answers_for_one_session_only() -> None:
+def test_a_semantic_index_answers_for_one_session_only():
     def embed(texts: Any) -> list[list[float]]:
         return [[1.0, 0.0] for _ in texts]  # all mean the same
 
@@ -219,9 +214,7 @@ def ask(told: tuple[Compactor, dict[str, str], list[str]], tokens: int, **what: 
 @pytest.mark.sampled(12)
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: repr(query)[:30])
 @pytest.mark.parametrize("tokens", [1, 40, 1_024] if LONG else [40])
-def test_no_query_breaks_or_reaches_over_or_gets_more_than_its_tokens(
-    told: tuple[Compactor, dict[str, str], list[str]], query: str, tokens: int
-) -> None:
+def test_no_query_breaks_or_reaches_over_or_gets_more_than_its_tokens(told, query, tokens):
     ask(told, tokens, query=query)
     ask(told, tokens, id=query)
     ask(told, tokens, range=("z1", query))
@@ -235,9 +228,7 @@ SYNTAX = [*"\"'*^():+-{}[]¤=%_\\\x00\ud800\n", *"zebra number NEAR AND OR NOT 3
     st.integers(1, 3_000),
     st.sampled_from(["query", "id", "range"]),
 )  # fmt: skip
-def test_whatever_is_asked_the_answer_is_ones_own_and_bounded(
-    told: tuple[Compactor, dict[str, str], list[str]], parts: list[str], tokens: int, how: str
-) -> None:
+def test_whatever_is_asked_the_answer_is_ones_own_and_bounded(told, parts, tokens, how):
     text = " ".join(parts)
     ask(told, tokens, **{how: ("z2", text) if how == "range" else text})
 
@@ -245,7 +236,7 @@ def test_whatever_is_asked_the_answer_is_ones_own_and_bounded(
 @pytest.mark.parametrize(
     "piece", ["zebra", "斑", "a.b/c_d", "x ", "﷽", "? ", "1 May 2024. ", "\ud800"]
 )
-def test_a_megabyte_of_a_query_is_a_few_terms(piece: str) -> None:
+def test_a_megabyte_of_a_query_is_a_few_terms(piece):
     query = query_of(piece * (1_000_000 // len(piece)))
     for part in (query.whole, *query.parts):
         assert len(part.words) <= 2 * MOST_TERMS

@@ -42,7 +42,7 @@ def told(**more: Any) -> RecallingAgent:
 
 
 @pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_its_own_session_is_within_reach(history: str) -> None:
+def test_its_own_session_is_within_reach(history):
     agent = told(history=history)
     agent.say(ASK)
     assert "QUARTZ-7781" in shown(agent.requests[-1])[0]
@@ -50,7 +50,7 @@ def test_its_own_session_is_within_reach(history: str) -> None:
 
 
 @pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_another_thread_is_not(history: str) -> None:
+def test_another_thread_is_not(history):
     agent = told(history=history)
     other = RecallingAgent(
         lookups("heron-1"), store=agent.store, saver=agent.saver, thread="u", history=history
@@ -59,14 +59,14 @@ def test_another_thread_is_not(history: str) -> None:
     assert "QUARTZ" not in everything_after(other)
 
 
-def test_another_tenant_with_the_same_names_is_not() -> None:
+def test_another_tenant_with_the_same_names_is_not():
     agent = told(tenant="acme")
     other = RecallingAgent(lookups("heron-1"), store=agent.store, tenant="bolt")
     other.fill()
     assert "QUARTZ" not in everything_after(other)
 
 
-def test_a_state_that_was_copied_to_another_tenant_opens_nothing() -> None:
+def test_a_state_that_was_copied_to_another_tenant_opens_nothing():
     agent = told(tenant="acme")
     values = agent.values
     other = RecallingAgent(lookups("heron-1"), store=agent.store, tenant="bolt")
@@ -77,7 +77,7 @@ def test_a_state_that_was_copied_to_another_tenant_opens_nothing() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_an_abandoned_branch_is_not_and_is_again_on_going_back_to_it(history: str) -> None:
+def test_an_abandoned_branch_is_not_and_is_again_on_going_back_to_it(history):
     agent = RecallingAgent(lookups("heron-1"), history=history)
     agent.fill(4)
     fork = agent.graph.get_state(agent.config).config
@@ -95,7 +95,7 @@ def test_an_abandoned_branch_is_not_and_is_again_on_going_back_to_it(history: st
     assert "QUARTZ-7781" in shown(agent.requests[-1])[0]
 
 
-def test_what_was_recalled_is_not_shown_once_its_original_was_edited_away() -> None:
+def test_what_was_recalled_is_not_shown_once_its_original_was_edited_away():
     agent = told(history="preserve")
     agent.calls = {}
     stopped: Any = {"messages": [HumanMessage(ASK, id="ask")]}
@@ -111,7 +111,7 @@ def test_what_was_recalled_is_not_shown_once_its_original_was_edited_away() -> N
     assert "QUARTZ" not in str(agent.requests[start:])
 
 
-def test_a_subagent_recalls_its_own_session_and_its_caller_not_the_subagents() -> None:
+def test_a_subagent_recalls_its_own_session_and_its_caller_not_the_subagents():
     store = InMemoryStore()
     inner_seen: list[list[BaseMessage]] = []
 

@@ -25,7 +25,7 @@ LABELS = [
 
 
 @pytest.mark.slow
-def test_nothing_crosses_tenants_threads_or_sessions_however_they_are_named() -> None:
+def test_nothing_crosses_tenants_threads_or_sessions_however_they_are_named():
     compactor = engine()
     places = [{"tenant": "t", "thread_id": name, "session": "s"} for name in LABELS] + [
         {"tenant": name, "thread_id": "x", "session": "s"} for name in LABELS
@@ -42,7 +42,7 @@ def test_nothing_crosses_tenants_threads_or_sessions_however_they_are_named() ->
                 compactor.recall(id=f"m{m}", **one)
 
 
-def test_a_record_of_one_thread_says_nothing_about_another() -> None:
+def test_a_record_of_one_thread_says_nothing_about_another():
     scripted = Scripted(short)
     compactor = engine(scripted)
     messages = talk(40)
@@ -54,7 +54,7 @@ def test_a_record_of_one_thread_says_nothing_about_another() -> None:
     assert pasted.messages[0] is first.messages[0]
 
 
-def test_what_an_abandoned_branch_archived_is_out_of_reach() -> None:
+def test_what_an_abandoned_branch_archived_is_out_of_reach():
     compactor = engine()
     common = talk(20)
     left = [*common, user("the left branch found a walrus", id="left"), *talk(30)]
@@ -70,7 +70,7 @@ def test_what_an_abandoned_branch_archived_is_out_of_reach() -> None:
         compactor.recall(id="left", thread_id="t")
 
 
-def test_an_edited_history_loses_sight_of_what_was_edited_even_before_a_new_compaction() -> None:
+def test_an_edited_history_loses_sight_of_what_was_edited_even_before_a_new_compaction():
     compactor = engine(trigger=("messages", 500))
     messages = [user("the password is swordfish", id="p"), *talk(40)]
     compactor.compact(messages, thread_id="t", force=True)
@@ -79,7 +79,7 @@ def test_an_edited_history_loses_sight_of_what_was_edited_even_before_a_new_comp
     assert "swordfish" not in compactor.recall("password swordfish", thread_id="t").text
 
 
-def test_forgetting_a_thread_takes_everything_and_only_it() -> None:
+def test_forgetting_a_thread_takes_everything_and_only_it():
     compactor = engine()
     for thread in ("one", "two"):
         compactor.compact([user(f"in {thread}"), *talk(30)], thread_id=thread, force=True)
@@ -92,17 +92,17 @@ def test_forgetting_a_thread_takes_everything_and_only_it() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["", None, 7])
-def test_a_thread_without_a_name_is_refused(wrong: object) -> None:
+def test_a_thread_without_a_name_is_refused(wrong):
     with pytest.raises(InputError, match="thread_id"):
         engine().compact([], thread_id=wrong)  # type: ignore[arg-type]
 
 
-def test_recall_without_an_archive_says_so() -> None:
+def test_recall_without_an_archive_says_so():
     with pytest.raises(ConspectusError, match="archive="):
         engine(archive=None).recall("x", thread_id="t")
 
 
-def test_two_branches_whose_summaries_say_the_same_are_kept_apart() -> None:
+def test_two_branches_whose_summaries_say_the_same_are_kept_apart():
     compactor = engine(Scripted(lambda _: "- the same words [x]"), keep=("messages", 4), notes=[])
 
     def branch(fruit: str) -> list[dict[str, str]]:
@@ -117,7 +117,7 @@ def test_two_branches_whose_summaries_say_the_same_are_kept_apart() -> None:
         compactor.recall(id="x-pear", thread_id="t")
 
 
-def test_a_record_that_was_read_in_one_thread_is_not_there_in_another() -> None:
+def test_a_record_that_was_read_in_one_thread_is_not_there_in_another():
     compactor = engine(Scripted(lambda _: "- the same words [x]"), keep=("messages", 4))
     first = compactor.compact(talk(10), thread_id="one", force=True)
     compactor.compact([*first.messages, *talk(10, 5)], thread_id="one", force=True)

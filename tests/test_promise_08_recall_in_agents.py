@@ -1,7 +1,5 @@
 """Promise 8: what an agent recalls is data: it closes no frame and passes for no role."""
 
-from typing import Any
-
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -31,7 +29,7 @@ def framed(text: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("hostile", [*HOSTILE, *FRAMES])
 @pytest.mark.parametrize("role", ["user", "tool"])
-def test_hostile_text_that_is_recalled_keeps_inside_its_frame(hostile: str, role: str) -> None:
+def test_hostile_text_that_is_recalled_keeps_inside_its_frame(hostile, role):
     said = f"the deploy_key_9921 note says: {hostile}"
     echo = {"name": "look", "args": {"path": said}}
     agent = RecallingAgent({"LOOK": [[recall(query="deploy_key_9921 note")]], "ECHO": [[echo]]})
@@ -49,7 +47,7 @@ def test_hostile_text_that_is_recalled_keeps_inside_its_frame(hostile: str, role
             assert line.startswith(("[", "  ", "("))
 
 
-def test_it_is_a_users_message_and_says_that_it_is_data() -> None:
+def test_it_is_a_users_message_and_says_that_it_is_data():
     agent = RecallingAgent()
     agent.say("The port of the billing service is 5433.")
     agent.fill()
@@ -71,7 +69,7 @@ def test_it_is_a_users_message_and_says_that_it_is_data() -> None:
         None,
     ],
 )
-def test_what_stands_in_the_state_for_another_turn_is_not_shown(forged: Any) -> None:
+def test_what_stands_in_the_state_for_another_turn_is_not_shown(forged):
     agent = RecallingAgent(saver=InMemorySaver())
     agent.say("Hello.")
     agent.graph.update_state(agent.config, {"_conspectus_recalled": forged})

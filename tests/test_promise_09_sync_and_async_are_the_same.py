@@ -20,16 +20,14 @@ from test_guard import CONFIG, LONG, WINDOW, Agent
 
 
 @given(histories(broken=True), st.integers(300, 3_000), st.booleans())
-def test_both_drivers_give_the_same_result(
-    messages: list[dict[str, Any]], window: int, force: bool
-) -> None:
+def test_both_drivers_give_the_same_result(messages, window, force):
     with_loop, without = engine(window=window), engine(window=window)
     one = without.compact(messages, thread_id="t", force=force)
     two = asyncio.run(with_loop.acompact(messages, thread_id="t", force=force))
     assert one == two
 
 
-def test_recall_is_the_same() -> None:
+def test_recall_is_the_same():
     compactor = engine()
     compactor.compact(agent(40), thread_id="t", force=True)
     one = compactor.recall("function_3", thread_id="t", tokens=300)
@@ -38,7 +36,7 @@ def test_recall_is_the_same() -> None:
 
 
 @pytest.mark.slow
-def test_agents_show_their_models_the_same() -> None:
+def test_agents_show_their_models_the_same():
     def sent(asynchronous: bool) -> list[list[tuple[str, Any]]]:
         one = RecallingAgent(history="preserve")
         fill = [f"Question {n} about module {n}: {FILLER}" for n in range(14)]
@@ -50,7 +48,7 @@ def test_agents_show_their_models_the_same() -> None:
 
 
 @pytest.mark.slow
-def test_the_guard_sends_the_same() -> None:
+def test_the_guard_sends_the_same():
     def sent(asynchronous: bool) -> list[int]:
         one = Agent(ContextGuard(window=WINDOW, keep=("messages", 6)))
         for turn in range(24):
@@ -67,7 +65,7 @@ def test_the_guard_sends_the_same() -> None:
     assert sent(True) == without
 
 
-def test_hooks_are_told_the_same() -> None:
+def test_hooks_are_told_the_same():
     heard: list[list[str]] = []
 
     async def listen(event: Any) -> None:
@@ -88,7 +86,7 @@ ASYNCHRONOUS = ("conspectus_mcp", "conspectus_sdk", "conspectus_serve")
 
 
 @pytest.mark.slow
-def test_no_body_is_written_twice() -> None:
+def test_no_body_is_written_twice():
     """An async method of ours only awaits the flow that its twin runs."""
     import ast
 

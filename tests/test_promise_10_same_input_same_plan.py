@@ -33,7 +33,7 @@ PLAN: dict[str, Any] = {
 }
 
 
-def test_the_core_imports_nothing_that_could_see_the_world() -> None:
+def test_the_core_imports_nothing_that_could_see_the_world():
     for path in CORE.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             names = []
@@ -64,7 +64,7 @@ def printed(code: str) -> set[str]:
 
 
 @pytest.mark.slow
-def test_the_same_history_gives_the_same_record_in_every_process() -> None:
+def test_the_same_history_gives_the_same_record_in_every_process():
     code = (
         "from engine import compacted, engine; from histories import agent\n"
         "r = compacted(agent(60), engine(window=4000)); print(r.record_id, r.tokens_after)"
@@ -74,7 +74,7 @@ def test_the_same_history_gives_the_same_record_in_every_process() -> None:
 
 
 @pytest.mark.slow
-def test_another_process_finds_the_draft_of_the_same_plan() -> None:
+def test_another_process_finds_the_draft_of_the_same_plan():
     code = f"from conspectus.compactor.checking import draft_name; print(draft_name(**{PLAN}))"
     assert printed(code) == {draft_name(**PLAN)}
 
@@ -90,11 +90,11 @@ def test_another_process_finds_the_draft_of_the_same_plan() -> None:
         {"limit": 501},
     ],
 )
-def test_a_draft_is_used_for_the_same_plan_alone(other: dict[str, Any]) -> None:
+def test_a_draft_is_used_for_the_same_plan_alone(other):
     assert draft_name(**PLAN | other) != draft_name(**PLAN)
 
 
-def test_the_order_of_keys_makes_no_other_message() -> None:
+def test_the_order_of_keys_makes_no_other_message():
     block = {"type": "text", "text": "go on"}
     message = {"role": "user", "content": [block], "name": "ann"}
     turned = {"name": "ann", "content": [dict(reversed(block.items()))], "role": "user"}
@@ -102,7 +102,7 @@ def test_the_order_of_keys_makes_no_other_message() -> None:
     assert one.key == other.key
 
 
-def test_what_was_compacted_before_changes_no_plan() -> None:
+def test_what_was_compacted_before_changes_no_plan():
     usage = UsageMetadata(input_tokens=3_000, output_tokens=1, total_tokens=3_001)
     reported: list[Any] = [HumanMessage("word " * 900), AIMessage("yes", usage_metadata=usage)]
     used = engine(window=4_000)

@@ -34,9 +34,7 @@ def compactor(summarizer: Scripted, **more: Any) -> Compactor:
 
 @pytest.mark.parametrize("form", ["dicts", "langchain"])
 @pytest.mark.parametrize("more", [{}, {"archive": None}], ids=["archived", "in memory"])
-def test_a_whole_history_with_a_message_sent_twice_pays_for_nothing_again(
-    form: str, more: dict[str, Any]
-) -> None:
+def test_a_whole_history_with_a_message_sent_twice_pays_for_nothing_again(form, more):
     summarizer = Scripted(short)
     one = compactor(summarizer, **more)
     first = [twice(form), *turns(0, 6, form)]
@@ -50,7 +48,7 @@ def test_a_whole_history_with_a_message_sent_twice_pays_for_nothing_again(
     assert again.messages == result.messages
 
 
-def test_both_are_archived_and_both_stand_behind_the_head() -> None:
+def test_both_are_archived_and_both_stand_behind_the_head():
     one = compactor(Scripted(short))
     view = one.compact([twice("dicts"), *turns(0, 6, "dicts")], thread_id="t").messages
     one.compact([*view, twice("dicts"), *turns(6, 12, "dicts")], thread_id="t")
@@ -59,7 +57,7 @@ def test_both_are_archived_and_both_stand_behind_the_head() -> None:
     assert len(keys) == len(set(keys))
 
 
-def test_a_message_that_stayed_in_view_is_no_other_one_when_it_comes_back() -> None:
+def test_a_message_that_stayed_in_view_is_no_other_one_when_it_comes_back():
     """The second of two stays in view: it is the second, also once the first has left."""
     one = compactor(Scripted(short))
     history = [twice("dicts"), *turns(0, 6, "dicts"), twice("dicts")]

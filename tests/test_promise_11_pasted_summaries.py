@@ -72,9 +72,7 @@ def summary_in(messages: Any) -> str:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("who", ["user", "tool"])
 @pytest.mark.parametrize("at_once", [False, True], ids=["turn by turn", "in one call"])
-def test_the_summary_of_an_abandoned_branch_is_a_message_wherever_it_is_pasted(
-    form: str, who: str, at_once: bool
-) -> None:
+def test_the_summary_of_an_abandoned_branch_is_a_message_wherever_it_is_pasted(form, who, at_once):
     say = Talk(form)
     compactor = engine(Scripted(short), window=4_000, keep=("messages", 2))
     start = say.turns("hello", "hi")
@@ -99,9 +97,7 @@ def test_the_summary_of_an_abandoned_branch_is_a_message_wherever_it_is_pasted(
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("who", ["user", "tool"])
-def test_a_later_summary_that_is_pasted_behind_an_earlier_one_is_a_message(
-    form: str, who: str
-) -> None:
+def test_a_later_summary_that_is_pasted_behind_an_earlier_one_is_a_message(form, who):
     say = Talk(form)
     rounds = iter(range(9))
     compactor = engine(Scripted(lambda _: f"- round {next(rounds)} [x]"), keep=("messages", 2))
@@ -116,7 +112,7 @@ def test_a_later_summary_that_is_pasted_behind_an_earlier_one_is_a_message(
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("who", ["user", "tool"])
-def test_a_summary_that_is_pasted_into_another_history_is_said_there(form: str, who: str) -> None:
+def test_a_summary_that_is_pasted_into_another_history_is_said_there(form, who):
     say = Talk(form)
     compactor = engine(Scripted(short), keep=("messages", 2))
     summary = summary_in(compacted(say.turns(*"abcdef"), compactor, force=True).messages)
@@ -135,9 +131,7 @@ def test_a_summary_that_is_pasted_into_another_history_is_said_there(form: str, 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("note", ["", "system"])
-def test_a_summary_that_is_pasted_behind_all_that_it_covers_is_said_there(
-    form: str, note: str
-) -> None:
+def test_a_summary_that_is_pasted_behind_all_that_it_covers_is_said_there(form, note):
     say = Talk(form)
     compactor = engine(Scripted(short), keep=("messages", 1))
     history = say.turns(*"abcdef")
@@ -152,7 +146,7 @@ def test_a_summary_that_is_pasted_behind_all_that_it_covers_is_said_there(
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("start", ["the same", "another", "another talk"])
-def test_a_caller_may_put_messages_before_the_view_each_time(form: str, start: str) -> None:
+def test_a_caller_may_put_messages_before_the_view_each_time(form, start):
     say = Talk(form)
     compactor = engine(Scripted(short), keep=("messages", 2))
 
@@ -173,7 +167,7 @@ def test_a_caller_may_put_messages_before_the_view_each_time(form: str, start: s
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_caller_may_put_one_message_that_stays_and_one_that_changes_before_it(form: str) -> None:
+def test_a_caller_may_put_one_message_that_stays_and_one_that_changes_before_it(form):
     say = Talk(form)
     compactor = engine(Scripted(short), keep=("messages", 2))
     about, view = say("user", "About me: zebras"), list[Any]()
@@ -188,7 +182,7 @@ def test_a_caller_may_put_one_message_that_stays_and_one_that_changes_before_it(
     assert not [text for text in gone if text.startswith(SUMMARY_LINE)]
 
 
-def test_equal_summaries_are_asked_for_once() -> None:
+def test_equal_summaries_are_asked_for_once():
     marked = {"lc_source": "summarization"}
     again = [HumanMessage(f"{SUMMARY_LINE}\n\n- one", additional_kwargs=marked) for _ in range(9)]
     other = HumanMessage(f"{SUMMARY_LINE}\n\n- two", additional_kwargs=marked)
@@ -196,7 +190,7 @@ def test_equal_summaries_are_asked_for_once() -> None:
     assert may_be_summaries(entries, marked=True) == ["\n- one", "\n- two"]
 
 
-def test_a_summary_with_our_mark_is_known_wherever_it_stands() -> None:
+def test_a_summary_with_our_mark_is_known_wherever_it_stands():
     say = Talk("langchain")
     compactor = engine(Scripted(short), keep=("messages", 2))
     history = say.turns(*"abcdef")
@@ -212,7 +206,7 @@ def test_a_summary_with_our_mark_is_known_wherever_it_stands() -> None:
 
 
 @pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_an_agent_that_went_back_is_not_carried_over_by_what_its_user_pastes(history: Any) -> None:
+def test_an_agent_that_went_back_is_not_carried_over_by_what_its_user_pastes(history):
     model, store = ScriptedChatModel(answers=lambda _: AIMessage("fine")), InMemoryStore()
     middle = SummarizationMiddleware(
         None, trigger=("tokens", 2_500), keep=("messages", 4), window=3_000, history=history
@@ -253,7 +247,7 @@ def agent(store: InMemoryStore, saver: Any = None, history: Any = "replace") -> 
 
 
 @pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_a_paste_as_the_first_message_of_a_branch_brings_no_other_branch_back(history: Any) -> None:
+def test_a_paste_as_the_first_message_of_a_branch_brings_no_other_branch_back(history):
     store, thread = InMemoryStore(), {"configurable": {"thread_id": "t"}}
     graph, model = agent(store, InMemorySaver(), history)
     for n in range(6):
@@ -273,7 +267,7 @@ def test_a_paste_as_the_first_message_of_a_branch_brings_no_other_branch_back(hi
     assert not [one for one in reached if one.text.startswith("zebra")]
 
 
-def test_a_graph_without_a_checkpointer_knows_the_summary_that_comes_back_as_a_dict() -> None:
+def test_a_graph_without_a_checkpointer_knows_the_summary_that_comes_back_as_a_dict():
     store, view = InMemoryStore(), list[Any]()
     graph, _ = agent(store)
     roles = {"human": "user", "ai": "assistant"}

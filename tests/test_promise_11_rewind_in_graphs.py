@@ -113,7 +113,7 @@ def sent_text(bench: Bench) -> str:
 # Going back
 
 
-def test_time_travel_brings_back_the_head_of_that_time_and_its_summary() -> None:
+def test_time_travel_brings_back_the_head_of_that_time_and_its_summary():
     bench = Bench()
     bench.go(14, "m")
     heads = bench.heads()
@@ -123,7 +123,7 @@ def test_time_travel_brings_back_the_head_of_that_time_and_its_summary() -> None
         assert [m.id for m in shown if is_summary(m)] == [f"summary-{head}"]
 
 
-def test_a_run_from_an_older_checkpoint_reads_only_what_is_on_its_branch() -> None:
+def test_a_run_from_an_older_checkpoint_reads_only_what_is_on_its_branch():
     bench = Bench()
     bench.go(14, "m")
     old = bench.at_head(bench.heads()[2])
@@ -140,7 +140,7 @@ def test_a_run_from_an_older_checkpoint_reads_only_what_is_on_its_branch() -> No
     assert not re.search(r"\bm1[0-3]\b", sent_text(bench))
 
 
-def test_going_back_and_on_the_same_way_pays_for_nothing_twice() -> None:
+def test_going_back_and_on_the_same_way_pays_for_nothing_twice():
     bench = Bench()
     bench.go(14, "m")
     known, heads = bench.calls, bench.heads()
@@ -159,7 +159,7 @@ def test_going_back_and_on_the_same_way_pays_for_nothing_twice() -> None:
     assert bench.calls == known, "a summary was paid for again"
 
 
-def test_recall_never_reaches_what_was_abandoned_once_the_branch_goes_on() -> None:
+def test_recall_never_reaches_what_was_abandoned_once_the_branch_goes_on():
     bench = Bench()
     bench.go(14, "m")
     assert "module m9" in bench.reachable()
@@ -174,7 +174,7 @@ def test_recall_never_reaches_what_was_abandoned_once_the_branch_goes_on() -> No
     assert "m9" not in bench.recalled("module m9")
 
 
-def test_going_back_before_the_first_compaction_leaves_nothing_to_recall() -> None:
+def test_going_back_before_the_first_compaction_leaves_nothing_to_recall():
     bench = Bench()
     bench.go(14, "m")
     first = next(
@@ -191,7 +191,7 @@ def test_going_back_before_the_first_compaction_leaves_nothing_to_recall() -> No
 
 
 @pytest.mark.slow
-def test_two_branches_that_go_on_in_turn_keep_what_is_their_own() -> None:
+def test_two_branches_that_go_on_in_turn_keep_what_is_their_own():
     bench = Bench()
     bench.go(8, "m")
     fork = bench.graph.get_state(thread()).config
@@ -213,7 +213,7 @@ def test_two_branches_that_go_on_in_turn_keep_what_is_their_own() -> None:
 # Changing the state
 
 
-def test_an_edit_of_a_kept_message_is_the_one_that_is_read_later() -> None:
+def test_an_edit_of_a_kept_message_is_the_one_that_is_read_later():
     bench = Bench()
     bench.go(6, "m")
     kept = [m for m in bench.values()["messages"] if isinstance(m, ToolMessage)]
@@ -232,7 +232,7 @@ def test_an_edit_of_a_kept_message_is_the_one_that_is_read_later() -> None:
     check_sent(bench.model)
 
 
-def test_a_removed_message_is_not_summarised_and_nothing_is_torn() -> None:
+def test_a_removed_message_is_not_summarised_and_nothing_is_torn():
     bench = Bench()
     bench.go(6, "m")
     kept = [m for m in bench.values()["messages"] if not is_summary(m)]
@@ -249,7 +249,7 @@ def test_a_removed_message_is_not_summarised_and_nothing_is_torn() -> None:
     check_sent(bench.model)
 
 
-def test_without_its_summary_message_a_history_goes_on_from_what_is_left() -> None:
+def test_without_its_summary_message_a_history_goes_on_from_what_is_left():
     bench = Bench()
     bench.go(6, "m")
     messages = bench.values()["messages"]
@@ -265,7 +265,7 @@ def test_without_its_summary_message_a_history_goes_on_from_what_is_left() -> No
     check_sent(bench.model)
 
 
-def test_an_edited_summary_message_is_believed_and_handed_on() -> None:
+def test_an_edited_summary_message_is_believed_and_handed_on():
     bench = Bench()
     bench.go(6, "m")
     summary = bench.values()["messages"][0]
@@ -281,7 +281,7 @@ def test_an_edited_summary_message_is_believed_and_handed_on() -> None:
     check_sent(bench.model)
 
 
-def test_a_thread_that_was_emptied_begins_anew() -> None:
+def test_a_thread_that_was_emptied_begins_anew():
     bench = Bench()
     bench.go(14, "m")
     bench.graph.update_state(thread(), {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES)]})
@@ -294,7 +294,7 @@ def test_a_thread_that_was_emptied_begins_anew() -> None:
     assert not [call for call in bench.model.calls[-12:] if "module m" in call.text]
 
 
-def test_a_whole_history_that_is_put_back_is_not_summarised_again() -> None:
+def test_a_whole_history_that_is_put_back_is_not_summarised_again():
     bench = Bench()
     bench.go(7, "m")
     whole = {}
@@ -318,7 +318,7 @@ def test_a_whole_history_that_is_put_back_is_not_summarised_again() -> None:
 
 
 @pytest.mark.parametrize("private", [True, False])
-def test_a_copy_to_another_thread_goes_on_and_the_first_does_not_see_it(private: bool) -> None:
+def test_a_copy_to_another_thread_goes_on_and_the_first_does_not_see_it(private):
     bench = Bench()
     bench.go(10, "m")
     values = bench.values()
@@ -344,7 +344,7 @@ def test_a_copy_to_another_thread_goes_on_and_the_first_does_not_see_it(private:
     assert check_nothing_lost(bench.graph, bench.store) > 0
 
 
-def test_a_copy_lives_on_when_the_first_thread_is_forgotten() -> None:
+def test_a_copy_lives_on_when_the_first_thread_is_forgotten():
     bench = Bench()
     bench.go(10, "m")
     [first, *_] = Archive(bench.store).chain(Scope("local", "t"))
@@ -362,9 +362,7 @@ def test_a_copy_lives_on_when_the_first_thread_is_forgotten() -> None:
 
 
 @pytest.mark.parametrize("restart", [False, True])
-def test_an_edit_of_a_covered_message_counts_though_no_summary_is_made_after_it(
-    restart: bool,
-) -> None:
+def test_an_edit_of_a_covered_message_counts_though_no_summary_is_made_after_it(restart):
     bench = Bench(history="preserve", on_failure="keep")
     bench.go(8, "m")
     covered = next(m for m in bench.values()["messages"] if isinstance(m, ToolMessage))
@@ -383,7 +381,7 @@ def test_an_edit_of_a_covered_message_counts_though_no_summary_is_made_after_it(
     check_sent(bench.model)
 
 
-def test_without_an_archive_a_preserved_channel_keeps_what_every_record_covers() -> None:
+def test_without_an_archive_a_preserved_channel_keeps_what_every_record_covers():
     state: dict[str, Any] = {"messages": []}
     for n in range(24):
         state["messages"].append(HumanMessage(f"part {n}", id=f"m{n}"))
@@ -400,7 +398,7 @@ def test_without_an_archive_a_preserved_channel_keeps_what_every_record_covers()
     assert covered == keys[: len(covered)]
 
 
-def test_a_failure_on_an_abandoned_branch_does_not_hold_back_the_next() -> None:
+def test_a_failure_on_an_abandoned_branch_does_not_hold_back_the_next():
     bench = Bench()
     works, down = bench.own.model.answers, ScriptedChatModel(answers=lambda _: ValueError("down"))
     bench.own.model.answers = down.answers

@@ -12,7 +12,7 @@ from histories import histories, talk, user
 TURNS = talk(80)
 
 
-def test_going_forward_again_pays_for_nothing() -> None:
+def test_going_forward_again_pays_for_nothing():
     scripted = Scripted(short)
     compactor = engine(scripted, keep=("messages", 10))
     there = compacted(TURNS, compactor, force=True)
@@ -22,7 +22,7 @@ def test_going_forward_again_pays_for_nothing() -> None:
     assert len(scripted.requests) == 1
 
 
-def test_going_back_to_an_earlier_result_continues_from_its_summary() -> None:
+def test_going_back_to_an_earlier_result_continues_from_its_summary():
     compactor = engine(keep=("messages", 10))
     first = compacted(TURNS[:60], compactor, force=True)
     second = compacted([*first.messages, *TURNS[60:]], compactor, force=True)
@@ -31,7 +31,7 @@ def test_going_back_to_an_earlier_result_continues_from_its_summary() -> None:
     assert forked.record.parent == first.record_id
 
 
-def test_a_summary_that_was_edited_by_hand_is_respected_and_extended() -> None:
+def test_a_summary_that_was_edited_by_hand_is_respected_and_extended():
     scripted = Scripted(short)
     compactor = engine(scripted)
     first = compacted(TURNS[:60], compactor, force=True)
@@ -42,9 +42,7 @@ def test_a_summary_that_was_edited_by_hand_is_respected_and_extended() -> None:
 
 
 @given(histories(), st.data())
-def test_any_walk_of_edits_rewinds_and_replies_stays_right(
-    messages: list[dict[str, Any]], data: st.DataObject
-) -> None:
+def test_any_walk_of_edits_rewinds_and_replies_stays_right(messages, data):
     compactor = engine(window=1_500, keep=("messages", 4))
     history = [m for m in messages if m["role"] != "tool" and "tool_calls" not in m]
     for step in range(data.draw(st.integers(1, 6))):
@@ -77,7 +75,7 @@ def check_covered(history: list[dict[str, Any]], result: Any, compactor: Any) ->
         assert all(row["message"] in history for row in reachable)
 
 
-def test_going_back_and_forth_between_results_keeps_every_chain() -> None:
+def test_going_back_and_forth_between_results_keeps_every_chain():
     compactor = engine(trigger=("messages", 12), keep=("messages", 4))
     state, states = [user("goal")], []
     for n in range(40):
@@ -98,7 +96,7 @@ def test_going_back_and_forth_between_results_keeps_every_chain() -> None:
     assert compactor.recall("REF-0001", thread_id="t").hits
 
 
-def test_without_an_archive_earlier_results_find_their_records_too() -> None:
+def test_without_an_archive_earlier_results_find_their_records_too():
     scripted = Scripted(short)
     compactor = engine(scripted, archive=None, keep=("messages", 10))
     first = compacted(TURNS[:60], compactor, force=True)
@@ -107,7 +105,7 @@ def test_without_an_archive_earlier_results_find_their_records_too() -> None:
     assert back.record.parent == first.record_id
 
 
-def test_without_an_archive_a_branch_that_was_left_is_found_again() -> None:
+def test_without_an_archive_a_branch_that_was_left_is_found_again():
     compactor = engine(archive=None, keep=("messages", 10))
     first = compacted(TURNS[:60], compactor, force=True)
     left = compacted([*first.messages, *TURNS[60:]], compactor, force=True)
@@ -118,7 +116,7 @@ def test_without_an_archive_a_branch_that_was_left_is_found_again() -> None:
     assert back.record.parent == left.record_id
 
 
-def test_a_failure_on_one_branch_does_not_hold_back_another() -> None:
+def test_a_failure_on_one_branch_does_not_hold_back_another():
     texts = iter(["", "- fine [x]"])
     compactor = engine(Scripted(lambda _: next(texts)), trigger=("messages", 30))
     assert compacted(talk(15), compactor).failed == "summary"

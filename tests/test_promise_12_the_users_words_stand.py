@@ -56,7 +56,7 @@ def in_order(texts: list[str], summary: str) -> None:
 
 
 @pytest.mark.parametrize("window", [2_500, 8_000, 100_000])
-def test_every_message_of_the_user_stands_as_it_was_and_in_order(window: int) -> None:
+def test_every_message_of_the_user_stands_as_it_was_and_in_order(window):
     history = [*conversation(SAYINGS), assistant("It is as you say. " * 60), *talk(4)]
     result = compacted(history, engine(window=window, keep=("messages", 2)), force=True)
     assert result.outcome == "compacted"
@@ -65,7 +65,7 @@ def test_every_message_of_the_user_stands_as_it_was_and_in_order(window: int) ->
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
-def test_no_model_can_push_them_out(answer: str) -> None:
+def test_no_model_can_push_them_out(answer):
     model = ScriptedChatModel(answers=lambda _: ANSWERS[answer])
     compactor = Compactor(
         ChatModelSummarizer(model), window=8_000, keep=("messages", 2), archive="memory:"
@@ -84,7 +84,7 @@ def test_no_model_can_push_them_out(answer: str) -> None:
     in_order(BINDING[:3], said_in(result.summary))
 
 
-def test_a_summariser_that_leaves_them_out_leaves_them_standing_through_ten_rounds() -> None:
+def test_a_summariser_that_leaves_them_out_leaves_them_standing_through_ten_rounds():
     compactor = engine(Scripted(short), window=8_000, keep=("messages", 2))
     history = conversation(SAYINGS)
     for n in range(10):
@@ -107,7 +107,7 @@ def crowd(count: int, seed: int = 3) -> list[str]:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("at", [0, 150, 299])
-def test_a_flood_of_near_equal_lines_does_not_push_out_what_binds(at: int) -> None:
+def test_a_flood_of_near_equal_lines_does_not_push_out_what_binds(at):
     lines = crowd(300)
     lines[at:at] = BINDING[:3]
     result = compacted(
@@ -118,7 +118,7 @@ def test_a_flood_of_near_equal_lines_does_not_push_out_what_binds(at: int) -> No
     assert sum(line in said for line in lines) < len(lines), "not all of it fits"
 
 
-def test_many_rules_in_pastes_do_not_push_out_what_was_typed() -> None:
+def test_many_rules_in_pastes_do_not_push_out_what_was_typed():
     filler = "It was written down by the committee after a long day in the old hall. " * 6
     chapters = [
         f"You must never change part {n} of the handbook. Always keep page {n} dry. {filler}"
@@ -133,7 +133,7 @@ def test_many_rules_in_pastes_do_not_push_out_what_was_typed() -> None:
 
 
 @pytest.mark.slow
-def test_the_view_says_where_the_rest_is() -> None:
+def test_the_view_says_where_the_rest_is():
     lines = crowd(300)
     compactor = engine(window=8_000, keep=("messages", 2))
     result = compacted([*conversation(lines), *talk(4)], compactor, force=True)
@@ -144,14 +144,14 @@ def test_the_view_says_where_the_rest_is() -> None:
     assert again.summary.count(LEFT_OUT) == 1, "it is said once, and stays said"
 
 
-def test_without_an_archive_nothing_is_claimed_of_a_recall() -> None:
+def test_without_an_archive_nothing_is_claimed_of_a_recall():
     compactor = Compactor(window=8_000, keep=("messages", 2), archive=None)
     result = compactor.compact([*conversation(crowd(300)), *talk(4)], thread_id="t", force=True)
     assert LEFT_OUT in result.summary
     assert "recall away" not in result.summary
 
 
-def test_what_was_replaced_stands_only_before_what_replaced_it() -> None:
+def test_what_was_replaced_stands_only_before_what_replaced_it():
     lines = ["Use at most 3 retries.", *crowd(300), "From now on use at most 5 retries."]
     result = compacted(
         [*conversation(lines), *talk(4)], engine(window=8_000, keep=("messages", 2)), force=True
@@ -161,7 +161,7 @@ def test_what_was_replaced_stands_only_before_what_replaced_it() -> None:
     assert said.find("at most 3 retries") < said.find("at most 5 retries")
 
 
-def test_of_a_task_its_own_sentences_stand_before_what_was_pasted_with_it() -> None:
+def test_of_a_task_its_own_sentences_stand_before_what_was_pasted_with_it():
     log = "\n".join(f"2026-01-02 03:04:{n % 60:02d} INFO worker {n} is idle" for n in range(900))
     task = f"Find out why worker 17 stops at night.\n\n{log}\n\nWrite what you find to findings.md."
     result = compacted(
@@ -173,7 +173,7 @@ def test_of_a_task_its_own_sentences_stand_before_what_was_pasted_with_it() -> N
     assert "worker 600 is idle" not in said
 
 
-def test_words_after_a_summary_are_not_read_out_of_it_twice() -> None:
+def test_words_after_a_summary_are_not_read_out_of_it_twice():
     compactor = engine(window=8_000, keep=("messages", 2))
     first = compacted([*conversation(SAYINGS), *talk(4)], compactor, force=True)
     second = compacted([*first.messages, *talk(6)], compactor, force=True)

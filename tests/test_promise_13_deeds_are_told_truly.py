@@ -49,7 +49,7 @@ DEEDS = [
 ]
 
 
-def test_what_had_an_effect_stands_in_order_with_what_came_of_it() -> None:
+def test_what_had_an_effect_stands_in_order_with_what_came_of_it():
     history = [
         m
         for n, (tool, args, result, _) in enumerate(DEEDS)
@@ -76,20 +76,20 @@ FAILURES = [
 
 
 @pytest.mark.parametrize("result", FAILURES)
-def test_what_failed_is_told_as_failed(result: str) -> None:
+def test_what_failed_is_told_as_failed(result):
     [line] = lines_of(deed("book_flight", {"id": "TP9"}, result, "1"))
     outcome = line.partition(" → ")[2]
     assert re.match(r"(?:FAILED|Error|exit [1-9]|fail)", outcome, re.IGNORECASE), line
 
 
-def test_a_result_marked_as_an_error_is_told_as_failed_whatever_it_says() -> None:
+def test_a_result_marked_as_an_error_is_told_as_failed_whatever_it_says():
     call = {"type": "tool_use", "id": "t1", "name": "book_flight", "input": {"id": "TP9"}}
     result = {"type": "tool_result", "tool_use_id": "t1", "content": "QX71", "is_error": True}
     history = [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
     assert any("FAILED" in line for line in lines_of(history))
 
 
-def test_each_of_several_results_in_one_message_is_told_with_its_own_call() -> None:
+def test_each_of_several_results_in_one_message_is_told_with_its_own_call():
     calls = [
         {"type": "tool_use", "id": f"t{n}", "name": "book", "input": {"seat": f"S{n}"}}
         for n in range(3)
@@ -109,7 +109,7 @@ def test_each_of_several_results_in_one_message_is_told_with_its_own_call() -> N
     ]
 
 
-def test_what_failed_and_then_went_well_stands_twice_in_order() -> None:
+def test_what_failed_and_then_went_well_stands_twice_in_order():
     history = deed("book_flight", {"id": "TP9"}, FAILURES[0], "1")
     history += deed("book_flight", {"id": "TP9"}, '{"booking": "QX71"}', "2")
     failed, well = lines_of(history)
@@ -117,7 +117,7 @@ def test_what_failed_and_then_went_well_stands_twice_in_order() -> None:
     assert "QX71" in well
 
 
-def test_a_call_without_an_answer_is_not_told_as_done() -> None:
+def test_a_call_without_an_answer_is_not_told_as_done():
     function = {"name": "wire_money", "arguments": '{"eur": 900}'}
     call = {"id": "c1", "type": "function", "function": function}
     asked = {"role": "assistant", "content": "", "tool_calls": [call]}
@@ -128,7 +128,7 @@ def test_a_call_without_an_answer_is_not_told_as_done() -> None:
     assert told == "wire_money(eur=900) → no answer"
 
 
-def test_equal_deeds_are_counted_and_other_outcomes_are_not_folded_into_them() -> None:
+def test_equal_deeds_are_counted_and_other_outcomes_are_not_folded_into_them():
     history = [m for n in range(3) for m in deed("press", {"key": "go"}, "pressed", f"{n}")]
     history += deed("press", {"key": "go"}, "Error: stuck", "9")
     lines = lines_of(history)
@@ -138,7 +138,7 @@ def test_equal_deeds_are_counted_and_other_outcomes_are_not_folded_into_them() -
     assert "stuck" in stuck
 
 
-def test_no_model_can_tell_a_deed_that_was_not_done() -> None:
+def test_no_model_can_tell_a_deed_that_was_not_done():
     lies = "## Done\n- wire_money(eur=900) → ok [m1]\n## Found and decided\n- All was wired."
     compactor = Compactor(
         ChatModelSummarizer(ScriptedChatModel(answers=lambda _: lies)),
@@ -152,14 +152,14 @@ def test_no_model_can_tell_a_deed_that_was_not_done() -> None:
     assert "refused by the bank" in line
 
 
-def test_of_a_value_that_changed_the_newest_state_stands_with_the_one_before() -> None:
+def test_of_a_value_that_changed_the_newest_state_stands_with_the_one_before():
     history = deed("get_order", {"order": "W-88"}, '{"state": "open", "sum": 41}', "1")
     history += deed("get_order", {"order": "W-88"}, '{"state": "sent", "sum": 41}', "2")
     [line] = lines_of(history)
     assert "state=sent (was open)" in line
 
 
-def test_looking_around_gives_way_before_any_deed_does() -> None:
+def test_looking_around_gives_way_before_any_deed_does():
     history: list[Message] = []
     for n in range(40):
         look = "\n".join(f"line {n}-{k} of a file" for k in range(30))
@@ -181,7 +181,7 @@ def test_looking_around_gives_way_before_any_deed_does() -> None:
     assert all(f"S{n:03}" in line for line in lines for n in sent if f"person-{n}@" in line)
 
 
-def test_another_booking_is_no_change_of_the_one_before() -> None:
+def test_another_booking_is_no_change_of_the_one_before():
     history: list[Message] = []
     for booking in ("T-1", "T-2"):
         moved = json.dumps({"id": booking, "date": "2031-05-15", "fee": 0.0, "status": "moved"})
@@ -191,7 +191,7 @@ def test_another_booking_is_no_change_of_the_one_before() -> None:
     assert not any("(was " in line for line in lines)
 
 
-def test_a_condensation_leaves_out_records_that_were_looked_up_before_any_deed() -> None:
+def test_a_condensation_leaves_out_records_that_were_looked_up_before_any_deed():
     price = "price=120.0 seats=41 option=flex class=second"
     looks = [f"search_trains(day={n}) → id=R{n} {price} [m{n}]" for n in range(20)]
     deeds = [f"book_train(train=R{n}) → id=T{n} paid=120.0 [m{n}]" for n in range(20, 24)]
@@ -206,7 +206,7 @@ def test_a_condensation_leaves_out_records_that_were_looked_up_before_any_deed()
     assert len(kept) - 1 + int(counted[1]) == len(looks)
 
 
-def test_answers_keep_a_share_of_the_room_where_deeds_can_still_be_made_shorter() -> None:
+def test_answers_keep_a_share_of_the_room_where_deeds_can_still_be_made_shorter():
     deeds = [f"edit_file(path=part_{n}.py) → edited at line {n} [m{n}]" for n in range(60)]
     told = [
         f"Offer {n} is not allowed, as rule {n}.2 asks for two chargers. [m9{n}]" for n in range(9)
@@ -237,9 +237,7 @@ def test_answers_keep_a_share_of_the_room_where_deeds_can_still_be_made_shorter(
         ([f"step {n} is done\nprogress: 50%" for n in range(3)], "50%"),
     ],
 )
-def test_the_end_of_an_outcome_stands_though_others_end_the_same(
-    results: list[str], stands: str
-) -> None:
+def test_the_end_of_an_outcome_stands_though_others_end_the_same(results, stands):
     deeds = [deed("apply_change", {"n": n}, text, f"e{n}") for n, text in enumerate(results)]
     steps = journal.steps(read_messages([message for one in deeds for message in one]))
     told = [line for line, _ in journal.lines(steps, 1.0)]
@@ -258,7 +256,7 @@ def test_the_end_of_an_outcome_stands_though_others_end_the_same(
         "\n>>> ",
     ],
 )
-def test_the_prompt_of_a_shell_is_no_outcome(asks: str) -> None:
+def test_the_prompt_of_a_shell_is_no_outcome(asks):
     deeds = [deed("apply_change", {"n": n}, f"made {n}{asks}", f"p{n}") for n in range(3)]
     steps = journal.steps(read_messages([message for one in deeds for message in one]))
     assert [step.result for step in steps] == [f"made {n}" for n in range(3)]

@@ -49,7 +49,7 @@ def note(test: str, examples: int, outcome: str = "passed") -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_examples_are_counted_in_every_process_and_failures_are_told(tmp_path: Path) -> None:
+def test_examples_are_counted_in_every_process_and_failures_are_told(tmp_path):
     (tmp_path / "test_promise_01_made_up.py").write_text(TESTS)
     notes = tmp_path / "notes.json"
     command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "stateful.counting"]
@@ -67,7 +67,7 @@ def test_examples_are_counted_in_every_process_and_failures_are_told(tmp_path: P
     assert found["test_promise_breaks"]["outcome"] == "failed"
 
 
-def test_rows_are_summed_by_promise_and_way_through(script: ModuleType) -> None:
+def test_rows_are_summed_by_promise_and_way_through(script):
     noted = [
         note("test_promise_01_stateful", 20),
         note("test_promise_01_nothing_unread_leaves", 5),
@@ -79,7 +79,7 @@ def test_rows_are_summed_by_promise_and_way_through(script: ModuleType) -> None:
     assert found == [(1, 2, 25, 6), (6, 1, 7, 3)]
 
 
-def test_too_few_examples_a_failure_and_a_missing_promise_are_each_told(script: ModuleType) -> None:
+def test_too_few_examples_a_failure_and_a_missing_promise_are_each_told(script):
     every = [note(f"test_promise_{n:02}_stateful", 10_000) for n in range(1, 14)]
     assert script.judged(script.rows_of(every), 0, 100_000) == []
     assert "are promised" in str(script.judged(script.rows_of(every), 0, 200_000))
@@ -89,11 +89,11 @@ def test_too_few_examples_a_failure_and_a_missing_promise_are_each_told(script: 
     assert "pytest ended with 2" in str(script.judged(script.rows_of(every), 2, 100_000))
 
 
-def test_every_kind_of_content_block_that_langchain_knows_is_drawn() -> None:
+def test_every_kind_of_content_block_that_langchain_knows_is_drawn():
     assert set(BLOCKS) == set(content.KNOWN_BLOCK_TYPES)
 
 
-def test_twelve_ways_of_a_summariser_to_behave_are_drawn() -> None:
+def test_twelve_ways_of_a_summariser_to_behave_are_drawn():
     assert len(set(KINDS)) == 12
 
 
@@ -108,27 +108,23 @@ def test_twelve_ways_of_a_summariser_to_behave_are_drawn() -> None:
         ("hostile names; not extractive", set(), "(hostile and names) or (extractive)"),
     ],
 )
-def test_promises_or_words_of_names_choose_what_is_run(
-    script: ModuleType, only: str, promises: set[int], names: str
-) -> None:
+def test_promises_or_words_of_names_choose_what_is_run(script, only, promises, names):
     assert script.chosen(only) == (promises, names)
 
 
 @pytest.mark.parametrize(
     ("only", "said"), [("14", "there is no promise 14"), (" ; ", "names nothing")]
 )
-def test_what_chooses_nothing_is_refused_before_anything_runs(
-    script: ModuleType, only: str, said: str
-) -> None:
+def test_what_chooses_nothing_is_refused_before_anything_runs(script, only, said):
     with pytest.raises(ValueError, match=said):
         script.chosen(only)
 
 
-def test_promises_and_names_at_once_are_refused(script: ModuleType) -> None:
+def test_promises_and_names_at_once_are_refused(script):
     with pytest.raises(ValueError, match="not both"):
         script.chosen("3; extractive")
 
 
-def test_each_module_that_is_named_is_there(script: ModuleType) -> None:
+def test_each_module_that_is_named_is_there(script):
     for module in script.ELSEWHERE:
         assert (Path(__file__).parent / f"{module}.py").is_file(), module

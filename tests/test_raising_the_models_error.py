@@ -75,7 +75,7 @@ def caught(way: Callable[[Any], None], error: BaseException, kind: Any) -> Any:
 
 
 @ways
-def test_the_models_error_is_caught_and_so_is_ours(way: Callable[[Any], None]) -> None:
+def test_the_models_error_is_caught_and_so_is_ours(way):
     error = caught(way, RuntimeError("429 Too Many Requests"), RuntimeError)
     assert isinstance(error, SummaryError)
     assert "429 Too Many Requests" in str(error)
@@ -83,13 +83,13 @@ def test_the_models_error_is_caught_and_so_is_ours(way: Callable[[Any], None]) -
 
 
 @ways
-def test_an_overflow_is_caught_as_langchains(way: Callable[[Any], None]) -> None:
+def test_an_overflow_is_caught_as_langchains(way):
     error = caught(way, ContextOverflowError("too long"), ContextOverflowError)
     assert isinstance(error, SummarizerOverflow)
 
 
 @ways
-def test_what_the_models_error_knows_is_there(way: Callable[[Any], None]) -> None:
+def test_what_the_models_error_knows_is_there(way):
     error = caught(way, Refused("no", response="r", body={"type": "denied"}), Refused)
     assert (error.status_code, error.response, error.body) == (401, "r", {"type": "denied"})
     assert isinstance(error, SummaryError)
@@ -99,9 +99,7 @@ def test_what_the_models_error_knows_is_there(way: Callable[[Any], None]) -> Non
 
 
 @ways
-def test_an_error_that_nothing_can_inherit_from_is_raised_with_a_note(
-    way: Callable[[Any], None],
-) -> None:
+def test_an_error_that_nothing_can_inherit_from_is_raised_with_a_note(way):
     class Form(BaseModel):
         size: int
 
@@ -112,12 +110,12 @@ def test_an_error_that_nothing_can_inherit_from_is_raised_with_a_note(
     assert any(note.startswith("SummaryError: ") for note in error.__notes__)
 
 
-def test_a_late_answer_is_caught_as_a_timeout() -> None:
+def test_a_late_answer_is_caught_as_a_timeout():
     error = caught(by_compactor, TimeoutError("read timed out"), TimeoutError)
     assert isinstance(error, SummarizerTimeout)
 
 
-def test_what_no_model_raised_is_ours_alone() -> None:
+def test_what_no_model_raised_is_ours_alone():
     with pytest.raises(SummaryRejected) as found:
         by_compactor(ScriptedChatModel(answers=lambda _: "I'm sorry, but I can't do that."))
     assert type(found.value) is SummaryRejected

@@ -39,9 +39,7 @@ class Busy(Scripted):
         raise error
 
 
-def test_a_summariser_whose_provider_asked_for_a_pause_is_not_asked_at_the_next_turns(
-    clock: Clock,
-) -> None:
+def test_a_summariser_whose_provider_asked_for_a_pause_is_not_asked_at_the_next_turns(clock):
     busy = Busy(60)
     compactor = engine(busy, trigger=("messages", 4), keep=("messages", 2))
     turns = [compactor.compact(talk(n), thread_id="t") for n in range(6, 15)]
@@ -56,7 +54,7 @@ def test_a_summariser_whose_provider_asked_for_a_pause_is_not_asked_at_the_next_
     assert len(busy.requests) == 2
 
 
-def test_meanwhile_a_fallback_is_asked(clock: Clock) -> None:
+def test_meanwhile_a_fallback_is_asked(clock):
     busy, second = Busy(60), Scripted(short, name="second")
     compactor = engine(busy, fallbacks=[second], trigger=("messages", 4), keep=("messages", 2))
     for thread in ("a", "b"):
@@ -65,7 +63,7 @@ def test_meanwhile_a_fallback_is_asked(clock: Clock) -> None:
     assert (len(busy.requests), len(second.requests)) == (1, 2)
 
 
-def test_over_the_window_the_embedded_summariser_writes_without_asking_it(clock: Clock) -> None:
+def test_over_the_window_the_embedded_summariser_writes_without_asking_it(clock):
     busy = Busy(60)
     compactor = engine(busy, window=2_000)
     for thread in ("a", "b", "c"):
@@ -75,7 +73,7 @@ def test_over_the_window_the_embedded_summariser_writes_without_asking_it(clock:
     assert len(busy.requests) == 1
 
 
-def test_a_pause_that_makes_no_sense_ends_all_the_same(clock: Clock) -> None:
+def test_a_pause_that_makes_no_sense_ends_all_the_same(clock):
     busy = Busy(1e12)
     compactor = engine(busy, trigger=("messages", 4), keep=("messages", 2))
     assert compactor.compact(talk(12), thread_id="t").outcome == "kept"

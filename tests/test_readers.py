@@ -66,14 +66,14 @@ def write_lines(path: Path, rows: list[Any]) -> Path:
     return path
 
 
-def test_a_list_of_openai_messages_is_read_and_written_as_it_stands(tmp_path: Path) -> None:
+def test_a_list_of_openai_messages_is_read_and_written_as_it_stands(tmp_path):
     history = read_history(write(tmp_path / "a.json", OPENAI))
     assert history.messages == OPENAI
     assert history.format.name == "openai"
     assert json.loads(write_history(history.messages, history.format)) == OPENAI
 
 
-def test_the_content_tells_the_form_whatever_the_file_is_called(tmp_path: Path) -> None:
+def test_the_content_tells_the_form_whatever_the_file_is_called(tmp_path):
     history = read_history(write_lines(tmp_path / "a.json", OPENAI))
     assert history.messages == OPENAI
     text = write_history(history.messages, history.format)
@@ -81,13 +81,13 @@ def test_the_content_tells_the_form_whatever_the_file_is_called(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("message", OPENAI[:2])
-def test_a_file_of_one_line_is_a_history_of_one_message(tmp_path: Path, message: Any) -> None:
+def test_a_file_of_one_line_is_a_history_of_one_message(tmp_path, message):
     history = read_history(write_lines(tmp_path / "a.jsonl", [message]))
     assert history.messages == [message]
     assert json.loads(write_history(history.messages, history.format)) == message
 
 
-def test_a_request_body_keeps_its_other_keys_in_their_order(tmp_path: Path) -> None:
+def test_a_request_body_keeps_its_other_keys_in_their_order(tmp_path):
     body = {"model": "m", "messages": OPENAI, "tools": [{"type": "function"}], "n": 1}
     history = read_history(write(tmp_path / "a.json", body))
     assert history.messages == OPENAI
@@ -96,7 +96,7 @@ def test_a_request_body_keeps_its_other_keys_in_their_order(tmp_path: Path) -> N
     assert list(json.loads(text)) == list(body)
 
 
-def test_an_indented_file_stays_indented_and_a_one_line_file_one_line(tmp_path: Path) -> None:
+def test_an_indented_file_stays_indented_and_a_one_line_file_one_line(tmp_path):
     flat = read_history(write(tmp_path / "a.json", OPENAI))
     assert write_history(flat.messages, flat.format).count("\n") == 1
     (tmp_path / "b.json").write_text(json.dumps(OPENAI, indent=4), encoding="utf-8")
@@ -104,7 +104,7 @@ def test_an_indented_file_stays_indented_and_a_one_line_file_one_line(tmp_path: 
     assert write_history(tall.messages, tall.format).count("\n") > 20
 
 
-def test_anthropic_messages_are_known_by_their_blocks(tmp_path: Path) -> None:
+def test_anthropic_messages_are_known_by_their_blocks(tmp_path):
     history = read_history(write(tmp_path / "a.json", ANTHROPIC))
     assert history.format.name == "anthropic"
     assert history.messages == ANTHROPIC
@@ -112,9 +112,7 @@ def test_anthropic_messages_are_known_by_their_blocks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("system", ["Be brief.", [{"type": "text", "text": "Be brief."}]])
-def test_the_system_prompt_of_a_request_leads_the_history_and_goes_back(
-    tmp_path: Path, system: Any
-) -> None:
+def test_the_system_prompt_of_a_request_leads_the_history_and_goes_back(tmp_path, system):
     body = {"model": "m", "system": system, "messages": ANTHROPIC}
     history = read_history(write(tmp_path / "a.json", body))
     assert history.format.name == "anthropic"
@@ -122,7 +120,7 @@ def test_the_system_prompt_of_a_request_leads_the_history_and_goes_back(
     assert json.loads(write_history(history.messages, history.format)) == body
 
 
-def test_langchain_messages_come_out_equal_from_each_of_their_forms(tmp_path: Path) -> None:
+def test_langchain_messages_come_out_equal_from_each_of_their_forms(tmp_path):
     pairs = messages_to_dict(LANGCHAIN)
     flat = [message.model_dump() for message in LANGCHAIN]
     forms: dict[str, Any] = {
@@ -145,14 +143,14 @@ def test_langchain_messages_come_out_equal_from_each_of_their_forms(tmp_path: Pa
         assert again.messages == LANGCHAIN, name
 
 
-def test_langchain_lines_stay_lines(tmp_path: Path) -> None:
+def test_langchain_lines_stay_lines(tmp_path):
     history = read_history(write_lines(tmp_path / "a.jsonl", messages_to_dict(LANGCHAIN)))
     assert history.messages == LANGCHAIN
     text = write_history(history.messages, history.format)
     assert [json.loads(line) for line in text.splitlines()] == messages_to_dict(LANGCHAIN)
 
 
-def test_a_class_that_a_file_names_is_not_made(tmp_path: Path) -> None:
+def test_a_class_that_a_file_names_is_not_made(tmp_path):
     bomb = {"lc": 1, "type": "constructor", "id": ["os", "PathLike"], "kwargs": {"content": "x"}}
     with pytest.raises(MessageError, match="message 1 is an envelope of 'PathLike'"):
         read_history(write(tmp_path / "a.json", [dumpd(LANGCHAIN[0]), bomb]))
@@ -221,7 +219,7 @@ def session_lines() -> list[dict[str, Any]]:
     ]
 
 
-def test_a_claude_code_session_becomes_the_conversation_in_it(tmp_path: Path) -> None:
+def test_a_claude_code_session_becomes_the_conversation_in_it(tmp_path):
     history = read_history(write_lines(tmp_path / "s.jsonl", session_lines()))
     assert history.format.name == "claude-code"
     assert history.skipped == 4
@@ -238,21 +236,21 @@ def test_a_claude_code_session_becomes_the_conversation_in_it(tmp_path: Path) ->
     assert again.messages == written
 
 
-def test_an_empty_list_is_an_empty_history(tmp_path: Path) -> None:
+def test_an_empty_list_is_an_empty_history(tmp_path):
     history = read_history(write(tmp_path / "a.json", []))
     assert history.messages == []
     assert json.loads(write_history([], history.format)) == []
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
-def test_utf_8_and_utf_16_are_read(tmp_path: Path, encoding: str) -> None:
+def test_utf_8_and_utf_16_are_read(tmp_path, encoding):
     path = tmp_path / "a.json"
     path.write_bytes(json.dumps(OPENAI, ensure_ascii=False).encode(encoding))
     assert read_history(path).messages == OPENAI
 
 
 @pytest.mark.parametrize("content", ["nul \u0000 inside", "lone \ud83d surrogate", "line\u2028sep"])
-def test_odd_strings_survive_reading_and_writing(tmp_path: Path, content: str) -> None:
+def test_odd_strings_survive_reading_and_writing(tmp_path, content):
     rows = [{"role": "user", "content": content}, {"role": "assistant", "content": "ok"}]
     for path in (write_lines(tmp_path / "a.jsonl", rows), tmp_path / "b.json"):
         if path.suffix == ".json":
@@ -264,7 +262,7 @@ def test_odd_strings_survive_reading_and_writing(tmp_path: Path, content: str) -
         assert read_history(path).messages == rows
 
 
-def test_a_separator_of_unicode_does_not_end_a_line(tmp_path: Path) -> None:
+def test_a_separator_of_unicode_does_not_end_a_line(tmp_path):
     rows = [{"role": "user", "content": "a\u2028b\x85c"}, {"role": "assistant", "content": "d"}]
     path = tmp_path / "a.jsonl"
     path.write_text("\r\n".join(json.dumps(r, ensure_ascii=False) for r in rows), encoding="utf-8")
@@ -272,9 +270,7 @@ def test_a_separator_of_unicode_does_not_end_a_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_comments_and_blank_lines_are_skipped_and_lines_keep_their_numbers(
-    tmp_path: Path, end: str
-) -> None:
+def test_comments_and_blank_lines_are_skipped_and_lines_keep_their_numbers(tmp_path, end):
     path = tmp_path / "a.jsonl"
     rows = [json.dumps(row) for row in OPENAI]
     lines = ["// made by hand", "", rows[0], "   // on", " \t", *rows[1:], ""]
@@ -292,16 +288,14 @@ def test_comments_and_blank_lines_are_skipped_and_lines_keep_their_numbers(
     assert read_history(path).messages == slashes
 
 
-def test_a_thread_name_stays_the_same_for_the_same_file(tmp_path: Path) -> None:
+def test_a_thread_name_stays_the_same_for_the_same_file(tmp_path):
     first = read_history(write(tmp_path / "my talk.json", OPENAI)).thread_hint
     assert first.startswith("my-talk-")
     assert read_history(write(tmp_path / "my talk.json", OPENAI[:2])).thread_hint == first
     assert read_history(write(tmp_path / "b.json", OPENAI)).thread_hint != first
 
 
-def test_standard_input_is_named_after_its_first_message(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_standard_input_is_named_after_its_first_message(tmp_path, monkeypatch):
     def piped(value: Any) -> str:
         raw = io.TextIOWrapper(io.BytesIO(json.dumps(value).encode()))
         monkeypatch.setattr("sys.stdin", raw)
@@ -372,7 +366,7 @@ BAD_FILES: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", BAD_FILES)
-def test_a_bad_file_is_told_in_one_sentence(tmp_path: Path, name: str) -> None:
+def test_a_bad_file_is_told_in_one_sentence(tmp_path, name):
     data, expected = BAD_FILES[name]
     path = tmp_path / "a.json"
     path.write_bytes(data)
@@ -384,7 +378,7 @@ def test_a_bad_file_is_told_in_one_sentence(tmp_path: Path, name: str) -> None:
     assert "\n" not in message
 
 
-def test_a_path_that_is_no_file_says_so(tmp_path: Path) -> None:
+def test_a_path_that_is_no_file_says_so(tmp_path):
     with pytest.raises(InputError, match="does not exist"):
         read_history(tmp_path / "none.json")
     with pytest.raises(InputError, match="is a directory"):

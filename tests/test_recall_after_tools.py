@@ -1,6 +1,5 @@
 """What an agent answered after rounds of tool calls is found by the words of the question."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -63,8 +62,8 @@ def anthropic_turn(question: str, answer: str, steps: list[list[dict[str, Any]]]
 @pytest.mark.parametrize("at_once", [1, 3])
 @pytest.mark.parametrize(("question", "answer", "again"), TALKS)
 def test_an_answer_after_four_rounds_is_recalled_in_a_few_tokens(
-    turn: Callable[..., list[Any]], at_once: int, question: str, answer: str, again: str
-) -> None:
+    turn, at_once, question, answer, again
+):
     other = [
         turn(f"What has boat {n}?", f"A sail, {n}.", calls(3, 2, f"boat{n}")) for n in range(40)
     ]
@@ -82,8 +81,8 @@ def test_an_answer_after_four_rounds_is_recalled_in_a_few_tokens(
 @pytest.mark.parametrize("asynchronous", [False, True])
 @pytest.mark.parametrize(("question", "answer", "again"), TALKS)
 def test_an_agent_is_shown_what_it_answered_after_four_rounds(
-    asynchronous: bool, at_once: int, question: str, answer: str, again: str
-) -> None:
+    asynchronous, at_once, question, answer, again
+):
     agent = RecallingAgent(
         {question: calls(4, at_once, "x"), "boat": calls(3, 2, "boat")},
         says={question: answer, "boat": "A sail."},

@@ -48,7 +48,7 @@ def ask(archive: Archive, query: str, scope: Scope = SCOPE) -> RecallResult:
     return run(recall_flow(archive, scope, chain, query=query, tokens=10_000, count=len))
 
 
-def test_a_paraphrase_without_a_common_word_is_found() -> None:
+def test_a_paraphrase_without_a_common_word_is_found():
     archive = Archive(semantic_store())
     keep(archive, TEXTS)
     found = ask(archive, "Which vehicle?")
@@ -62,7 +62,7 @@ def _filled(store: InMemoryStore) -> InMemoryStore:
     return store
 
 
-def test_both_rankings_count() -> None:
+def test_both_rankings_count():
     archive = Archive(semantic_store())
     texts = ["A vehicle came.", "The automobile, a vehicle, was sold.", "An automobile left."]
     keep(archive, [*texts, "Nothing of that."])
@@ -71,7 +71,7 @@ def test_both_rankings_count() -> None:
     assert {hit.text for hit in hits[:3]} == set(texts)
 
 
-def test_the_async_way_finds_the_same() -> None:
+def test_the_async_way_finds_the_same():
     archive = Archive(semantic_store())
     keep(archive, TEXTS)
 
@@ -87,7 +87,7 @@ def test_the_async_way_finds_the_same() -> None:
 @pytest.mark.parametrize(
     "other", [Scope("bob", "thread"), Scope("ann", "other"), Scope("ann", "thread", "sub")]
 )
-def test_meaning_does_not_cross_a_wall(other: Scope) -> None:
+def test_meaning_does_not_cross_a_wall(other):
     archive = Archive(semantic_store())
     keep(archive, ["My automobile is mine alone."], other)
     keep(archive, ["It rained a lot."])
@@ -95,7 +95,7 @@ def test_meaning_does_not_cross_a_wall(other: Scope) -> None:
     assert "automobile" in ask(archive, "vehicle", other).text
 
 
-def test_meaning_finds_only_what_the_chain_answers_for() -> None:
+def test_meaning_finds_only_what_the_chain_answers_for():
     archive = Archive(semantic_store())
     entries = keep(archive, TEXTS)
     chain = (record_of(entries[1:]),)
@@ -103,7 +103,7 @@ def test_meaning_finds_only_what_the_chain_answers_for() -> None:
     assert "automobile" not in run(flow).text
 
 
-def test_only_messages_are_embedded_and_come_back_equal() -> None:
+def test_only_messages_are_embedded_and_come_back_equal():
     seen: list[str] = []
 
     def watched(texts: list[str]) -> list[list[float]]:
@@ -124,7 +124,7 @@ def test_only_messages_are_embedded_and_come_back_equal() -> None:
     ]
 
 
-def test_an_embedding_that_fails_loses_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_embedding_that_fails_loses_nothing(caplog):
     working = [False]
 
     def moody(texts: list[str]) -> list[list[float]]:
@@ -143,7 +143,7 @@ def test_an_embedding_that_fails_loses_nothing(caplog: pytest.LogCaptureFixture)
     assert ask(archive, "sail").hits[0].text == "A boat lies in the harbour."
 
 
-def test_a_compactor_uses_the_index_of_the_store_that_it_is_given() -> None:
+def test_a_compactor_uses_the_index_of_the_store_that_it_is_given():
     compactor = Compactor(archive=semantic_store(), keep=("messages", 2))
     messages = [HumanMessage(text, id=f"m{n}") for n, text in enumerate([*TEXTS * 1, "So?", "Go."])]
     assert compactor.compact(messages, thread_id="t", force=True).outcome == "compacted"

@@ -15,7 +15,7 @@ def part(terms: list[str]) -> Part:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [0, 1, 2, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 7])
-def test_each_term_is_found_where_it_stands_and_no_other_one(count: int) -> None:
+def test_each_term_is_found_where_it_stands_and_no_other_one(count):
     terms = [f"term{n * 7919 % 100_003}" for n in range(count)] + ["größe", "数据库"]
     found = Part.unpack(part(terms).pack())
     for number, term in enumerate(terms):

@@ -50,7 +50,7 @@ def said(role: str, text: str, **more: Any) -> dict[str, Any]:
     return {"role": role, "content": text, **more}
 
 
-def test_an_answer_without_a_word_of_the_question_is_found(archive: Archive) -> None:
+def test_an_answer_without_a_word_of_the_question_is_found(archive):
     talk = [
         "Let us set up the staging database.",
         said("assistant", "Good. Which port does it use?"),
@@ -70,9 +70,7 @@ def test_an_answer_without_a_word_of_the_question_is_found(archive: Archive) -> 
         ("김민지 씨의 전화번호는 무엇입니까", "010-5550199。"),
     ],
 )
-def test_an_answer_is_found_in_scripts_without_spaces(
-    archive: Archive, question: str, answer: str
-) -> None:
+def test_an_answer_is_found_in_scripts_without_spaces(archive, question, answer):
     chatter = [f"今天天气第{n}次不错。" for n in range(40)]
     other = ["推荐您去蓝湖饭店。", "电话？", "010-5550222。"]
     talk = {
@@ -84,7 +82,7 @@ def test_an_answer_is_found_in_scripts_without_spaces(
     assert answer in ask(archive, question, tokens=150).text
 
 
-def test_who_is_named_in_the_question_comes_first(archive: Archive) -> None:
+def test_who_is_named_in_the_question_comes_first(archive):
     both = "I bought a boat last summer."
     talk = [said("user", both, name="Mara"), said("user", both + " Yes.", name="Jonas")]
     keep(archive, [*FILLER[:20], talk[0], *FILLER[20:40], talk[1], *FILLER[40:]])
@@ -96,7 +94,7 @@ def test_who_is_named_in_the_question_comes_first(archive: Archive) -> None:
     assert best(archive, "Which kite did Jonas buy?") == in_text[1]
 
 
-def test_a_date_is_found_however_it_is_written(archive: Archive) -> None:
+def test_a_date_is_found_however_it_is_written(archive):
     days = ["2023-05-07T09:00:00Z", "2023-05-08T09:00:00Z", "2023-06-08T09:00:00Z"]
     keep(archive, [said("user", "We met at the lake.", date=day) for day in days for _ in "12345"])
     for query in (
@@ -121,18 +119,18 @@ def test_a_date_is_found_however_it_is_written(archive: Archive) -> None:
         ("version 2023-99-99, part 12/13, may be", set()),
     ],
 )
-def test_dates_become_terms(text: str, terms: set[str]) -> None:
+def test_dates_become_terms(text, terms):
     assert set(date_terms(text)) == terms
 
 
-def test_an_exact_identifier_wins_over_many_mentions_of_its_parts(archive: Archive) -> None:
+def test_an_exact_identifier_wins_over_many_mentions_of_its_parts(archive):
     parts = ["tax rules, and the rules of tax again" for _ in range(20)]
     exact = "The rate is set in tax_rules.py now."
     keep(archive, [*parts[:10], *FILLER[:9], exact, *FILLER[9:], *parts[10:]])
     assert best(archive, "Where does tax_rules.py come in?") == exact
 
 
-def test_the_words_of_how_it_is_asked_find_nothing(archive: Archive) -> None:
+def test_the_words_of_how_it_is_asked_find_nothing(archive):
     asked = "What do you do when it is what it is?"
     answer = "The boiler leaks."
     keep(archive, [asked, *FILLER[:30], answer, *FILLER[30:]])
@@ -141,7 +139,7 @@ def test_the_words_of_how_it_is_asked_find_nothing(archive: Archive) -> None:
     assert query_of("is IT down?").whole.words.keys() == {"it", "down"}
 
 
-def test_each_sentence_of_a_long_question_has_its_share(archive: Archive) -> None:
+def test_each_sentence_of_a_long_question_has_its_share(archive):
     facts = ["The boiler was made in Ghent.", "Her bicycle has a red saddle.", "He plays the oboe."]
     much = [f"The boiler hummed {n} times in the boiler room." for n in range(30)]
     keep(archive, [*much[:15], facts[0], *FILLER[:20], facts[1], *FILLER[20:40], facts[2], *much])
@@ -150,19 +148,19 @@ def test_each_sentence_of_a_long_question_has_its_share(archive: Archive) -> Non
     assert [fact for fact in facts if fact not in found.text] == []
 
 
-def test_a_message_said_again_is_shown_once(archive: Archive) -> None:
+def test_a_message_said_again_is_shown_once(archive):
     again = "The backup of the shop database ran through without any error tonight"
     keep(archive, [f"{again}{mark}" for mark in ("", "!", " ...")] + FILLER[:5])
     assert len([hit for hit in ask(archive, "backup").hits if hit.text.startswith(again)]) == 1
 
 
-def test_messages_that_differ_by_a_number_are_not_the_same(archive: Archive) -> None:
+def test_messages_that_differ_by_a_number_are_not_the_same(archive):
     texts = [f"The nightly backup job of the shop database failed on node {n}" for n in range(4)]
     keep(archive, texts)
     assert {hit.text for hit in ask(archive, "backup").hits} == set(texts)
 
 
-def test_what_fits_far_worse_is_not_shown(archive: Archive) -> None:
+def test_what_fits_far_worse_is_not_shown(archive):
     keep(archive, [*FILLER, "The zebra enclosure opens at nine.", *FILLER])
     found = ask(archive, "When does the zebra enclosure open, on that day?")
     assert "zebra" in found.text
@@ -170,7 +168,7 @@ def test_what_fits_far_worse_is_not_shown(archive: Archive) -> None:
     assert not found.truncated
 
 
-def test_of_equals_the_later_comes_first(archive: Archive) -> None:
+def test_of_equals_the_later_comes_first(archive):
     texts = [f"Status {n}: the build is green" for n in ("1a", "2b", "3c")]
     same = FILLER[:20]
     keep(archive, [*same, *(one for text in texts for one in (text, *same))])
@@ -178,7 +176,7 @@ def test_of_equals_the_later_comes_first(archive: Archive) -> None:
     assert [hit.text for hit in hits if "build" in hit.text] == texts[::-1]
 
 
-def test_what_follows_each_other_stands_together_in_its_order(archive: Archive) -> None:
+def test_what_follows_each_other_stands_together_in_its_order(archive):
     talk = ["The lamp flickers.", "The lamp in the hall?", "Yes, the lamp."]
     keep(archive, [*FILLER[:30], *talk, *FILLER[30:], "A lamp."])
     texts = [hit.text for hit in ask(archive, "lamp").hits]
@@ -186,7 +184,7 @@ def test_what_follows_each_other_stands_together_in_its_order(archive: Archive) 
     assert texts[at : at + 3] == talk
 
 
-def test_more_candidates_than_are_looked_at_still_give_new_ones(archive: Archive) -> None:
+def test_more_candidates_than_are_looked_at_still_give_new_ones(archive):
     keep(archive, [f"The owl called {n} times" for n in range(3 * CANDIDATES)])
     shown = [int(hit.text.split()[3]) for hit in ask(archive, "owl", tokens=300).hits]
     assert len(shown) > 3
@@ -205,22 +203,22 @@ def test_more_candidates_than_are_looked_at_still_give_new_ones(archive: Archive
         ("stop", "stopped", "stopping"),
     ],
 )
-def test_forms_of_a_word_meet(forms: tuple[str, ...]) -> None:
+def test_forms_of_a_word_meet(forms):
     assert len({stem(form) for form in forms}) == 1
 
 
 @pytest.mark.parametrize("word", ["", "bus", "this", "ring", "5433", "größe", "密码", "red", "as"])
-def test_a_word_without_an_ending_stays(word: str) -> None:
+def test_a_word_without_an_ending_stays(word):
     assert stem(word) == word
 
 
-def test_a_message_counts_the_words_before_it_more_than_those_after_it(archive: Archive) -> None:
+def test_a_message_counts_the_words_before_it_more_than_those_after_it(archive):
     keep(archive, [*FILLER[:20], "Look there.", "The harbour is closed.", "So it is.", *FILLER])
     ranked = {hit.text: hit.score for hit in ask(archive, "harbour").hits}
     assert ranked["The harbour is closed."] > ranked["So it is."] > ranked.get("Look there.", 0)
 
 
-def test_rankings_are_merged_by_what_a_message_fits_best() -> None:
+def test_rankings_are_merged_by_what_a_message_fits_best():
     same = {number: number for number in range(6)}
     assert merged({1: 2.0}, []) == {1: 2.0}
     assert merged({1: 2.0, 2: 1.0}, [{2: 5.0}, {3: 0.1, 1: 0.05}]) == {1: 0.8, 2: 1.0, 3: 1.0}
@@ -228,7 +226,7 @@ def test_rankings_are_merged_by_what_a_message_fits_best() -> None:
     assert strong({}, set(), {}) == []
 
 
-def test_reciprocal_ranks_prefer_what_both_rankings_hold() -> None:
+def test_reciprocal_ranks_prefer_what_both_rankings_hold():
     found = fused([[1, 2, 3], [3, 4]])
     assert max(found, key=lambda place: found[place]) == 3
     assert found[1] == 1 / 61
@@ -272,8 +270,8 @@ def work(of: str, turns: int = 30) -> list[dict[str, Any]]:
     ],
 )
 def test_an_answer_is_found_however_many_tools_were_called_before_it(
-    archive: Archive, question: str, answer: str, query: str, count: int, at_once: int
-) -> None:
+    archive, question, answer, query, count, at_once
+):
     turn = [said("user", question), *rounds(count, "x", at_once), said("assistant", answer)]
     keep(archive, [*work("boat"), *turn, *work("house")])
     found = ask(archive, query, tokens=110)
@@ -281,9 +279,7 @@ def test_an_answer_is_found_however_many_tools_were_called_before_it(
     assert answer in found.text
 
 
-def test_an_answer_stands_right_behind_its_question_where_there_is_no_room_for_the_work(
-    archive: Archive,
-) -> None:
+def test_an_answer_stands_right_behind_its_question_where_there_is_no_room_for_the_work(archive):
     turn = [
         said("user", "Which port has the database?"),
         *rounds(4, "x"),
@@ -294,7 +290,7 @@ def test_an_answer_stands_right_behind_its_question_where_there_is_no_room_for_t
     assert [hit.text for hit in hits][:2] == [turn[0]["content"], turn[-1]["content"]]
 
 
-def test_a_result_is_found_by_its_own_call_and_not_by_those_beside_it(archive: Archive) -> None:
+def test_a_result_is_found_by_its_own_call_and_not_by_those_beside_it(archive):
     cities = ["Lisbon", "Oslo", "Quito"]
     calls = [
         {"id": city, "function": {"name": "weather", "arguments": f'{{"city": "{city}"}}'}}
@@ -309,12 +305,12 @@ def test_a_result_is_found_by_its_own_call_and_not_by_those_beside_it(archive: A
         assert max(ranked, key=lambda text: ranked[text]) == f"{n + 11} degrees"
 
 
-def test_of_a_talk_without_tools_each_message_follows_the_one_before_it() -> None:
+def test_of_a_talk_without_tools_each_message_follows_the_one_before_it():
     steps = Steps([Act.SAYS] * 10)
     assert steps.around(4) == {4: 0, 5: 1, 6: 2, 7: 3, 8: 4, 9: 5, 3: -1, 2: -2}
 
 
-def test_steps_go_by_rounds_and_an_answer_follows_what_was_said() -> None:
+def test_steps_go_by_rounds_and_an_answer_follows_what_was_said():
     does = [
         Act.SAYS,
         Act.CALLS,
@@ -329,12 +325,12 @@ def test_steps_go_by_rounds_and_an_answer_follows_what_was_said() -> None:
     assert steps.around(2) == {2: 0, 4: 1, 5: 2, 6: 3, 1: -1, 0: -2}
 
 
-def test_a_result_that_nobody_called_for_stands_as_if_it_were_said() -> None:
+def test_a_result_that_nobody_called_for_stands_as_if_it_were_said():
     does = [Act.SAYS, Act.RESULT, Act.RESULT, Act.SAYS]
     assert [Steps(does).follows(n) for n in range(4)] == [(), (0,), (1,), (2,)]
 
 
-def test_a_long_message_is_stepped_over() -> None:
+def test_a_long_message_is_stepped_over():
     steps = Steps([Act.SAYS] * 4, frozenset({1, 2}))
     assert [steps.follows(n) for n in range(4)] == [(), (0,), (0, 1), (0, 2)]
     assert [steps.followed(n) for n in range(4)] == [(1, 2, 3), (2,), (3,), ()]

@@ -93,12 +93,12 @@ def archive(tmp_path: Path):
         ("ｃａｃｈｅ", "english"),
     ],
 )
-def test_a_message_is_found(archive: Archive, query: str, expected: str) -> None:
+def test_a_message_is_found(archive, query, expected):
     archived(archive, SCOPE, *TALK.values())
     assert found(archive, query) == {TALK[expected]}
 
 
-def test_the_identifier_asked_for_counts_more_than_its_parts(archive: Archive) -> None:
+def test_the_identifier_asked_for_counts_more_than_its_parts(archive):
     texts = ["get the user; the user name; name the user", "call getUserName now", "get user name"]
     archived(archive, SCOPE, *texts, *(f"filler {n}" for n in range(20)))
     hits = [hit for hit in ask(archive, "getUserName").hits if not hit.neighbour]
@@ -123,7 +123,7 @@ def test_the_identifier_asked_for_counts_more_than_its_parts(archive: Archive) -
         "-cache",
     ],
 )
-def test_search_syntax_in_a_query_is_only_words(archive: Archive, query: str) -> None:
+def test_search_syntax_in_a_query_is_only_words(archive, query):
     archived(archive, SCOPE, "The cache was purged.", "Nothing else.")
     expected = {"The cache was purged."} if "cache" in query else set()
     assert found(archive, query) == expected
@@ -131,19 +131,19 @@ def test_search_syntax_in_a_query_is_only_words(archive: Archive, query: str) ->
 
 
 @pytest.mark.parametrize("query", ["", "   ", "?!", "...", "。、", "\x00", "()"])
-def test_a_query_without_a_word_is_refused(archive: Archive, query: str) -> None:
+def test_a_query_without_a_word_is_refused(archive, query):
     archived(archive, SCOPE, "hello")
     with pytest.raises(InputError, match="no word"):
         ask(archive, query)
 
 
-def test_a_very_long_query_and_a_very_long_word_are_harmless(archive: Archive) -> None:
+def test_a_very_long_query_and_a_very_long_word_are_harmless(archive):
     archived(archive, SCOPE, "needle " + "A1b" * 50_000, "hay")
     assert len(found(archive, "needle " + " ".join(f"word{n}" for n in range(5000)))) == 1
     assert len(found(archive, "A1b" * 50_000)) == 1
 
 
-def test_an_abandoned_branch_is_not_recalled(archive: Archive) -> None:
+def test_an_abandoned_branch_is_not_recalled(archive):
     root, left, right = talk("we start", "the left secret", "the right secret")
     archive.put(SCOPE, [root, left, right])
     first = record_of([root])
@@ -155,14 +155,14 @@ def test_an_abandoned_branch_is_not_recalled(archive: Archive) -> None:
     assert found(archive, "start") == {"we start"}
 
 
-def test_messages_shown_short_can_be_recalled(archive: Archive) -> None:
+def test_messages_shown_short_can_be_recalled(archive):
     covered, clipped = talk("an old question", "a very long answer about zebras")
     archive.put(SCOPE, [covered, clipped])
     archive.commit(SCOPE, record_of([covered], clips=[clipped]))
     assert found(archive, "zebras") == {"a very long answer about zebras"}
 
 
-def test_an_index_does_not_know_other_histories(archive: Archive) -> None:
+def test_an_index_does_not_know_other_histories(archive):
     scopes = [Scope("ann", "a"), Scope("ann", "b"), Scope("bob", "a"), Scope("ann", "a", "sub")]
     archived(archive, scopes[0], "alpha beta", "gamma")
     alone = ask(archive, "alpha", scopes[0])
@@ -178,9 +178,7 @@ def parts(archive: Archive, scope: Scope = SCOPE) -> dict[str, dict[str, Any]]:
     return {item.key: item.value for item in found}
 
 
-def test_the_index_lies_in_the_archive_and_is_forgotten_with_its_thread(
-    archive: Archive, tmp_path: Path
-) -> None:
+def test_the_index_lies_in_the_archive_and_is_forgotten_with_its_thread(archive, tmp_path):
     for thread in ("one", "two"):
         archived(archive, Scope("ann", thread), "hello")
         assert len(parts(archive, Scope("ann", thread))) == 1
@@ -191,7 +189,7 @@ def test_the_index_lies_in_the_archive_and_is_forgotten_with_its_thread(
     assert found(archive, "hello", Scope("ann", "two")) == {"hello"}
 
 
-def test_an_index_holds_no_text(archive: Archive) -> None:
+def test_an_index_holds_no_text(archive):
     archived(archive, SCOPE, "The heron nests near Wexford harbour.")
     [part] = map(unpack, store_of(archive).search(SCOPE.namespace("index")))
     raws = [zlib.decompress(base64.b64decode(one)) for one in (part["data"], *part["blocks"])]
@@ -199,7 +197,7 @@ def test_an_index_holds_no_text(archive: Archive) -> None:
     assert not any(b"heron nest" in raw.lower() for raw in raws)
 
 
-def test_the_search_folder_of_an_earlier_version_goes(tmp_path: Path) -> None:
+def test_the_search_folder_of_an_earlier_version_goes(tmp_path):
     folder = tmp_path / "archive.db.search"
     folder.mkdir()
     (folder / "a.db").write_bytes(b"words")
@@ -207,9 +205,7 @@ def test_the_search_folder_of_an_earlier_version_goes(tmp_path: Path) -> None:
     assert not folder.exists()
 
 
-def test_a_new_process_reads_no_original_that_is_indexed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_new_process_reads_no_original_that_is_indexed(tmp_path, monkeypatch):
     with Archive.open(tmp_path / "archive.db") as archive:
         archived(archive, SCOPE, *(f"message {n} about apples" for n in range(40)))
     monkeypatch.setattr("conspectus.recall.index.terms_of", None)
@@ -218,7 +214,7 @@ def test_a_new_process_reads_no_original_that_is_indexed(
 
 
 @pytest.mark.parametrize("damage", ["deleted", "garbage", "half", "older", "block"])
-def test_a_lost_part_is_built_again(tmp_path: Path, damage: str) -> None:
+def test_a_lost_part_is_built_again(tmp_path, damage):
     place = SCOPE.namespace("index")
     with Archive.open(tmp_path / "archive.db") as archive:
         archived(archive, SCOPE, *(f"message {n} about apples" for n in range(40)))
@@ -243,9 +239,7 @@ def test_a_lost_part_is_built_again(tmp_path: Path, damage: str) -> None:
         assert parts(archive)[name] == value
 
 
-def test_an_index_that_stands_on_other_stems_is_built_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_index_that_stands_on_other_stems_is_built_again(tmp_path, monkeypatch):
     with monkeypatch.context() as other:
         other.setattr("conspectus.recall.words.stem", lambda word: word)
         other.setattr("conspectus.recall.words._taken", _apart)
@@ -260,7 +254,7 @@ def test_an_index_that_stands_on_other_stems_is_built_again(
     assert new != old
 
 
-def test_threads_that_look_for_stems_at_once_find_the_same() -> None:
+def test_threads_that_look_for_stems_at_once_find_the_same():
     words = [f"{start}{end}" for start in ("paint", "adopt", "relat") for end in ENDINGS]
     alone = [stem.__wrapped__(word) for word in words]
     with ThreadPoolExecutor(4) as threads:
@@ -268,7 +262,7 @@ def test_threads_that_look_for_stems_at_once_find_the_same() -> None:
         assert all(one == alone for one in made)
 
 
-def test_many_parts_become_few(archive: Archive) -> None:
+def test_many_parts_become_few(archive):
     entries = talk(*(f"apple {n}x" for n in range(2 * TOGETHER + 3)))
     archive.put(SCOPE, entries)
     parent = None
@@ -282,9 +276,7 @@ def test_many_parts_become_few(archive: Archive) -> None:
     assert "20x" not in run(flow).text
 
 
-def test_a_damaged_block_is_read_anew_where_nothing_can_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_damaged_block_is_read_anew_where_nothing_can_be_written(tmp_path, monkeypatch):
     place = SCOPE.namespace("index")
     with Archive.open(tmp_path / "archive.db") as archive:
         archived(archive, SCOPE, *(f"message {n} about apples" for n in range(40)))
@@ -305,7 +297,7 @@ def test_a_damaged_block_is_read_anew_where_nothing_can_be_written(
         assert "message 18 about apples" in found(archive, "apples 18")
 
 
-def test_damaged_parts_become_one_that_is_read_anew(archive: Archive) -> None:
+def test_damaged_parts_become_one_that_is_read_anew(archive):
     entries = talk(*(f"apple {n}x" for n in range(TOGETHER)))
     archive.put(SCOPE, entries)
     parent = None
@@ -322,7 +314,7 @@ def test_damaged_parts_become_one_that_is_read_anew(archive: Archive) -> None:
     assert {text.split()[1] for text in found(archive, "apple 5x")} >= {"5x"}
 
 
-def test_two_processes_that_index_the_same_write_the_same(tmp_path: Path) -> None:
+def test_two_processes_that_index_the_same_write_the_same(tmp_path):
     with Archive.open(tmp_path / "archive.db") as one, Archive.open(tmp_path / "archive.db") as two:
         archived(one, SCOPE, "an apple", "a pear")
         before = parts(one)
@@ -331,7 +323,7 @@ def test_two_processes_that_index_the_same_write_the_same(tmp_path: Path) -> Non
         assert parts(two) == before
 
 
-def test_a_part_lives_no_longer_than_its_first_message(tmp_path: Path) -> None:
+def test_a_part_lives_no_longer_than_its_first_message(tmp_path):
     with Archive.open(tmp_path / "archive.db", ttl=1000) as archive:
         archived(archive, SCOPE, "an apple")
         [part] = map(unpack, store_of(archive).search(SCOPE.namespace("index")))
@@ -341,9 +333,7 @@ def test_a_part_lives_no_longer_than_its_first_message(tmp_path: Path) -> None:
         assert part["expires"] == original["expires"]
 
 
-def test_a_part_written_while_its_thread_is_forgotten_does_not_stay(
-    archive: Archive, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_part_written_while_its_thread_is_forgotten_does_not_stay(archive, monkeypatch):
     archived(archive, SCOPE, "an apple")
     chain = archive.chain(SCOPE)
     [name] = parts(archive)
@@ -359,7 +349,7 @@ def test_a_part_written_while_its_thread_is_forgotten_does_not_stay(
     assert parts(archive) == {}
 
 
-def test_equal_histories_of_two_tenants_have_an_index_each(archive: Archive) -> None:
+def test_equal_histories_of_two_tenants_have_an_index_each(archive):
     for tenant in ("ann", "bob"):
         archived(archive, Scope(tenant, "thread"), "an apple", "a pear")
         assert len(found(archive, "apple", Scope(tenant, "thread"))) == 1
@@ -368,7 +358,7 @@ def test_equal_histories_of_two_tenants_have_an_index_each(archive: Archive) -> 
     assert [scope.tenant for scope, _ in index_of(archive)._corpora] == ["bob"]
 
 
-def test_the_index_grows_with_the_chain(archive: Archive) -> None:
+def test_the_index_grows_with_the_chain(archive):
     entries = talk("one apple", "two apples", "three apples")
     archive.put(SCOPE, entries)
     parent = None
@@ -378,7 +368,7 @@ def test_the_index_grows_with_the_chain(archive: Archive) -> None:
         assert len(found(archive, "apple")) == number
 
 
-def test_a_message_that_is_gone_is_not_found_and_may_come_back(archive: Archive) -> None:
+def test_a_message_that_is_gone_is_not_found_and_may_come_back(archive):
     entries, _ = archived(archive, SCOPE, "the secret word", "another secret")
     assert len(found(archive, "secret")) == 2
     place = SCOPE.namespace("messages")
@@ -391,7 +381,7 @@ def test_a_message_that_is_gone_is_not_found_and_may_come_back(archive: Archive)
     assert len(found(archive, "secret")) == 2
 
 
-def test_many_histories_are_searched_in_turn() -> None:
+def test_many_histories_are_searched_in_turn():
     with Archive.open("memory:") as archive:
         scopes = [Scope("ann", f"thread {n}") for n in range(40)]
         for number, scope in enumerate(scopes):
@@ -401,14 +391,14 @@ def test_many_histories_are_searched_in_turn() -> None:
                 assert found(archive, "apple", scope) == {f"apple number {number}"}
 
 
-def test_terms_and_queries_are_read_by_the_same_rules() -> None:
+def test_terms_and_queries_are_read_by_the_same_rules():
     for text in TALK.values():
         words, query = set(terms_of(text).words), query_of(text)
         assert set(query.whole.words) <= words
         assert set(query.whole.wholes) <= set(terms_of(text).wholes)
 
 
-def test_a_very_long_query_is_read_at_its_ends_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_very_long_query_is_read_at_its_ends_only(monkeypatch):
     read: list[str] = []
 
     def counted(word: str) -> str:

@@ -31,14 +31,14 @@ def ids(agent: RecallingAgent) -> list[str]:
 
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_it_finds_by_query(history: str, asynchronous: bool) -> None:
+def test_it_finds_by_query(history, asynchronous):
     [text] = asked(recall(query="cellar key"), asynchronous=asynchronous, history=history)
     assert "Ms Okonkwo" in text
     assert text.startswith("<recalled>")
     assert text.endswith("</recalled>")
 
 
-def test_it_finds_by_the_id_that_the_summary_cites_and_by_range() -> None:
+def test_it_finds_by_the_id_that_the_summary_cites_and_by_range():
     agent = RecallingAgent(recall="tool")
     agent.say(PORT)
     agent.fill()
@@ -72,23 +72,19 @@ def test_it_finds_by_the_id_that_the_summary_cites_and_by_range() -> None:
         (recall(query="key", start=5), "goes with id"),
     ],
 )
-def test_what_is_wrong_is_told_to_the_model_and_fails_no_step(
-    call: dict[str, Any], said: str
-) -> None:
+def test_what_is_wrong_is_told_to_the_model_and_fails_no_step(call, said):
     [text] = asked(call)
     assert said in text
 
 
-def test_before_anything_has_left_the_view_it_says_so() -> None:
+def test_before_anything_has_left_the_view_it_says_so():
     agent = RecallingAgent({"LOOK": [[recall(query="port")]]}, recall="tool")
     agent.say(PORT, "LOOK")
     [answer] = results(agent.requests[-1])
     assert "Nothing has left your view" in str(answer.content)
 
 
-def test_an_archive_that_cannot_be_read_is_said_to_the_model(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_archive_that_cannot_be_read_is_said_to_the_model(monkeypatch):
     def down(*_: Any, **__: Any) -> Any:
         raise ArchiveError("the disk is gone")
 
@@ -97,7 +93,7 @@ def test_an_archive_that_cannot_be_read_is_said_to_the_model(
     assert "cannot be read just now (the disk is gone)" in text
 
 
-def test_an_answer_takes_at_most_twice_the_tokens_of_a_turn() -> None:
+def test_an_answer_takes_at_most_twice_the_tokens_of_a_turn():
     agent = RecallingAgent(recall="tool", recall_tokens=150)
     agent.say(*(f"Port {n} of the billing service is {5000 + n}, {FILLER}" for n in range(30)))
     names = ids(agent)
@@ -108,7 +104,7 @@ def test_an_answer_takes_at_most_twice_the_tokens_of_a_turn() -> None:
 
 
 @pytest.mark.slow
-def test_a_message_that_is_too_long_is_read_in_parts_to_its_end() -> None:
+def test_a_message_that_is_too_long_is_read_in_parts_to_its_end():
     agent = RecallingAgent(recall="tool", recall_tokens=150)
     long = " ".join(f"row-{n:04d}" for n in range(900))
     agent.say(long)
@@ -135,7 +131,7 @@ def test_a_message_that_is_too_long_is_read_in_parts_to_its_end() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_it_has_room_where_a_giant_message_of_the_user_is_shown_short(history: Any) -> None:
+def test_it_has_room_where_a_giant_message_of_the_user_is_shown_short(history):
     agent = RecallingAgent({"GIANT": [[recall(query=ASKED)]]}, history=history, window=8_000)
     agent.say(PORT)
     agent.fill()

@@ -36,7 +36,7 @@ def tools(replaying: ModuleType) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_call_gives_the_recorded_result(replaying: ModuleType, name: str) -> None:
+def test_every_call_gives_the_recorded_result(replaying, name):
     messages = replaying.read(name)
     assert list(replaying.problems(name, messages)) == []
     assert sum(m["role"] == "tool" for m in messages) >= 40
@@ -71,18 +71,14 @@ def _a_refusal_told_as_done(messages: Messages) -> None:
 @pytest.mark.parametrize(
     "damage", [_another_result, _without_an_effect, _without_an_answer, _a_refusal_told_as_done]
 )
-def test_what_was_not_so_is_found(
-    replaying: ModuleType, name: str, damage: Callable[[Messages], None]
-) -> None:
+def test_what_was_not_so_is_found(replaying, name, damage):
     messages = copy.deepcopy(replaying.read(name))
     damage(messages)
     assert list(replaying.problems(name, messages))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_evidence_of_every_question_stands_in_the_session(
-    replaying: ModuleType, name: str
-) -> None:
+def test_the_evidence_of_every_question_stands_in_the_session(replaying, name):
     path = replaying.FOLDER / name.replace(".json", ".exam.json")
     questions = json.loads(path.read_text(encoding="utf-8"))
     assert len(questions) == 12
@@ -99,7 +95,7 @@ def test_the_evidence_of_every_question_stands_in_the_session(
             assert any(alternative.lower() in text for alternative in group), question
 
 
-def test_a_booking_has_effects_that_later_calls_see(tools: Callable[..., Any]) -> None:
+def test_a_booking_has_effects_that_later_calls_see(tools):
     stay = {"place": "Corvik", "arrival": "2031-05-15", "nights": 1, "guests": 3}
     room = {"lodge_id": "lodge-23", "room": "loft", "arrival": "2031-05-15", "nights": 1}
     who = {"guest_id": "guest-0412", "guests": 3}
@@ -114,7 +110,7 @@ def test_a_booking_has_effects_that_later_calls_see(tools: Callable[..., Any]) -
     assert "lodge-23" in [row["lodge"] for row in tools("search_lodges", **stay)]
 
 
-def test_a_gift_card_pays_what_it_holds_and_no_more(tools: Callable[..., Any]) -> None:
+def test_a_gift_card_pays_what_it_holds_and_no_more(tools):
     ride = {"departure_id": "R2-0512-1", "fare": "flex", "travellers": 5, "bicycles": 0}
     book = {"guest_id": "guest-0412", **ride}
     short = tools("book_train", **book, payments={"gift-2207": 145.0})
@@ -128,7 +124,7 @@ def test_a_gift_card_pays_what_it_holds_and_no_more(tools: Callable[..., Any]) -
     assert cards["gift-2207"] == 0
 
 
-def test_a_call_that_fits_no_tool_is_refused(replaying: ModuleType) -> None:
+def test_a_call_that_fits_no_tool_is_refused(replaying):
     room = replaying.ReadingRoom().tools()
     assert room.call("read", {}).startswith(
         "error: there is no tool read; there are list_documents"

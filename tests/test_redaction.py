@@ -22,7 +22,7 @@ from engine import SCOPE, Scripted, compacted, engine, short
 from redaction_support import KEY, MADE, PASSWORD, TOKEN, history, in_the_store, no_secret
 
 
-def test_nothing_that_is_kept_holds_a_secret_and_what_was_done_is_counted() -> None:
+def test_nothing_that_is_kept_holds_a_secret_and_what_was_done_is_counted():
     store, told, given, left = InMemoryStore(), [], [], []
     scripted = Scripted(lambda request: given.append(request) or short(request))  # type: ignore[func-returns-value]
     compactor = engine(
@@ -60,7 +60,7 @@ def test_nothing_that_is_kept_holds_a_secret_and_what_was_done_is_counted() -> N
     no_secret(json.dumps(compactor.archive.export(SCOPE)))
 
 
-def test_a_secret_that_one_message_tells_goes_wherever_it_stands_in_the_same_compaction() -> None:
+def test_a_secret_that_one_message_tells_goes_wherever_it_stands_in_the_same_compaction():
     """What says that it is a secret may stand in another message than it does."""
     bare, number = MADE.password(), "4812"
     call = {"name": "run", "id": "c", "args": {"cmd": ["try", bare], "note": f"\\n{bare}"}}
@@ -98,7 +98,7 @@ def test_a_secret_that_one_message_tells_goes_wherever_it_stands_in_the_same_com
     assert "[redacted: password]" in compactor.recall(id="u1", thread_id="t").text
 
 
-def test_the_standing_summary_and_facts_lose_what_a_later_message_tells() -> None:
+def test_the_standing_summary_and_facts_lose_what_a_later_message_tells():
     bare = MADE.password()
     first = [HumanMessage(f"Always use {bare} for staging.", id="u1")]
     first += [AIMessage("Yes.", id="a1"), HumanMessage("Go on.", id="u2")]  # type: ignore[list-item]
@@ -116,7 +116,7 @@ def test_the_standing_summary_and_facts_lose_what_a_later_message_tells() -> Non
     assert any("[redacted: password]" in fact.value for fact in result.carried)
 
 
-def test_a_redactor_of_ones_own_names_values_that_go_everywhere() -> None:
+def test_a_redactor_of_ones_own_names_values_that_go_everywhere():
     class Own:
         identity = "own"
 
@@ -132,7 +132,7 @@ def test_a_redactor_of_ones_own_names_values_that_go_everywhere() -> None:
     assert "I am [redacted: badge]." in compactor.recall(id="u1", thread_id="t").text
 
 
-def test_keys_are_those_of_the_messages_as_sent_so_a_history_sent_again_is_recognised() -> None:
+def test_keys_are_those_of_the_messages_as_sent_so_a_history_sent_again_is_recognised():
     compactor = engine(Scripted(short), keep=("messages", 4), redact=True)
     messages = history()
     first = compacted(messages, compactor, force=True)
@@ -147,7 +147,7 @@ def test_keys_are_those_of_the_messages_as_sent_so_a_history_sent_again_is_recog
     assert not compactor.archive.missing(SCOPE, [])  # type: ignore[union-attr]
 
 
-def test_what_was_redacted_says_that_it_is_not_whole() -> None:
+def test_what_was_redacted_says_that_it_is_not_whole():
     compactor = engine(keep=("messages", 4), redact=True)
     compacted(history(), compactor, force=True)
     rows = {row["id"]: row["lossless"] for row in compactor.archive.export(SCOPE)}  # type: ignore[union-attr]
@@ -155,7 +155,7 @@ def test_what_was_redacted_says_that_it_is_not_whole() -> None:
     assert rows["v1"] is True
 
 
-def test_a_message_without_secrets_is_archived_as_it_is() -> None:
+def test_a_message_without_secrets_is_archived_as_it_is():
     plain, careful = engine(keep=("messages", 2)), engine(keep=("messages", 2), redact=True)
     talk = [HumanMessage(f"module {n}: sha {MADE.hex(40)}", id=f"m{n}") for n in range(9)]
     results = [compacted(talk, one, force=True) for one in (plain, careful)]
@@ -163,7 +163,7 @@ def test_a_message_without_secrets_is_archived_as_it_is() -> None:
     assert results[1].redacted == {}
 
 
-def test_a_message_shown_short_shows_no_secret_and_is_shown_so_again() -> None:
+def test_a_message_shown_short_shows_no_secret_and_is_shown_so_again():
     lines = "\n".join(f"{n} PASSWORD={PASSWORD} all is well here" for n in range(400))
     call = AIMessage("", tool_calls=[{"name": "run", "id": "c", "args": {}}], id="a")
     messages = [
@@ -188,9 +188,7 @@ def test_a_message_shown_short_shows_no_secret_and_is_shown_so_again() -> None:
 @pytest.mark.parametrize(
     ("before", "now"), [(None, True), (True, None), (True, lambda text: text.replace(PASSWORD, ""))]
 )
-def test_a_message_shown_short_is_still_read_whole_once_it_is_redacted_otherwise(
-    before: Any, now: Any
-) -> None:
+def test_a_message_shown_short_is_still_read_whole_once_it_is_redacted_otherwise(before, now):
     """Shown in other words than are recorded, and sent back so, it would be a new message."""
     lines = "\n".join(f"{n} PASSWORD={PASSWORD} all is well here" for n in range(400))
     messages = [
@@ -212,7 +210,7 @@ def test_a_message_shown_short_is_still_read_whole_once_it_is_redacted_otherwise
     assert "\n200 PASSWORD=" in read["t"]
 
 
-def test_a_message_that_was_nearly_all_secret_still_fits_and_says_what_it_is() -> None:
+def test_a_message_that_was_nearly_all_secret_still_fits_and_says_what_it_is():
     key = MADE.pem(lines=300)
     messages = [
         HumanMessage(key, id="k"),
@@ -229,7 +227,7 @@ def test_a_message_that_was_nearly_all_secret_still_fits_and_says_what_it_is() -
     assert compacted(messages, compactor).messages == result.messages
 
 
-def test_what_was_kept_before_there_was_a_redactor_is_carried_on_without_its_secrets() -> None:
+def test_what_was_kept_before_there_was_a_redactor_is_carried_on_without_its_secrets():
     store, requests = InMemoryStore(), []
     compacted(history(), engine(archive=Archive(store), keep=("messages", 4)), force=True)
     scripted = Scripted(lambda request: requests.append(request) or short(request))  # type: ignore[func-returns-value]
@@ -244,14 +242,14 @@ def test_what_was_kept_before_there_was_a_redactor_is_carried_on_without_its_sec
         assert KEY not in carried
 
 
-def test_off_unless_it_is_asked_for() -> None:
+def test_off_unless_it_is_asked_for():
     compactor = engine(keep=("messages", 4))
     result = compacted(history(), compactor, force=True)
     assert result.redacted == {}
     assert TOKEN in compactor.recall(id="a1", thread_id="t").text
 
 
-def test_another_redactor_makes_another_draft() -> None:
+def test_another_redactor_makes_another_draft():
     """A draft that was made of other texts is not put in force."""
     store, asked = InMemoryStore(), []
     scripted = Scripted(lambda request: asked.append(request) or short(request))  # type: ignore[func-returns-value]
@@ -274,7 +272,7 @@ def test_another_redactor_makes_another_draft() -> None:
     assert len(asked) == 3
 
 
-def test_a_redactor_of_ones_own_is_told_the_name_that_a_value_stands_under() -> None:
+def test_a_redactor_of_ones_own_is_told_the_name_that_a_value_stands_under():
     seen: list[tuple[str, str | None]] = []
 
     class Own:
@@ -300,9 +298,7 @@ def test_a_redactor_of_ones_own_is_told_the_name_that_a_value_stands_under() -> 
     ],
 )
 @pytest.mark.parametrize("form", ["call", "block", "text"])
-def test_a_name_that_stands_beside_a_value_tells_what_it_is(
-    given: dict[str, Any], form: str
-) -> None:
+def test_a_name_that_stands_beside_a_value_tells_what_it_is(given, form):
     call = {"name": "set_env", "id": "c", "args": given}
     raw = {"name": "set_env", "arguments": json.dumps(given)}
     spoken = {
@@ -326,7 +322,7 @@ def test_a_name_that_stands_beside_a_value_tells_what_it_is(
     assert "48127731" not in kept
 
 
-def test_a_sentence_beside_a_value_is_no_name() -> None:
+def test_a_sentence_beside_a_value_is_no_name():
     given = {"name": "Reset the password of ann", "value": "done-42x"}
     call = AIMessage("", tool_calls=[{"name": "note", "id": "c", "args": given}], id="a")
     compactor = engine(Scripted(short), keep=("messages", 1), redact=True)
@@ -337,7 +333,7 @@ def test_a_sentence_beside_a_value_is_no_name() -> None:
     )
 
 
-def test_sync_and_async_redact_the_same() -> None:
+def test_sync_and_async_redact_the_same():
     results = []
     for drive in (
         lambda c: compacted(history(), c, force=True),

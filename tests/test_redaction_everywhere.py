@@ -17,7 +17,7 @@ from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from redaction_support import TOKEN, history, in_the_store, no_secret
 
 
-def test_the_middleware_its_hooks_and_the_preview_get_no_secret() -> None:
+def test_the_middleware_its_hooks_and_the_preview_get_no_secret():
     events: list[Any] = []
     asked: list[Any] = []
 
@@ -44,7 +44,7 @@ def test_the_middleware_its_hooks_and_the_preview_get_no_secret() -> None:
     no_secret(repr([m for m in update["messages"] if m.id != "last"]))
 
 
-def test_a_hook_gets_no_object_that_nobody_can_look_into() -> None:
+def test_a_hook_gets_no_object_that_nobody_can_look_into():
     class Session:
         def __repr__(self) -> str:
             return TOKEN
@@ -60,14 +60,14 @@ def test_a_hook_gets_no_object_that_nobody_can_look_into() -> None:
     no_secret(repr(events[0]))
 
 
-def test_a_guard_of_its_own_redacts_and_one_with_a_middleware_says_where_it_belongs() -> None:
+def test_a_guard_of_its_own_redacts_and_one_with_a_middleware_says_where_it_belongs():
     guard = ContextGuard(window=4_000, archive="memory:", redact=True)
     assert guard._graph.engine.redaction is not None
     with pytest.raises(PolicyError, match="pass it to the SummarizationMiddleware"):
         ContextGuard(SummarizationMiddleware(None), redact=True)
 
 
-def test_short_term_memory_redacts() -> None:
+def test_short_term_memory_redacts():
     from conspectus.short_term import SummarizationNode, summarize_messages
 
     messages = [m for m in history() if m.type != "system"]
@@ -101,7 +101,7 @@ def test_short_term_memory_redacts() -> None:
     no_secret(repr(read))
 
 
-def test_the_readable_files_of_deep_agents_hold_no_secret() -> None:
+def test_the_readable_files_of_deep_agents_hold_no_secret():
     pytest.importorskip("deepagents")
     import tempfile
 
@@ -130,9 +130,7 @@ def test_the_readable_files_of_deep_agents_hold_no_secret() -> None:
         assert any("[redacted: github-token]" in file.read_text("utf-8") for file in files)
 
 
-def test_readable_files_of_what_was_archived_before_there_was_a_redactor_hold_no_secret(
-    tmp_path: Path,
-) -> None:
+def test_readable_files_of_what_was_archived_before_there_was_a_redactor_hold_no_secret(tmp_path):
     pytest.importorskip("deepagents")
     from deepagents.backends.filesystem import FilesystemBackend
 

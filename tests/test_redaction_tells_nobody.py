@@ -4,7 +4,6 @@ import contextlib
 import logging
 import sqlite3
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,7 +24,7 @@ from redaction_support import KEY, SECRETS, TOKEN, history, no_secret
 from stored_values import store_of, stored
 
 
-def test_a_summariser_that_knows_more_and_an_error_that_quotes_do_not_tell() -> None:
+def test_a_summariser_that_knows_more_and_an_error_that_quotes_do_not_tell():
     told: list[Any] = []
     wordy = engine(
         Scripted(lambda _: f"- the token is {TOKEN} [x]"),
@@ -50,7 +49,7 @@ def test_a_summariser_that_knows_more_and_an_error_that_quotes_do_not_tell() -> 
 
 
 @pytest.mark.parametrize("on_failure", ["keep", "raise"])
-def test_no_listener_is_told_of_a_secret_that_an_error_quotes(on_failure: Any) -> None:
+def test_no_listener_is_told_of_a_secret_that_an_error_quotes(on_failure):
     told: list[Any] = []
 
     def fail(_: Any) -> str:
@@ -70,14 +69,14 @@ def test_no_listener_is_told_of_a_secret_that_an_error_quotes(on_failure: Any) -
     assert any("[redacted: github-token]" in event.error_message for event in told)
 
 
-def test_the_log_tells_no_secret(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_tells_no_secret(caplog):
     with caplog.at_level(logging.DEBUG):
         compacted(history(), engine(redact=True), force=True, focus=TOKEN)
     assert "end" in caplog.text
     no_secret(caplog.text)
 
 
-def test_no_file_beside_an_archive_holds_a_secret(tmp_path: Path) -> None:
+def test_no_file_beside_an_archive_holds_a_secret(tmp_path):
     with Archive.open(tmp_path / "archive.db") as archive:
         compactor = engine(archive=archive, keep=("messages", 4), redact=True)
         compacted(history(), compactor, force=True)
@@ -93,7 +92,7 @@ def test_no_file_beside_an_archive_holds_a_secret(tmp_path: Path) -> None:
             assert not any(secret.encode() in raw for secret in SECRETS), file
 
 
-def test_the_semantic_index_reads_what_is_redacted() -> None:
+def test_the_semantic_index_reads_what_is_redacted():
     embedded: list[str] = []
 
     def embed(texts: Sequence[str]) -> list[list[float]]:
@@ -106,9 +105,7 @@ def test_the_semantic_index_reads_what_is_redacted() -> None:
     no_secret(embedded)
 
 
-def test_the_log_tells_no_secret_that_a_models_provider_quotes(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_the_log_tells_no_secret_that_a_models_provider_quotes(caplog):
     said = f"Error code: 400 - prompt is too long: 9000 tokens > 3000 maximum, near '{TOKEN}'"
     model = ScriptedChatModel(answers=["one", "two", ValueError(said), *["on"] * 9])
     own = SummarizationMiddleware(
@@ -122,9 +119,7 @@ def test_the_log_tells_no_secret_that_a_models_provider_quotes(
     no_secret(caplog.text)
 
 
-def test_the_log_tells_no_secret_that_an_embedding_provider_quotes(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_the_log_tells_no_secret_that_an_embedding_provider_quotes(caplog):
     def quoting(texts: list[str]) -> list[list[float]]:
         raise ValueError(f"cannot embed '{texts[0]}', key {TOKEN}")
 

@@ -86,9 +86,7 @@ def empties(text: str) -> str:
     ],
 )
 @pytest.mark.parametrize("archived", [True, False])
-def test_a_redactor_that_misbehaves_leaves_everything_as_it_was(
-    redactor: Any, why: str, archived: bool
-) -> None:
+def test_a_redactor_that_misbehaves_leaves_everything_as_it_was(redactor, why, archived):
     store, asked = InMemoryStore(), []
     scripted = Scripted(lambda request: asked.append(request) or short(request))  # type: ignore[func-returns-value]
     compactor = Compactor(
@@ -116,7 +114,7 @@ def test_a_redactor_that_misbehaves_leaves_everything_as_it_was(
         )
 
 
-def test_an_object_may_answer_with_a_text_as_functions_do() -> None:
+def test_an_object_may_answer_with_a_text_as_functions_do():
     class Plain:
         identity = "plain"
 
@@ -128,14 +126,14 @@ def test_an_object_may_answer_with_a_text_as_functions_do() -> None:
     assert result.redacted["redacted"] > 3
 
 
-def test_a_redactor_that_leaves_nothing_is_told_as_what_failed() -> None:
+def test_a_redactor_that_leaves_nothing_is_told_as_what_failed():
     for scripted in (Scripted(short), Scripted(lambda request: "")):
         result = compacted(history(), engine(scripted, redact=empties), force=True)
         assert result.outcome == "kept"
         assert f"the redactor {__name__}.empties left nothing of" in result.reason
 
 
-def test_a_redactor_that_hangs_is_asked_once_a_try() -> None:
+def test_a_redactor_that_hangs_is_asked_once_a_try():
     asked: list[str] = []
 
     def slow(text: str) -> str:
@@ -149,7 +147,7 @@ def test_a_redactor_that_hangs_is_asked_once_a_try() -> None:
 
 
 @pytest.mark.parametrize("archive", ["memory:", None])
-def test_a_guard_that_is_stuck_says_that_redaction_failed(archive: str | None) -> None:
+def test_a_guard_that_is_stuck_says_that_redaction_failed(archive):
     from langchain.agents import create_agent
 
     guard = ContextGuard(window=1_000, archive=archive, redact=raises)
@@ -164,7 +162,7 @@ def test_a_guard_that_is_stuck_says_that_redaction_failed(archive: str | None) -
             agent.invoke({"messages": [*long, HumanMessage("And now?")]})
 
 
-def test_a_function_that_takes_no_text_is_refused() -> None:
+def test_a_function_that_takes_no_text_is_refused():
     with pytest.raises(PolicyError, match="must take a text"):
         Compactor(redact=lambda: "")  # type: ignore[arg-type, misc]
 
@@ -191,12 +189,12 @@ class Awaited:
         (redact_later, "must not be async"),
     ],
 )
-def test_a_redactor_that_could_never_be_called_is_refused_at_once(wrong: Any, said: str) -> None:
+def test_a_redactor_that_could_never_be_called_is_refused_at_once(wrong, said):
     with pytest.raises(PolicyError, match=said):
         Compactor(redact=wrong)
 
 
-def test_a_redactor_that_fails_once_does_no_lasting_harm() -> None:
+def test_a_redactor_that_fails_once_does_no_lasting_harm():
     calls: list[str] = []
 
     def flaky(text: str) -> str:
@@ -213,9 +211,7 @@ def test_a_redactor_that_fails_once_does_no_lasting_harm() -> None:
     assert TOKEN not in compactor.recall(id="a1", thread_id="t").text
 
 
-def test_where_a_redactor_fails_later_what_was_shown_short_is_shown_whole(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_where_a_redactor_fails_later_what_was_shown_short_is_shown_whole(caplog):
     broken: list[bool] = []
 
     def sometimes(text: str) -> str:
@@ -236,6 +232,6 @@ def test_where_a_redactor_fails_later_what_was_shown_short_is_shown_whole(
 
 
 @pytest.mark.parametrize("wrong", ["passwords", 5, object(), SecretRedactor, ["x"]])
-def test_what_cannot_redact_is_refused(wrong: Any) -> None:
+def test_what_cannot_redact_is_refused(wrong):
     with pytest.raises(PolicyError, match="redact must be True"):
         Compactor(redact=wrong)

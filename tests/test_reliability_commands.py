@@ -38,13 +38,7 @@ NOBODY = "postgresql://nobody@127.0.0.1:1/nothing"
         ("properties", ["--processes", "none"], "a whole number of 1 or more"),
     ],
 )
-def test_a_bad_option_is_one_sentence_that_says_what_there_is(
-    script: Callable[[str], ModuleType],
-    capsys: pytest.CaptureFixture[str],
-    command: str,
-    given: list[str],
-    says: str,
-) -> None:
+def test_a_bad_option_is_one_sentence_that_says_what_there_is(script, capsys, command, given, says):
     with pytest.raises(SystemExit) as ended:
         script(command).main(given)
     assert ended.value.code == 2
@@ -54,9 +48,7 @@ def test_a_bad_option_is_one_sentence_that_says_what_there_is(
     assert said.out == ""
 
 
-def test_a_folder_that_is_not_there_is_said(
-    script: Callable[[str], ModuleType], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_is_not_there_is_said(script, capsys):
     asked = script("redaction").asked
     assert asked([str(ROOT)]) == ROOT
     with pytest.raises(SystemExit) as ended:
@@ -65,16 +57,14 @@ def test_a_folder_that_is_not_there_is_said(
     assert "nosuch is no folder" in capsys.readouterr().err
 
 
-def test_several_workers_are_named_at_once(script: Callable[[str], ModuleType]) -> None:
+def test_several_workers_are_named_at_once(script):
     options = script("command_line").Options()
     names = ("agent, replace", "agent, preserve", "Compactor")
     assert options.of_these("", ["agent, replace; Compactor"], names) == [names[0], names[2]]
     assert options.of_these("", list(names), names) == list(names)
 
 
-def test_progress_is_told_on_stderr_only(
-    script: Callable[[str], ModuleType], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_progress_is_told_on_stderr_only(script, capsys):
     lines = script("command_line")
     often, seldom = lines.Progress("often", 3, every=0), lines.Progress("seldom", 3)
     for one in (often, seldom):
@@ -89,11 +79,7 @@ def test_progress_is_told_on_stderr_only(
 
 
 @pytest.mark.slow
-def test_what_is_stopped_on_the_way_shows_what_there_is(
-    script: Callable[[str], ModuleType],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_is_stopped_on_the_way_shows_what_there_is(script, monkeypatch, capsys):
     stores = script("failing_stores")
     went_through, tried = stores.went_through, []
 
@@ -132,11 +118,8 @@ def _second_fails(
 
 
 def test_workers_that_are_stopped_show_the_rows_that_are_done(
-    script: Callable[[str], ModuleType],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    script, monkeypatch, tmp_path, capsys
+):
     workers = _second_fails(script, monkeypatch, tmp_path, KeyboardInterrupt())
     assert workers.main(["--parts", "stops"]) == 130
     said = capsys.readouterr()
@@ -146,11 +129,8 @@ def test_workers_that_are_stopped_show_the_rows_that_are_done(
 
 
 def test_a_part_that_fails_is_one_sentence_and_the_rows_that_are_done(
-    script: Callable[[str], ModuleType],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    script, monkeypatch, tmp_path, capsys
+):
     workers = _second_fails(script, monkeypatch, tmp_path, OSError("the disk\nis full"))
     assert workers.main(["--parts", "stops"]) == 1
     said = capsys.readouterr()
@@ -183,7 +163,7 @@ ended(main, lambda: "something may be left")
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["threads", "processes"])
-def test_ctrl_c_ends_a_command_and_what_it_waits_for(kind: str) -> None:
+def test_ctrl_c_ends_a_command_and_what_it_waits_for(kind):
     process = subprocess.Popen(
         [sys.executable, "-c", WAITING, str(BENCHMARKS), kind],
         stdout=subprocess.PIPE,

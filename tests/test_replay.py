@@ -167,9 +167,7 @@ def run_of(found: Replay, policy: str) -> PolicyRun:
 
 @pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", ODD)
-def test_every_message_of_an_odd_transcript_comes_back_as_recorded(
-    name: str, requests: list[list[BaseMessage]]
-) -> None:
+def test_every_message_of_an_odd_transcript_comes_back_as_recorded(name, requests):
     rows = ODD[name]
     run = replay(rows, policies=["none"]).runs[0]
     recording = Recording.of(rows)
@@ -186,7 +184,7 @@ def test_every_message_of_an_odd_transcript_comes_back_as_recorded(
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_nothing_of_an_odd_transcript_is_lost_in_reading_it(name: str) -> None:
+def test_nothing_of_an_odd_transcript_is_lost_in_reading_it(name):
     rows, recording = ODD[name], Recording.of(ODD[name])
     system = [recording.system] if recording.system else []
     kept = "\n".join(e.reading for e in read_messages([*system, *recording.messages]))
@@ -204,21 +202,17 @@ def readings(messages: Sequence[BaseMessage]) -> list[str]:
     ]
 
 
-def test_results_are_those_of_their_own_turn(requests: list[list[BaseMessage]]) -> None:
+def test_results_are_those_of_their_own_turn(requests):
     replay(ODD["ids used again"], policies=["none"])
     assert [m.content for m in requests[-1] if isinstance(m, ToolMessage)] == ["first", "second"]
 
 
-def test_several_system_messages_at_the_start_are_one_prompt(
-    requests: list[list[BaseMessage]],
-) -> None:
+def test_several_system_messages_at_the_start_are_one_prompt(requests):
     replay(ODD["several system messages"], policies=["none"])
     assert [m.content for m in requests[-1] if m.type == "system"] == ["one\n\ntwo", "three"]
 
 
-def test_langchain_messages_keep_their_ids_and_are_not_changed(
-    requests: list[list[BaseMessage]],
-) -> None:
+def test_langchain_messages_keep_their_ids_and_are_not_changed(requests):
     given: list[AnyMessage] = [
         HumanMessage("look", id="u1"),
         AIMessage("", id="a1", tool_calls=[{"id": "c", "name": "look", "args": {}}]),
@@ -240,13 +234,13 @@ def test_langchain_messages_keep_their_ids_and_are_not_changed(
         ([RemoveMessage(id="x")], MessageError, "RemoveMessage"),
     ],
 )
-def test_what_cannot_be_replayed_is_refused(messages: Any, error: Any, told: str) -> None:
+def test_what_cannot_be_replayed_is_refused(messages, error, told):
     with pytest.raises(error, match=told):
         replay(messages)
 
 
 @pytest.mark.slow
-def test_a_thread_goes_on_where_it_was_in_another_process() -> None:
+def test_a_thread_goes_on_where_it_was_in_another_process():
     saver = InMemorySaver()
     config: Any = {"configurable": {"thread_id": "t"}}
 
@@ -267,7 +261,7 @@ def test_a_thread_goes_on_where_it_was_in_another_process() -> None:
 
 
 @pytest.mark.slow
-def test_usage_is_that_of_the_request_really_sent(requests: list[list[BaseMessage]]) -> None:
+def test_usage_is_that_of_the_request_really_sent(requests):
     run = replay(SESSION, window=WINDOW, policies=["langchain"]).runs[0]
     reported = {
         str(m.id): m.usage_metadata["input_tokens"]
@@ -285,7 +279,7 @@ def test_usage_is_that_of_the_request_really_sent(requests: list[list[BaseMessag
 
 
 @pytest.mark.slow
-def test_conspectus_keeps_its_promises_in_a_real_agent(compared: Replay) -> None:
+def test_conspectus_keeps_its_promises_in_a_real_agent(compared):
     run = run_of(compared, "conspectus")
     assert (run.stopped, run.broken, run.over, run.missing) == ("", 0, 0, 0)
     assert run.read_share == 1.0
@@ -295,7 +289,7 @@ def test_conspectus_keeps_its_promises_in_a_real_agent(compared: Replay) -> None
 
 
 @pytest.mark.slow
-def test_what_langchains_middleware_leaves_unread_and_loses_is_shown(compared: Replay) -> None:
+def test_what_langchains_middleware_leaves_unread_and_loses_is_shown(compared):
     run = run_of(compared, "langchain")
     left = [one for done in run.compactions for one in done.left]
     assert run.stopped == ""
@@ -309,7 +303,7 @@ def test_what_langchains_middleware_leaves_unread_and_loses_is_shown(compared: R
 
 
 @pytest.mark.slow
-def test_without_compaction_the_whole_history_is_sent_each_time(compared: Replay) -> None:
+def test_without_compaction_the_whole_history_is_sent_each_time(compared):
     run = run_of(compared, "none")
     sizes = [step.tokens for step in run.steps]
     assert sizes == sorted(sizes)
@@ -319,14 +313,14 @@ def test_without_compaction_the_whole_history_is_sent_each_time(compared: Replay
 
 
 @pytest.mark.slow
-def test_all_policies_get_the_same_requests_until_one_compacts(compared: Replay) -> None:
+def test_all_policies_get_the_same_requests_until_one_compacts(compared):
     first = {run.policy: run.steps[0] for run in compared.runs}
     assert first["none"] == first["langchain"] == first["conspectus"]
     assert len({len(run.steps) for run in compared.runs}) == 1
 
 
 @pytest.mark.slow
-def test_what_left_is_told_whole_and_can_be_followed_from_the_summary(compared: Replay) -> None:
+def test_what_left_is_told_whole_and_can_be_followed_from_the_summary(compared):
     recording = Recording.of(SESSION)
     texts = {e.id: e.reading for e in read_messages(recording.messages)}
     for run in compared.runs:
@@ -343,7 +337,7 @@ def test_what_left_is_told_whole_and_can_be_followed_from_the_summary(compared: 
 
 
 @pytest.mark.slow
-def test_a_replay_gives_the_same_figures_each_time(compared: Replay) -> None:
+def test_a_replay_gives_the_same_figures_each_time(compared):
     again = replay(SESSION, name="session", window=WINDOW)
 
     def figures(found: Replay) -> Any:
@@ -358,7 +352,7 @@ def test_a_replay_gives_the_same_figures_each_time(compared: Replay) -> None:
 
 
 @pytest.mark.slow
-def test_it_is_told_step_by_step(compared: Replay) -> None:
+def test_it_is_told_step_by_step(compared):
     told: list[tuple[str, Any]] = []
     found = replay(
         SESSION, window=WINDOW, policies=["conspectus"], on_event=lambda *said: told.append(said)
@@ -411,13 +405,13 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 @pytest.mark.slow
-def test_parted_pairs_are_counted(measured: Any) -> None:
+def test_parted_pairs_are_counted(measured):
     run = measured(Changing(lambda messages: [messages[0], *messages[2:]]))
     assert run.broken == sum(step.broken == 1 for step in run.steps) > 20
     assert run.missing == 0
 
 
-def test_what_is_dropped_without_an_archive_is_missing_and_unread(measured: Any) -> None:
+def test_what_is_dropped_without_an_archive_is_missing_and_unread(measured):
     run = measured(Forgetting())
     left = [one for done in run.compactions for one in done.left]
     assert run.missing == len(left) > 20
@@ -425,7 +419,7 @@ def test_what_is_dropped_without_an_archive_is_missing_and_unread(measured: Any)
 
 
 @pytest.mark.slow
-def test_a_message_that_was_changed_in_the_state_is_missing(measured: Any) -> None:
+def test_a_message_that_was_changed_in_the_state_is_missing(measured):
     class Rewriting(AgentMiddleware[Any, Any, Any]):
         def before_model(self, state: Any, runtime: Any) -> Any:
             return {"messages": [state["messages"][0].model_copy(update={"content": "else"})]}
@@ -435,7 +429,7 @@ def test_a_message_that_was_changed_in_the_state_is_missing(measured: Any) -> No
     assert run.compactions[0].shortened == 1
 
 
-def test_a_request_without_the_newest_messages_ends_the_run_with_the_reason(measured: Any) -> None:
+def test_a_request_without_the_newest_messages_ends_the_run_with_the_reason(measured):
     run = measured(Changing(lambda messages: messages[:2]))
     assert "newest messages have left" in run.stopped
     run = measured(Changing(lambda messages: [HumanMessage("a summary", id="s")]))
@@ -443,9 +437,7 @@ def test_a_request_without_the_newest_messages_ends_the_run_with_the_reason(meas
 
 
 @pytest.mark.slow
-def test_an_error_of_a_policy_ends_its_run_and_no_other(
-    measured: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_of_a_policy_ends_its_run_and_no_other(measured, monkeypatch):
     def fail(messages: Any) -> Any:
         raise RuntimeError("no more")
 
@@ -455,7 +447,7 @@ def test_an_error_of_a_policy_ends_its_run_and_no_other(
     assert [bool(one.stopped) for one in both.runs] == [True, False]
 
 
-def test_pairs_are_matched_as_a_provider_matches_them() -> None:
+def test_pairs_are_matched_as_a_provider_matches_them():
     def ai(name: str, *calls: str) -> AIMessage:
         made = [{"id": call, "name": "look", "args": {}} for call in calls]
         return AIMessage("", id=name, tool_calls=made)
@@ -475,7 +467,7 @@ def test_pairs_are_matched_as_a_provider_matches_them() -> None:
 
 
 @pytest.mark.slow
-def test_messages_that_came_after_a_prepared_draft_count_as_read() -> None:
+def test_messages_that_came_after_a_prepared_draft_count_as_read():
     messages = json.loads((EXAMPLES / "demo-transcript.json").read_text(encoding="utf-8"))
     [run] = replay(messages, window=16_000, policies=["background"]).runs
     assert run.compactions
@@ -486,7 +478,7 @@ def test_messages_that_came_after_a_prepared_draft_count_as_read() -> None:
 
 
 @pytest.mark.slow
-def test_a_chat_model_is_asked_by_both_and_its_calls_are_counted() -> None:
+def test_a_chat_model_is_asked_by_both_and_its_calls_are_counted():
     def answer(messages: Any) -> str:
         return "## Goal\n- read the parts of the source, all of src, part by part and step by step"
 
@@ -502,7 +494,7 @@ def test_a_chat_model_is_asked_by_both_and_its_calls_are_counted() -> None:
 
 
 @pytest.mark.slow
-def test_a_summariser_of_ones_own_serves_all_policies() -> None:
+def test_a_summariser_of_ones_own_serves_all_policies():
     asked: list[int] = []
 
     class Listed(EmbeddedSummarizer):
@@ -522,7 +514,7 @@ def test_a_summariser_of_ones_own_serves_all_policies() -> None:
 
 
 @pytest.mark.slow
-def test_a_summariser_that_fails_ends_langchains_run_and_not_ours() -> None:
+def test_a_summariser_that_fails_ends_langchains_run_and_not_ours():
     class Failing(EmbeddedSummarizer):
         @property
         def name(self) -> str:
@@ -552,7 +544,7 @@ def test_a_summariser_that_fails_ends_langchains_run_and_not_ours() -> None:
         ({"summarizer": 7}, "cannot summarise"),
     ],
 )
-def test_settings_that_mean_nothing_are_refused(settings: Any, told: str) -> None:
+def test_settings_that_mean_nothing_are_refused(settings, told):
     with pytest.raises(PolicyError, match=told):
         replay(SESSION, **settings)
 
@@ -561,7 +553,7 @@ def test_settings_that_mean_nothing_are_refused(settings: Any, told: str) -> Non
 
 
 @pytest.mark.slow
-def test_notes_made_beside_the_agent_and_on_the_cache_cost_what_they_should() -> None:
+def test_notes_made_beside_the_agent_and_on_the_cache_cost_what_they_should():
     said: list[dict[str, Any]] = []
     for n in range(30):
         said.append({"role": "user", "content": f"Look at module_{n}.py. " + "Look well. " * 160})
@@ -586,6 +578,6 @@ def test_notes_made_beside_the_agent_and_on_the_cache_cost_what_they_should() ->
     assert rides.bills[0].summarizer_money < ours.bills[0].summarizer_money
 
 
-def test_no_summary_rides_the_cache_without_a_model() -> None:
+def test_no_summary_rides_the_cache_without_a_model():
     with pytest.raises(PolicyError, match="chat model"):
         replay(SESSION, window=WINDOW, policies=["cached"])

@@ -54,14 +54,14 @@ def afresh(request: pytest.FixtureRequest) -> None:
         driver.refresh()
 
 
-def test_it_opens_without_a_network_and_without_a_complaint(page: Any) -> None:
+def test_it_opens_without_a_network_and_without_a_complaint(page):
     assert complaints(page) == []
     assert page.execute_script(LINES) == 3
     marks = "return document.querySelectorAll('figure > .plot .point').length"
     assert page.execute_script(marks) == 4
 
 
-def test_page_and_chart_wear_the_colours_that_are_preferred(page: Any) -> None:
+def test_page_and_chart_wear_the_colours_that_are_preferred(page):
     paper, line, key = page.execute_script("""
         const style = (selector) => getComputedStyle(document.querySelector(selector));
         return [style('body').backgroundColor, style('.plot .l0').stroke,
@@ -70,7 +70,7 @@ def test_page_and_chart_wear_the_colours_that_are_preferred(page: Any) -> None:
     assert line == key == {"light": "rgb(37, 99, 168)", "dark": "rgb(110, 168, 230)"}[page.scheme]
 
 
-def test_a_citation_leads_to_its_original_in_an_earlier_compaction(page: Any) -> None:
+def test_a_citation_leads_to_its_original_in_an_earlier_compaction(page):
     second = find(page, "#t1-p1-c2")
     first = find(page, "#t1-p1-c1")
     assert not find(page, "#t1-p1-c2 .summary").is_displayed()
@@ -89,7 +89,7 @@ def test_a_citation_leads_to_its_original_in_an_earlier_compaction(page: Any) ->
     assert complaints(page) == []
 
 
-def test_the_same_citation_leads_there_again(page: Any) -> None:
+def test_the_same_citation_leads_there_again(page):
     find(page, "#t1-p1-c1 > summary").click()
     find(page, "#t1-p1-c1 .summary a").click()
     until(page, SHOWN, "#t1-p1-c1-m1")
@@ -100,7 +100,7 @@ def test_the_same_citation_leads_there_again(page: Any) -> None:
     assert until(page, SHOWN, "#t1-p1-c1-m1") == FIRST_TEXT
 
 
-def test_a_hostile_original_is_shown_as_it_is_and_does_nothing(page: Any) -> None:
+def test_a_hostile_original_is_shown_as_it_is_and_does_nothing(page):
     find(page, "#t1-p1-c2 > summary").click()
     page.find_element("link text", "m9").click()
     text = until(page, SHOWN, "#t1-p1-c2-m1")
@@ -109,21 +109,21 @@ def test_a_hostile_original_is_shown_as_it_is_and_does_nothing(page: Any) -> Non
     assert complaints(page) == []
 
 
-def test_a_mark_of_the_chart_opens_its_compaction(page: Any) -> None:
+def test_a_mark_of_the_chart_opens_its_compaction(page):
     page.find_elements("css selector", "figure > .plot .point.c1")[1].click()
     until(page, "return document.getElementById('t1-p2-c2').open")
     assert page.current_url.endswith("#t1-p2-c2")
     assert find(page, "#t1-p2-c1").get_attribute("open") is None
 
 
-def test_a_mark_can_be_opened_by_the_keyboard(page: Any) -> None:
+def test_a_mark_can_be_opened_by_the_keyboard(page):
     page.execute_script("document.querySelector('figure > .plot a[href=\"#t1-p1-c2\"]').focus()")
     page.switch_to.active_element.send_keys("\ue007")
     until(page, "return document.getElementById('t1-p1-c2').open")
     assert page.execute_script("return document.activeElement.parentElement.id") == "t1-p1-c2"
 
 
-def test_a_call_says_its_numbers_where_it_is_pointed_at(page: Any) -> None:
+def test_a_call_says_its_numbers_where_it_is_pointed_at(page):
     pointed = """
         const svg = document.querySelector('figure > .plot');
         svg.scrollIntoView({block: 'center'});
@@ -133,20 +133,20 @@ def test_a_call_says_its_numbers_where_it_is_pointed_at(page: Any) -> None:
     assert page.execute_script(pointed) == told
 
 
-def test_what_left_twice_shows_its_text_in_both_places(page: Any) -> None:
+def test_what_left_twice_shows_its_text_in_both_places(page):
     page.execute_script("location.hash = 't1-p2-c1-m1'")
     assert until(page, SHOWN, "#t1-p2-c1-m1") == FIRST_TEXT
     find(page, "#t1-p2-c1-m1 > summary").click()
     until(page, "return !document.querySelector('#t1-p2-c1-m1 .text')")
 
 
-def test_the_chart_can_show_its_whole_height(page: Any) -> None:
+def test_the_chart_can_show_its_whole_height(page):
     assert not find(page, ".height .plot").is_displayed()
     find(page, ".height > summary").click()
     assert find(page, ".height .plot").is_displayed()
 
 
-def test_paper_shows_every_compaction_and_no_button(page: Any) -> None:
+def test_paper_shows_every_compaction_and_no_button(page):
     seen = """return [...document.querySelectorAll('.compaction .summary.text')]
         .map((one) => one.checkVisibility())"""
     assert page.execute_script(seen) == [False] * 4
@@ -163,7 +163,7 @@ def test_paper_shows_every_compaction_and_no_button(page: Any) -> None:
     assert complaints(page) == []
 
 
-def test_a_telephone_shows_it_without_scrolling_sideways(tmp_path: Path) -> None:
+def test_a_telephone_shows_it_without_scrolling_sideways(tmp_path):
     with browser(tmp_path / "profile", width=390) as driver:
         opened(driver, tmp_path, [small(), hostile()])
         for one in driver.find_elements("css selector", "details"):
@@ -173,7 +173,7 @@ def test_a_telephone_shows_it_without_scrolling_sideways(tmp_path: Path) -> None
         assert complaints(driver) == []
 
 
-def test_thousands_of_large_originals_stay_usable(tmp_path: Path) -> None:
+def test_thousands_of_large_originals_stay_usable(tmp_path):
     with browser(tmp_path / "profile") as driver:
         opened(driver, tmp_path, [large()])
         driver.execute_script("location.hash = 't1-p1-c20'")

@@ -38,7 +38,7 @@ def opened(replay: Replay, run: int) -> tuple[Opened, ...]:
     return report_of([replay]).transcripts[0].runs[run].compactions
 
 
-def test_every_number_of_the_table_is_that_of_the_run(page: Page) -> None:
+def test_every_number_of_the_table_is_that_of_the_run(page):
     rows = {row[0]: row[1:] for row in Page(replay_page([small()])).rows}
     plain = [run["totals"] for run in small().to_json()["runs"]]
     assert rows["measure"] == ["Conspectus", "LangChain", "no compaction"]
@@ -58,7 +58,7 @@ def test_every_number_of_the_table_is_that_of_the_run(page: Page) -> None:
     assert plain[1]["read_share"] == pytest.approx(0.511, abs=0.001)
 
 
-def test_what_failed_stands_out() -> None:
+def test_what_failed_stands_out():
     table = report_of([small()]).transcripts[0].table
     assert table.columns == ("measure", "Conspectus", "LangChain", "no compaction")
     names = [row[0] for row in table.rows]
@@ -73,13 +73,13 @@ def test_what_failed_stands_out() -> None:
     assert sum(tag == "td" and a.get("class") == "bad" for tag, a in found.tags) == len(table.bad)
 
 
-def test_our_policy_stands_first_and_none_last_however_they_came() -> None:
+def test_our_policy_stands_first_and_none_last_however_they_came():
     shuffled = replace(small(), runs=small().runs[::-1])
     assert report_of([shuffled]) == report_of([small()])
     assert report_of([shuffled, shuffled]) == report_of([small(), small()])
 
 
-def test_all_transcripts_together_are_summed_and_listed() -> None:
+def test_all_transcripts_together_are_summed_and_listed():
     other = replace(small(), name="other", runs=small().runs[:2])
     report = report_of([small(), other])
     rows = {row[0]: row[1:] for row in report.total.rows}
@@ -92,7 +92,7 @@ def test_all_transcripts_together_are_summed_and_listed() -> None:
     assert report_of([small()]).total is None
 
 
-def test_the_chart_has_every_request_and_every_compaction(page: Page) -> None:
+def test_the_chart_has_every_request_and_every_compaction(page):
     svg = [a for tag, a in page.tags if tag == "svg" and a.get("class") == "plot"]
     assert len(svg) == 5  # two of the three transcripts need a second one for their whole height
     lines = [a for tag, a in page.tags if tag == "polyline"]
@@ -104,7 +104,7 @@ def test_the_chart_has_every_request_and_every_compaction(page: Page) -> None:
     assert "Call 11: Conspectus 3,900 · LangChain 1,500 · no compaction – tokens" in page.text
 
 
-def test_lines_run_where_their_numbers_are_and_the_scale_is_round() -> None:
+def test_lines_run_where_their_numbers_are_and_the_scale_is_round():
     told = report_of([small()]).transcripts[0]
     drawn, whole = drawing(told), drawing(told, whole=True)
     assert [tick.label for tick in drawn.up] == ["0", "2,000", "4,000", "6,000", "8,000", "10,000"]
@@ -123,7 +123,7 @@ def test_lines_run_where_their_numbers_are_and_the_scale_is_round() -> None:
             assert 0 < y < HEIGHT
 
 
-def test_the_chart_is_told_in_words(page: Page) -> None:
+def test_the_chart_is_told_in_words(page):
     named = {a["id"] for tag, a in page.tags if tag in ("title", "desc") and "id" in a}
     for svg in (a for tag, a in page.tags if tag == "svg" and a.get("class") == "plot"):
         assert {svg["aria-labelledby"], svg["aria-describedby"]} <= named
@@ -134,7 +134,7 @@ def test_the_chart_is_told_in_words(page: Page) -> None:
 
 
 @pytest.mark.parametrize("tokens", [[], [0], [1], [7, 10**9]])
-def test_any_sizes_make_a_chart(tokens: list[int]) -> None:
+def test_any_sizes_make_a_chart(tokens):
     run = PolicyRun("conspectus", "Conspectus", steps(tokens, ()), (), 0)
     found = Page(replay_page([replace(small(), runs=(run,))]))
     assert found.open == []
@@ -142,7 +142,7 @@ def test_any_sizes_make_a_chart(tokens: list[int]) -> None:
     assert empty.open == []
 
 
-def test_calls_too_many_to_point_at_do_not_swell_the_page() -> None:
+def test_calls_too_many_to_point_at_do_not_swell_the_page():
     sizes = [100] * (POINTED_AT + 1)
     run = PolicyRun("conspectus", "Conspectus", steps(sizes, ()), (), 0)
     told = report_of([replace(small(), runs=(run,))]).transcripts[0]
@@ -152,7 +152,7 @@ def test_calls_too_many_to_point_at_do_not_swell_the_page() -> None:
     assert len(drawing(told).calls) == POINTED_AT
 
 
-def test_compactions_of_one_call_share_a_mark_and_a_run_may_stop_at_one() -> None:
+def test_compactions_of_one_call_share_a_mark_and_a_run_may_stop_at_one():
     left = (original(1, "a"), original(2, "b"))
     made = tuple(compaction(step, left[:1], "s") for step in (2, 2, 9))
     run = PolicyRun("conspectus", "Conspectus", steps([5, 6], {2}), made, 0, "stuck")
@@ -163,7 +163,7 @@ def test_compactions_of_one_call_share_a_mark_and_a_run_may_stop_at_one() -> Non
     ]
 
 
-def test_a_compaction_says_what_it_was(page: Page) -> None:
+def test_a_compaction_says_what_it_was(page):
     one = small().runs[1].compactions[0]
     for said in (
         "1. before call 7",
@@ -180,7 +180,7 @@ def test_a_compaction_says_what_it_was(page: Page) -> None:
     assert "no compaction stopped early: call 10 would have been refused" in page.text
 
 
-def test_anchors_are_unique_and_every_link_has_its_end(page: Page) -> None:
+def test_anchors_are_unique_and_every_link_has_its_end(page):
     anchors = [a["id"] for _, a in page.tags if "id" in a]
     assert len(anchors) == len(set(anchors))
     links = [str(a["href"]) for tag, a in page.tags if tag == "a"]
@@ -189,7 +189,7 @@ def test_anchors_are_unique_and_every_link_has_its_end(page: Page) -> None:
     assert {a["data-whole"] for _, a in page.tags if "data-whole" in a} <= set(anchors)
 
 
-def test_citations_lead_to_originals_that_have_left_and_to_no_others() -> None:
+def test_citations_lead_to_originals_that_have_left_and_to_no_others():
     first, second = opened(small(), 0)
     where = {left.anchor: left.original.cite for one in (first, second) for left in one.left}
     links = [piece for piece in first.summary if piece.kind == "link"]
@@ -202,7 +202,7 @@ def test_citations_lead_to_originals_that_have_left_and_to_no_others() -> None:
     assert [p.kind for p in opened(replace(small(), runs=(run,)), 0)[0].summary] == ["text"]
 
 
-def test_a_name_that_was_used_again_means_the_later_message() -> None:
+def test_a_name_that_was_used_again_means_the_later_message():
     made = (
         compaction(1, (original(1, "old"),), "[m1]"),
         compaction(2, (original(1, "new"),), "[m1]"),
@@ -215,14 +215,14 @@ def test_a_name_that_was_used_again_means_the_later_message() -> None:
     assert ends == ["t1-p1-c1-m1", "t1-p1-c2-m1"]
 
 
-def test_a_message_that_left_twice_in_a_run_is_cited_where_its_text_is() -> None:
+def test_a_message_that_left_twice_in_a_run_is_cited_where_its_text_is():
     made = tuple(compaction(step, (original(1, "same"),), "[m1]") for step in (1, 2))
     run = PolicyRun("conspectus", "Conspectus", steps([1, 2], {1, 2}), made, 0)
     _, again = opened(replace(small(), runs=(run,)), 0)
     assert again.left[0].whole == again.summary[1].anchor == "t1-p1-c1-m1"
 
 
-def test_a_text_stands_on_the_page_once_and_under_our_policy() -> None:
+def test_a_text_stands_on_the_page_once_and_under_our_policy():
     replay = large(60, 10_000)
     text = replay_page([replay])
     whole = sum(len(one.text) for c in replay.runs[0].compactions for one in c.left)
@@ -234,14 +234,14 @@ def test_a_text_stands_on_the_page_once_and_under_our_policy() -> None:
     assert text.count(str(escape(replay.runs[0].compactions[0].left[0].text))) == 1
 
 
-def test_every_original_is_there_whole(page: Page) -> None:
+def test_every_original_is_there_whole(page):
     for run in small().runs:
         for one in run.compactions:
             for left in one.left:
                 assert visible(left.text) in page.text
 
 
-def test_the_page_is_whole_and_loads_nothing(text: str, page: Page) -> None:
+def test_the_page_is_whole_and_loads_nothing(text, page):
     assert page.open == []
     names = {tag for tag, _ in page.tags}
     assert not names & {"img", "link", "iframe", "object", "embed", "image", "use", "base", "form"}
@@ -253,7 +253,7 @@ def test_the_page_is_whole_and_loads_nothing(text: str, page: Page) -> None:
     assert "://" not in text
 
 
-def test_the_browser_runs_our_program_only(page: Page) -> None:
+def test_the_browser_runs_our_program_only(page):
     (program,) = page.kept["script"]
     assert [a for tag, a in page.tags if tag == "script"] == [{}]
     policy = next(a["content"] for _, a in page.tags if "http-equiv" in a)
@@ -262,7 +262,7 @@ def test_the_browser_runs_our_program_only(page: Page) -> None:
     assert str(policy).endswith(f"; script-src 'sha256-{digest}'")
 
 
-def test_hostile_text_stays_text(text: str, page: Page) -> None:
+def test_hostile_text_stays_text(text, page):
     assert {"img", "style"} & {tag for tag, _ in page.tags} == {"style"}
     assert len(page.kept["style"]) == 1
     assert len(page.kept["script"]) == 1
@@ -277,20 +277,20 @@ TEMPLATE = templates().from_string("<p>{{ text }}</p>")
 
 
 @given(st.text(st.characters(exclude_categories=["Cc", "Cf", "Cs"])) | st.text("<>&\"'/!-#xs;\n"))
-def test_any_text_comes_back_from_the_page_as_it_was(text: str) -> None:
+def test_any_text_comes_back_from_the_page_as_it_was(text):
     read = Page(TEMPLATE.render(text=text))
     assert [tag for tag, _ in read.tags] == ["p"]
     assert read.text == text
 
 
 @given(st.text("abm12 ,;[]#\n"))
-def test_the_pieces_of_a_summary_are_its_text(summary: str) -> None:
+def test_the_pieces_of_a_summary_are_its_text(summary):
     found = list(pieces(summary, {"m1": "x", "m2": "y", "a": "z"}))
     assert "".join(piece.text for piece in found) == summary
     assert all(piece.text in ("m1", "m2", "a") for piece in found if piece.kind == "link")
 
 
-def test_citations_are_found_in_their_forms_and_headings_told_apart() -> None:
+def test_citations_are_found_in_their_forms_and_headings_told_apart():
     found = list(
         pieces("## Done [m1]\n# Next\n[m2,m1; m2] m1 (m2) [m1 m3]", {"m1": "x", "m2": "y"})
     )
@@ -304,13 +304,13 @@ def test_citations_are_found_in_their_forms_and_headings_told_apart() -> None:
     ]
 
 
-def test_a_share_is_never_rounded_up_to_all() -> None:
+def test_a_share_is_never_rounded_up_to_all():
     assert percent(0.999_999) == "99.9 %"
     assert percent(1.0) == "100 %"
     assert percent(0.0) == "0.0 %"
 
 
-def test_facts_are_listed_by_kind_in_their_order() -> None:
+def test_facts_are_listed_by_kind_in_their_order():
     facts = (Fact("path", "b"), Fact("rule", "x"), Fact("path", "a"))
     made = replace(compaction(1, (original(1, "a"),), "s"), carried=facts)
     run = PolicyRun("conspectus", "Conspectus", steps([1], {1}), (made,), 0)
@@ -318,7 +318,7 @@ def test_facts_are_listed_by_kind_in_their_order() -> None:
     assert one.carried == (("path", ("b", "a")), ("rule", ("x",)))
 
 
-def test_a_compaction_in_which_nothing_left_is_shown_too() -> None:
+def test_a_compaction_in_which_nothing_left_is_shown_too():
     nothing = Compaction(1, "cause", 5, 4, (), 0, 0, "", (), 0, 0, "")
     run = PolicyRun("x", "Other", steps([5], {1}), (nothing,), 0)
     found = Page(replay_page([replace(small(), runs=(run, replace(run, policy="y", title="Z")))]))
@@ -326,18 +326,18 @@ def test_a_compaction_in_which_nothing_left_is_shown_too() -> None:
     assert "5 → 4 tokens · nothing left the view" in found.text
 
 
-def test_equal_replays_give_equal_pages(text: str) -> None:
+def test_equal_replays_give_equal_pages(text):
     assert text == replay_page([small(), hostile(), replace(small(), name="again.json")])
 
 
-def test_paper_opens_the_compactions(page: Page) -> None:
+def test_paper_opens_the_compactions(page):
     (style,) = page.kept["style"]
     paper = style.partition("@media print{")[2]
     assert ".few .compaction::details-content{content-visibility:visible" in paper
     assert ("main", {"class": "few"}) in page.tags
 
 
-def test_paper_leaves_many_compactions_as_they_are_and_says_so() -> None:
+def test_paper_leaves_many_compactions_as_they_are_and_says_so():
     made = tuple(compaction(step, (original(step, "a"),), "s") for step in range(1, 202))
     run = PolicyRun("conspectus", "Conspectus", steps([5] * 201, range(1, 202)), made, 0)
     found = Page(replay_page([replace(small(), runs=(run,))]))
@@ -345,13 +345,13 @@ def test_paper_leaves_many_compactions_as_they_are_and_says_so() -> None:
     assert "those are shown that were open on the screen" in found.text
 
 
-def test_no_replay_is_still_a_page() -> None:
+def test_no_replay_is_still_a_page():
     found = Page(replay_page([]))
     assert found.open == []
     assert "No transcript was replayed." in found.text
 
 
-def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(InputError, match=re.escape("pip install 'conspectus[report]'")):
         replay_page([small()])
@@ -359,5 +359,5 @@ def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.Mo
         evaluation_page(evaluate([], [], keep=KEEP))
 
 
-def test_the_page_is_small(text: str) -> None:
+def test_the_page_is_small(text):
     assert len(text.encode()) < 120_000

@@ -51,7 +51,7 @@ def page(found: Evaluation) -> Page:
 
 
 @pytest.mark.slow
-def test_the_page_is_whole_and_loads_nothing(found: Evaluation, page: Page) -> None:
+def test_the_page_is_whole_and_loads_nothing(found, page):
     assert page.open == []
     names = {tag for tag, _ in page.tags}
     assert not names & {"script", "img", "link", "iframe", "object", "embed", "a", "image", "use"}
@@ -66,7 +66,7 @@ def test_the_page_is_whole_and_loads_nothing(found: Evaluation, page: Page) -> N
     assert "default-src 'none'" in str(policy["content"])
 
 
-def test_hostile_names_stay_text(found: Evaluation, page: Page) -> None:
+def test_hostile_names_stay_text(found, page):
     text = evaluation_page(found)
     assert "<script" not in text
     assert "onerror=alert" not in text.replace("&lt;img src=x onerror=alert(2)&gt;", "")
@@ -77,7 +77,7 @@ def test_hostile_names_stay_text(found: Evaluation, page: Page) -> None:
     assert "b" not in {tag for tag, _ in page.tags}
 
 
-def test_every_number_of_every_table_is_on_the_page(found: Evaluation, page: Page) -> None:
+def test_every_number_of_every_table_is_on_the_page(found, page):
     tables = tables_of(found)
     assert [table.title for table in tables] == [
         "Future use",
@@ -95,7 +95,7 @@ def test_every_number_of_every_table_is_on_the_page(found: Evaluation, page: Pag
         assert all(list(row) in page.rows for row in (table.columns, *table.rows))
 
 
-def test_the_numbers_are_those_of_the_measurement(found: Evaluation, page: Page) -> None:
+def test_the_numbers_are_those_of_the_measurement(found, page):
     result = found.system("<b>ours</b>", 256)
     use, answers, rounds = result.future_use, result.answers, result.rounds
     assert use is not None
@@ -120,7 +120,7 @@ def test_the_numbers_are_those_of_the_measurement(found: Evaluation, page: Page)
     assert rows[6][1:3] == [f"{rounds.one:.3f}", f"{rounds.many:.3f}"]
 
 
-def test_bars_are_as_long_as_their_numbers(found: Evaluation, page: Page) -> None:
+def test_bars_are_as_long_as_their_numbers(found, page):
     result = found.system("<b>ours</b>", 256)
     assert result.future_use is not None
     rects = [a for tag, a in page.tags if tag == "rect"]
@@ -131,12 +131,12 @@ def test_bars_are_as_long_as_their_numbers(found: Evaluation, page: Page) -> Non
     assert max(values) > 0
 
 
-def test_a_transcript_that_was_left_out_says_why(page: Page) -> None:
+def test_a_transcript_that_was_left_out_says_why(page):
     row = next(row for row in page.rows if row[0] == "small<b>")
     assert row[-1] == "it has fewer than 500 tokens"
 
 
-def test_a_page_without_figures_is_still_a_page() -> None:
+def test_a_page_without_figures_is_still_a_page():
     nothing = evaluate([], [], keep=KEEP)
     page = Page(evaluation_page(nothing))
     assert page.open == []
@@ -144,7 +144,7 @@ def test_a_page_without_figures_is_still_a_page() -> None:
     assert tables_of(nothing) == []
 
 
-def test_far_and_quoted_are_not_mixed_up() -> None:
+def test_far_and_quoted_are_not_mixed_up():
     found = evaluate(
         [Transcript.of("a", agent())],
         [Notes(f"{PATH} {CODE}")],
@@ -156,7 +156,7 @@ def test_far_and_quoted_are_not_mixed_up() -> None:
     assert row[:4] == ("notes 64", "0.000", "–", "1.000")
 
 
-def test_a_failure_stands_out() -> None:
+def test_a_failure_stands_out():
     found = evaluate(
         [Transcript.of("a", agent())],
         [Notes(None)],
@@ -173,7 +173,7 @@ def drawn(title: str, groups: list[Group], most: float) -> Page:
     return Page(str(bars(Chart(title, tuple(groups), most))))
 
 
-def test_a_chart_keeps_bars_within_its_width_whatever_the_numbers() -> None:
+def test_a_chart_keeps_bars_within_its_width_whatever_the_numbers():
     bars = (Bar("a", -1.0, "-1"), Bar("b", 5.0, "5"), Bar("<c>", 0.5, "0.5", 99, 0.2, 0.9))
     chart = drawn('a "title"', [Group("g & h", bars)], 1.0)
     widths = [float(str(a["width"])) for t, a in chart.tags if t == "rect" and a["class"] != "back"]

@@ -1,9 +1,7 @@
 """The benchmarks of retention find what is wrong, on small made transcripts."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -33,12 +31,8 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("name", ["retention_targets", "auto_recall", "transcripts"])
 def test_without_transcripts_it_says_so_and_does_not_fail(
-    name: str,
-    script: Callable[[str], ModuleType],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    name, script, tmp_path, monkeypatch, capsys
+):
     monkeypatch.setenv("CONSPECTUS_DATA", str(tmp_path))
     assert script(name).main([]) == 0
     assert capsys.readouterr().out.startswith("skipped: there are no transcripts")
@@ -47,9 +41,7 @@ def test_without_transcripts_it_says_so_and_does_not_fail(
 
 
 @pytest.mark.slow
-def test_every_figure_stands_beside_its_target(
-    script: Callable[[str], ModuleType], data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_figure_stands_beside_its_target(script, data, capsys):
     targets = script("retention_targets")
     code = targets.main(["--json"])
     figures = {one["what"]: one for one in json.loads(capsys.readouterr().out)["figures"]}
@@ -67,9 +59,7 @@ def test_every_figure_stands_beside_its_target(
 
 
 @pytest.mark.slow
-def test_one_folder_alone_can_be_asked_for(
-    script: Callable[[str], ModuleType], data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_folder_alone_can_be_asked_for(script, data, capsys):
     assert script("retention_targets").main(["--only", "agent"]) == 0
     out = capsys.readouterr().out
     assert "21 of 21 figures are as promised" in out
@@ -77,19 +67,14 @@ def test_one_folder_alone_can_be_asked_for(
 
 
 @pytest.mark.slow
-def test_a_missed_target_is_shown_and_fails(
-    script: Callable[[str], ModuleType],
-    data: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_missed_target_is_shown_and_fails(script, data, monkeypatch, capsys):
     targets = script("retention_targets")
     monkeypatch.setattr(targets, "QUOTED", {512: 1.01})
     assert targets.main(["--only", "agent"]) == 1
     assert capsys.readouterr().out.count("MISSED") == 1
 
 
-def test_a_count_that_is_not_0_does_not_hold(script: Callable[[str], ModuleType]) -> None:
+def test_a_count_that_is_not_0_does_not_hold(script):
     targets = script("retention_targets")
     assert targets.none_of("x", 0).holds
     assert not targets.none_of("x", 1).holds
@@ -97,11 +82,8 @@ def test_a_count_that_is_not_0_does_not_hold(script: Callable[[str], ModuleType]
 
 @pytest.mark.slow
 def test_recall_at_each_turn_is_measured_by_what_the_model_was_sent(
-    script: Callable[[str], ModuleType],
-    data: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    script, data, monkeypatch, capsys
+):
     recall = script("auto_recall")
     monkeypatch.setattr(recall, "SHORTEST", 24)
     assert recall.main(["--json"]) == 0

@@ -92,7 +92,7 @@ def blocks(message: dict[str, Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("ttl", ["5m", "1h"])
-def test_anthropic_gets_the_same_beginning_and_no_more_than_four_marks(ttl: Any) -> None:
+def test_anthropic_gets_the_same_beginning_and_no_more_than_four_marks(ttl):
     model = claude()
     sent, asked, kinds = payloads(model, AnthropicPromptCachingMiddleware(ttl=ttl))
     assert asked
@@ -112,13 +112,13 @@ def test_anthropic_gets_the_same_beginning_and_no_more_than_four_marks(ttl: Any)
         assert json.dumps(after).count("cache_control") == json.dumps(before).count("cache_control")
 
 
-def test_anthropic_without_marks_remembers_nothing_so_the_smallest_request_is_sent() -> None:
+def test_anthropic_without_marks_remembers_nothing_so_the_smallest_request_is_sent():
     _, asked, kinds = payloads(claude())
     assert asked == []
     assert kinds == {"smallest"}
 
 
-def test_openai_gets_the_same_beginning() -> None:
+def test_openai_gets_the_same_beginning():
     sent, asked, kinds = payloads(gpt())
     assert asked
     assert kinds == {"cached"}

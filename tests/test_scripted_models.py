@@ -7,7 +7,7 @@ import pytest
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 
-def test_an_error_that_a_script_raises_again_forgets_where_it_was_raised_before() -> None:
+def test_an_error_that_a_script_raises_again_forgets_where_it_was_raised_before():
     error = ValueError("busy")
     model = ScriptedChatModel(answers=lambda messages: error)
     frames = []

@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,7 +33,7 @@ HERE = Scope("local", "s")
 
 
 @pytest.mark.slow
-def test_chat_messages_of_openai(fitter: Fitter) -> None:
+def test_chat_messages_of_openai(fitter):
     history: list[Any] = [{"role": "system", "content": PROMPT}]
     sent: list[Any] = []
     with FaultServer(script, window=WINDOW) as server:
@@ -64,7 +63,7 @@ def test_chat_messages_of_openai(fitter: Fitter) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("marked", [False, True])
-def test_messages_of_anthropic_with_system_and_tools(fitter: Fitter, marked: bool) -> None:
+def test_messages_of_anthropic_with_system_and_tools(fitter, marked):
     history: list[Any] = []
     sent: list[Any] = []
     system = [{"type": "text", "text": PROMPT, "cache_control": {"type": "ephemeral"}}]
@@ -112,7 +111,7 @@ def test_messages_of_anthropic_with_system_and_tools(fitter: Fitter, marked: boo
 
 
 @pytest.mark.slow
-def test_items_of_responses(fitter: Fitter) -> None:
+def test_items_of_responses(fitter):
     history: list[Any] = []
     sent: list[Any] = []
     with responses_server() as server:
@@ -142,7 +141,7 @@ def test_items_of_responses(fitter: Fitter) -> None:
 
 
 @pytest.mark.slow
-def test_several_sessions_at_once_on_an_event_loop(fitter: Fitter) -> None:
+def test_several_sessions_at_once_on_an_event_loop(fitter):
     async def talk(server: FaultServer, number: int) -> None:
         history: list[Any] = [{"role": "system", "content": PROMPT}]
         where = {"model": "gpt-4o", "thread_id": f"s{number}", "tenant": f"tenant {number}"}
@@ -167,7 +166,7 @@ def test_several_sessions_at_once_on_an_event_loop(fitter: Fitter) -> None:
 
 
 @pytest.mark.slow
-def test_the_async_client_of_anthropic_is_served_the_same(fitter: Fitter) -> None:
+def test_the_async_client_of_anthropic_is_served_the_same(fitter):
     history: list[Any] = []
 
     async def main(server: FaultServer) -> None:
@@ -189,7 +188,7 @@ def test_the_async_client_of_anthropic_is_served_the_same(fitter: Fitter) -> Non
     assert fitter.archive.export(HERE)
 
 
-def test_what_fits_is_sent_as_it_is_with_its_marks(fitter: Fitter) -> None:
+def test_what_fits_is_sent_as_it_is_with_its_marks(fitter):
     block = {"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}
     messages = [{"role": "user", "content": [block]}]
     result = fitter.fit(messages, model="claude-next", thread_id="t")
@@ -197,7 +196,7 @@ def test_what_fits_is_sent_as_it_is_with_its_marks(fitter: Fitter) -> None:
     assert block["cache_control"]
 
 
-def test_a_mark_for_the_cache_that_moves_changes_no_message(fitter: Fitter) -> None:
+def test_a_mark_for_the_cache_that_moves_changes_no_message(fitter):
     mark = {"cache_control": {"type": "ephemeral"}}
     history: list[Any] = []
     for turn in range(20):
@@ -214,7 +213,7 @@ def test_a_mark_for_the_cache_that_moves_changes_no_message(fitter: Fitter) -> N
     assert again.dropped == first.evicted
 
 
-def test_what_nothing_makes_fit_is_told_with_the_numbers(fitter: Fitter) -> None:
+def test_what_nothing_makes_fit_is_told_with_the_numbers(fitter):
     tools = [{**ANTHROPIC_TOOL, "description": looked(1) * 10}]
     with pytest.raises(StuckError, match="system prompt, tools") as stuck:
         fitter.fit([{"role": "user", "content": "hi"}], model="x", thread_id="t", tools=tools)
@@ -222,7 +221,7 @@ def test_what_nothing_makes_fit_is_told_with_the_numbers(fitter: Fitter) -> None
 
 
 @pytest.mark.slow
-def test_windows_come_by_name_by_profile_or_not_at_all(tmp_path: Path) -> None:
+def test_windows_come_by_name_by_profile_or_not_at_all(tmp_path):
     said = [{"role": "user", "content": "hi"}]
     with Fitter(archive="memory:", window={"own": 5_000}) as fitter:
         assert fitter.fit(said, model="own", thread_id="t").budget == 5_000
@@ -250,7 +249,7 @@ def test_windows_come_by_name_by_profile_or_not_at_all(tmp_path: Path) -> None:
         ("other", 1_000),
     ],
 )
-def test_a_name_of_a_window_counts_as_it_does_for_the_endpoint(model: str, limit: int) -> None:
+def test_a_name_of_a_window_counts_as_it_does_for_the_endpoint(model, limit):
     windows = {"gpt-4o": 3_000, "gpt-4o-m*": 2_000, "gpt-4o-mini-2024-*": 2_500, "*": 1_000}
     windows["claude-*"] = 4_000
     said = [{"role": "user", "content": "hi"}]
@@ -260,7 +259,7 @@ def test_a_name_of_a_window_counts_as_it_does_for_the_endpoint(model: str, limit
     assert settings.window_of(model) == limit
 
 
-def test_an_archive_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_an_archive_that_cannot_be_read_is_told(tmp_path):
     with Fitter(archive=str(tmp_path / "a.db"), window=WINDOW) as fitter:
         pass
     with pytest.raises(ArchiveError):
@@ -268,13 +267,13 @@ def test_an_archive_that_cannot_be_read_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("names", [{"thread_id": ""}, {"thread_id": "t", "tenant": ""}])
-def test_conversations_without_a_name_are_not_one(fitter: Fitter, names: Any) -> None:
+def test_conversations_without_a_name_are_not_one(fitter, names):
     with pytest.raises(InputError, match="must be a text that names it"):
         fitter.fit([{"role": "user", "content": "hi"}], model="x", **names)
 
 
 @pytest.mark.parametrize("tokens", [-1, -WINDOW, math.inf, math.nan])
-def test_room_for_an_answer_makes_no_window_larger(fitter: Fitter, tokens: Any) -> None:
+def test_room_for_an_answer_makes_no_window_larger(fitter, tokens):
     with pytest.raises(PolicyError, match="answer_tokens"):
         fitter.fit(
             [{"role": "user", "content": "hi"}], model="x", thread_id="t", answer_tokens=tokens

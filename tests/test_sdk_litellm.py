@@ -55,7 +55,7 @@ def of_ten_windows(history: list[Any], ask: Any, answered: Any) -> None:
         check_requests(server)
 
 
-def test_a_chat_of_ten_windows(fitter: Fitter) -> None:
+def test_a_chat_of_ten_windows(fitter):
     import litellm
 
     logger, history = logger_of(fitter), list[Any]([{"role": "system", "content": PROMPT}])
@@ -87,7 +87,7 @@ def test_a_chat_of_ten_windows(fitter: Fitter) -> None:
     check_kept(fitter.archive, Scope(ANN.api_key, thread), history, [*sent, history[-1]])
 
 
-def test_anthropic_s_messages_of_ten_windows(fitter: Fitter) -> None:
+def test_anthropic_s_messages_of_ten_windows(fitter):
     import litellm
 
     logger, history = logger_of(fitter), list[Any]()
@@ -128,7 +128,7 @@ def large(first: str) -> list[Any]:
     return said
 
 
-def test_a_conversation_is_told_by_its_beginning_within_its_key(fitter: Fitter) -> None:
+def test_a_conversation_is_told_by_its_beginning_within_its_key(fitter):
     logger = logger_of(fitter)
 
     async def main() -> None:
@@ -142,7 +142,7 @@ def test_a_conversation_is_told_by_its_beginning_within_its_key(fitter: Fitter) 
     assert len(fitter.archive.threads(BOB.api_key)) == 1
 
 
-def test_items_of_responses_are_fitted_and_other_calls_let_alone(fitter: Fitter) -> None:
+def test_items_of_responses_are_fitted_and_other_calls_let_alone(fitter):
     logger = logger_of(fitter, tenant=lambda key, data: data["user"])
 
     async def main() -> None:
@@ -158,7 +158,7 @@ def test_items_of_responses_are_fitted_and_other_calls_let_alone(fitter: Fitter)
     asyncio.run(main())
 
 
-def test_what_nothing_makes_fit_is_told_as_litellm_tells_it(fitter: Fitter) -> None:
+def test_what_nothing_makes_fit_is_told_as_litellm_tells_it(fitter):
     import litellm
 
     logger = logger_of(fitter)
@@ -169,9 +169,7 @@ def test_what_nothing_makes_fit_is_told_as_litellm_tells_it(fitter: Fitter) -> N
 
 
 @pytest.mark.parametrize("asked", [-100_000, 0, True, "many", None])
-def test_a_room_that_means_nothing_is_for_the_provider_to_refuse(
-    fitter: Fitter, asked: object
-) -> None:
+def test_a_room_that_means_nothing_is_for_the_provider_to_refuse(fitter, asked):
     data = {"model": "gpt-4o", "messages": large("x"), "max_tokens": asked}
     fitted = asyncio.run(hooked(logger_of(fitter), ANN, data, "acompletion"))
     assert size(fitted["messages"]) < WINDOW

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,9 +41,7 @@ async def agent_at(server: FaultServer) -> AsyncIterator[Any]:
         yield Agent("coder", instructions=PROMPT, model=model, tools=[function_tool(look)])
 
 
-def test_a_session_of_ten_windows_stays_inside_and_keeps_everything(
-    fitter: Fitter, tmp_path: Path
-) -> None:
+def test_a_session_of_ten_windows_stays_inside_and_keeps_everything(fitter, tmp_path):
     from agents import RunConfig, Runner, SQLiteSession
 
     from conspectus_sdk.openai_agents import FittedSession
@@ -73,7 +70,7 @@ def test_a_session_of_ten_windows_stays_inside_and_keeps_everything(
     check_kept(fitter.archive, Scope("ann", "s"), items, shown)
 
 
-def test_one_run_of_many_turns_stays_inside_by_the_filter_alone(fitter: Fitter) -> None:
+def test_one_run_of_many_turns_stays_inside_by_the_filter_alone(fitter):
     from agents import RunConfig, Runner
 
     from conspectus_sdk.openai_agents import input_filter
@@ -106,7 +103,7 @@ def test_one_run_of_many_turns_stays_inside_by_the_filter_alone(fitter: Fitter) 
     check_kept(fitter.archive, Scope("local", "run"), history, shown)
 
 
-def test_the_session_is_what_the_one_inside_is(fitter: Fitter) -> None:
+def test_the_session_is_what_the_one_inside_is(fitter):
     from agents import SQLiteSession
 
     from conspectus_sdk.openai_agents import FittedSession
@@ -128,7 +125,7 @@ def test_the_session_is_what_the_one_inside_is(fitter: Fitter) -> None:
     asyncio.run(main())
 
 
-def test_a_thread_may_be_told_from_the_call(fitter: Fitter) -> None:
+def test_a_thread_may_be_told_from_the_call(fitter):
     from agents import RunConfig, Runner
 
     from conspectus_sdk.openai_agents import input_filter
@@ -149,7 +146,7 @@ def test_a_thread_may_be_told_from_the_call(fitter: Fitter) -> None:
     assert set(fitter.archive.threads("local")) == {"c0", "c1"}
 
 
-def test_what_nothing_makes_fit_ends_the_run_with_the_numbers() -> None:
+def test_what_nothing_makes_fit_ends_the_run_with_the_numbers():
     from agents import RunConfig, Runner
 
     from conspectus_sdk.openai_agents import input_filter

@@ -52,12 +52,12 @@ def redacted(text: str, key: str | None = None) -> str:
         ("echo {} | docker login --password-stdin", "password"),
     ],
 )
-def test_a_long_secret_goes_as_a_whole(around: str, kind: str, size: int) -> None:
+def test_a_long_secret_goes_as_a_whole(around, kind, size):
     assert redacted(around.format(LONG[size])) == around.format(f"[redacted: {kind}]")
 
 
 @pytest.mark.parametrize("quote", ['"', "'", '\\"'])
-def test_where_a_quote_is_not_closed_the_value_goes_to_its_next_break(quote: str) -> None:
+def test_where_a_quote_is_not_closed_the_value_goes_to_its_next_break(quote):
     for value in (PASSWORD, LONG[600]):
         assert redacted(f"password={quote}{value} and more") == (
             f"password={quote}[redacted: password] and more"
@@ -73,7 +73,7 @@ def test_where_a_quote_is_not_closed_the_value_goes_to_its_next_break(quote: str
         ("DB_PASSWORD=/zQ7k{0:.0}W9vT3x+w==", "DB_PASSWORD=[redacted: password]"),
     ],
 )
-def test_a_secret_that_begins_with_a_slash_is_no_path(text: str, left: str) -> None:
+def test_a_secret_that_begins_with_a_slash_is_no_path(text, left):
     assert redacted(text.format("JalrXUtnFEMI", "K7MDENG", "bPxRfiCYzzzzzzKEY")) == left
     assert redacted("/" + PASSWORD, "password") == "[redacted: password]"
 
@@ -81,7 +81,7 @@ def test_a_secret_that_begins_with_a_slash_is_no_path(text: str, left: str) -> N
 @pytest.mark.parametrize(
     "path", ["/run/secrets/db1", "~/.ssh/id_rsa2", "/home/Ann/Project2024/key", "./a/B2.txt"]
 )
-def test_a_path_is_no_secret(path: str) -> None:
+def test_a_path_is_no_secret(path):
     for text in (f"PASSWORD={path}", f"password: {path}", f'"api_key": "{path}"'):
         assert redacted(text) == text
 
@@ -146,9 +146,7 @@ def names_of(value: Any) -> Any:
 
 @example(data={"x": [MADE.base64(48), BLOCK.format("END")]}, ascii_only=True, indent=None)
 @given(st.dictionaries(NAMES, DATA, max_size=3), st.booleans(), st.sampled_from([None, 2]))
-def test_json_is_still_json_with_the_same_names(
-    data: dict[str, Any], ascii_only: bool, indent: int | None
-) -> None:
+def test_json_is_still_json_with_the_same_names(data, ascii_only, indent):
     done = redacted(json.dumps(data, ensure_ascii=ascii_only, indent=indent))
     assert names_of(read(done)) == names_of(data)
     assert redacted(done) == done
@@ -165,9 +163,7 @@ def test_json_is_still_json_with_the_same_names(
         f"x\n{provider_secrets(MADE)['github-token']}",
     ],
 )
-def test_a_secret_ends_with_its_string_however_deep_it_lies(
-    content: str, indent: int | None
-) -> None:
+def test_a_secret_ends_with_its_string_however_deep_it_lies(content, indent):
     data = {"content": content, "path": "/x", "more": ["a", "b"]}
     text = json.dumps(data, indent=indent)
     for depth in range(2):
@@ -180,7 +176,7 @@ def test_a_secret_ends_with_its_string_however_deep_it_lies(
         text = json.dumps({"text": text})
 
 
-def test_a_private_key_in_several_strings_goes_from_all_of_them() -> None:
+def test_a_private_key_in_several_strings_goes_from_all_of_them():
     lines = MADE.pem().split("\n")
     for text in (json.dumps(lines), json.dumps(lines, indent=1), json.dumps(lines[:6])):
         done = redacted(text)
@@ -202,7 +198,7 @@ NUMBERED: dict[str, Callable[[int, str], str]] = {
 
 @pytest.mark.parametrize("way", NUMBERED)
 @pytest.mark.parametrize("lines", [slice(0, 20), slice(8, None), slice(None)])
-def test_no_line_of_a_key_stays_where_lines_are_numbered(way: str, lines: slice) -> None:
+def test_no_line_of_a_key_stays_where_lines_are_numbered(way, lines):
     key = MADE.pem(lines=25).split("\n")
     shown = "\n".join([NUMBERED[way](n, line) for n, line in enumerate(key, 1)][lines])
     for text in (shown, json.dumps({"out": shown}), json.dumps({"o": shown}, ensure_ascii=False)):
@@ -243,7 +239,7 @@ def test_no_line_of_a_key_stays_where_lines_are_numbered(way: str, lines: slice)
         "password: zQ7|{}",
     ],
 )
-def test_a_password_under_these_names_and_with_these_signs_is_found(text: str) -> None:
+def test_a_password_under_these_names_and_with_these_signs_is_found(text):
     done = redacted(text.replace("{}", PASSWORD))
     assert "vT3x" not in done
     assert "zQ7" not in done
@@ -270,13 +266,13 @@ def test_a_password_under_these_names_and_with_these_signs_is_found(text: str) -
         '{"text": "a\\nTOKEN={}\\nb"}',
     ],
 )
-def test_a_key_under_these_names_is_found(text: str) -> None:
+def test_a_key_under_these_names_is_found(text):
     done = redacted(text.replace("{}", TOKEN))
     assert TOKEN not in done
     assert redacted(done) == done
 
 
-def test_a_header_a_cookie_and_an_argument_in_a_call_are_found() -> None:
+def test_a_header_a_cookie_and_an_argument_in_a_call_are_found():
     call = {
         "headers": {"Authorization": f"token {TOKEN}", "Accept": "text/html"},
         "cookies": {"sid": TOKEN, "theme": "dark"},
@@ -319,11 +315,11 @@ def test_a_header_a_cookie_and_an_argument_in_a_call_are_found() -> None:
         "PASSWORD=settings.password",
     ],
 )
-def test_names_results_and_addresses_are_left_alone(text: str) -> None:
+def test_names_results_and_addresses_are_left_alone(text):
     assert redacted(text) == text
 
 
-def test_the_longest_of_several_values_goes_wherever_it_stands() -> None:
+def test_the_longest_of_several_values_goes_wherever_it_stands():
     values = {"ab1-cd": "a", "ab1-cd-ef": "b", "cd-ef-gh": "c", "ef-gh2": "d"}
     for text, left in [
         ("ab1-cd-ef-gh2", "[redacted: b]-gh2"),

@@ -46,7 +46,7 @@ def left(text: str, secret: str = PASSWORD) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("label", LABELS)
-def test_a_value_under_a_chinese_japanese_or_korean_name_is_found(label: str) -> None:
+def test_a_value_under_a_chinese_japanese_or_korean_name_is_found(label):
     for told in "： : = 是 为 改成 改为 设为 设置为 已更新为 は を 는".split():
         for after in ("", "。" + AFTER, "然后重启", "（测试）", "です", "입니다"):
             left(f"请记住{label}{told}{PASSWORD}{after}")
@@ -57,7 +57,7 @@ def test_a_value_under_a_chinese_japanese_or_korean_name_is_found(label: str) ->
     left(json.dumps({label.replace(" ", ""): PASSWORD, "more": "好"}, ensure_ascii=False))
 
 
-def test_a_name_in_a_string_of_json_is_read_through_its_escapes() -> None:
+def test_a_name_in_a_string_of_json_is_read_through_its_escapes():
     text = f"数据库密码：{PASSWORD}。{AFTER}"
     for _ in range(2):
         text = json.dumps({"text": text, "more": "好"})
@@ -68,21 +68,21 @@ def test_a_name_in_a_string_of_json_is_read_through_its_escapes() -> None:
 @pytest.mark.parametrize(
     "around", [*AROUND.replace("\n", "|").split("|"), "- name: PASSWORD\n  value: {}"]
 )
-def test_the_sentence_behind_a_password_stays(around: str) -> None:
+def test_the_sentence_behind_a_password_stays(around):
     for stop in (*"。，；、！？（）】」》”：", "……", "——", ""):
         for value in (PASSWORD, TOKEN):
             left(around.replace("{}", f"{value}{stop}{AFTER}"), value)
 
 
 @pytest.mark.parametrize("around", ["API_KEY=", "token: ", "--token ", "the token is ", "令牌："])
-def test_the_sentence_behind_a_key_stays(around: str) -> None:
+def test_the_sentence_behind_a_key_stays(around):
     for value in (TOKEN, "abcd1234" + "efgh5678"):
         for after in (f"。{AFTER}", "然后运行迁移脚本", "，port=5433"):
             left(f"{around}{value}{after}", value)
 
 
 @pytest.mark.parametrize("dash", "—–…")
-def test_a_dash_of_print_ends_a_value_where_a_sentence_goes_on(dash: str) -> None:
+def test_a_dash_of_print_ends_a_value_where_a_sentence_goes_on(dash):
     value = PASSWORD.replace("#", "")
     for around in ("password: ", "DB_PASSWORD=", "the password is "):
         left(f"{around}{value}{dash}never touch prod with it.", value)
@@ -92,7 +92,7 @@ def test_a_dash_of_print_ends_a_value_where_a_sentence_goes_on(dash: str) -> Non
 @pytest.mark.parametrize(
     "quotes", '“ ”|‘ ’|„ “|「 」|『 』|« »|«  »|` `|《 》|" "'.split("|"), ids=str
 )
-def test_quotes_of_print_are_quotes(quotes: str) -> None:
+def test_quotes_of_print_are_quotes(quotes):
     opened, closed = quotes[0], quotes[-1]
     space = " " if "  " in quotes else ""
     for around in ("密码：", "密码是", "password: ", "the password is ", "mot de passe : "):
@@ -101,7 +101,7 @@ def test_quotes_of_print_are_quotes(quotes: str) -> None:
 
 
 @pytest.mark.parametrize("value", HALVES)
-def test_no_half_of_a_password_that_is_not_all_ascii_stays(value: str) -> None:
+def test_no_half_of_a_password_that_is_not_all_ascii_stays(value):
     for around in ("密码：", "DB_PASSWORD=", "password: ", "数据库密码："):
         for after in ("", "\nnext", "。", " and more"):
             assert redacted(f"{around}{value}{after}") == f"{around}[redacted: password]{after}"
@@ -110,12 +110,12 @@ def test_no_half_of_a_password_that_is_not_all_ascii_stays(value: str) -> None:
 
 
 @given(st.text("Qq8#xmP2密码。，—”é ", min_size=1, max_size=16))
-def test_what_follows_a_password_leaves_no_part_of_it(after: str) -> None:
+def test_what_follows_a_password_leaves_no_part_of_it(after):
     done = redacted(f"密码：{PASSWORD}{after}")
     assert PASSWORD not in done
 
 
-def test_a_providers_key_is_found_where_chinese_follows_it() -> None:
+def test_a_providers_key_is_found_where_chinese_follows_it():
     made = Made(9)
     telegram = made.of("123456789", 9) + ":AA" + made.alnum(33)
     for key in (made.jwt(), telegram, "ghp" + "_" + made.alnum(36)):
@@ -124,7 +124,7 @@ def test_a_providers_key_is_found_where_chinese_follows_it() -> None:
         assert done.endswith("]登录")
 
 
-def test_what_stands_behind_a_password_is_recalled_and_the_password_kept_nowhere() -> None:
+def test_what_stands_behind_a_password_is_recalled_and_the_password_kept_nowhere():
     told = [f"密码：{PASSWORD}。{AFTER}", f"API_KEY={TOKEN}。然后运行迁移脚本，绝不能跳过。"]
     told += [
         f"记住：测试环境密码改成“{PASSWORD}”，不要写进仓库。",

@@ -36,7 +36,7 @@ def redacted(text: str, key: str | None = None) -> str:
 
 
 @pytest.mark.parametrize("around", ["{}", "use {} here", '"{}"', "X={};", "[{}]\n", "<{}>"])
-def test_a_providers_secret_is_replaced_by_its_kind_and_counted(around: str) -> None:
+def test_a_providers_secret_is_replaced_by_its_kind_and_counted(around):
     for kind, secret in PROVIDERS.items():
         done = REDACTOR.redact(around.format(secret))
         named = kind.split(" (")[0]
@@ -47,7 +47,7 @@ def test_a_providers_secret_is_replaced_by_its_kind_and_counted(around: str) -> 
 
 
 @pytest.mark.parametrize("place", sorted({place for place, _, _ in SAID} - {MISSED}))
-def test_a_secret_told_by_what_stands_around_it_is_replaced(place: str) -> None:
+def test_a_secret_told_by_what_stands_around_it_is_replaced(place):
     for text, secret in [(text, secret) for where, text, secret in SAID if where == place]:
         done = REDACTOR.redact(text)
         assert secret not in done.text
@@ -57,14 +57,14 @@ def test_a_secret_told_by_what_stands_around_it_is_replaced(place: str) -> None:
 
 
 @pytest.mark.parametrize("group", sorted({group for group, _ in NONE}))
-def test_what_holds_no_secret_is_left_as_it_is(group: str) -> None:
+def test_what_holds_no_secret_is_left_as_it_is(group):
     for text in [text for named, text in NONE if named == group]:
         done = REDACTOR.redact(text)
         assert done.text == text
         assert done.counts == {}
 
 
-def test_what_stands_around_a_secret_stays() -> None:
+def test_what_stands_around_a_secret_stays():
     password, token = MADE.password(), PROVIDERS["github-token"]
     assert redacted(f"DB_PASSWORD={password} ./run {token}!") == (
         "DB_PASSWORD=[redacted: password] ./run [redacted: github-token]!"
@@ -77,7 +77,7 @@ def test_what_stands_around_a_secret_stays() -> None:
     )
 
 
-def test_a_secret_written_in_escapes_goes_as_a_whole() -> None:
+def test_a_secret_written_in_escapes_goes_as_a_whole():
     token = PROVIDERS["github-token"]
     escaped = "".join(f"\\u{ord(c):04x}" for c in token)
     assert redacted(f'"a": "{escaped}", "b"') == '"a": "[redacted: github-token]", "b"'
@@ -95,7 +95,7 @@ def test_a_secret_written_in_escapes_goes_as_a_whole() -> None:
         "PASSWORD={}. It is {}!",
     ],
 )
-def test_a_value_that_was_told_once_goes_wherever_it_stands(text: str) -> None:
+def test_a_value_that_was_told_once_goes_wherever_it_stands(text):
     for value in ("Zx9kQ77w", "Zx-kQ_w7", "tr0ub&4dor", "zxQkw&nn", "pässwört9!x"):
         done = REDACTOR.redact(text.format(value, value))
         assert value not in done.text
@@ -107,7 +107,7 @@ def test_a_value_that_was_told_once_goes_wherever_it_stands(text: str) -> None:
     )
 
 
-def test_a_plain_word_part_of_a_word_and_a_mark_are_left_alone_elsewhere() -> None:
+def test_a_plain_word_part_of_a_word_and_a_mark_are_left_alone_elsewhere():
     assert redacted("POSTGRES_PASSWORD=postgres\npsql postgres") == (
         "POSTGRES_PASSWORD=[redacted: password]\npsql postgres"
     )
@@ -117,7 +117,7 @@ def test_a_plain_word_part_of_a_word_and_a_mark_are_left_alone_elsewhere() -> No
     assert without_values(marked, {"slack-webhook": "password"})[0] == marked
 
 
-def test_many_values_are_looked_for_at_once() -> None:
+def test_many_values_are_looked_for_at_once():
     values = [MADE.alnum(12) for _ in range(300)]
     text = "".join(f"A{n}_PASSWORD={value}\n" for n, value in enumerate(values))
     done = REDACTOR.redact(text + " ".join(values))
@@ -138,12 +138,12 @@ def test_many_values_are_looked_for_at_once() -> None:
         (f"aws secret {19 * 'aB'}1x", "aws secret [redacted: aws-secret-key]"),
     ],
 )
-def test_ways_to_tell_a_secret_in_words_languages_and_pipes(text: str, left: str) -> None:
+def test_ways_to_tell_a_secret_in_words_languages_and_pipes(text, left):
     assert redacted(text) == left
     assert redacted(left) == left
 
 
-def test_a_private_key_goes_as_a_whole_and_what_follows_stays() -> None:
+def test_a_private_key_goes_as_a_whole_and_what_follows_stays():
     key = MADE.pem()
     assert redacted(f"a\n{key}\nb") == "a\n[redacted: private-key]\nb"
     assert redacted(f"{key}\n{key}") == "[redacted: private-key]\n[redacted: private-key]"
@@ -154,7 +154,7 @@ def test_a_private_key_goes_as_a_whole_and_what_follows_stays() -> None:
 
 
 @pytest.mark.parametrize("glue", ["\n", "\\n", "\r\n    "])
-def test_of_a_key_that_has_lost_its_beginning_no_line_stays(glue: str) -> None:
+def test_of_a_key_that_has_lost_its_beginning_no_line_stays(glue):
     key = MADE.pem()
     for cut in (40, 100, 150, 300):
         tail = key[cut:].replace("\n", glue)
@@ -168,7 +168,7 @@ def test_of_a_key_that_has_lost_its_beginning_no_line_stays(glue: str) -> None:
         assert redacted(text) == text.replace(key, "[redacted: private-key]")
 
 
-def test_a_value_under_a_telling_name_is_a_secret_by_itself() -> None:
+def test_a_value_under_a_telling_name_is_a_secret_by_itself():
     assert redacted("swordfish", "password") == "[redacted: password]"
     assert redacted("swordfish", "user") == "swordfish"
     assert redacted("swordfish", "password_hint") == "swordfish"
@@ -176,7 +176,7 @@ def test_a_value_under_a_telling_name_is_a_secret_by_itself() -> None:
     assert redacted(MADE.alnum(32), "api_key") == "[redacted: api-key]"
 
 
-def test_an_ampersand_ends_a_value_only_where_something_else_begins() -> None:
+def test_an_ampersand_ends_a_value_only_where_something_else_begins():
     assert redacted("DB_PASSWORD=tr0ub4dor&3x now") == "DB_PASSWORD=[redacted: password] now"
     assert redacted("the password is tr0ub4dor&3x!") == "the password is [redacted: password]!"
     for rest in ("&user=ann", "&amp;user=ann", "&& make", "& wait", "&"):
@@ -204,7 +204,7 @@ def test_an_ampersand_ends_a_value_only_where_something_else_begins() -> None:
         ("ENV DB_PASSWORD {}\nRUN x", "hV7k,Q2mZ9 xW4"),
     ],
 )
-def test_no_end_of_a_secret_is_left_behind(around: str, left: str) -> None:
+def test_no_end_of_a_secret_is_left_behind(around, left):
     assert redacted(around.format(left)) == around.format("[redacted: password]")
     assert redacted(around.format("[redacted: password]")) == around.format("[redacted: password]")
 
@@ -220,9 +220,7 @@ def test_no_end_of_a_secret_is_left_behind(around: str, left: str) -> None:
     ],
 )
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_json_is_still_json_however_deep_the_secret_lies(
-    value: str, around: str, depth: int
-) -> None:
+def test_json_is_still_json_however_deep_the_secret_lies(value, around, depth):
     text, said = around.format(value), value
     for _ in range(depth):
         text, said = json.dumps({"text": text, "more": "kept"}), json.dumps(said)[1:-1]
@@ -236,7 +234,7 @@ def test_json_is_still_json_however_deep_the_secret_lies(
     assert around.split("{}")[0] + "[redacted: password]" in done
 
 
-def test_a_number_beside_its_name_is_a_text_once_redacted() -> None:
+def test_a_number_beside_its_name_is_a_text_once_redacted():
     done = redacted('{"name": "DB_PASSWORD", "value": 48127731}')
     assert json.loads(done) == {"name": "DB_PASSWORD", "value": "[redacted: password]"}
 
@@ -279,11 +277,11 @@ def test_a_number_beside_its_name_is_a_text_once_redacted() -> None:
         "*password* b9x!kk",
     ],
 )
-def test_what_stands_beside_a_name_and_is_no_secret_stays(text: str) -> None:
+def test_what_stands_beside_a_name_and_is_no_secret_stays(text):
     assert redacted(text) == text
 
 
-def test_a_mark_of_ones_own_hides_no_secret() -> None:
+def test_a_mark_of_ones_own_hides_no_secret():
     password = MADE.password()
     assert password not in redacted(f'password="[redacted: password]{password}"')
     assert password not in redacted(f"[redacted: password] password={password}")
@@ -324,14 +322,14 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES | st.text(max_size=6), max_size=6))
-def test_whatever_is_redacted_stays_as_it_is_when_redacted_again(parts: list[str]) -> None:
+def test_whatever_is_redacted_stays_as_it_is_when_redacted_again(parts):
     done = REDACTOR.redact("".join(parts))
     assert redacted(done.text) == done.text
     assert all(count > 0 for count in done.counts.values())
 
 
 @given(st.text(), st.sampled_from(sorted(PROVIDERS)), st.text())
-def test_no_text_around_a_secret_brings_it_through(before: str, kind: str, after: str) -> None:
+def test_no_text_around_a_secret_brings_it_through(before, kind, after):
     secret = PROVIDERS[kind]
     assert secret not in redacted(f"{before} {secret} {after}")
 
@@ -366,7 +364,7 @@ def steps_back(parsed: Any, inside: bool = False) -> Iterator[str]:
                     yield from steps_back(sub, inside or endless)
 
 
-def test_no_pattern_repeats_what_repeats() -> None:
+def test_no_pattern_repeats_what_repeats():
     every = set(patterns())
     assert len(every) > 100
     for name, pattern in every:
@@ -374,7 +372,7 @@ def test_no_pattern_repeats_what_repeats() -> None:
         assert not list(steps_back(parsed)), name
 
 
-def test_a_pattern_that_repeats_what_repeats_would_be_noticed() -> None:
+def test_a_pattern_that_repeats_what_repeats_would_be_noticed():
     assert list(steps_back(parser.parse(r"(?:a+b?)*c")))
 
 
@@ -407,7 +405,7 @@ HOSTILE += ["password:a9!xk—b—", "密码：a9B。c9", "密码是Zx9#mP2qLz�
 
 @pytest.mark.slow
 @pytest.mark.parametrize("piece", HOSTILE)
-def test_a_long_hostile_text_comes_to_an_end(piece: str) -> None:
+def test_a_long_hostile_text_comes_to_an_end(piece):
     # One that went over it again for each of its pieces would take hours.
     size = 1_000_000 if os.environ.get("CONSPECTUS_PROFILE") == "long" else 250_000
     text = piece * (size // len(piece))

@@ -2,7 +2,6 @@
 
 import json
 import logging
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("left_to_the_server", [False, True])
-def test_openai_agents_run_through_many_windows(tmp_path: Path, left_to_the_server: bool) -> None:
+def test_openai_agents_run_through_many_windows(tmp_path, left_to_the_server):
     agents = pytest.importorskip("agents")
     openai = pytest.importorskip("openai")
     agents.set_tracing_disabled(True)
@@ -55,7 +54,7 @@ def test_openai_agents_run_through_many_windows(tmp_path: Path, left_to_the_serv
     assert all(f"module_{n}.py" in rows + sent for n in range(1, 40))
 
 
-def test_litellm_goes_through(tmp_path: Path) -> None:
+def test_litellm_goes_through(tmp_path):
     litellm = pytest.importorskip("litellm")
     logging.getLogger("LiteLLM").setLevel(logging.ERROR)
     with both(tmp_path / "a.db") as (upstream, endpoint):

@@ -21,7 +21,7 @@ def call(name: str, query: str, id: str) -> dict[str, Any]:
     return {"index": 0, "id": id, "type": "function", "function": function}
 
 
-def test_two_calls_under_one_index_are_two() -> None:
+def test_two_calls_under_one_index_are_two():
     answer = ChatAnswer(NAME)
     seen = [*answer.event(chunk([call(NAME, "the port", "c1")]))]
     seen += answer.event(chunk([call(NAME, "the host", "c2")]))
@@ -31,7 +31,7 @@ def test_two_calls_under_one_index_are_two() -> None:
     assert asked == [("c1", "the port"), ("c2", "the host")]
 
 
-def test_pieces_of_two_calls_under_one_index_stay_apart() -> None:
+def test_pieces_of_two_calls_under_one_index_stay_apart():
     answer = ChatAnswer(NAME)
     for id, pieces in (("c1", ['{"que', 'ry": "port"}']), ("c2", ['{"query"', ': "host"}'])):
         for place, piece in enumerate(pieces):
@@ -42,7 +42,7 @@ def test_pieces_of_two_calls_under_one_index_stay_apart() -> None:
     assert [json.loads(one.arguments)["query"] for one in answer.asks] == ["port", "host"]
 
 
-def test_a_call_without_an_id_cannot_be_answered_and_ends_nothing() -> None:
+def test_a_call_without_an_id_cannot_be_answered_and_ends_nothing():
     messages = MessagesAnswer(NAME)
     use = {"type": "tool_use", "name": NAME, "input": {"query": "port"}}
     for event in (

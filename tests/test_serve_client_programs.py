@@ -29,9 +29,7 @@ def client(script: Callable[[str], ModuleType], name: str) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["openai", "anthropic", "openai-agents"])
-def test_a_session_goes_through_two_windows_and_nothing_is_missing(
-    script: Callable[[str], ModuleType], name: str
-) -> None:
+def test_a_session_goes_through_two_windows_and_nothing_is_missing(script, name):
     one = client(script, name)
     program, version = one.had(Path("unused"))
     went = script("serve_clients").went_through(one, program, version, windows=2, turns=2)
@@ -42,9 +40,7 @@ def test_a_session_goes_through_two_windows_and_nothing_is_missing(
 
 
 @pytest.mark.slow
-def test_without_a_compaction_the_requests_over_the_window_are_told(
-    script: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_compaction_the_requests_over_the_window_are_told(script, monkeypatch):
     bench, one = script("serve_clients"), client(script, "openai")
     plain = bench.endpoint
     # The endpoint takes the window for a larger one.
@@ -54,11 +50,7 @@ def test_without_a_compaction_the_requests_over_the_window_are_told(
     assert any("over 4,000 tokens" in what for what in went.wrong)
 
 
-def test_a_client_that_cannot_be_started_is_said_to_be_absent(
-    script: Callable[[str], ModuleType],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_client_that_cannot_be_started_is_said_to_be_absent(script, monkeypatch, capsys):
     bench, programs = script("serve_clients"), script("client_programs")
     line = [sys.executable, "-c", "import sys; sys.exit('no such wheel')"]
 
@@ -96,9 +88,7 @@ def played(session: Any, history: list[dict[str, Any]]) -> None:
             ]
 
 
-def test_what_is_nowhere_is_missing_and_what_only_notes_say_is_too(
-    script: Callable[[str], ModuleType], tmp_path: Path
-) -> None:
+def test_what_is_nowhere_is_missing_and_what_only_notes_say_is_too(script, tmp_path):
     module = script("client_session")
     session = module.Session(tmp_path, 1_000, 1, 300, 1, "m")
     history: list[dict[str, Any]] = []
@@ -114,9 +104,7 @@ def test_what_is_nowhere_is_missing_and_what_only_notes_say_is_too(
     assert lost.in_view == whole.in_view - 2
 
 
-def test_a_result_that_does_not_come_whole_is_told(
-    script: Callable[[str], ModuleType], tmp_path: Path
-) -> None:
+def test_a_result_that_does_not_come_whole_is_told(script, tmp_path):
     session = script("client_session").Session(tmp_path, 1_000, 1, 300, 1, "m")
     tools = [{"name": "shell", "parameters": {}}]
     asked = {"role": "user", "content": session.questions[0]}
@@ -126,9 +114,7 @@ def test_a_result_that_does_not_come_whole_is_told(
     assert "lines of part_0000.txt did not come" in session.wrong[0]
 
 
-def test_a_suite_that_fails_is_told_and_what_fails_at_the_provider_is_not(
-    script: Callable[[str], ModuleType],
-) -> None:
+def test_a_suite_that_fails_is_told_and_what_fails_at_the_provider_is_not(script):
     bench = script("serve_open_responses")
     passed = {name: {"status": "passed"} for name in ("basic", "compact-response")}
     failed: dict[str, Any] = {"status": "failed", "errors": ["HTTP 500", "no output"]}
@@ -139,9 +125,7 @@ def test_a_suite_that_fails_is_told_and_what_fails_at_the_provider_is_not(
     assert bench.complaints({}, {"basic": failed}) == ["the suite has no test of a compaction"]
 
 
-def test_what_is_added_is_a_request_less_the_same_one_directly(
-    script: Callable[[str], ModuleType],
-) -> None:
+def test_what_is_added_is_a_request_less_the_same_one_directly(script):
     bench = script("serve_latency")
     times = {bench.DIRECTLY: [1.0, 9.0, 2.0, 3.0], bench.OURS: [3.0, 11.0, 4.0, 9.0]}
     [(name, (mid, end))] = bench.added(times).items()

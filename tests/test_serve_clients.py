@@ -126,7 +126,7 @@ def in_view_or_archived(path: Path, key: str, texts: list[str], last: str) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("session", [openai_session, anthropic_session])
-def test_ten_windows_go_through_one(session: Any, tmp_path: Path) -> None:
+def test_ten_windows_go_through_one(session, tmp_path):
     turns = 45
     with both(tmp_path / "a.db") as (upstream, endpoint):
         history = session(endpoint, turns)
@@ -138,7 +138,7 @@ def test_ten_windows_go_through_one(session: Any, tmp_path: Path) -> None:
     in_view_or_archived(tmp_path / "a.db", "key-a", asked, last)
 
 
-def test_what_was_left_out_is_said_in_headers(tmp_path: Path) -> None:
+def test_what_was_left_out_is_said_in_headers(tmp_path):
     history = [
         {"role": role, "content": f"{role} {turn}: {FILLER}"}
         for turn in range(30)
@@ -171,7 +171,7 @@ def post(endpoint: Serving, history: list[Any], key: str = "key-a", **headers: s
     return httpx.post(f"{endpoint.openai_url}/chat/completions", json=body, headers=named)
 
 
-def test_a_request_that_fits_goes_on_byte_for_byte_and_so_does_its_stream(tmp_path: Path) -> None:
+def test_a_request_that_fits_goes_on_byte_for_byte_and_so_does_its_stream(tmp_path):
     raw = b'{"messages" : [{"role":"user","content":"h\\u00e9"}],\n "model":"m", "stream":true}'
     with both(tmp_path / "a.db") as (upstream, endpoint):
         upstream.restart(lambda request: faults.slow(0.2, FILLER))
@@ -186,7 +186,7 @@ def test_a_request_that_fits_goes_on_byte_for_byte_and_so_does_its_stream(tmp_pa
         assert length == {str(len(raw))}
 
 
-def test_a_stream_comes_piece_by_piece(tmp_path: Path) -> None:
+def test_a_stream_comes_piece_by_piece(tmp_path):
     seen = threading.Event()
 
     async def waiting(scope: Any, receive: Any, send: Any) -> None:
@@ -215,7 +215,7 @@ def test_a_stream_comes_piece_by_piece(tmp_path: Path) -> None:
         assert b"".join(pieces) == b"data: 2\n\n"
 
 
-def test_a_restart_goes_on_with_the_thread(tmp_path: Path) -> None:
+def test_a_restart_goes_on_with_the_thread(tmp_path):
     history = [
         {"role": role, "content": f"{role} {turn}: {FILLER}"}
         for turn in range(30)
@@ -233,9 +233,7 @@ def test_a_restart_goes_on_with_the_thread(tmp_path: Path) -> None:
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("window", [WINDOW, None])
 @pytest.mark.parametrize("keep", [("messages", 20), ("fraction", 0.5)])
-def test_a_refused_request_is_sent_once_more_and_smaller(
-    tmp_path: Path, window: int | None, keep: Any
-) -> None:
+def test_a_refused_request_is_sent_once_more_and_smaller(tmp_path, window, keep):
     plainly = {**PLAINLY, "keep": {"type": keep[0], "value": keep[1]}}
     config = SummarizationConfig.model_validate(plainly)
     history = [
@@ -256,7 +254,7 @@ def test_a_refused_request_is_sent_once_more_and_smaller(
         assert len(upstream.refused) == 1  # the limit is known now
 
 
-def test_what_cannot_be_smaller_is_told_as_the_provider_would(tmp_path: Path) -> None:
+def test_what_cannot_be_smaller_is_told_as_the_provider_would(tmp_path):
     with both(tmp_path / "a.db") as (upstream, endpoint):
         client = openai.OpenAI(base_url=endpoint.openai_url, api_key="k", max_retries=0)
         with pytest.raises(openai.BadRequestError, match="tokens") as caught:

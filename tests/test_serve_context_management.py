@@ -42,9 +42,7 @@ def both(path: Path, **more: Any) -> Iterator[tuple[FaultServer, Serving, anthro
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_request_for_a_compaction_is_answered_with_one_block(
-    tmp_path: Path, stream: bool
-) -> None:
+def test_a_request_for_a_compaction_is_answered_with_one_block(tmp_path, stream):
     with both(tmp_path / "a.db") as (upstream, _, client):
         asked: Any = {
             "model": "m", "messages": history(), "max_tokens": 99,
@@ -71,7 +69,7 @@ def test_a_request_for_a_compaction_is_answered_with_one_block(
             client.beta.messages.create(model="m", messages=[spoilt, NEW], max_tokens=99)
 
 
-def test_an_edit_that_compacts_pauses_where_it_is_asked_to(tmp_path: Path) -> None:
+def test_an_edit_that_compacts_pauses_where_it_is_asked_to(tmp_path):
     edit: Any = {
         "type": "compact_20260112",
         "trigger": {"type": "input_tokens", "value": 1_000},
@@ -92,9 +90,7 @@ def test_an_edit_that_compacts_pauses_where_it_is_asked_to(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_an_edit_that_compacts_puts_its_block_before_the_answer(
-    tmp_path: Path, stream: bool
-) -> None:
+def test_an_edit_that_compacts_puts_its_block_before_the_answer(tmp_path, stream):
     edit = {"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": 6_000}}
     asked: Any = {"model": "m", "max_tokens": 99, "context_management": {"edits": [edit]}}
     with both(tmp_path / "a.db") as (upstream, _, client):
@@ -130,7 +126,7 @@ def test_an_edit_that_compacts_puts_its_block_before_the_answer(
 
 
 @pytest.mark.parametrize("kept", [None, "opaque" * 400])
-def test_a_providers_own_block_goes_through_and_counts(tmp_path: Path, kept: str | None) -> None:
+def test_a_providers_own_block_goes_through_and_counts(tmp_path, kept):
     block = {"type": "compaction", "content": "What was said so far. " * 200}
     block = block if kept is None else {**block, "encrypted_content": kept}
     body = {"model": "m", "max_tokens": 9, "messages": [{"role": "assistant", "content": [block]}]}
@@ -141,7 +137,7 @@ def test_a_providers_own_block_goes_through_and_counts(tmp_path: Path, kept: str
         assert int(answer.headers["x-conspectus-tokens-before"]) > 800
 
 
-def test_old_results_of_tools_are_cleared_for_any_upstream(tmp_path: Path) -> None:
+def test_old_results_of_tools_are_cleared_for_any_upstream(tmp_path):
     edit: Any = {
         "type": "clear_tool_uses_20250919",
         "trigger": {"type": "tool_uses", "value": 4},
@@ -166,7 +162,7 @@ def test_old_results_of_tools_are_cleared_for_any_upstream(tmp_path: Path) -> No
         assert made.content[0].text == "fine"
 
 
-def test_the_upstream_can_be_asked_for_all_this(tmp_path: Path) -> None:
+def test_the_upstream_can_be_asked_for_all_this(tmp_path):
     body = {"model": "m", "messages": [NEW], "max_tokens": 9, "compaction": {"type": "summarize"}}
     with both(tmp_path / "a.db", compaction="upstream") as (upstream, endpoint, _):
         httpx.post(f"{endpoint.url}/v1/messages", json=body)

@@ -28,7 +28,7 @@ def staged(bench: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any
         yield made
 
 
-def test_the_table_has_every_fault(bench: Any) -> None:
+def test_the_table_has_every_fault(bench):
     made = inspect.getmembers(faults, inspect.isfunction)
     public = {name for name, one in made if one.__module__ == faults.__name__ and name[0] != "_"}
     assert set(bench.FAULTS) == {"none"} | public
@@ -43,7 +43,7 @@ FAULTS = sorted(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", ["none", "hangs", *FAULTS])
-def test_a_fault_comes_through_as_it_is(bench: Any, staged: Any, fault: str) -> None:
+def test_a_fault_comes_through_as_it_is(bench, staged, fault):
     for protocol in bench.PROTOCOLS:
         for stream in (False, True):
             for turns in (bench.FITS, bench.LONG):
@@ -53,16 +53,14 @@ def test_a_fault_comes_through_as_it_is(bench: Any, staged: Any, fault: str) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_client_that_breaks_off_leaves_nothing_behind(
-    bench: Any, tmp_path: Path, moment: int
-) -> None:
+def test_a_client_that_breaks_off_leaves_nothing_behind(bench, tmp_path, moment):
     protocol = list(bench.PROTOCOLS)[moment % 3]
     path = bench.PROTOCOLS[protocol][0]
     left = bench.left_behind(tmp_path, bench.MOMENTS[moment], protocol, path)
     assert left.wrong == ()
 
 
-def test_another_answer_is_not_the_same(bench: Any) -> None:
+def test_another_answer_is_not_the_same(bench):
     got = bench.Received(200, (("content-type", "a"),), b"data", True)
     other: dict[str, Any]
     for other in ({"status": 500}, {"headers": ()}, {"body": b"dat"}, {"whole": False}):

@@ -72,8 +72,8 @@ def post(endpoint: Serving, path: str, content: bytes, **headers: str) -> httpx.
 )
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages"])
 def test_a_body_that_is_none_gets_an_error_in_the_protocols_form(
-    endpoint: Serving, upstream: FaultServer, path: str, content: bytes, status: int
-) -> None:
+    endpoint, upstream, path, content, status
+):
     answer = post(endpoint, path, content)
     assert answer.status_code == status, answer.text
     said = answer.json()
@@ -88,9 +88,7 @@ PLAIN: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": 
 
 
 @pytest.mark.slow
-def test_a_body_of_twenty_megabytes_goes_through_and_a_larger_one_does_not(
-    upstream: FaultServer, tmp_path: Path
-) -> None:
+def test_a_body_of_twenty_megabytes_goes_through_and_a_larger_one_does_not(upstream, tmp_path):
     upstream.restart(lambda request: "fine")
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).encode()
     with serving(upstream.anthropic_url, tmp_path / "a.db", window=10**9) as endpoint:
@@ -104,7 +102,7 @@ def test_a_body_of_twenty_megabytes_goes_through_and_a_larger_one_does_not(
         assert len(upstream.requests[0].text) > LARGEST_BODY - 1_000
 
 
-def test_a_compressed_body_is_refused(endpoint: Serving) -> None:
+def test_a_compressed_body_is_refused(endpoint):
     answer = post(endpoint, "/v1/chat/completions", b"x", **{"content-encoding": "gzip"})
     assert answer.status_code == 415
 
@@ -121,9 +119,7 @@ def test_a_compressed_body_is_refused(endpoint: Serving) -> None:
         [{"role": "user", "content": [{"type": 7}]}],
     ],
 )
-def test_what_is_not_understood_is_for_the_upstream_to_refuse(
-    endpoint: Serving, upstream: FaultServer, messages: Any
-) -> None:
+def test_what_is_not_understood_is_for_the_upstream_to_refuse(endpoint, upstream, messages):
     body = json.dumps({"model": "m", "messages": messages}).encode()
     direct = httpx.post(f"{upstream.openai_url}/chat/completions", content=body)
     through = post(endpoint, "/v1/chat/completions", body)
@@ -145,9 +141,7 @@ CLEARING = {"type": "clear_tool_uses_20250919", "trigger": {"type": "tool_uses",
         [{**CLEARING, "keep": [], "exclude_tools": "n", "clear_at_least": "much"}],
     ],
 )
-def test_edits_that_mean_nothing_are_no_error_inside(
-    endpoint: Serving, upstream: FaultServer, edits: Any
-) -> None:
+def test_edits_that_mean_nothing_are_no_error_inside(endpoint, upstream, edits):
     messages = [
         {"role": "user", "content": "Go on."},
         {"role": "assistant", "content": [USE]},
@@ -163,7 +157,7 @@ def test_edits_that_mean_nothing_are_no_error_inside(
 @pytest.mark.parametrize(
     "path", ["/v1/../admin", "/v1/%2e%2e/admin", "//other.example/v1", "/v1/..%2fadmin", "/v1/.."]
 )
-def test_a_path_cannot_lead_elsewhere(endpoint: Serving, path: str) -> None:
+def test_a_path_cannot_lead_elsewhere(endpoint, path):
     with socket.create_connection(("127.0.0.1", urlsplit(endpoint.url).port or 0)) as line:
         line.sendall(
             f"GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n".encode()
@@ -171,9 +165,7 @@ def test_a_path_cannot_lead_elsewhere(endpoint: Serving, path: str) -> None:
         assert line.recv(100).split()[1] == b"400"
 
 
-def test_headers_of_one_connection_and_ours_do_not_go_on(
-    endpoint: Serving, upstream: FaultServer
-) -> None:
+def test_headers_of_one_connection_and_ours_do_not_go_on(endpoint, upstream):
     given = {
         "connection": "close, x-mine",
         "x-mine": "1",
@@ -192,9 +184,7 @@ def test_headers_of_one_connection_and_ours_do_not_go_on(
     assert got["host"] == urlsplit(upstream.anthropic_url).netloc
 
 
-def test_the_answers_status_headers_and_error_are_the_upstreams(
-    endpoint: Serving, upstream: FaultServer
-) -> None:
+def test_the_answers_status_headers_and_error_are_the_upstreams(endpoint, upstream):
     upstream.restart(lambda request: faults.rate_limited(7))
     answer = post(endpoint, "/v1/chat/completions", json.dumps(PLAIN).encode())
     direct = httpx.post(f"{upstream.openai_url}/chat/completions", json=PLAIN)
@@ -202,7 +192,7 @@ def test_the_answers_status_headers_and_error_are_the_upstreams(
     assert answer.content == direct.content
 
 
-def test_what_is_no_history_goes_through(tmp_path: Path) -> None:
+def test_what_is_no_history_goes_through(tmp_path):
     async def provider(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
             return
@@ -226,9 +216,7 @@ def test_what_is_no_history_goes_through(tmp_path: Path) -> None:
         assert sent.text == "PUT /v1/files/a%20b? 300000"
 
 
-def test_no_key_is_kept_logged_or_told(
-    upstream: FaultServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_no_key_is_kept_logged_or_told(upstream, tmp_path, caplog):
     caplog.set_level(logging.DEBUG)
     upstream.restart(lambda request: faults.cut_before_headers())
     body = json.dumps({"model": "m", "messages": HISTORY}).encode()
@@ -250,9 +238,7 @@ def test_no_key_is_kept_logged_or_told(
         assert archive.threads(SECRET.tenant(KEY)) != ()
 
 
-def test_clients_with_one_placeholder_and_keys_of_their_own_are_walled(
-    endpoint: Serving, upstream: FaultServer
-) -> None:
+def test_clients_with_one_placeholder_and_keys_of_their_own_are_walled(endpoint, upstream):
     body = json.dumps(PLAIN).encode()
     given: list[list[tuple[str, str]]] = [
         [("authorization", "Bearer none"), ("x-api-key", "anns-key")],
@@ -268,9 +254,7 @@ def test_clients_with_one_placeholder_and_keys_of_their_own_are_walled(
     assert len(set(threads)) == 3
 
 
-def test_an_upstream_that_breaks_off_is_no_whole_answer(
-    endpoint: Serving, upstream: FaultServer
-) -> None:
+def test_an_upstream_that_breaks_off_is_no_whole_answer(endpoint, upstream):
     upstream.restart(lambda request: faults.cut_in_the_middle())
     body = json.dumps({**PLAIN, "stream": True}).encode()
     with pytest.raises(httpx.RemoteProtocolError):
@@ -278,7 +262,7 @@ def test_an_upstream_that_breaks_off_is_no_whole_answer(
 
 
 @pytest.mark.slow
-def test_a_client_that_breaks_off_ends_the_upstreams_answer(tmp_path: Path) -> None:
+def test_a_client_that_breaks_off_ends_the_upstreams_answer(tmp_path):
     reached, ended = threading.Event(), threading.Event()
 
     async def slow(scope: Any, receive: Any, send: Any) -> None:
@@ -308,7 +292,7 @@ def test_a_client_that_breaks_off_ends_the_upstreams_answer(tmp_path: Path) -> N
         assert len(archive.export(scope)) == len(record.covers)
 
 
-def test_the_token_is_asked_for(upstream: FaultServer, tmp_path: Path) -> None:
+def test_the_token_is_asked_for(upstream, tmp_path):
     token = "0123456789abcdef"
     upstream.restart(lambda request: "fine")
     with serving(upstream.anthropic_url, tmp_path / "a.db", token=token) as endpoint:
@@ -338,9 +322,7 @@ FOREIGN = ["https://evil.example", "http://127.0.0.1.evil.example", "null", "HTT
     ("hosts", "origins", "status"),
     [(HERE, PAGES, 200), (ELSEWHERE, [None, "http://localhost"], 421), (HERE[:1], FOREIGN, 403)],
 )
-def test_pages_of_other_sites_are_kept_out(
-    upstream: FaultServer, tmp_path: Path, hosts: list[str], origins: list[Any], status: int
-) -> None:
+def test_pages_of_other_sites_are_kept_out(upstream, tmp_path, hosts, origins, status):
     upstream.restart(lambda request: "fine")
     requests = [("POST", "/v1/chat/completions"), ("GET", "/v1/models")]
     given = [(host, origin, *one) for host in hosts for origin in origins for one in requests]
@@ -354,7 +336,7 @@ def test_pages_of_other_sites_are_kept_out(
     assert bool(upstream.requests) == (status == 200)
 
 
-def test_with_a_token_any_name_will_do(upstream: FaultServer, tmp_path: Path) -> None:
+def test_with_a_token_any_name_will_do(upstream, tmp_path):
     upstream.restart(lambda request: "fine")
     token = "0123456789abcdef"
     with serving(upstream.anthropic_url, tmp_path / "a.db", token=token) as endpoint:
@@ -363,20 +345,20 @@ def test_with_a_token_any_name_will_do(upstream: FaultServer, tmp_path: Path) ->
         assert post(endpoint, "/v1/chat/completions", body, **headers).status_code == 200
 
 
-def test_a_request_with_two_hosts_is_refused(endpoint: Serving) -> None:
+def test_a_request_with_two_hosts_is_refused(endpoint):
     with socket.create_connection(("127.0.0.1", urlsplit(endpoint.url).port or 0)) as line:
         line.sendall(b"GET /v1/models HTTP/1.1\r\nhost: localhost\r\nhost: evil.example\r\n\r\n")
         assert line.recv(100).split()[1] in (b"400", b"421")
 
 
-def test_other_addresses_are_refused_without_a_token() -> None:
+def test_other_addresses_are_refused_without_a_token():
     given = {"upstream": "http://h", "listen": "0.0.0.0:80"}
     with pytest.raises(ConfigError, match="set a token"):
         load_settings(given=given)
     load_settings(given={**given, "token": "0123456789abcdef"})
 
 
-def test_mistakes_of_the_section_have_lines(tmp_path: Path) -> None:
+def test_mistakes_of_the_section_have_lines(tmp_path):
     file = tmp_path / "c.yaml"
     file.write_text("serve:\n  upstream: ftp://x\n  windows:\n    m: no\n  lisden: 1\n")
     with pytest.raises(ConfigError) as caught:
@@ -386,7 +368,7 @@ def test_mistakes_of_the_section_have_lines(tmp_path: Path) -> None:
         assert line in text
 
 
-def test_the_secret_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
+def test_the_secret_is_made_once_for_its_owner_alone(tmp_path):
     archive = str(tmp_path / "a.db")
     made: list[str] = []
     threads = [
@@ -410,8 +392,8 @@ def test_the_secret_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
 
 
 def test_the_users_own_archive_and_its_secret_come_into_a_folder_that_is_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "fresh"))
     with running(make_app(*load_settings(given={"upstream": "http://127.0.0.1:9"}))):
         pass
@@ -424,9 +406,7 @@ def test_the_users_own_archive_and_its_secret_come_into_a_folder_that_is_made(
     assert not elsewhere.parent.exists()
 
 
-def test_the_command_names_the_tenant_of_a_key(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_names_the_tenant_of_a_key(tmp_path, monkeypatch):
     monkeypatch.setenv("SOME_KEY", KEY)
     archive = str(tmp_path / "a.db")
     line = ["serve", "--upstream", "http://127.0.0.1:9", "--archive", archive, "--tenant-of"]
@@ -438,7 +418,7 @@ def test_the_command_names_the_tenant_of_a_key(
 
 
 @pytest.mark.slow
-def test_the_command_serves_until_it_is_interrupted(upstream: FaultServer, tmp_path: Path) -> None:
+def test_the_command_serves_until_it_is_interrupted(upstream, tmp_path):
     upstream.restart(lambda request: "fine")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

@@ -19,7 +19,7 @@ def answered(request: Any) -> str:
     return f"Answer. {LONG}"
 
 
-def test_two_instances_serve_the_same_conversations() -> None:
+def test_two_instances_serve_the_same_conversations():
     with (
         postgres_schema() as address,
         FaultServer(

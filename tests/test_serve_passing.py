@@ -4,7 +4,6 @@ import asyncio
 import socket
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -34,20 +33,20 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "GET"])
-def test_a_body_in_chunks_goes_on_whole(endpoint: Serving, method: str) -> None:
+def test_a_body_in_chunks_goes_on_whole(endpoint, method):
     pieces = iter([b"one, ", b"two, ", b"three"])
     answer = httpx.request(method, endpoint.url + "/v1/embeddings", content=pieces)
     assert answer.content == b"one, two, three"
 
 
-def test_a_body_that_is_asked_for_with_goes_on(endpoint: Serving) -> None:
+def test_a_body_that_is_asked_for_with_goes_on(endpoint):
     answer = httpx.request("GET", endpoint.url + "/v1/search", content=b"terms")
     assert answer.content == b"terms"
     assert httpx.get(endpoint.url + "/v1/models").content == b""
     assert httpx.post(endpoint.url + "/v1/x").content == b""
 
 
-def test_of_a_length_and_chunks_the_chunks_count(endpoint: Serving) -> None:
+def test_of_a_length_and_chunks_the_chunks_count(endpoint):
     head = (
         "POST /v1/files HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 3\r\n"
     )
@@ -60,7 +59,7 @@ def test_of_a_length_and_chunks_the_chunks_count(endpoint: Serving) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_a_client_that_leaves_ends_the_upstreams_answer(tmp_path: Path, method: str) -> None:
+def test_a_client_that_leaves_ends_the_upstreams_answer(tmp_path, method):
     ended = threading.Event()
 
     async def endless(scope: Any, receive: Any, send: Any) -> None:
@@ -80,7 +79,7 @@ def test_a_client_that_leaves_ends_the_upstreams_answer(tmp_path: Path, method: 
         assert ended.wait(5)
 
 
-def test_of_an_answers_length_and_chunks_the_chunks_count(tmp_path: Path) -> None:
+def test_of_an_answers_length_and_chunks_the_chunks_count(tmp_path):
     head = b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n"
 
     def answering(upstream: socket.socket) -> None:

@@ -1,7 +1,6 @@
 """What a compacted request recalls by itself: originals that the user's newest message needs."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -40,7 +39,7 @@ def ask(endpoint: Serving, path: str, messages: list[Any], key: Any = KEY) -> ht
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages"])
-def test_what_the_newest_message_needs_stands_before_it(tmp_path: Path, path: str) -> None:
+def test_what_the_newest_message_needs_stands_before_it(tmp_path, path):
     with both(tmp_path / "a.db") as (upstream, endpoint):
         given = history()
         answer = ask(endpoint, path, given)
@@ -53,7 +52,7 @@ def test_what_the_newest_message_needs_stands_before_it(tmp_path: Path, path: st
         assert int(answer.headers["x-conspectus-tokens-after"]) < 4_000
 
 
-def test_each_request_of_a_turn_is_sent_the_same_bytes_by_any_instance(tmp_path: Path) -> None:
+def test_each_request_of_a_turn_is_sent_the_same_bytes_by_any_instance(tmp_path):
     given = history()
     with both(tmp_path / "a.db") as (upstream, endpoint):
         ask(endpoint, "/v1/chat/completions", given)
@@ -68,7 +67,7 @@ def test_each_request_of_a_turn_is_sent_the_same_bytes_by_any_instance(tmp_path:
         assert upstream.requests[-1].messages == [*first, *more]
 
 
-def test_results_of_tools_come_before_what_is_recalled(tmp_path: Path) -> None:
+def test_results_of_tools_come_before_what_is_recalled(tmp_path):
     use = {"type": "tool_use", "id": "t1", "name": "f", "input": {}}
     text = {"type": "text", "text": "Which port has the relay of Oslo?"}
     last = [{"type": "tool_result", "tool_use_id": "t1", "content": "Done."}, text]
@@ -85,7 +84,7 @@ def test_results_of_tools_come_before_what_is_recalled(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("asked", ["Thanks, go on.", "What is the boiling point of tungsten?"])
-def test_a_turn_that_needs_nothing_is_shown_nothing(tmp_path: Path, asked: str) -> None:
+def test_a_turn_that_needs_nothing_is_shown_nothing(tmp_path, asked):
     with both(tmp_path / "a.db") as (upstream, endpoint):
         answer = ask(endpoint, "/v1/chat/completions", history(asked=asked))
         assert answer.headers["x-conspectus-compacted"] == "true"
@@ -93,7 +92,7 @@ def test_a_turn_that_needs_nothing_is_shown_nothing(tmp_path: Path, asked: str) 
         assert "<recalled>" not in upstream.requests[-1].text
 
 
-def test_nothing_is_shown_where_it_is_switched_off_or_nothing_has_left(tmp_path: Path) -> None:
+def test_nothing_is_shown_where_it_is_switched_off_or_nothing_has_left(tmp_path):
     with both(tmp_path / "a.db", recall="off") as (upstream, endpoint):
         ask(endpoint, "/v1/chat/completions", history())
         assert "<recalled>" not in upstream.requests[-1].text
@@ -103,7 +102,7 @@ def test_nothing_is_shown_where_it_is_switched_off_or_nothing_has_left(tmp_path:
         assert upstream.requests[-1].messages == given
 
 
-def test_nothing_of_another_tenant_is_recalled(tmp_path: Path) -> None:
+def test_nothing_of_another_tenant_is_recalled(tmp_path):
     with Archive.open(tmp_path / "a.db") as archive, both(archive) as (upstream, endpoint):
         named = {"x-conspectus-thread": "one"}
         ask(endpoint, "/v1/chat/completions", history(), {**KEY, **named})
@@ -114,7 +113,7 @@ def test_nothing_of_another_tenant_is_recalled(tmp_path: Path) -> None:
         assert "48213" not in upstream.requests[-1].text
 
 
-def test_what_is_recalled_is_cut_to_the_room_that_there_is(tmp_path: Path) -> None:
+def test_what_is_recalled_is_cut_to_the_room_that_there_is(tmp_path):
     with both(tmp_path / "a.db", recall_tokens=100_000) as (upstream, endpoint):
         answer = ask(endpoint, "/v1/chat/completions", history(asked="Oslo, question, answer?"))
         assert int(answer.headers["x-conspectus-tokens-after"]) <= 3_900
@@ -122,7 +121,7 @@ def test_what_is_recalled_is_cut_to_the_room_that_there_is(tmp_path: Path) -> No
         assert "<recalled>" in upstream.requests[-1].text
 
 
-def test_what_is_recalled_gives_way_within_its_turn() -> None:
+def test_what_is_recalled_gives_way_within_its_turn():
     with Archive.open("memory:") as archive:
         given = history()
         Compactor(archive=archive, window=4_000).compact(given, tenant="ann", thread_id="t")
@@ -135,7 +134,7 @@ def test_what_is_recalled_gives_way_within_its_turn() -> None:
             assert again.view == expected
 
 
-def test_what_is_out_of_reach_is_shown_no_more(tmp_path: Path) -> None:
+def test_what_is_out_of_reach_is_shown_no_more(tmp_path):
     with Archive.open(tmp_path / "a.db") as archive:
         scope = Scope("ann", "t")
         compactor = Compactor(archive=archive, window=4_000)

@@ -5,7 +5,6 @@ The upstream is strict: calls without results, and results without calls, are re
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import anthropic
@@ -96,9 +95,7 @@ Client = Callable[..., dict[str, Any]]
 
 @pytest.mark.sampled(2)
 @CLIENTS
-def test_the_model_looks_up_what_it_needs_and_the_client_sees_one_answer(
-    tmp_path: Path, client: Client, stream: bool
-) -> None:
+def test_the_model_looks_up_what_it_needs_and_the_client_sees_one_answer(tmp_path, client, stream):
     script = [
         Answer("Let me look.", (LOOK,), usage=Usage(100, 10)),
         Answer("It is 48213.", usage=Usage(200, 5)),
@@ -120,9 +117,7 @@ def test_the_model_looks_up_what_it_needs_and_the_client_sees_one_answer(
 
 @pytest.mark.sampled(2)
 @CLIENTS
-def test_beside_calls_of_the_clients_tools_ours_is_left_out(
-    tmp_path: Path, client: Client, stream: bool
-) -> None:
+def test_beside_calls_of_the_clients_tools_ours_is_left_out(tmp_path, client, stream):
     answer = Answer("So.", (LOOK, THEIRS))
     with both(tmp_path / "a.db", lambda request: answer) as (upstream, endpoint):
         made = client(endpoint, stream)
@@ -132,9 +127,7 @@ def test_beside_calls_of_the_clients_tools_ours_is_left_out(
 
 @pytest.mark.sampled(2)
 @CLIENTS
-def test_after_a_lookup_the_clients_tools_are_called_as_ever(
-    tmp_path: Path, client: Client, stream: bool
-) -> None:
+def test_after_a_lookup_the_clients_tools_are_called_as_ever(tmp_path, client, stream):
     with both(tmp_path / "a.db", [Answer("", (LOOK,)), Answer("", (THEIRS,))]) as (_, endpoint):
         made = client(endpoint, stream)
         assert (made["calls"], made["end"]) == (["read_file"], "tool_calls")
@@ -142,9 +135,7 @@ def test_after_a_lookup_the_clients_tools_are_called_as_ever(
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("name", ["conspectus", "c", NAME[:-1]])
-def test_a_tool_of_the_client_that_is_named_as_ours_begins_is_called(
-    tmp_path: Path, name: str, stream: bool
-) -> None:
+def test_a_tool_of_the_client_that_is_named_as_ours_begins_is_called(tmp_path, name, stream):
     answer = Answer("", (LOOK, ToolCall(name, {"path": "a.py"}), THEIRS))
     tools = [
         {"type": "function", "function": {"name": one, "parameters": TOOL}}
@@ -157,9 +148,7 @@ def test_a_tool_of_the_client_that_is_named_as_ours_begins_is_called(
 
 @pytest.mark.sampled(2)
 @CLIENTS
-def test_a_model_that_only_looks_up_comes_to_an_end(
-    tmp_path: Path, client: Client, stream: bool
-) -> None:
+def test_a_model_that_only_looks_up_comes_to_an_end(tmp_path, client, stream):
     def script(request: Any) -> Answer:
         return Answer("", (LOOK,))
 
@@ -170,7 +159,7 @@ def test_a_model_that_only_looks_up_comes_to_an_end(
         assert METER.messages(upstream.requests[-1].messages) < 4_000
 
 
-def test_lookups_end_where_the_window_does(tmp_path: Path) -> None:
+def test_lookups_end_where_the_window_does(tmp_path):
     """Six results of a thousand tokens have no place in a window of four thousand."""
 
     def script(request: Any) -> Answer:
@@ -185,9 +174,7 @@ def test_lookups_end_where_the_window_does(tmp_path: Path) -> None:
 
 @pytest.mark.sampled(2)
 @CLIENTS
-def test_what_is_wrong_with_a_call_is_told_to_the_model(
-    tmp_path: Path, client: Client, stream: bool
-) -> None:
+def test_what_is_wrong_with_a_call_is_told_to_the_model(tmp_path, client, stream):
     wrong = (ToolCall(NAME, {"id": "m99999"}), ToolCall(NAME, {}), ToolCall(NAME, {"query": 3}))
     with both(tmp_path / "a.db", [Answer("", wrong), "I do not know."]) as (upstream, endpoint):
         assert client(endpoint, stream)["text"] == "I do not know."
@@ -198,7 +185,7 @@ def test_what_is_wrong_with_a_call_is_told_to_the_model(
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages"])
-def test_a_refusal_on_the_way_reaches_the_client(tmp_path: Path, path: str) -> None:
+def test_a_refusal_on_the_way_reaches_the_client(tmp_path, path):
     script = [Answer("", (LOOK,)), faults.rate_limited(retry_after=7)] * 2
     body: dict[str, Any] = {"model": "m", "messages": history(), "max_tokens": 99}
     with both(tmp_path / "a.db", script) as (_, endpoint):
@@ -219,9 +206,7 @@ def test_a_refusal_on_the_way_reaches_the_client(tmp_path: Path, path: str) -> N
         {"tools": [{"type": "function", "function": {"name": NAME, "parameters": TOOL}}]},
     ],
 )
-def test_a_request_that_could_not_be_answered_as_asked_gets_no_tool(
-    tmp_path: Path, more: dict[str, Any]
-) -> None:
+def test_a_request_that_could_not_be_answered_as_asked_gets_no_tool(tmp_path, more):
     with both(tmp_path / "a.db", ["fine"]) as (upstream, endpoint):
         body = {"model": "m", "messages": history(), **more}
         answer = httpx.post(f"{endpoint.openai_url}/chat/completions", json=body)
@@ -229,7 +214,7 @@ def test_a_request_that_could_not_be_answered_as_asked_gets_no_tool(
         assert upstream.requests[0].body.get("tools") == more.get("tools")
 
 
-def test_nothing_is_added_where_nothing_has_left_or_nobody_asked_for_it(tmp_path: Path) -> None:
+def test_nothing_is_added_where_nothing_has_left_or_nobody_asked_for_it(tmp_path):
     body = {"model": "m", "messages": history()}
     for name, more in (("a", {"window": 400_000}), ("b", {"recall_tool": False})):
         with (
@@ -243,7 +228,7 @@ def test_nothing_is_added_where_nothing_has_left_or_nobody_asked_for_it(tmp_path
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_responses_look_up_too_and_can_be_named_afterwards(tmp_path: Path, stream: bool) -> None:
+def test_responses_look_up_too_and_can_be_named_afterwards(tmp_path, stream):
     def say(body: dict[str, Any], number: int) -> list[Any]:
         thought = {"id": f"rs_{number}", "type": "reasoning", "summary": []}
         if number == 1:

@@ -39,9 +39,7 @@ def both(path: Path, **more: Any) -> Iterator[tuple[Upstream, Serving, openai.Op
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_history_left_to_the_server_is_held_and_compacted_here(
-    tmp_path: Path, stream: bool
-) -> None:
+def test_a_history_left_to_the_server_is_held_and_compacted_here(tmp_path, stream):
     parent: Any = openai.omit
     turns = 24
     with both(tmp_path / "a.db") as (upstream, _, client):
@@ -73,7 +71,7 @@ def test_a_history_left_to_the_server_is_held_and_compacted_here(
         assert upstream.bodies[-1] == body
 
 
-def test_a_conversation_is_the_upstreams_and_said_to_be(tmp_path: Path) -> None:
+def test_a_conversation_is_the_upstreams_and_said_to_be(tmp_path):
     with both(tmp_path / "a.db") as (upstream, endpoint, _):
         body = {"model": "m", "input": "hi", "conversation": "conv_1"}
         answer = httpx.post(f"{endpoint.openai_url}/responses", json=body)
@@ -81,7 +79,7 @@ def test_a_conversation_is_the_upstreams_and_said_to_be(tmp_path: Path) -> None:
         assert upstream.bodies == [body]
 
 
-def test_items_of_tools_stay_together(tmp_path: Path) -> None:
+def test_items_of_tools_stay_together(tmp_path):
     history: list[Any] = []
     for turn in range(14):
         call = {"type": "function_call", "call_id": f"c{turn}", "name": "f", "arguments": "{}"}
@@ -117,7 +115,7 @@ def compaction_of(answer: Any) -> Any:
     return item
 
 
-def test_a_trigger_is_answered_with_one_item_that_comes_back_as_notes(tmp_path: Path) -> None:
+def test_a_trigger_is_answered_with_one_item_that_comes_back_as_notes(tmp_path):
     history = long_history()
     with both(tmp_path / "a.db") as (upstream, _, client):
         asked = [*history, {"type": "compaction_trigger"}]
@@ -140,7 +138,7 @@ def test_a_trigger_is_answered_with_one_item_that_comes_back_as_notes(tmp_path: 
             assert not any(one.get("type") == "compaction" for one in sent)
 
 
-def test_codex_keeps_what_the_user_said_beside_the_item(tmp_path: Path) -> None:
+def test_codex_keeps_what_the_user_said_beside_the_item(tmp_path):
     history = long_history()
     with both(tmp_path / "a.db") as (upstream, _, client):
         asked = [*history, {"type": "compaction_trigger"}]
@@ -169,7 +167,7 @@ def test_codex_keeps_what_the_user_said_beside_the_item(tmp_path: Path) -> None:
         lambda text: text + "\ud800",
     ],
 )
-def test_an_item_that_does_not_verify_is_refused(tmp_path: Path, spoil: Any) -> None:
+def test_an_item_that_does_not_verify_is_refused(tmp_path, spoil):
     with both(tmp_path / "a.db") as (upstream, _, client):
         made = compaction_of(client.responses.compact(model="m", input=long_history()))
         item = {"type": "compaction", "encrypted_content": spoil(made.encrypted_content)}
@@ -185,7 +183,7 @@ def test_an_item_that_does_not_verify_is_refused(tmp_path: Path, spoil: Any) -> 
 
 
 @pytest.mark.slow
-def test_an_item_is_its_tenants_and_outlives_a_change_of_keys(tmp_path: Path) -> None:
+def test_an_item_is_its_tenants_and_outlives_a_change_of_keys(tmp_path):
     first, second, third = (f"signing key number {n}" for n in (1, 2, 3))
     new = {"role": "user", "content": "hi"}
     with both(tmp_path / "a.db", signing_keys=[first]) as (_, _, client):
@@ -204,9 +202,7 @@ def test_an_item_is_its_tenants_and_outlives_a_change_of_keys(tmp_path: Path) ->
 
 @pytest.mark.parametrize("path", ["/responses", "/responses/compact"])
 @pytest.mark.parametrize("model", [{}, {"model": ""}, {"model": 7}])
-def test_a_compaction_without_a_model_is_refused(
-    tmp_path: Path, path: str, model: dict[str, Any]
-) -> None:
+def test_a_compaction_without_a_model_is_refused(tmp_path, path, model):
     history = [{"role": "user", "content": "hi"}, {"type": "compaction_trigger"}]
     body = {**model, "input": history if path == "/responses" else history[:1]}
     with both(tmp_path / "a.db") as (upstream, endpoint, _):
@@ -216,7 +212,7 @@ def test_a_compaction_without_a_model_is_refused(
         assert upstream.bodies == []
 
 
-def test_the_answer_to_a_trigger_repeats_the_settings(tmp_path: Path) -> None:
+def test_the_answer_to_a_trigger_repeats_the_settings(tmp_path):
     body = {
         "model": "m", "input": [*long_history(), {"type": "compaction_trigger"}],
         "instructions": "Be brief.", "temperature": 0.5, "tools": [{"type": "function"}],
@@ -235,7 +231,7 @@ def test_the_answer_to_a_trigger_repeats_the_settings(tmp_path: Path) -> None:
         assert set(needed.split()) <= made.keys()
 
 
-def test_a_providers_own_item_goes_through_and_counts(tmp_path: Path) -> None:
+def test_a_providers_own_item_goes_through_and_counts(tmp_path):
     item: Any = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAA" + "x1Yz" * 300}
     with both(tmp_path / "a.db") as (upstream, endpoint, _):
         body = {"model": "m", "input": [item, {"role": "user", "content": "hi"}]}
@@ -245,7 +241,7 @@ def test_a_providers_own_item_goes_through_and_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", [0, 5])
-def test_a_trigger_elsewhere_is_refused(tmp_path: Path, place: int) -> None:
+def test_a_trigger_elsewhere_is_refused(tmp_path, place):
     history = long_history()
     history.insert(place, {"type": "compaction_trigger"})
     with (
@@ -255,7 +251,7 @@ def test_a_trigger_elsewhere_is_refused(tmp_path: Path, place: int) -> None:
         client.responses.create(model="m", input=history)
 
 
-def test_where_secrets_are_taken_out_no_history_is_held(tmp_path: Path) -> None:
+def test_where_secrets_are_taken_out_no_history_is_held(tmp_path):
     secret = "AKIAIOSFODNN7EXAMPLQ"
     config = SummarizationConfig.model_validate({**PLAINLY, "redact": True})
     with (
@@ -270,7 +266,7 @@ def test_where_secrets_are_taken_out_no_history_is_held(tmp_path: Path) -> None:
         assert upstream.bodies[-1] == body
 
 
-def test_an_id_that_an_upstream_gives_twice_leads_into_no_circle() -> None:
+def test_an_id_that_an_upstream_gives_twice_leads_into_no_circle():
     with Archive.open("memory:") as archive:
         scope, held = Scope("ann", "t"), [message("Once.", 1)]
         run(Turns(archive).keep_flow(scope, "resp_1", "", [], held))

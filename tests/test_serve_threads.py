@@ -50,7 +50,7 @@ def answer(text: str) -> dict[str, Any]:
 START = [{"role": "system", "content": "It is noon."}, user("Hello."), answer("Hi.")]
 
 
-def test_a_history_that_goes_on_keeps_its_thread(endpoint: Endpoint) -> None:
+def test_a_history_that_goes_on_keeps_its_thread(endpoint):
     first = endpoint.ask(START[:2])
     second = endpoint.ask([*START, user("Go on.")])
     later = [{"role": "system", "content": "It is one."}, *START[1:], user("Go on."), answer("So.")]
@@ -58,13 +58,13 @@ def test_a_history_that_goes_on_keeps_its_thread(endpoint: Endpoint) -> None:
     assert first.found.thread == second.found.thread == third.found.thread
 
 
-def test_a_question_that_is_put_another_way_or_again_keeps_its_thread(endpoint: Endpoint) -> None:
+def test_a_question_that_is_put_another_way_or_again_keeps_its_thread(endpoint):
     names = {endpoint.ask([*START, user(text)]).found.thread for text in ("One?", "Two?", "Two?")}
     after = endpoint.ask([*START, user("Three?"), answer("3"), user("More.")])
     assert names == {after.found.thread}
 
 
-def test_conversations_that_begin_alike_part(endpoint: Endpoint) -> None:
+def test_conversations_that_begin_alike_part(endpoint):
     mine, yours = START, [*START[:2], answer("Good day.")]
     assert endpoint.ask(START[:2]).found.thread == endpoint.ask(START[:2]).found.thread
     names = [endpoint.ask([*one, user("Go on.")]).found.thread for one in (mine, yours)]
@@ -74,7 +74,7 @@ def test_conversations_that_begin_alike_part(endpoint: Endpoint) -> None:
         assert endpoint.ask(more).found.thread == name
 
 
-def test_of_two_that_go_on_at_the_same_moment_one_leaves(endpoint: Endpoint) -> None:
+def test_of_two_that_go_on_at_the_same_moment_one_leaves(endpoint):
     first = endpoint.ask(START[:2])
     branches = [[*START[:2], answer(text), user("?")] for text in ("a", "b")]
     looks = [run(endpoint.fitting.fit_flow("ann", CHAT, {"model": "m"}, b)) for b in branches]
@@ -85,7 +85,7 @@ def test_of_two_that_go_on_at_the_same_moment_one_leaves(endpoint: Endpoint) -> 
     assert names[0] != names[1]
 
 
-def test_tenants_and_protocols_have_no_thread_in_common(endpoint: Endpoint) -> None:
+def test_tenants_and_protocols_have_no_thread_in_common(endpoint):
     history = [*START, user("Go on.")]
     names = {
         endpoint.ask(history).found.thread,
@@ -95,7 +95,7 @@ def test_tenants_and_protocols_have_no_thread_in_common(endpoint: Endpoint) -> N
     assert len(names) == 3
 
 
-def test_a_branch_takes_along_what_was_summarised(endpoint: Endpoint) -> None:
+def test_a_branch_takes_along_what_was_summarised(endpoint):
     history = [one for n in range(40) for one in (user(f"q{n} {LONG}"), answer(f"a{n} {LONG}"))]
     for end in range(1, len(history), 2):
         whole = endpoint.ask(history[:end])
@@ -114,7 +114,7 @@ def test_a_branch_takes_along_what_was_summarised(endpoint: Endpoint) -> None:
     assert mine == theirs
 
 
-def test_what_is_forgotten_is_gone_and_the_thread_begins_anew(endpoint: Endpoint) -> None:
+def test_what_is_forgotten_is_gone_and_the_thread_begins_anew(endpoint):
     history = [one for n in range(40) for one in (user(f"q{n} {LONG}"), answer(f"a{n} {LONG}"))]
     turn = endpoint.ask([*history, user("Go on.")])
     endpoint.archive.forget("ann")
@@ -123,7 +123,7 @@ def test_what_is_forgotten_is_gone_and_the_thread_begins_anew(endpoint: Endpoint
     assert again.view is not None
 
 
-def test_marks_for_a_cache_change_nothing(endpoint: Endpoint) -> None:
+def test_marks_for_a_cache_change_nothing(endpoint):
     mark = {"type": "ephemeral"}
     block = {"type": "text", "text": "Hello.", "cache_control": mark}
     marked = {"role": "user", "content": [block]}
@@ -134,7 +134,7 @@ def test_marks_for_a_cache_change_nothing(endpoint: Endpoint) -> None:
     assert marked["content"] == [block]
 
 
-def test_an_image_stays_with_its_message(endpoint: Endpoint) -> None:
+def test_an_image_stays_with_its_message(endpoint):
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
     asked = {"role": "user", "content": [{"type": "text", "text": "What is it?"}, picture]}
     history = [one for n in range(20) for one in (user(f"q{n} {LONG}"), answer(f"a{n} {LONG}"))]
@@ -142,7 +142,7 @@ def test_an_image_stays_with_its_message(endpoint: Endpoint) -> None:
     assert turn.view[-1] is asked
 
 
-def test_prefixes_are_those_that_end_with_an_answer() -> None:
+def test_prefixes_are_those_that_end_with_an_answer():
     history = [*START, user("Go on."), answer("So."), user("More.")]
     found = prefixes_of([without_cache_marks(one) for one in history], "chat")
     assert set(found.names) == {2, 3, 5}
@@ -150,13 +150,13 @@ def test_prefixes_are_those_that_end_with_an_answer() -> None:
     assert prefixes_of(START[:1], "chat").answered == 1
 
 
-def test_system_messages_alone_are_each_of_their_own_size_and_thread(endpoint: Endpoint) -> None:
+def test_system_messages_alone_are_each_of_their_own_size_and_thread(endpoint):
     short = endpoint.ask([{"role": "system", "content": "It is noon."}])
     long = endpoint.ask([{"role": "system", "content": LONG}])
     assert long.tokens > 5 * short.tokens
     assert long.found.thread != short.found.thread
 
 
-def test_the_archive_lists_no_thread_of_which_it_holds_nothing(endpoint: Endpoint) -> None:
+def test_the_archive_lists_no_thread_of_which_it_holds_nothing(endpoint):
     endpoint.ask(START[:2])
     assert endpoint.archive.threads("ann") == ()

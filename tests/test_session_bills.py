@@ -23,7 +23,7 @@ def talk(turns: int = 30, words: int = 120) -> list[dict[str, Any]]:
     return said
 
 
-def test_a_session_is_the_sum_of_its_requests_by_hand() -> None:
+def test_a_session_is_the_sum_of_its_requests_by_hand():
     """Two requests at Anthropic: written once, then read, and only what is new is written."""
     till = Till("claude-sonnet-4-5")
     first = [Block("tools", 1_000, run="tools"), Block("system", 500, run="system")]
@@ -42,7 +42,7 @@ def test_a_session_is_the_sum_of_its_requests_by_hand() -> None:
     assert bill.cached_share == pytest.approx(1_600 / 3_260)
 
 
-def test_the_summariser_is_paid_at_its_own_price_or_the_agents() -> None:
+def test_the_summariser_is_paid_at_its_own_price_or_the_agents():
     prices = {"large": Price(10.0, 10.0), "small": Price(1.0, 2.0)}
     till = Till("large", prices)
     till.summarizer(Cost(1, 1_000_000, 100_000).asked_of("small"))
@@ -52,7 +52,7 @@ def test_the_summariser_is_paid_at_its_own_price_or_the_agents() -> None:
     assert till.bill().summarizer.calls == 2
 
 
-def test_where_a_provider_writes_by_itself_the_summarisers_request_is_written() -> None:
+def test_where_a_provider_writes_by_itself_the_summarisers_request_is_written():
     till = Till("gpt-6.1-sol")
     till.summarizer(Cost(1, 200_000))
     assert till.bill().money == pytest.approx(0.5)
@@ -65,12 +65,12 @@ def test_where_a_provider_writes_by_itself_the_summarisers_request_is_written() 
     assert long.bill().money == pytest.approx(2 * short.bill().money)
 
 
-def test_a_model_without_a_price_is_said_before_anything_runs() -> None:
+def test_a_model_without_a_price_is_said_before_anything_runs():
     with pytest.raises(PolicyError, match="no price is known for 'unheard-of'"):
         replay(talk(2), priced_as=["unheard-of"])
 
 
-def test_an_unknown_model_is_told_those_of_nearly_its_name() -> None:
+def test_an_unknown_model_is_told_those_of_nearly_its_name():
     with pytest.raises(PolicyError, match="such as claude-sonnet-5-5"):
         Till("claude-sonet-5-5")
     with pytest.raises(PolicyError, match=f"such as {next(iter(known_prices()))}"):
@@ -78,7 +78,7 @@ def test_an_unknown_model_is_told_those_of_nearly_its_name() -> None:
     assert "sample_spec" not in litellm_prices()
 
 
-def test_a_name_alone_is_one_model_and_one_policy() -> None:
+def test_a_name_alone_is_one_model_and_one_policy():
     with pytest.raises(PolicyError, match="no price is known for 'nope'"):
         replay(talk(2), priced_as="nope")
     found = replay(talk(2), policies="none", priced_as=MODELS[0])
@@ -86,7 +86,7 @@ def test_a_name_alone_is_one_model_and_one_policy() -> None:
     assert [bill.model for bill in found.runs[0].bills] == [MODELS[0]]
 
 
-def test_messages_are_compared_by_all_but_their_ids() -> None:
+def test_messages_are_compared_by_all_but_their_ids():
     call = {"name": "look", "args": {"at": "a.py"}, "id": "c1", "type": "tool_call"}
     asked = AIMessage("", tool_calls=[call], id="m1")
     assert block_of(asked, 5) == block_of(asked.model_copy(update={"id": "m9"}), 5)
@@ -95,7 +95,7 @@ def test_messages_are_compared_by_all_but_their_ids() -> None:
     assert block_of(HumanMessage("x"), 5) != block_of(ToolMessage("x", tool_call_id="c1"), 5)
 
 
-def test_without_compaction_costs_what_the_policy_without_compaction_costs() -> None:
+def test_without_compaction_costs_what_the_policy_without_compaction_costs():
     found = replay(talk(12), window=2_500, policies=["none"], priced_as=MODELS)
     [run] = found.runs
     assert run.bills == found.without
@@ -105,7 +105,7 @@ def test_without_compaction_costs_what_the_policy_without_compaction_costs() -> 
     assert 0 < run.waited == pytest.approx(run.bills[0].waited)
 
 
-def test_a_pause_that_outlasts_the_cache_costs_all_of_it_again() -> None:
+def test_a_pause_that_outlasts_the_cache_costs_all_of_it_again():
     short, long = (
         replay(talk(8), policies=["none"], priced_as=MODELS[:2], pace=Pace(15.0, turn)).without
         for turn in (60.0, 400.0)
@@ -117,7 +117,7 @@ def test_a_pause_that_outlasts_the_cache_costs_all_of_it_again() -> None:
 
 
 @pytest.mark.slow
-def test_the_summarisers_calls_are_on_the_bill_of_each_policy() -> None:
+def test_the_summarisers_calls_are_on_the_bill_of_each_policy():
     usage = (5_000, 100)
     models = [
         ScriptedChatModel(answers=lambda messages: "Modules seen. " * 8, usage=usage) for _ in "ab"
@@ -142,14 +142,14 @@ def test_the_summarisers_calls_are_on_the_bill_of_each_policy() -> None:
 
 
 @pytest.mark.slow
-def test_the_embedded_summariser_costs_nothing() -> None:
+def test_the_embedded_summariser_costs_nothing():
     [run] = replay(talk(10), window=3_500, policies=["conspectus"]).runs
     assert run.compactions
     assert run.bills[0].summarizer == Cost()
     assert run.bills[0].summarizer_money == 0.0
 
 
-def test_bills_are_plain_data_and_add_up() -> None:
+def test_bills_are_plain_data_and_add_up():
     found = replay(talk(6), policies=["none"], priced_as=MODELS[:2])
     data = json.loads(json.dumps(found.to_json()))
     [bill, other] = data["runs"][0]["bills"]
@@ -162,6 +162,6 @@ def test_bills_are_plain_data_and_add_up() -> None:
     assert Bill("m").cached_share is None
 
 
-def test_no_model_no_bill() -> None:
+def test_no_model_no_bill():
     found = replay(talk(3), policies=["none"], priced_as=[])
     assert found.without == found.runs[0].bills == ()

@@ -56,7 +56,7 @@ def hundreds(messages: Any) -> int:
     return 100 * len(list(messages))
 
 
-def test_keep_and_trigger() -> None:
+def test_keep_and_trigger():
     own = made()
     assert kept(step(own)) == 3
     own.keep = ("messages", 5)
@@ -69,7 +69,7 @@ def test_keep_and_trigger() -> None:
     assert kept(step(own)) == 5
 
 
-def test_a_trigger_that_is_changed_in_place() -> None:
+def test_a_trigger_that_is_changed_in_place():
     own = made(trigger=[("messages", 30)])
     assert step(own) is None
     own.trigger.append(("messages", 8))
@@ -78,7 +78,7 @@ def test_a_trigger_that_is_changed_in_place() -> None:
     assert step(own) is None
 
 
-def test_the_counter() -> None:
+def test_the_counter():
     own = made(trigger=("tokens", 700))
     assert step(own) is None
     own.token_counter = hundreds
@@ -88,7 +88,7 @@ def test_the_counter() -> None:
     assert kept(step(own)) == 4
 
 
-def test_the_model_and_what_it_is_asked() -> None:
+def test_the_model_and_what_it_is_asked():
     own, other = made(), writer("- by the other one", profile={"max_input_tokens": 4_000})
     with pytest.raises(PolicyError, match="Model profile information"):
         own.keep = ("fraction", 0.5)
@@ -104,7 +104,7 @@ def test_the_model_and_what_it_is_asked() -> None:
     assert step(own) is None
 
 
-def test_who_summarises_and_how_much() -> None:
+def test_who_summarises_and_how_much():
     own = made()
     own.summarizer = lambda messages: f"- {len(messages)} messages"
     assert "- 5 messages" in text(step(own))
@@ -115,7 +115,7 @@ def test_who_summarises_and_how_much() -> None:
     assert "part 39" not in text(step(own))
 
 
-def test_what_follows_a_failure() -> None:
+def test_what_follows_a_failure():
     own = made(model=ScriptedChatModel(answers=lambda _: ValueError("invalid api key")))
     assert step(own) is None
     own.on_failure = "raise"
@@ -125,7 +125,7 @@ def test_what_follows_a_failure() -> None:
     assert kept(step(own)) == 3, "another model is asked at once"
 
 
-def test_who_stays_who_is_told_and_who_reads_it_first() -> None:
+def test_who_stays_who_is_told_and_who_reads_it_first():
     own, heard = made(), list[str]()
     own.pin = lambda message: message.id == "m0"
     own.on_event = lambda event, data: heard.append(event)
@@ -154,7 +154,7 @@ SETTINGS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_every_other_setting_is_what_the_next_step_works_with(name: str) -> None:
+def test_every_other_setting_is_what_the_next_step_works_with(name):
     own, value = made(window=50_000), SETTINGS[name]
     before = own.graph_engine
     setattr(own, name, value)
@@ -175,7 +175,7 @@ def test_every_other_setting_is_what_the_next_step_works_with(name: str) -> None
         ("graph_engine", None),
     ],
 )
-def test_what_agents_and_states_go_by_cannot_be_set(name: str, value: Any) -> None:
+def test_what_agents_and_states_go_by_cannot_be_set(name, value):
     own = made()
     before = getattr(own, name)
     with pytest.raises((PolicyError, AttributeError)):
@@ -193,9 +193,7 @@ def test_what_agents_and_states_go_by_cannot_be_set(name: str, value: Any) -> No
         ("on_failure", "cry", "on_failure"),
     ],
 )
-def test_what_cannot_mean_anything_raises_and_changes_nothing(
-    name: str, value: Any, says: str
-) -> None:
+def test_what_cannot_mean_anything_raises_and_changes_nothing(name, value, says):
     own = made()
     before = getattr(own, name)
     with pytest.raises(ValueError, match=says):
@@ -204,7 +202,7 @@ def test_what_cannot_mean_anything_raises_and_changes_nothing(
     assert kept(step(own)) == 3
 
 
-def test_an_agent_that_runs_goes_on_with_it_and_so_does_its_guard() -> None:
+def test_an_agent_that_runs_goes_on_with_it_and_so_does_its_guard():
     own = made(keep=("messages", 2), archive="memory:")
     answers = ScriptedChatModel(answers=lambda _: "It reads.")
     agent = create_agent(
@@ -244,7 +242,7 @@ WARNS: list[Callable[[], Any]] = [
 
 
 @pytest.mark.parametrize("warn", WARNS)
-def test_a_warning_points_at_the_line_of_the_caller(warn: Callable[[], Any]) -> None:
+def test_a_warning_points_at_the_line_of_the_caller(warn):
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         warn()

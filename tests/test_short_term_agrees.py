@@ -57,9 +57,7 @@ def state(running: Any) -> Any:
 @pytest.mark.slow
 @settings(max_examples=few(250), deadline=None)
 @given(histories(), LIMITS, st.integers(1, 4))
-def test_the_result_is_langmems_wherever_that_is_valid(
-    messages: list[AnyMessage], limits: dict[str, Any], calls: int
-) -> None:
+def test_the_result_is_langmems_wherever_that_is_valid(messages, limits, calls):
     """Over several calls on a growing history, each library with the state of its own."""
     known: dict[Any, Any] = {theirs: None, ours: None}
     for step in range(calls):
@@ -91,7 +89,7 @@ def test_the_result_is_langmems_wherever_that_is_valid(
 
 
 @pytest.mark.slow
-def test_the_histories_above_are_no_easy_ones() -> None:
+def test_the_histories_above_are_no_easy_ones():
     """Enough of them were summarised by both, and enough of LangMem's were wrong."""
     if not SEEN:
         test_the_result_is_langmems_wherever_that_is_valid()
@@ -102,9 +100,7 @@ def test_the_histories_above_are_no_easy_ones() -> None:
 
 @settings(max_examples=few(200), deadline=None)
 @given(histories(), LIMITS, st.integers(1, 5))
-def test_ours_is_always_valid(
-    messages: list[AnyMessage], limits: dict[str, Any], calls: int
-) -> None:
+def test_ours_is_always_valid(messages, limits, calls):
     """Nothing torn, the newest question and the last message there, everything read, and what was
     summarised is below its limit wherever what must stay leaves room for it."""
     running: Any = None
@@ -130,9 +126,7 @@ def test_ours_is_always_valid(
 
 @settings(max_examples=few(60), deadline=None)
 @given(histories(), LIMITS)
-def test_with_and_without_an_event_loop_it_is_the_same(
-    messages: list[AnyMessage], limits: dict[str, Any]
-) -> None:
+def test_with_and_without_an_event_loop_it_is_the_same(messages, limits):
     one = ours.summarize_messages(messages, running_summary=None, model=PlainModel(), **limits)
     coroutine = ours.asummarize_messages(
         messages, running_summary=None, model=PlainModel(), **limits
@@ -142,14 +136,14 @@ def test_with_and_without_an_event_loop_it_is_the_same(
     assert one.running_summary == two.running_summary
 
 
-def test_the_coroutine_function_has_the_types_and_the_type_errors_of_its_twin() -> None:
+def test_the_coroutine_function_has_the_types_and_the_type_errors_of_its_twin():
     assert ours.asummarize_messages.__annotations__ == ours.summarize_messages.__annotations__
     for function in (ours.summarize_messages, ours.asummarize_messages):
         with pytest.raises(TypeError, match="max_tokens"):
             function([], running_summary=None, model=PlainModel())
 
 
-def test_the_signatures_are_langmems_and_six_more_keywords() -> None:
+def test_the_signatures_are_langmems_and_six_more_keywords():
     import inspect
 
     for name in ("summarize_messages", "asummarize_messages", "SummarizationNode"):
@@ -166,7 +160,7 @@ def test_the_signatures_are_langmems_and_six_more_keywords() -> None:
     assert found["token_counter"].default is count
 
 
-def test_the_templates_have_langmems_slots_and_roles() -> None:
+def test_the_templates_have_langmems_slots_and_roles():
     names = [name for name in dir(ours) if name.startswith("DEFAULT_")]
     assert names == [n for n in dir(theirs.summarization) if n.startswith("DEFAULT_")]
     for name in names:
@@ -183,7 +177,7 @@ def test_the_templates_have_langmems_slots_and_roles() -> None:
     )
 
 
-def test_langmems_own_running_summary_and_summary_message_are_taken_over() -> None:
+def test_langmems_own_running_summary_and_summary_message_are_taken_over():
     messages: list[AnyMessage] = [human("1", 40), AIMessage("so " * 40, id="2"), human("3")]
     limits: dict[str, Any] = {"max_tokens": 100, "max_summary_tokens": 40}
     before, _ = answers(theirs, messages, None, limits)

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,7 +47,7 @@ class Down(InMemoryStore):
         return await super().abatch(ops)
 
 
-def test_what_was_summarised_is_archived_and_recalled_over_rounds() -> None:
+def test_what_was_summarised_is_archived_and_recalled_over_rounds():
     archive, running = Archive(InMemoryStore()), None
     messages = talk(30)
     model = numbered()
@@ -63,7 +62,7 @@ def test_what_was_summarised_is_archived_and_recalled_over_rounds() -> None:
     assert compactor.recall(id="h3", thread_id="t").text
 
 
-def test_an_event_loop_a_file_and_an_address_do_the_same(tmp_path: Path) -> None:
+def test_an_event_loop_a_file_and_an_address_do_the_same(tmp_path):
     for where in (tmp_path / "a.db", f"sqlite:///{tmp_path}/b.db"):
         running: Any = None
         for upto in (9, 13, 17):
@@ -82,7 +81,7 @@ def test_an_event_loop_a_file_and_an_address_do_the_same(tmp_path: Path) -> None
             assert {m.id for m in originals(archive)} == summarised(running)
 
 
-def test_the_thread_is_that_of_the_graphs_config() -> None:
+def test_the_thread_is_that_of_the_graphs_config():
     archive = Archive(InMemoryStore())
     graph, seen = node_graph(InMemorySaver(), archive=archive)
     for n in range(12):
@@ -99,7 +98,7 @@ def test_the_thread_is_that_of_the_graphs_config() -> None:
     assert seen
 
 
-def test_a_rewind_takes_recall_back_with_it() -> None:
+def test_a_rewind_takes_recall_back_with_it():
     """Each summary says the same, so that only what it stands for tells them apart."""
     archive = Archive(InMemoryStore())
     graph, _ = node_graph(InMemorySaver(), PlainModel(), archive=archive)
@@ -119,7 +118,7 @@ def test_a_rewind_takes_recall_back_with_it() -> None:
     assert not {"question 14 " in str(m.content) for m in originals(archive)} - {False}
 
 
-def test_a_rewind_before_the_first_summary_leaves_nothing_to_recall() -> None:
+def test_a_rewind_before_the_first_summary_leaves_nothing_to_recall():
     archive = Archive(InMemoryStore())
     messages = talk(12)
     assert summarise(messages, archive=archive).running_summary is not None
@@ -131,7 +130,7 @@ def test_a_rewind_before_the_first_summary_leaves_nothing_to_recall() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("archived", [True, False])
 @pytest.mark.parametrize("sends", ["all", "what came back"])
-def test_what_a_client_asks_again_is_in_view_and_is_read_once(archived: bool, sends: str) -> None:
+def test_what_a_client_asks_again_is_in_view_and_is_read_once(archived, sends):
     messages = talk(20)
     for n in range(0, len(messages), 2):
         archive = Archive(InMemoryStore()) if archived else None
@@ -155,7 +154,7 @@ def test_what_a_client_asks_again_is_in_view_and_is_read_once(archived: bool, se
             assert Counter(m.id for m in originals(archive)) == dict.fromkeys(left, 1)
 
 
-def test_a_giant_newest_message_is_shown_short_and_read_whole_later() -> None:
+def test_a_giant_newest_message_is_shown_short_and_read_whole_later():
     archive = Archive(InMemoryStore())
     text = " ".join(f"word{n}" for n in range(2_000))
     messages: list[Any] = [*talk(3), human("giant", text=text)]
@@ -179,7 +178,7 @@ def test_a_giant_newest_message_is_shown_short_and_read_whole_later() -> None:
     assert [m.content for m in originals(archive) if m.id == "giant"] == [text]
 
 
-def test_a_giant_result_of_a_tool_is_shown_short_in_its_place() -> None:
+def test_a_giant_result_of_a_tool_is_shown_short_in_its_place():
     archive = Archive(InMemoryStore())
     messages: list[Any] = [human("h0"), ai("a0", 5, "c0"), result("t0", "c0", 3_000)]
     found = summarise(messages, archive=archive)
@@ -191,9 +190,7 @@ def test_a_giant_result_of_a_tool_is_shown_short_in_its_place() -> None:
     assert found.running_summary is None
 
 
-def test_an_archive_that_is_away_changes_nothing_and_says_so(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_an_archive_that_is_away_changes_nothing_and_says_so(caplog):
     store = Down()
     archive = Archive(store)
     first = summarise(talk(8), archive=archive)
@@ -214,7 +211,7 @@ def test_an_archive_that_is_away_changes_nothing_and_says_so(
     assert summarised(found.running_summary) > summarised(first.running_summary)
 
 
-def test_a_call_that_is_made_again_is_not_paid_for_again() -> None:
+def test_a_call_that_is_made_again_is_not_paid_for_again():
     """A node that is tried anew has lost its update, and finds the draft."""
     archive, model = Archive(InMemoryStore()), PlainModel()
     messages = talk(5)
@@ -225,7 +222,7 @@ def test_a_call_that_is_made_again_is_not_paid_for_again() -> None:
     assert len(model.calls) == calls
 
 
-def test_a_summary_of_langmems_or_of_a_time_without_archive_is_taken_over() -> None:
+def test_a_summary_of_langmems_or_of_a_time_without_archive_is_taken_over():
     archive = Archive(InMemoryStore())
     messages = talk(16)
     before = summarise(messages[:9]).running_summary
@@ -237,7 +234,7 @@ def test_a_summary_of_langmems_or_of_a_time_without_archive_is_taken_over() -> N
     assert kept >= summarised(found.running_summary) - summarised(before)
 
 
-def test_no_thread_reads_what_another_has_archived() -> None:
+def test_no_thread_reads_what_another_has_archived():
     archive = Archive(InMemoryStore())
     summarise(talk(8), archive=archive, thread_id="one")
     other = summarise(

@@ -17,9 +17,7 @@ def example(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return importlib.import_module("langgraph_short_term")
 
 
-def test_the_example_keeps_the_name_over_four_turns(
-    example: ModuleType, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_example_keeps_the_name_over_four_turns(example, capsys):
     assert example.main() == 0
     said = capsys.readouterr().out
     assert said.count("Your name is Bob.") == 2
@@ -27,23 +25,19 @@ def test_the_example_keeps_the_name_over_four_turns(
     assert "word for word: True" in said
 
 
-def test_the_name_stays_even_where_every_summary_loses_it(
-    example: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_name_stays_even_where_every_summary_loses_it(example, capsys, monkeypatch):
     monkeypatch.setattr(example, "summary", lambda messages: "They talked about animals.")
     assert example.main() == 0
     assert capsys.readouterr().out.count("Your name is Bob.") == 2
 
 
-def test_the_example_says_so_when_the_name_is_lost(
-    example: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_example_says_so_when_the_name_is_lost(example, monkeypatch):
     monkeypatch.setattr(example, "answered", lambda messages: f"I do not know. {example.POEM}")
     assert example.main() == 1
 
 
 @pytest.mark.slow
-def test_the_benchmark_prints_a_row_for_each_situation() -> None:
+def test_the_benchmark_prints_a_row_for_each_situation():
     done = subprocess.run(
         [sys.executable, "-W", "ignore", str(ROOT / "benchmarks" / "short_term.py"), "--quick"],
         capture_output=True,
@@ -57,7 +51,7 @@ def test_the_benchmark_prints_a_row_for_each_situation() -> None:
 
 
 @pytest.mark.slow
-def test_the_core_imports_no_graph_for_the_root_package() -> None:
+def test_the_core_imports_no_graph_for_the_root_package():
     code = (
         "import sys, conspectus; "
         "assert 'conspectus.short_term' not in sys.modules; "

@@ -34,7 +34,7 @@ def called_in_parallel(order: list[str]) -> list[AnyMessage]:
     return [human("h0", 40), ai("a0", 10, "c0", "c1", "c2"), *results, human("h1", 5)]
 
 
-def test_parallel_results_in_another_order_than_their_calls() -> None:
+def test_parallel_results_in_another_order_than_their_calls():
     messages = called_in_parallel(["c2", "c0", "c1"])
     limits = {"max_tokens": 200, "max_tokens_before_summary": 75}
     first = {name: summarise(one, messages, **limits) for name, one in BOTH.items()}
@@ -49,7 +49,7 @@ def test_parallel_results_in_another_order_than_their_calls() -> None:
     assert [m.id for m in again.messages if m.id] == ["h1", "a1", "h2"]
 
 
-def test_a_cut_after_the_first_of_several_results() -> None:
+def test_a_cut_after_the_first_of_several_results():
     messages = called_in_parallel(["c0", "c1", "c2"])
     before = count(messages[:3])  # enough has gathered with the first result
     limits = {"max_tokens": 200, "max_tokens_before_summary": before}
@@ -62,14 +62,14 @@ def test_a_cut_after_the_first_of_several_results() -> None:
     assert summarised(found.running_summary) == {"h0", "a0", "t-c0", "t-c1", "t-c2"}
 
 
-def test_a_final_message_larger_than_what_is_left_for_the_rest() -> None:
+def test_a_final_message_larger_than_what_is_left_for_the_rest():
     messages = [*talk(1), human("h9", 140)]
     assert count(messages[-1:]) > 200 - 60
     assert all(m.id != "h9" for m in summarise(theirs, messages).messages)
     assert summarise(ours, messages).messages[-1] is messages[-1]
 
 
-def test_a_final_result_of_a_tool_is_not_summarised_before_anybody_saw_it() -> None:
+def test_a_final_result_of_a_tool_is_not_summarised_before_anybody_saw_it():
     messages = [human("h0", 30), ai("a0", 20, "c0"), result("t0", "c0", 60)]
     limits = {"max_tokens": 180, "max_summary_tokens": 60, "max_tokens_before_summary": 120}
     assert [m.id for m in summarise(theirs, messages, **limits).messages] == [None]
@@ -77,7 +77,7 @@ def test_a_final_result_of_a_tool_is_not_summarised_before_anybody_saw_it() -> N
     assert [m.id for m in shown if m.id] == ["h0", "a0", "t0"]
 
 
-def test_a_system_message_larger_than_the_budget() -> None:
+def test_a_system_message_larger_than_the_budget():
     messages: list[Any] = [SystemMessage("Be brief. " * 64, id="s"), *talk(14)]
     assert 200 - 60 < count(messages[:1]) < 200
     model = PlainModel()
@@ -91,7 +91,7 @@ def test_a_system_message_larger_than_the_budget() -> None:
 
 
 @pytest.mark.parametrize("bad", ["", "   \n", "word " * 4_000])
-def test_an_empty_or_overlong_summary(bad: str) -> None:
+def test_an_empty_or_overlong_summary(bad):
     messages = talk(6)
     answer = summarise(theirs, messages, model=PlainModel(bad))
     assert answer.running_summary.summary == bad
@@ -103,7 +103,7 @@ def test_an_empty_or_overlong_summary(bad: str) -> None:
     assert kept.messages == messages
 
 
-def test_messages_that_the_model_never_saw() -> None:
+def test_messages_that_the_model_never_saw():
     messages = talk(8)
     limits = {"max_tokens": 100, "max_summary_tokens": 50, "max_tokens_before_summary": 300}
     read = {name: PlainModel() for name in BOTH}
@@ -143,7 +143,7 @@ def shows_a_summary(message: Any) -> bool:
     return isinstance(message, SystemMessage) and "Summary number" in str(message.content)
 
 
-def test_one_key_for_input_and_output() -> None:
+def test_one_key_for_input_and_output():
     _, model, _ = turns(theirs, 20)
     again = [call for call in model.calls if any(map(shows_a_summary, call))]
     assert again  # the old summary is read as if it were a message, and what it said twice
@@ -156,7 +156,7 @@ def test_one_key_for_input_and_output() -> None:
     assert len(summarised(context["running_summary"])) + len(shown) == 20 * 2 + 2
 
 
-def test_summary_messages_do_not_pile_up_while_nothing_is_due() -> None:
+def test_summary_messages_do_not_pile_up_while_nothing_is_due():
     piles = {}
     for name, library in BOTH.items():
         node = library.SummarizationNode(
@@ -174,7 +174,7 @@ def test_summary_messages_do_not_pile_up_while_nothing_is_due() -> None:
     assert piles["Conspectus"] == 1
 
 
-def test_the_last_summarised_message_is_lost() -> None:
+def test_the_last_summarised_message_is_lost():
     messages = talk(6)
     for name, library in BOTH.items():
         first = summarise(library, messages).running_summary
@@ -188,7 +188,7 @@ def test_the_last_summarised_message_is_lost() -> None:
         assert {m.id for m in found.messages if m.id} == {m.id for m in left} - summarised(first)
 
 
-def test_a_context_of_none() -> None:
+def test_a_context_of_none():
     for name, library in BOTH.items():
         node = library.SummarizationNode(model=PlainModel(), **LIMITS)
         state = {"messages": talk(6), "context": None}
@@ -199,7 +199,7 @@ def test_a_context_of_none() -> None:
         assert node.invoke(state)["context"]["running_summary"].summary
 
 
-def test_every_call_counts_the_whole_rest_twice() -> None:
+def test_every_call_counts_the_whole_rest_twice():
     messages = talk(300, 1)
     counted = {}
     for name, library in BOTH.items():
@@ -217,7 +217,7 @@ def test_every_call_counts_the_whole_rest_twice() -> None:
     assert counted["Conspectus"] == len(messages)
 
 
-def test_a_compaction_counts_no_message_of_the_rest_twice() -> None:
+def test_a_compaction_counts_no_message_of_the_rest_twice():
     messages, seen = talk(40), list[str]()
 
     def counter(given: Any) -> int:
@@ -229,7 +229,7 @@ def test_a_compaction_counts_no_message_of_the_rest_twice() -> None:
     assert len(seen) == len(set(seen)) == len(messages)
 
 
-def test_a_second_message_with_the_id_of_a_summarised_one_is_refused_as_there() -> None:
+def test_a_second_message_with_the_id_of_a_summarised_one_is_refused_as_there():
     messages = talk(6)
     for library in BOTH.values():
         first = summarise(library, messages).running_summary

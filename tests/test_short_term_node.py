@@ -5,7 +5,6 @@ import copy
 import inspect
 import pickle
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 import pytest
@@ -99,7 +98,7 @@ SERIALIZERS = {
 
 
 @pytest.mark.parametrize("serializer", SERIALIZERS)
-def test_a_running_summary_survives_a_serializer(serializer: str) -> None:
+def test_a_running_summary_survives_a_serializer(serializer):
     serde = SERIALIZERS[serializer]
     running = ours.RunningSummary("修复了登录页面。", {"a", "b"}, "b")
     back = serde.loads_typed(serde.dumps_typed({"running_summary": running}))["running_summary"]
@@ -112,7 +111,7 @@ def test_a_running_summary_survives_a_serializer(serializer: str) -> None:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("serializer", SERIALIZERS)
-def test_a_graph_goes_on_from_its_checkpoints(serializer: str) -> None:
+def test_a_graph_goes_on_from_its_checkpoints(serializer):
     for build in (node_graph, function_graph):
         model = numbered()
         graph, seen = build(InMemorySaver(serde=SERIALIZERS[serializer]), model)  # type: ignore[operator]
@@ -132,7 +131,7 @@ def test_a_graph_goes_on_from_its_checkpoints(serializer: str) -> None:
         assert len(read) == len(set(read))
 
 
-def test_a_sqlite_checkpoint_and_a_new_process_go_on(tmp_path: Path) -> None:
+def test_a_sqlite_checkpoint_and_a_new_process_go_on(tmp_path):
     model = numbered()
     for n in range(12):
         with SqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver:
@@ -146,7 +145,7 @@ def test_a_sqlite_checkpoint_and_a_new_process_go_on(tmp_path: Path) -> None:
     assert not covered & shown
 
 
-def test_the_node_works_on_an_event_loop() -> None:
+def test_the_node_works_on_an_event_loop():
     async def run() -> list[list[Any]]:
         graph, seen = node_graph(InMemorySaver(), ScriptedChatModel(answers=lambda m: "All well."))
         for n in range(12):
@@ -157,7 +156,7 @@ def test_the_node_works_on_an_event_loop() -> None:
     assert "All well." in seen[-1][0].content
 
 
-def test_two_threads_share_a_node_and_nothing_else() -> None:
+def test_two_threads_share_a_node_and_nothing_else():
     graph, seen = node_graph(InMemorySaver(), PlainModel(lambda m: f"Of {m[0].content[:6]}."))
 
     def run(name: str) -> str:
@@ -173,7 +172,7 @@ def test_two_threads_share_a_node_and_nothing_else() -> None:
         assert len({m.content[:6] for m in shown if m.type == "human"}) == 1
 
 
-def test_time_travel_brings_back_the_running_summary_of_then() -> None:
+def test_time_travel_brings_back_the_running_summary_of_then():
     model = numbered()
     graph, seen = node_graph(InMemorySaver(), model)
     for n in range(14):
@@ -193,20 +192,20 @@ class Model(BaseModel):
     context: dict[str, Any] | None = Field(default=None)
 
 
-def test_a_pydantic_state_with_a_context_of_none() -> None:
+def test_a_pydantic_state_with_a_context_of_none():
     node = ours.SummarizationNode(model=PlainModel(), **LIMITS)
     update = node.invoke(Model(messages=talk(8)))
     assert list(update) == ["summarized_messages", "context"]
     assert summarised(update["context"]["running_summary"])
 
 
-def test_other_keys_of_the_context_stay() -> None:
+def test_other_keys_of_the_context_stay():
     node = ours.SummarizationNode(model=PlainModel(), **LIMITS)
     update = node.invoke({"messages": talk(8), "context": {"mine": 1}})
     assert update["context"]["mine"] == 1
 
 
-def test_without_a_summary_the_update_holds_the_messages_alone() -> None:
+def test_without_a_summary_the_update_holds_the_messages_alone():
     messages = talk(2, 1)
     node = ours.SummarizationNode(model=PlainModel(), **LIMITS)
     assert node.invoke({"messages": messages}) == {"summarized_messages": messages}
@@ -214,7 +213,7 @@ def test_without_a_summary_the_update_holds_the_messages_alone() -> None:
     assert same.invoke({"messages": messages}) == {"messages": messages}
 
 
-def test_names_and_keys_are_the_callers() -> None:
+def test_names_and_keys_are_the_callers():
     node = ours.SummarizationNode(
         model=PlainModel(),
         input_messages_key="talk",
@@ -233,7 +232,7 @@ def test_names_and_keys_are_the_callers() -> None:
         node.invoke({"talk": talk(8), "context": "none"})
 
 
-def test_one_key_for_both_replaces_the_history() -> None:
+def test_one_key_for_both_replaces_the_history():
     class Own(MessagesState):
         context: dict[str, Any]
 
@@ -260,13 +259,13 @@ def test_one_key_for_both_replaces_the_history() -> None:
     assert not any("Summary number" in str(m.content) for c in model.calls for m in c if m.id)
 
 
-def test_the_first_of_a_replaced_history_removes_all() -> None:
+def test_the_first_of_a_replaced_history_removes_all():
     node = ours.SummarizationNode(model=PlainModel(), output_messages_key="messages", **LIMITS)
     update = node.invoke({"messages": talk(8)})
     assert update["messages"][0].id == REMOVE_ALL_MESSAGES
 
 
-def test_a_summary_is_streamed_under_the_nodes_name_only() -> None:
+def test_a_summary_is_streamed_under_the_nodes_name_only():
     graph, _ = node_graph(InMemorySaver(), ScriptedChatModel(answers=lambda m: "All well."))
     nodes = set()
     for n in range(12):
@@ -276,7 +275,7 @@ def test_a_summary_is_streamed_under_the_nodes_name_only() -> None:
 
 
 @pytest.mark.parametrize("on_failure", ["degrade", "keep", "raise"])
-def test_a_summariser_may_ask_a_person(on_failure: str) -> None:
+def test_a_summariser_may_ask_a_person(on_failure):
     """An interrupt is no failure: the run waits, and goes on with the answer."""
 
     class Asks:
@@ -297,7 +296,7 @@ def test_a_summariser_may_ask_a_person(on_failure: str) -> None:
     assert done["context"]["running_summary"].summary == "It was about reasons."
 
 
-def test_a_node_has_langmems_attributes_and_follows_them() -> None:
+def test_a_node_has_langmems_attributes_and_follows_them():
     given: dict[str, Any] = {"model": PlainModel(), "name": "shorten", **LIMITS}
     node, theirs_node = ours.SummarizationNode(**given), theirs.SummarizationNode(**given)
     names = [n for n in inspect.signature(theirs.SummarizationNode).parameters if n != "self"]
@@ -313,7 +312,7 @@ def test_a_node_has_langmems_attributes_and_follows_them() -> None:
         node.invoke({"messages": talk(8)})
 
 
-def test_a_node_can_be_copied_and_pickled_as_langmems_can() -> None:
+def test_a_node_can_be_copied_and_pickled_as_langmems_can():
     node = ours.SummarizationNode(model=PlainModel(), **LIMITS)
     expected = node.invoke({"messages": talk(8)})
     for again in (copy.copy(node), copy.deepcopy(node), pickle.loads(pickle.dumps(node))):

@@ -49,7 +49,7 @@ def turn(chance: random.Random, step: int) -> list[Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(30))
-def test_nothing_is_lost_torn_or_out_of_order(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_lost_torn_or_out_of_order(seed, monkeypatch):
     monkeypatch.setattr("conspectus.compactor.compaction.RETRY_AFTER", ())
     chance = random.Random(seed)
     store = Flaky()

@@ -11,7 +11,7 @@ SAID = "They greeted each other."
 
 @pytest.mark.parametrize("answer", [SAID, "invalid api key"])
 @pytest.mark.parametrize("most", [20, 25, 30])
-def test_a_summary_that_fits_by_itself_is_used_and_none_is_a_dash(most: int, answer: str) -> None:
+def test_a_summary_that_fits_by_itself_is_used_and_none_is_a_dash(most, answer):
     messages: list[BaseMessage] = []
     for n in range(6):
         messages += [HumanMessage(f"Message {n}", id=f"h{n}"), AIMessage(f"Said {n}", id=f"a{n}")]

@@ -58,7 +58,7 @@ def built(folder: Path, config: Path = ROOT / "mkdocs.yml") -> subprocess.Comple
 
 
 @pytest.mark.slow
-def test_the_site_is_built_strictly_and_shows_every_public_name(tmp_path: Path) -> None:
+def test_the_site_is_built_strictly_and_shows_every_public_name(tmp_path):
     done = built(tmp_path)
     assert done.returncode == 0, done.stderr
     pages = {page: page.read_text(encoding="utf-8") for page in tmp_path.rglob("*.html")}
@@ -85,7 +85,7 @@ def test_the_site_is_built_strictly_and_shows_every_public_name(tmp_path: Path) 
         ("::: conspectus.Gone", "conspectus.Gone"),
     ],
 )
-def test_a_page_with_a_broken_link_fails_the_build(line: str, why: str, tmp_path: Path) -> None:
+def test_a_page_with_a_broken_link_fails_the_build(line, why, tmp_path):
     config = tmp_path / "mkdocs.yml"
     settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     config.write_text(
@@ -106,7 +106,7 @@ def test_a_page_with_a_broken_link_fails_the_build(line: str, why: str, tmp_path
     assert why in broken.stdout + broken.stderr
 
 
-def test_docstrings_are_put_into_the_form_that_the_reference_shows() -> None:
+def test_docstrings_are_put_into_the_form_that_the_reference_shows():
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(DOCS / "site")
         module = import_module("docstrings")
@@ -114,13 +114,13 @@ def test_docstrings_are_put_into_the_form_that_the_reference_shows() -> None:
     assert (result.attempted, result.failed) == (1, 0)
 
 
-def test_the_reference_has_every_name_that_the_pages_import_and_none_twice() -> None:
+def test_the_reference_has_every_name_that_the_pages_import_and_none_twice():
     there = described()
     assert sorted({name for name in there if there.count(name) > 1}) == []
     assert sorted(imported() - {*there}) == []
 
 
-def test_what_the_reference_shows_of_a_module_is_all_that_it_offers() -> None:
+def test_what_the_reference_shows_of_a_module_is_all_that_it_offers():
     there = described()
     for module in ("deep_agents", "short_term", "config", "telemetry"):
         names = import_module(f"conspectus.{module}").__all__
@@ -128,18 +128,18 @@ def test_what_the_reference_shows_of_a_module_is_all_that_it_offers() -> None:
         assert sorted(missing) == [], module
 
 
-def test_readme_and_architecture_stay_short() -> None:
+def test_readme_and_architecture_stay_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
     assert len((DOCS / "architecture.md").read_text(encoding="utf-8").split()) <= 1_800
 
 
-def test_the_links_of_pages_outside_of_the_site_lead_somewhere() -> None:
+def test_the_links_of_pages_outside_of_the_site_lead_somewhere():
     for page in (ROOT / "README.md", ROOT / "examples" / "lead_agent" / "README.md"):
         for target in LINK.findall(page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page}: {target}"
 
 
-def test_sources_name_no_page_that_is_gone() -> None:
+def test_sources_name_no_page_that_is_gone():
     for path in (ROOT / "src").rglob("*.py"):
         for name in re.findall(r"\bdocs/(\w+\.md)\b", path.read_text(encoding="utf-8")):
             assert (DOCS / name).exists(), f"{path}: {name}"

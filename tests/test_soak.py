@@ -24,7 +24,7 @@ def small(script: Callable[[str], ModuleType]) -> Any:
 
 
 @pytest.mark.slow
-def test_agents_with_faults_lose_nothing_and_stay_in_their_windows(small: Any) -> None:
+def test_agents_with_faults_lose_nothing_and_stay_in_their_windows(small):
     counts = small.counts
     assert not small.broken
     assert (counts.missing, counts.over) == (0, 0), counts.said
@@ -33,9 +33,7 @@ def test_agents_with_faults_lose_nothing_and_stay_in_their_windows(small: Any) -
     assert counts.failures
 
 
-def test_nothing_is_looked_at_while_agents_are_still_being_built(
-    script: Callable[[str], ModuleType],
-) -> None:
+def test_nothing_is_looked_at_while_agents_are_still_being_built(script):
     one = script("soak").Soak(agents=2)
     one.driven = [object()]
     one._sample()  # no gate is there yet, and none is asked
@@ -43,7 +41,7 @@ def test_nothing_is_looked_at_while_agents_are_still_being_built(
 
 
 @pytest.mark.slow
-def test_the_tables_say_what_was_counted(small: Any) -> None:
+def test_the_tables_say_what_was_counted(small):
     main, faults, late = small.tables()
     assert f"{small.counts.steps:,}" in main.columns[1]._cells
     assert faults.row_count == len(small.counts.failures)
@@ -64,9 +62,7 @@ def agents_alone(script: Callable[[str], ModuleType], folder: Path) -> Iterator[
 
 
 @pytest.mark.slow
-def test_each_kind_compacts_and_a_message_that_is_gone_would_be_missed(
-    script: Callable[[str], ModuleType], tmp_path: Path
-) -> None:
+def test_each_kind_compacts_and_a_message_that_is_gone_would_be_missed(script, tmp_path):
     for agent, counts in agents_alone(script, tmp_path):
         for _ in range(14 if "deep" not in agent.kind else 8):
             run(agent.step())
@@ -79,9 +75,7 @@ def test_each_kind_compacts_and_a_message_that_is_gone_would_be_missed(
 
 
 @pytest.mark.slow
-def test_what_the_archive_has_lost_would_be_missed_by_each_kind(
-    script: Callable[[str], ModuleType], tmp_path: Path
-) -> None:
+def test_what_the_archive_has_lost_would_be_missed_by_each_kind(script, tmp_path):
     """Also where a channel keeps every message: the model is not shown those that left."""
     for agent, counts in agents_alone(script, tmp_path):
         while not counts.compactions and agent.turn < 45:
@@ -96,9 +90,7 @@ def test_what_the_archive_has_lost_would_be_missed_by_each_kind(
         run(agent.renew())  # nothing of it is left for the next one to find
 
 
-def test_what_langgraph_shows_but_no_checkpoint_holds_is_not_expected_back(
-    script: Callable[[str], ModuleType], tmp_path: Path
-) -> None:
+def test_what_langgraph_shows_but_no_checkpoint_holds_is_not_expected_back(script, tmp_path):
     """What a task has written whose step was stopped is shown; new input discards it."""
     agent, counts = next(agents_alone(script, tmp_path))
     run(agent.step())
@@ -116,9 +108,7 @@ def test_what_langgraph_shows_but_no_checkpoint_holds_is_not_expected_back(
 
 
 @pytest.mark.slow
-def test_the_soak_holds_marks_of_what_was_said_and_not_the_texts(
-    script: Callable[[str], ModuleType], tmp_path: Path
-) -> None:
+def test_the_soak_holds_marks_of_what_was_said_and_not_the_texts(script, tmp_path):
     for agent, _ in agents_alone(script, tmp_path):
         for _ in range(3):
             run(agent.step())
@@ -129,18 +119,14 @@ def test_the_soak_holds_marks_of_what_was_said_and_not_the_texts(
         assert agent.held < 1_000 * len(known) + 300 * sum(map(len, known))
 
 
-def test_a_request_over_the_window_would_be_counted(
-    script: Callable[[str], ModuleType], tmp_path: Path
-) -> None:
+def test_a_request_over_the_window_would_be_counted(script, tmp_path):
     agent, counts = next(agents_alone(script, tmp_path))
     agent.window = 10
     run(agent.step())
     assert counts.over > 0
 
 
-def test_no_error_is_raised_twice_as_it_would_keep_what_was_under_way_each_time(
-    script: Callable[[str], ModuleType],
-) -> None:
+def test_no_error_is_raised_twice_as_it_would_keep_what_was_under_way_each_time(script):
     errors = []
     for case in script("fault_cases").CASES:
         for _ in range(5):
@@ -150,9 +136,7 @@ def test_no_error_is_raised_twice_as_it_would_keep_what_was_under_way_each_time(
 
 
 @pytest.mark.parametrize(("growth", "found"), [(0.0, False), (300.0, True)])
-def test_memory_that_grows_is_told_from_memory_that_does_not(
-    script: Callable[[str], ModuleType], growth: float, found: bool
-) -> None:
+def test_memory_that_grows_is_told_from_memory_that_does_not(script, growth, found):
     """Noise that stays for a while, as memory's does, is no growth."""
     measures, module = script("soak_measures"), script("soak")
     soak = module.Soak()
@@ -168,9 +152,7 @@ def test_memory_that_grows_is_told_from_memory_that_does_not(
 
 
 @pytest.mark.slow
-def test_memory_in_use_is_what_was_asked_for_and_not_given_back(
-    script: Callable[[str], ModuleType],
-) -> None:
+def test_memory_in_use_is_what_was_asked_for_and_not_given_back(script):
     measures = script("soak_measures")
     measures.settle()
     before = measures.in_use()
@@ -182,16 +164,14 @@ def test_memory_in_use_is_what_was_asked_for_and_not_given_back(
     assert measures.in_use() - before < grown / 2
 
 
-def test_percentiles_are_latencies_that_were_measured(script: Callable[[str], ModuleType]) -> None:
+def test_percentiles_are_latencies_that_were_measured(script):
     measures = script("soak_measures")
     found = measures.percentiles([float(n) for n in range(1, 1_001)])
     assert found == [500.0, 900.0, 990.0, 999.0, 1_000.0]
     assert measures.percentiles([0.5]) == [0.5] * 5
 
 
-def test_a_kind_that_never_compacts_and_memory_that_nobody_looked_at_fail(
-    script: Callable[[str], ModuleType],
-) -> None:
+def test_a_kind_that_never_compacts_and_memory_that_nobody_looked_at_fail(script):
     module = script("soak")
     soak = module.Soak()
     soak.counts.add(verified=1, steps=3 * module.LEAST)
@@ -205,7 +185,7 @@ def test_a_kind_that_never_compacts_and_memory_that_nobody_looked_at_fail(
     assert "too seldom" in seldom
 
 
-def test_a_run_that_says_nothing_fails(script: Callable[[str], ModuleType]) -> None:
+def test_a_run_that_says_nothing_fails(script):
     soak = script("soak").Soak()
     soak.memory.append(script("soak").Look(0.0, 0.0, 1, 1))
     assert re.search("too short", " ".join(soak.wrong))

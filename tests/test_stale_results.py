@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,20 +51,20 @@ def shortened(items: Sequence[Item], how: Any) -> list[str]:
     return [items[place].key for place in sorted(setting.stale(items))]
 
 
-def test_the_newest_results_stay_whole() -> None:
+def test_the_newest_results_stay_whole():
     items = history(*[("look", 2_000)] * 6)
     assert shortened(items, True) == ["r0", "r1", "r2"]
     assert shortened(items, {"newest": 0}) == [f"r{n}" for n in range(6)]
     assert shortened(items, {"newest": 9}) == []
 
 
-def test_small_results_stay_whole() -> None:
+def test_small_results_stay_whole():
     items = history(("look", 1_000), ("look", 1_001), ("look", 500))
     assert shortened(items, {"newest": 0}) == ["r1"]
     assert shortened(items, {"newest": 0, "over": 400}) == ["r0", "r1", "r2"]
 
 
-def test_only_the_tools_that_are_named() -> None:
+def test_only_the_tools_that_are_named():
     items = history(("look", 2_000), ("fetch", 2_000), ("save", 2_000))
     assert shortened(items, {"newest": 0, "tools": ["fetch"]}) == ["r1"]
     assert shortened(items, {"newest": 0, "exclude": ["fetch"]}) == ["r0", "r2"]
@@ -73,7 +72,7 @@ def test_only_the_tools_that_are_named() -> None:
     assert shortened(items, both) == ["r0"]
 
 
-def test_each_tool_has_settings_of_its_own() -> None:
+def test_each_tool_has_settings_of_its_own():
     items = history(*[("look", 2_000), ("fetch", 600)] * 4)
     own = {"fetch": {"newest": 1, "over": 500}}
     assert shortened(items, {"tools": own}) == ["r1", "r3", "r5"]
@@ -82,7 +81,7 @@ def test_each_tool_has_settings_of_its_own() -> None:
     assert shortened(items, {"tools": {"look": {"newest": 4}, "fetch": None}}) == []
 
 
-def test_what_a_tool_says_will_not_be_needed_goes_whatever_its_size_and_age() -> None:
+def test_what_a_tool_says_will_not_be_needed_goes_whatever_its_size_and_age():
     items = history(("look", 300), ("look", 300, True), ("look", 2_000))
     assert shortened(items, {"newest": 3}) == ["r1"]
     assert shortened(items, {"newest": 3, "exclude": ["look"]}) == []
@@ -92,7 +91,7 @@ def policy(trigger: int, **how: Any) -> Policy:
     return Policy.build(trigger=("tokens", trigger), keep=("messages", 2), stale_results=how)
 
 
-def test_it_frees_the_set_amount_or_does_not_happen() -> None:
+def test_it_frees_the_set_amount_or_does_not_happen():
     items = history(*[("look", 2_000)] * 3, ("look", 100))
     found = plan(items, policy(6_000, newest=0, least=5_400))
     assert isinstance(found, Compact)
@@ -105,7 +104,7 @@ def test_it_frees_the_set_amount_or_does_not_happen() -> None:
     assert more.evict != (), "then it is summarised"
 
 
-def test_without_an_amount_it_must_reach_half_of_the_trigger() -> None:
+def test_without_an_amount_it_must_reach_half_of_the_trigger():
     items = history(*[("look", 2_000)] * 3, ("fetch", 900))
     assert plan(items, policy(6_900, newest=0)).clips != ()  # type: ignore[union-attr]
     some = plan(items, policy(6_900, newest=3))
@@ -116,7 +115,7 @@ def test_without_an_amount_it_must_reach_half_of_the_trigger() -> None:
     assert enough.evict == (), "the set amount is all that is asked"
 
 
-def test_below_the_trigger_nothing_is_shortened() -> None:
+def test_below_the_trigger_nothing_is_shortened():
     items = history(*[("look", 2_000)] * 3)
     assert isinstance(plan(items, policy(9_000, newest=0, least=1)), Keep)
 
@@ -129,9 +128,7 @@ def test_below_the_trigger_nothing_is_shortened() -> None:
     st.integers(1, 20_000),
     st.integers(0, 6),
 )  # fmt: skip
-def test_no_plan_that_only_shortens_frees_less_than_the_set_amount(
-    results: list[tuple[str, int, bool]], least: int, newest: int
-) -> None:
+def test_no_plan_that_only_shortens_frees_less_than_the_set_amount(results, least, newest):
     items = history(*results)
     size = sum(item.tokens for item in items)
     found = plan(items, policy(max(1, size), newest=newest, least=least, exclude=["fetch"]))
@@ -152,7 +149,7 @@ def test_no_plan_that_only_shortens_frees_less_than_the_set_amount(
         {"tools": {"look": 3}}, {"tools": {"look": {"over": 10}}}, {"exclude": "look"},
     ],
 )  # fmt: skip
-def test_what_cannot_mean_anything_is_refused(wrong: Any) -> None:
+def test_what_cannot_mean_anything_is_refused(wrong):
     with pytest.raises(PolicyError, match="stale_results"):
         Compactor(stale_results=wrong)
     with pytest.raises(PolicyError, match="stale_results"):
@@ -210,7 +207,7 @@ def short(messages: Sequence[BaseMessage]) -> list[str]:
 
 @pytest.mark.parametrize("on_loop", [False, True])
 @pytest.mark.parametrize("guarded", [False, True])
-def test_old_results_are_shown_short_and_no_model_is_asked(on_loop: bool, guarded: bool) -> None:
+def test_old_results_are_shown_short_and_no_model_is_asked(on_loop, guarded):
     summarizer = writer()
     own = SummarizationMiddleware(
         None, summarizer=summarizer, trigger=("tokens", 3_000), keep=("messages", 4),
@@ -236,7 +233,7 @@ def test_old_results_are_shown_short_and_no_model_is_asked(on_loop: bool, guarde
     assert len([one for one in messages if isinstance(one, ToolMessage)]) == 8, "none has left"
 
 
-def test_where_too_little_is_freed_it_is_summarised() -> None:
+def test_where_too_little_is_freed_it_is_summarised():
     summarizer = writer()
     own = SummarizationMiddleware(
         None, summarizer=summarizer, trigger=("tokens", 3_000), keep=("messages", 4),
@@ -251,7 +248,7 @@ def test_where_too_little_is_freed_it_is_summarised() -> None:
     check_nothing_lost(agent, store)
 
 
-def test_the_drop_in_shortens_nothing_by_default() -> None:
+def test_the_drop_in_shortens_nothing_by_default():
     own = SummarizationMiddleware(
         None, summarizer=writer(), trigger=("tokens", 3_000), keep=("messages", 4), window=50_000
     )
@@ -261,7 +258,7 @@ def test_the_drop_in_shortens_nothing_by_default() -> None:
 
 
 @pytest.mark.parametrize("deep", [False, True])
-def test_a_tool_says_of_its_own_result_that_it_will_not_be_needed(deep: bool) -> None:
+def test_a_tool_says_of_its_own_result_that_it_will_not_be_needed(deep):
     settings: dict[str, Any] = {
         "trigger": ("tokens", 3_000), "keep": ("messages", 4), "summarizer": writer(),
         "stale_results": {"newest": 90, "least": 300}, "window": 50_000,
@@ -279,7 +276,7 @@ def test_a_tool_says_of_its_own_result_that_it_will_not_be_needed(deep: bool) ->
     assert all("lines of" in text for text in originals)
 
 
-def test_a_loop_over_dicts_names_tools_by_their_calls_and_marks_its_results() -> None:
+def test_a_loop_over_dicts_names_tools_by_their_calls_and_marks_its_results():
     archive = Archive.open("memory:")
     compactor = Compactor(
         writer(), window=50_000, trigger=("tokens", 4_000), keep=("messages", 4), archive=archive,
@@ -303,7 +300,7 @@ def test_a_loop_over_dicts_names_tools_by_their_calls_and_marks_its_results() ->
     assert {text.split()[0] for text in texts} == {"search", "list"}
 
 
-def test_blocks_of_anthropics_results_have_the_names_of_their_calls() -> None:
+def test_blocks_of_anthropics_results_have_the_names_of_their_calls():
     compactor = Compactor(
         writer(), window=50_000, trigger=("tokens", 3_000), keep=("messages", 2),
         archive="memory:",
@@ -338,7 +335,7 @@ def test_blocks_of_anthropics_results_have_the_names_of_their_calls() -> None:
 # In a file
 
 
-def test_all_of_it_can_stand_in_a_file(tmp_path: Path) -> None:
+def test_all_of_it_can_stand_in_a_file(tmp_path):
     file = tmp_path / "config.yaml"
     file.write_text(
         "summarization:\n  enabled: true\n  window: 50000\n  model_name: embedded\n"
@@ -367,7 +364,7 @@ def test_all_of_it_can_stand_in_a_file(tmp_path: Path) -> None:
         ("summary_request: auto", "smallest or cached"),
     ],
 )
-def test_a_mistake_in_a_file_is_told(tmp_path: Path, line: str, said: str) -> None:
+def test_a_mistake_in_a_file_is_told(tmp_path, line, said):
     file = tmp_path / "config.yaml"
     file.write_text(f"summarization:\n  enabled: true\n  {line}\n")
     with pytest.raises(ConfigError) as error:

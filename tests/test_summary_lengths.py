@@ -40,7 +40,7 @@ def compacted(model: Any, messages: list[Any], *, on_loop: bool = False, **setti
     return compactor.compact(messages, thread_id="t", force=True)
 
 
-def test_a_good_summary_above_the_default_limit_is_used_as_it_came() -> None:
+def test_a_good_summary_above_the_default_limit_is_used_as_it_came():
     """2,000 tokens are asked for, a third of what the trigger waits for; the window has room."""
     assert estimate(LONG) > 2_400
     model = ScriptedChatModel(answers=lambda _: LONG)
@@ -62,7 +62,7 @@ def test_a_good_summary_above_the_default_limit_is_used_as_it_came() -> None:
 
 
 @pytest.mark.parametrize("on_loop", [False, True])
-def test_what_does_not_fit_is_asked_for_once_more_and_used_if_that_fits(on_loop: bool) -> None:
+def test_what_does_not_fit_is_asked_for_once_more_and_used_if_that_fits(on_loop):
     answers = [notes(400), notes(84), "- no third time"]
     model = ScriptedChatModel(answers=answers)
     messages = talk(30)
@@ -75,7 +75,7 @@ def test_what_does_not_fit_is_asked_for_once_more_and_used_if_that_fits(on_loop:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("parts", [[], None])
-def test_what_does_not_fit_even_then_or_replaces_less_is_refused(parts: list[Any] | None) -> None:
+def test_what_does_not_fit_even_then_or_replaces_less_is_refused(parts):
     """Beside the other parts of the notes, too: its lines are not left out until it fits."""
     for messages, settings in ((talk(30), {"window": 6_000}), (talk(10), {})):
         model = ScriptedChatModel(answers=lambda _: notes(400))
@@ -85,9 +85,7 @@ def test_what_does_not_fit_even_then_or_replaces_less_is_refused(parts: list[Any
 
 
 @pytest.mark.parametrize("on_loop", [False, True])
-def test_with_a_limit_of_the_callers_one_request_to_shorten_and_then_a_cut_at_a_lines_end(
-    on_loop: bool,
-) -> None:
+def test_with_a_limit_of_the_callers_one_request_to_shorten_and_then_a_cut_at_a_lines_end(on_loop):
     model = ScriptedChatModel(answers=lambda _: LONG)
     result = compacted(model, talk(40), max_summary_tokens=300, on_loop=on_loop)
     assert result.outcome == "compacted"
@@ -101,7 +99,7 @@ def test_with_a_limit_of_the_callers_one_request_to_shorten_and_then_a_cut_at_a_
     assert Record.from_json(result.record.to_json()) == result.record
 
 
-def test_a_shorter_summary_within_the_callers_limit_is_not_cut() -> None:
+def test_a_shorter_summary_within_the_callers_limit_is_not_cut():
     shorter = notes(5)
     result = compacted(ScriptedChatModel(answers=[LONG, shorter]), talk(40), max_summary_tokens=400)
     assert result.summary == shorter
@@ -109,7 +107,7 @@ def test_a_shorter_summary_within_the_callers_limit_is_not_cut() -> None:
     assert "cut" not in result.record.to_json()
 
 
-def test_a_function_that_writes_too_much_is_cut_and_not_asked_again() -> None:
+def test_a_function_that_writes_too_much_is_cut_and_not_asked_again():
     asked: list[int] = []
 
     def write(messages: list[Any]) -> str:
@@ -121,14 +119,14 @@ def test_a_function_that_writes_too_much_is_cut_and_not_asked_again() -> None:
     assert result.record.cut > 0
 
 
-def test_one_line_that_is_too_long_is_cut_between_two_words() -> None:
+def test_one_line_that_is_too_long_is_cut_between_two_words():
     line = " ".join(f"word{n}" for n in range(900))
     result = compacted(ScriptedChatModel(answers=lambda _: line), talk(40), max_summary_tokens=100)
     assert line.startswith(f"{result.summary} ")
     assert 50 < estimate(result.summary) <= 100
 
 
-def test_a_cut_summary_that_was_kept_as_a_draft_is_not_paid_for_or_cut_again() -> None:
+def test_a_cut_summary_that_was_kept_as_a_draft_is_not_paid_for_or_cut_again():
     draft = Draft("- half of it", "model", ("k",), cut=70)
     assert Draft.from_json(draft.to_json()) == draft
     old = {key: value for key, value in draft.to_json().items() if key != "cut"}

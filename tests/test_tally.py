@@ -43,7 +43,7 @@ def answer(total: int | None = None, provider: str | None = "openai", **more: An
     return made
 
 
-def test_a_growing_thread_is_counted_once_a_message() -> None:
+def test_a_growing_thread_is_counted_once_a_message():
     count, history = Counter(), talk(200)
     sizes = Tally([count])
     for length in range(1, 201):
@@ -55,7 +55,7 @@ def test_a_growing_thread_is_counted_once_a_message() -> None:
 
 
 @pytest.mark.parametrize("place", [0, 1, 50, 98, 99])
-def test_a_replaced_message_is_noticed_wherever_it_is(place: int) -> None:
+def test_a_replaced_message_is_noticed_wherever_it_is(place):
     count, history = Counter(), talk(100)
     sizes = Tallies(count)
     sizes.follow("t", history)
@@ -68,9 +68,7 @@ def test_a_replaced_message_is_noticed_wherever_it_is(place: int) -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, 9), max_size=12), max_size=8))
-def test_whatever_happens_to_a_thread_its_sizes_are_those_of_its_messages(
-    states: list[list[int]],
-) -> None:
+def test_whatever_happens_to_a_thread_its_sizes_are_those_of_its_messages(states):
     pool: list[BaseMessage] = [
         answer(n + 1, sent=n) if n % 3 == 0 else HumanMessage("x" * n) for n in range(10)
     ]
@@ -89,7 +87,7 @@ def test_whatever_happens_to_a_thread_its_sizes_are_those_of_its_messages(
             assert found.reports(since, 0) == anew.reports(since, 0)
 
 
-def test_equal_copies_as_after_a_checkpoint_are_not_measured_again() -> None:
+def test_equal_copies_as_after_a_checkpoint_are_not_measured_again():
     count, history = Counter(), talk(100)
     sizes = Tallies(count)
     sizes.follow("t", history)
@@ -112,13 +110,13 @@ def test_equal_copies_as_after_a_checkpoint_are_not_measured_again() -> None:
     ],
     ids=lambda changed: next(iter(changed)),
 )
-def test_a_message_that_differs_in_anything_that_has_a_size_is_another(changed: Any) -> None:
+def test_a_message_that_differs_in_anything_that_has_a_size_is_another(changed):
     plain = AIMessage("part", id="m")
     assert fingerprint(plain) == fingerprint(AIMessage("part", id="m"))
     assert fingerprint(plain) != fingerprint(plain.model_copy(update=changed))
 
 
-def test_messages_of_other_kinds_or_for_other_calls_are_others() -> None:
+def test_messages_of_other_kinds_or_for_other_calls_are_others():
     marks = {
         fingerprint(message)
         for message in (
@@ -131,7 +129,7 @@ def test_messages_of_other_kinds_or_for_other_calls_are_others() -> None:
     assert len(marks) == 4
 
 
-def test_a_shortened_and_an_emptied_thread_are_noticed() -> None:
+def test_a_shortened_and_an_emptied_thread_are_noticed():
     sizes, history = Tallies(Counter()), talk(30)
     sizes.follow("t", history)
     assert sizes.follow("t", history[:10]).totals == (whole(history[:10]),)
@@ -140,7 +138,7 @@ def test_a_shortened_and_an_emptied_thread_are_noticed() -> None:
     assert sizes.follow("t", []).newest_answer is None
 
 
-def test_sizes_of_an_earlier_step_stay_what_they_were() -> None:
+def test_sizes_of_an_earlier_step_stay_what_they_were():
     sizes, history = Tally([Counter()]), [*talk(5), answer(100), *talk(5)]
     before = sizes.follow(history)
     sizes.follow([*talk(2, "quite another"), answer(7)])
@@ -160,9 +158,7 @@ def test_sizes_of_an_earlier_step_stay_what_they_were() -> None:
         (["openai", None], False),
     ],
 )
-def test_one_provider_is_what_langchains_counter_takes_for_one(
-    providers: list[str | None], one: bool
-) -> None:
+def test_one_provider_is_what_langchains_counter_takes_for_one(providers, one):
     sizes = Tally([Counter()])
     history: list[BaseMessage] = [answer(None, provider) for provider in providers]
     assert sizes.follow(history).one_provider is one
@@ -171,7 +167,7 @@ def test_one_provider_is_what_langchains_counter_takes_for_one(
 
 
 @pytest.mark.slow
-def test_no_message_is_kept_alive() -> None:
+def test_no_message_is_kept_alive():
     sizes = Tallies(Counter())
     history = talk(50)
     sizes.follow("t", history)
@@ -181,7 +177,7 @@ def test_no_message_is_kept_alive() -> None:
     assert all(one() is None for one in watched)
 
 
-def test_a_new_message_in_the_memory_of_one_that_is_gone_is_counted() -> None:
+def test_a_new_message_in_the_memory_of_one_that_is_gone_is_counted():
     sizes = Tally([Counter()])
     for n in range(200):  # the interpreter reuses the memory of what has just been freed
         message = HumanMessage("x" * n)
@@ -189,7 +185,7 @@ def test_a_new_message_in_the_memory_of_one_that_is_gone_is_counted() -> None:
         del message
 
 
-def test_threads_are_bounded_and_the_least_used_goes_first(monkeypatch: Any) -> None:
+def test_threads_are_bounded_and_the_least_used_goes_first(monkeypatch):
     monkeypatch.setattr(tally, "THREADS", 4)
     sizes, histories = Tallies(Counter()), [talk(3, f"thread {n}") for n in range(12)]
     for n, history in enumerate(histories):
@@ -200,7 +196,7 @@ def test_threads_are_bounded_and_the_least_used_goes_first(monkeypatch: Any) -> 
     assert sizes.follow("t5", histories[5]).totals == (whole(histories[5]),)
 
 
-def test_messages_are_bounded_and_one_longer_thread_is_still_counted(monkeypatch: Any) -> None:
+def test_messages_are_bounded_and_one_longer_thread_is_still_counted(monkeypatch):
     monkeypatch.setattr(tally, "MESSAGES", 100)
     sizes = Tallies(Counter())
     for n in range(10):
@@ -211,7 +207,7 @@ def test_messages_are_bounded_and_one_longer_thread_is_still_counted(monkeypatch
     assert sizes.messages == 400
 
 
-def test_fingerprints_are_bounded(monkeypatch: Any) -> None:
+def test_fingerprints_are_bounded(monkeypatch):
     monkeypatch.setattr(tally, "FINGERPRINTS", 50)
     count = Counter()
     counted = tally.remembered(count)
@@ -224,7 +220,7 @@ def test_fingerprints_are_bounded(monkeypatch: Any) -> None:
     assert count.asked == 61
 
 
-def test_many_workers_at_once_get_right_sizes(monkeypatch: Any) -> None:
+def test_many_workers_at_once_get_right_sizes(monkeypatch):
     monkeypatch.setattr(tally, "THREADS", 6)
     monkeypatch.setattr(tally, "FINGERPRINTS", 40)
     sizes, wrong = Tallies(Counter()), []

@@ -24,7 +24,7 @@ def script() -> Iterator[ModuleType]:
 
 
 @pytest.mark.slow
-def test_every_kind_is_measured_and_the_results_are_the_same(script: ModuleType) -> None:
+def test_every_kind_is_measured_and_the_results_are_the_same(script):
     logger = logging.getLogger("conspectus.events")
     before = logger.level, logger.propagate, list(logger.handlers)
     found = script.measure(messages=40, runs=1, calls=10)
@@ -40,9 +40,7 @@ def test_every_kind_is_measured_and_the_results_are_the_same(script: ModuleType)
 
 
 @pytest.mark.slow
-def test_a_listener_that_is_told_though_all_is_off_is_found_out(
-    script: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_listener_that_is_told_though_all_is_off_is_found_out(script, monkeypatch):
     made: list[Any] = []
     plain = script.Counted
 

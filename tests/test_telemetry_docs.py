@@ -110,7 +110,7 @@ def emitted() -> Iterator[tuple[Telemetry, list[Event]]]:
 
 
 @pytest.mark.slow
-def test_every_span_and_its_attributes(emitted: tuple[Telemetry, list[Event]]) -> None:
+def test_every_span_and_its_attributes(emitted):
     found: dict[str, set[str]] = defaultdict(set)
     for span in emitted[0].spans:
         name = re.sub(r"^chat .*", "chat <model>", span.name.removeprefix("conspectus."))
@@ -124,9 +124,7 @@ def test_every_span_and_its_attributes(emitted: tuple[Telemetry, list[Event]]) -
 
 
 @pytest.mark.slow
-def test_every_metric_with_its_kind_unit_and_attributes(
-    emitted: tuple[Telemetry, list[Event]],
-) -> None:
+def test_every_metric_with_its_kind_unit_and_attributes(emitted):
     found = {
         name: (
             "histogram" if isinstance(metric.data, Histogram) else "counter",
@@ -142,7 +140,7 @@ def test_every_metric_with_its_kind_unit_and_attributes(
     assert found == told
 
 
-def test_every_event_and_its_fields(emitted: tuple[Telemetry, list[Event]]) -> None:
+def test_every_event_and_its_fields(emitted):
     kinds = {
         kind
         for name in public.__all__
@@ -163,7 +161,7 @@ def test_every_event_and_its_fields(emitted: tuple[Telemetry, list[Event]]) -> N
     assert common <= codes(text.split("| event |", 1)[0])
 
 
-def test_every_operation_on_the_archive_is_named() -> None:
+def test_every_operation_on_the_archive_is_named():
     source = Path(flows.__file__).read_text(encoding="utf-8")
     operations = set(re.findall(r'@observed\("(\w+)"', source))
     text = prose()
@@ -171,7 +169,7 @@ def test_every_operation_on_the_archive_is_named() -> None:
     assert codes(found[1]) == operations
 
 
-def test_every_outcome_and_value_is_named(emitted: tuple[Telemetry, list[Event]]) -> None:
+def test_every_outcome_and_value_is_named(emitted):
     text = codes(prose())
     heard = emitted[1]
     values = {one.outcome for one in heard}
@@ -180,9 +178,7 @@ def test_every_outcome_and_value_is_named(emitted: tuple[Telemetry, list[Event]]
     assert values <= text, values - text
 
 
-def test_every_line_comes_at_the_level_that_is_told(
-    emitted: tuple[Telemetry, list[Event]], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_every_line_comes_at_the_level_that_is_told(emitted, caplog):
     caplog.set_level("DEBUG", "conspectus.events")
     lines = LogLines()
     rows = {row[0]: codes(row[1]) for row in table("## Log lines")}
@@ -199,7 +195,7 @@ def test_every_line_comes_at_the_level_that_is_told(
 
 
 @pytest.mark.slow
-def test_every_sentence_has_a_name_that_is_told() -> None:
+def test_every_sentence_has_a_name_that_is_told():
     found: set[str] = set()
     root = Path(public.__file__).parents[1]
     for file in sorted(root.rglob("*.py")):

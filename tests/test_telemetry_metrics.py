@@ -15,7 +15,7 @@ from telemetry_support import SECRET, Own, busy, dicts, instrumented
 ALERTED = ("stuck", "compaction.failures", "archive.failures", "guard.fits")
 
 
-def test_what_compactions_did_is_counted_by_cause_and_outcome() -> None:
+def test_what_compactions_did_is_counted_by_cause_and_outcome():
     compactor = Compactor(window=2_000, keep=("messages", 4), archive="memory:")
     with instrumented() as found:
         first = compactor.compact(dicts(40), thread_id="a")
@@ -35,7 +35,7 @@ def test_what_compactions_did_is_counted_by_cause_and_outcome() -> None:
             assert found.total("conspectus.archive.duration", operation=operation) == 2
 
 
-def test_secrets_that_were_taken_out_are_counted_where_there_is_a_redactor() -> None:
+def test_secrets_that_were_taken_out_are_counted_where_there_is_a_redactor():
     messages = [*dicts(10), {"role": "user", "content": "The password is hunter2-Quay.", "id": "p"}]
     messages += dicts(20)[10:]
     name = "conspectus.secrets.redacted"
@@ -64,7 +64,7 @@ class Full(InMemoryStore):
         return super().batch(ops)
 
 
-def test_failures_are_counted_by_kind() -> None:
+def test_failures_are_counted_by_kind():
     broken = ScriptedChatModel(answers=lambda messages: ValueError(SECRET))
     empty = ScriptedChatModel(answers=lambda messages: "")
     slow = ChatModelSummarizer(ScriptedChatModel(answers=["x"] * 9, delay=5), timeout=0.01)
@@ -85,7 +85,7 @@ def test_failures_are_counted_by_kind() -> None:
         assert SECRET not in found.everything
 
 
-def test_what_alerts_look_for_is_there_before_it_happens() -> None:
+def test_what_alerts_look_for_is_there_before_it_happens():
     """A series that begins with 1 has not grown: `increase(...) > 0` would miss the first."""
     with instrumented() as found:
         before = {name: found.points(f"conspectus.{name}") for name in ALERTED}
@@ -102,7 +102,7 @@ def test_what_alerts_look_for_is_there_before_it_happens() -> None:
             assert sum(after.values()) > 0, name
 
 
-def test_the_version_of_the_package_is_told() -> None:
+def test_the_version_of_the_package_is_told():
     with instrumented() as found:
         Compactor(keep=("messages", 2)).compact(dicts(9), thread_id="t", force=True)
         [scope] = {span.instrumentation_scope for span in found.spans}
@@ -112,7 +112,7 @@ def test_the_version_of_the_package_is_told() -> None:
         assert (one.name, one.version) == ("conspectus", __version__)
 
 
-def test_each_call_of_a_summariser_is_counted_with_its_tokens_and_price() -> None:
+def test_each_call_of_a_summariser_is_counted_with_its_tokens_and_price():
     model = ScriptedChatModel(answers=busy(1, "## Done\n- Modules seen."), model_name="small")
     prices = {"small": Price(input=2.0, output=8.0)}
     with instrumented(prices=prices, currency="EUR") as found:
@@ -131,7 +131,7 @@ def test_each_call_of_a_summariser_is_counted_with_its_tokens_and_price() -> Non
         assert (whole.attributes or {})["conspectus.price"] == pytest.approx(expected)
 
 
-def test_recalls_are_measured_by_kind() -> None:
+def test_recalls_are_measured_by_kind():
     compactor = Compactor(keep=("messages", 2), archive="memory:")
     compactor.compact(dicts(9), thread_id="t", force=True)
     with instrumented() as found:
@@ -144,7 +144,7 @@ def test_recalls_are_measured_by_kind() -> None:
         assert (point.count, point.sum) == (1, len(hits))
 
 
-def test_requests_are_measured_as_they_are_sent() -> None:
+def test_requests_are_measured_as_they_are_sent():
     seen = middleware(summarizer="embedded")
     guard = ContextGuard(seen, window=3_000)
     graph, model = agent(steps(8), seen, guard)
@@ -156,7 +156,7 @@ def test_requests_are_measured_as_they_are_sent() -> None:
 
 
 @pytest.mark.slow
-def test_requests_that_had_to_be_made_to_fit_are_counted_by_reason() -> None:
+def test_requests_that_had_to_be_made_to_fit_are_counted_by_reason():
     class TooLong(Exception):
         pass
 
@@ -182,7 +182,7 @@ def test_requests_that_had_to_be_made_to_fit_are_counted_by_reason() -> None:
 
 
 @pytest.mark.slow
-def test_many_threads_make_no_more_series_than_one() -> None:
+def test_many_threads_make_no_more_series_than_one():
     compactor = Compactor(Own(), keep=("messages", 2), archive="memory:")
 
     def series(found: Any) -> int:
@@ -201,7 +201,7 @@ def test_many_threads_make_no_more_series_than_one() -> None:
         assert shown <= known | {"summarizer", "type"}
 
 
-def test_instrumenting_twice_counts_once_and_uninstrumenting_stops() -> None:
+def test_instrumenting_twice_counts_once_and_uninstrumenting_stops():
     compactor = Compactor(keep=("messages", 2))
     with instrumented() as found:
         instrument(found.tracers, found.meters)
@@ -213,7 +213,7 @@ def test_instrumenting_twice_counts_once_and_uninstrumenting_stops() -> None:
         assert found.total("conspectus.compactions") == 1
 
 
-def test_an_archive_that_cannot_be_read_is_an_error_of_that_operation() -> None:
+def test_an_archive_that_cannot_be_read_is_an_error_of_that_operation():
     class Gone(InMemoryStore):
         def batch(self, ops: Any) -> Any:
             raise ConnectionError("gone")

@@ -62,14 +62,14 @@ print(sorted(found))
 
 
 @pytest.mark.slow
-def test_nothing_of_ours_imports_opentelemetry_before_it_is_asked_for() -> None:
+def test_nothing_of_ours_imports_opentelemetry_before_it_is_asked_for():
     off, listening_only, instrumented = python(WATCHED).splitlines()
     assert off == "[] False"
     assert listening_only == "[]"
     assert instrumented == "['conspectus.telemetry.metrics', 'conspectus.telemetry.spans']"
 
 
-def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_the_error_names_it(monkeypatch):
     for name in [one for one in sys.modules if one.startswith("opentelemetry")]:
         monkeypatch.setitem(sys.modules, name, None)
     for name in ("conspectus.telemetry.spans", "conspectus.telemetry.metrics"):
@@ -79,7 +79,7 @@ def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -
     assert not listening()
 
 
-def test_off_no_event_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_off_no_event_is_made(monkeypatch):
     def never(*args: Any, **more: Any) -> Any:
         raise AssertionError("an event was made though nobody listens")
 
@@ -95,7 +95,7 @@ def test_off_no_event_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
         compactor.compact(dicts(9), thread_id="u", force=True)
 
 
-def test_one_instance_that_is_watched_makes_no_events_of_others() -> None:
+def test_one_instance_that_is_watched_makes_no_events_of_others():
     heard: list[Event] = []
     watched = Compactor(keep=("messages", 2), telemetry=heard.append)
     Compactor(keep=("messages", 2)).compact(dicts(9), thread_id="t", force=True)
@@ -104,7 +104,7 @@ def test_one_instance_that_is_watched_makes_no_events_of_others() -> None:
     assert [one.outcome for one in heard if isinstance(one, Compaction)] == ["compacted"]
 
 
-def test_what_happens_after_an_operation_belongs_to_it_no_more() -> None:
+def test_what_happens_after_an_operation_belongs_to_it_no_more():
     heard: list[Event] = []
     listen(heard.append)
     whose = Whose("local", "t", "main")
@@ -120,7 +120,7 @@ def test_what_happens_after_an_operation_belongs_to_it_no_more() -> None:
     assert (whole.calls, whole.input_tokens) == (2, 12)
 
 
-def test_what_is_no_listener_is_refused() -> None:
+def test_what_is_no_listener_is_refused():
     with pytest.raises(PolicyError, match="telemetry must be a listener"):
         Compactor(telemetry="otel")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="takes a callable that gets an event"):
@@ -129,7 +129,7 @@ def test_what_is_no_listener_is_refused() -> None:
         listen(UsageTally)  # type: ignore[arg-type]  # the class, and not one of it
 
 
-def test_settings_of_instrument_that_mean_nothing_switch_nothing_on() -> None:
+def test_settings_of_instrument_that_mean_nothing_switch_nothing_on():
     pytest.importorskip("opentelemetry.sdk")
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.trace import TracerProvider
@@ -158,9 +158,7 @@ class Broken:
         raise ValueError("cannot hear")
 
 
-def test_a_listener_that_fails_changes_nothing_and_is_said_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_listener_that_fails_changes_nothing_and_is_said_once(caplog):
     plain = Compactor(keep=("messages", 2), archive="memory:")
     expected = plain.compact(dicts(9), thread_id="t", force=True)
     broken, heard = Broken(), list[Event]()
@@ -182,9 +180,7 @@ def lines_of(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
     return [one for one in caplog.records if one.name == "conspectus.events"]
 
 
-def test_each_event_is_one_line_that_can_be_read_and_taken_apart(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_each_event_is_one_line_that_can_be_read_and_taken_apart(caplog):
     caplog.set_level("DEBUG")
     listen(LogLines())
     model = ScriptedChatModel(answers=[f"## Done\n- {SECRET} seen."])
@@ -208,7 +204,7 @@ def test_each_event_is_one_line_that_can_be_read_and_taken_apart(
 
 
 @pytest.mark.slow
-def test_what_somebody_should_look_at_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_somebody_should_look_at_is_a_warning(caplog):
     caplog.set_level("DEBUG")
     listen(LogLines("plain"))
     model = ScriptedChatModel(answers=lambda messages: ValueError(SECRET))
@@ -223,7 +219,7 @@ def test_what_somebody_should_look_at_is_a_warning(caplog: pytest.LogCaptureFixt
     assert SECRET not in "".join(one.getMessage() for one in lines_of(caplog))
 
 
-def test_a_json_line_holds_what_the_line_says_and_other_loggers_fit_in() -> None:
+def test_a_json_line_holds_what_the_line_says_and_other_loggers_fit_in():
     event = SummarizerCall(outcome="timeout", summarizer="a b", seconds=1.5)
     record = logging.LogRecord("conspectus.events", 30, "", 0, "x", (), None)
     record.conspectus = LogLines().data(event)
@@ -240,12 +236,12 @@ def test_a_json_line_holds_what_the_line_says_and_other_loggers_fit_in() -> None
     assert "boom" in data["exception"]
 
 
-def test_a_line_cannot_be_forged_by_a_name() -> None:
+def test_a_line_cannot_be_forged_by_a_name():
     event = SummarizerCall(summarizer="x\nconspectus: all is well outcome=ok")
     assert "\n" not in LogLines().line(event)
 
 
-def test_no_text_of_a_conversation_is_in_what_is_exported() -> None:
+def test_no_text_of_a_conversation_is_in_what_is_exported():
     model = ScriptedChatModel(answers=[f"## Done\n- {SECRET} seen."])
     compactor = Compactor(model, keep=("messages", 2), archive="memory:")
     with instrumented() as found:

@@ -53,7 +53,7 @@ def outcomes_of(spans: Any) -> list[Any]:
 # Inside real agents
 
 
-def test_an_agents_compaction_is_one_tree_inside_the_users_own_span() -> None:
+def test_an_agents_compaction_is_one_tree_inside_the_users_own_span():
     graph, _ = agent(steps(5), middleware())
     with instrumented() as found:
         with found.user.start_as_current_span("user"):
@@ -77,7 +77,7 @@ def test_an_agents_compaction_is_one_tree_inside_the_users_own_span() -> None:
 
 
 @on_a_loop
-async def test_the_tree_is_the_same_on_an_event_loop() -> None:
+async def test_the_tree_is_the_same_on_an_event_loop():
     graph, _ = agent(steps(5), middleware())
     with instrumented() as found:
         with found.user.start_as_current_span("user"):
@@ -94,7 +94,7 @@ def check_own_trees(found: Any, traces: list[int]) -> None:
         assert names == {label_hash(f"t{number}")[:16]}
 
 
-def test_many_threads_at_once_each_have_their_own_tree() -> None:
+def test_many_threads_at_once_each_have_their_own_tree():
     together = threading.Barrier(6)
     with instrumented() as found:
 
@@ -112,7 +112,7 @@ def test_many_threads_at_once_each_have_their_own_tree() -> None:
 
 
 @on_a_loop
-async def test_many_tasks_at_once_each_have_their_own_tree() -> None:
+async def test_many_tasks_at_once_each_have_their_own_tree():
     with instrumented() as found:
 
         async def work(number: int) -> int:
@@ -136,7 +136,7 @@ def reader() -> ChatModelSummarizer:
 
 
 @pytest.mark.parametrize("loop", [False, True])
-def test_readings_side_by_side_are_children_of_their_try(loop: bool) -> None:
+def test_readings_side_by_side_are_children_of_their_try(loop):
     compactor = Compactor(reader(), keep=("messages", 2))
     with instrumented() as found:
         if loop:
@@ -154,7 +154,7 @@ def test_readings_side_by_side_are_children_of_their_try(loop: bool) -> None:
 
 
 @pytest.mark.parametrize("loop", [False, True])
-def test_what_a_users_function_traces_lies_in_its_call(loop: bool) -> None:
+def test_what_a_users_function_traces_lies_in_its_call(loop):
     with instrumented() as found:
 
         def write(messages: list[Any]) -> str:
@@ -173,7 +173,7 @@ def test_what_a_users_function_traces_lies_in_its_call(loop: bool) -> None:
 # What goes wrong
 
 
-def test_each_failed_try_is_a_span_with_its_error() -> None:
+def test_each_failed_try_is_a_span_with_its_error():
     model = ScriptedChatModel(answers=busy(2, "## Done\n- Modules seen."))
     with instrumented() as found:
         result = Compactor(model, keep=("messages", 2)).compact(dicts(9), thread_id="t", force=True)
@@ -191,7 +191,7 @@ def test_each_failed_try_is_a_span_with_its_error() -> None:
         assert (whole.attributes or {})["conspectus.calls"] == 3
 
 
-def test_tries_are_counted_also_where_all_of_them_failed() -> None:
+def test_tries_are_counted_also_where_all_of_them_failed():
     model = ScriptedChatModel(answers=busy(9, "never"))
     with instrumented() as found:
         result = Compactor(model, keep=("messages", 2)).compact(dicts(9), thread_id="t", force=True)
@@ -201,7 +201,7 @@ def test_tries_are_counted_also_where_all_of_them_failed() -> None:
 
 
 @pytest.mark.parametrize("raises", [False, True])
-def test_a_compaction_that_failed_says_so_and_not_what_was_said(raises: bool) -> None:
+def test_a_compaction_that_failed_says_so_and_not_what_was_said(raises):
     model = ScriptedChatModel(answers=lambda messages: ValueError(f"bad: {SECRET}"))
     compactor = Compactor(
         model, keep=("messages", 2), on_failure="raise" if raises else "keep", archive="memory:"
@@ -222,7 +222,7 @@ def test_a_compaction_that_failed_says_so_and_not_what_was_said(raises: bool) ->
         assert SECRET not in found.everything
 
 
-def test_what_errors_say_is_shown_only_to_those_who_ask_for_it() -> None:
+def test_what_errors_say_is_shown_only_to_those_who_ask_for_it():
     model = ScriptedChatModel(answers=lambda messages: ValueError(f"bad: {SECRET}"))
     compactor = Compactor(model, keep=("messages", 2), on_failure="keep")
     with instrumented(error_messages=True) as found:
@@ -231,7 +231,7 @@ def test_what_errors_say_is_shown_only_to_those_who_ask_for_it() -> None:
         assert SECRET in str(call.status.description)
 
 
-def test_a_call_that_takes_too_long_ends_its_span() -> None:
+def test_a_call_that_takes_too_long_ends_its_span():
     model = ScriptedChatModel(answers=lambda messages: "late", delay=5)
     slow = ChatModelSummarizer(model, timeout=0.01)
     with instrumented() as found:
@@ -245,7 +245,7 @@ def test_a_call_that_takes_too_long_ends_its_span() -> None:
 
 
 @on_a_loop
-async def test_a_compaction_that_is_cancelled_ends_every_span() -> None:
+async def test_a_compaction_that_is_cancelled_ends_every_span():
     asked = asyncio.Event()
 
     async def hang(messages: list[Any]) -> str:
@@ -270,7 +270,7 @@ async def test_a_compaction_that_is_cancelled_ends_every_span() -> None:
 
 
 @on_a_loop
-async def test_a_reading_that_fails_ends_the_spans_of_those_beside_it() -> None:
+async def test_a_reading_that_fails_ends_the_spans_of_those_beside_it():
     answers = iter(["one", ValueError("broken")])
     model = ScriptedChatModel(answers=lambda messages: next(answers, "three"), delay=0.01)
     several = ChatModelSummarizer(model, trim_tokens_to_summarize=600, max_concurrency=3)
@@ -284,7 +284,7 @@ async def test_a_reading_that_fails_ends_the_spans_of_those_beside_it() -> None:
         assert "error" in outcomes
 
 
-def test_asking_a_person_is_an_interruption_and_no_error() -> None:
+def test_asking_a_person_is_an_interruption_and_no_error():
     graph, _ = agent(steps(5), middleware(preview=True))
     with instrumented() as found:
         graph.invoke(said("go"), thread())
@@ -295,7 +295,7 @@ def test_asking_a_person_is_an_interruption_and_no_error() -> None:
             assert span.status.status_code is StatusCode.UNSET
 
 
-def test_being_overtaken_by_another_worker_is_no_error() -> None:
+def test_being_overtaken_by_another_worker_is_no_error():
     archive = Archive.open("memory:")
     other = Compactor(keep=("messages", 2), archive=archive)
     begun: list[str] = []
@@ -316,7 +316,7 @@ def test_being_overtaken_by_another_worker_is_no_error() -> None:
 # Recall and guard
 
 
-def test_recalls_are_spans_with_the_reads_inside() -> None:
+def test_recalls_are_spans_with_the_reads_inside():
     compactor = Compactor(keep=("messages", 2), archive="memory:")
     compactor.compact(dicts(9), thread_id="t", force=True)
     with instrumented() as found:
@@ -337,7 +337,7 @@ class TooLong(Exception):
     """What a provider answers to a request that is too long."""
 
 
-def test_a_rescue_holds_the_compaction_that_it_took() -> None:
+def test_a_rescue_holds_the_compaction_that_it_took():
     refused = TooLong(f"prompt is too long: 9000 tokens > 3000 maximum ({SECRET})")
     model = ScriptedChatModel(answers=["one", "two", refused, "three"])
     graph, _ = agent(model, ContextGuard(archive=InMemoryStore(), keep=("messages", 2)), tools=[])
@@ -355,7 +355,7 @@ def test_a_rescue_holds_the_compaction_that_it_took() -> None:
 # Who hears, and what of
 
 
-def test_a_history_that_is_stuck_is_told_in_the_span_around_it() -> None:
+def test_a_history_that_is_stuck_is_told_in_the_span_around_it():
     with instrumented() as found:
         with found.user.start_as_current_span("user"):
             result = Compactor(window=200).compact(dicts(1, words=400), thread_id="t")
@@ -367,19 +367,19 @@ def test_a_history_that_is_stuck_is_told_in_the_span_around_it() -> None:
 
 
 @pytest.mark.parametrize(("naming", "shown"), [("plain", "ann"), ("off", None)])
-def test_a_thread_is_named_as_it_was_chosen(naming: Any, shown: str | None) -> None:
+def test_a_thread_is_named_as_it_was_chosen(naming, shown):
     with instrumented(thread=naming) as found:
         Compactor(keep=("messages", 2)).compact(dicts(9), thread_id="ann", force=True)
         [whole] = found.named("conspectus.compaction")
         assert (whole.attributes or {}).get("conspectus.thread") == shown
 
 
-def test_no_other_way_of_naming_is_taken() -> None:
+def test_no_other_way_of_naming_is_taken():
     with pytest.raises(PolicyError, match="hashed"):
         OpenTelemetry(thread="clear")  # type: ignore[arg-type]
 
 
-def test_one_instance_can_be_watched_and_others_not() -> None:
+def test_one_instance_can_be_watched_and_others_not():
     with instrumented() as whole, hub.alone():
         own = OpenTelemetry(whole.tracers, whole.meters)
         watched = middleware(telemetry=own)
@@ -394,7 +394,7 @@ def test_one_instance_can_be_watched_and_others_not() -> None:
         assert len(whole.named("conspectus.compaction")) == 1
 
 
-def test_a_summariser_of_ones_own_is_a_call_too_and_one_around_ours_is_not() -> None:
+def test_a_summariser_of_ones_own_is_a_call_too_and_one_around_ours_is_not():
     with instrumented() as found:
         Compactor(Own(), keep=("messages", 2)).compact(dicts(9), thread_id="t", force=True)
         model = ScriptedChatModel(answers=["## Done\n- Modules seen."])

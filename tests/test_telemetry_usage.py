@@ -35,7 +35,7 @@ def compact(summarizer: Any, name: str = "t", **more: Any) -> Any:
     )
 
 
-def test_what_a_model_reports_is_taken_with_its_details() -> None:
+def test_what_a_model_reports_is_taken_with_its_details():
     answer = reporting(
         input_token_details={"cache_read": 600}, output_token_details={"reasoning": 20}
     )
@@ -47,14 +47,14 @@ def test_what_a_model_reports_is_taken_with_its_details() -> None:
     assert total.estimated_calls == 0
 
 
-def test_what_it_does_not_report_is_estimated_and_said_to_be() -> None:
+def test_what_it_does_not_report_is_estimated_and_said_to_be():
     tally = UsageTally()
     result = compact(ScriptedChatModel(answers=[SUMMARY]), telemetry=tally)
     assert result.cost.estimated_calls == tally.total.estimated_calls == 1
     assert tally.total.input_tokens == result.cost.input_tokens > 100
 
 
-def test_retries_readings_and_merges_are_counted_as_the_model_was_asked() -> None:
+def test_retries_readings_and_merges_are_counted_as_the_model_was_asked():
     model = ScriptedChatModel(answers=busy(2, SUMMARY))
     tally, heard = UsageTally(), list[Event]()
     several = ChatModelSummarizer(model, trim_tokens_to_summarize=600)
@@ -68,7 +68,7 @@ def test_retries_readings_and_merges_are_counted_as_the_model_was_asked() -> Non
     assert {one.whose.thread for one in calls if one.whose} == {"t"}
 
 
-def test_what_is_read_late_or_cancelled_counts_as_it_is_charged_and_a_refusal_does_not() -> None:
+def test_what_is_read_late_or_cancelled_counts_as_it_is_charged_and_a_refusal_does_not():
     slow = ScriptedChatModel(answers=[SUMMARY] * 9, delay=5)
     late, refused, gone = UsageTally(), UsageTally(), UsageTally()
     once = ChatModelSummarizer(slow, timeout=0.01)
@@ -95,7 +95,7 @@ def test_what_is_read_late_or_cancelled_counts_as_it_is_charged_and_a_refusal_do
 
 
 @pytest.mark.parametrize("loop", [False, True])
-def test_totals_stand_by_model_and_by_thread(loop: bool) -> None:
+def test_totals_stand_by_model_and_by_thread(loop):
     tally = UsageTally()
     listen(tally)
     small = ScriptedChatModel(answers=[reporting()] * 2, model_name="small")
@@ -114,7 +114,7 @@ def test_totals_stand_by_model_and_by_thread(loop: bool) -> None:
     assert tally.total.unpriced_calls == 3
 
 
-def test_threads_that_are_remembered_are_bounded_and_sums_are_not() -> None:
+def test_threads_that_are_remembered_are_bounded_and_sums_are_not():
     tally = UsageTally(most_threads=3)
     for number in range(10):
         tally(SummarizerCall(model="m", whose=Whose("local", f"t{number}", "main")))
@@ -122,7 +122,7 @@ def test_threads_that_are_remembered_are_bounded_and_sums_are_not() -> None:
     assert tally.total.calls == 10
 
 
-def test_prices_count_cached_tokens_for_less() -> None:
+def test_prices_count_cached_tokens_for_less():
     set_prices({"scripted": Price(input=2.0, output=10.0, cached=0.5)}, currency="EUR")
     answer = reporting(input_token_details={"cache_read": 600})
     tally, heard = UsageTally(), list[Event]()
@@ -134,7 +134,7 @@ def test_prices_count_cached_tokens_for_less() -> None:
     assert (call.price, call.currency) == (pytest.approx(expected), "EUR")
 
 
-def test_a_model_without_a_price_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_model_without_a_price_is_said_once(caplog):
     caplog.set_level("INFO", "conspectus")
     set_prices({"another": Price(1, 1)})
     tally = UsageTally()
@@ -145,7 +145,7 @@ def test_a_model_without_a_price_is_said_once(caplog: pytest.LogCaptureFixture) 
 
 
 @pytest.mark.parametrize("wrong", [{"input": -1, "output": 1}, {"input": "1", "output": 1}])
-def test_a_price_that_means_nothing_is_refused(wrong: Any) -> None:
+def test_a_price_that_means_nothing_is_refused(wrong):
     with pytest.raises(PolicyError, match="price of input"):
         Price(**wrong)
     with pytest.raises(PolicyError, match="must be a Price"):
@@ -155,7 +155,7 @@ def test_a_price_that_means_nothing_is_refused(wrong: Any) -> None:
 # Summarisers of the user's own
 
 
-def test_a_function_counts_as_far_as_known() -> None:
+def test_a_function_counts_as_far_as_known():
     tally = UsageTally()
     result = compact(lambda messages: "All is well so far.", telemetry=tally)
     assert tally.total == Usage(
@@ -169,7 +169,7 @@ def test_a_function_counts_as_far_as_known() -> None:
     assert tally.total.input_tokens > 100
 
 
-def test_an_object_counts_by_what_it_reports_else_by_an_estimate() -> None:
+def test_an_object_counts_by_what_it_reports_else_by_an_estimate():
     told, untold = UsageTally(), UsageTally()
     compact(Own(cost=Cost(3, 900, 90)), telemetry=told)
     compact(Own(), telemetry=untold)
@@ -179,26 +179,26 @@ def test_an_object_counts_by_what_it_reports_else_by_an_estimate() -> None:
     assert untold.total.input_tokens > 100
 
 
-def test_an_object_that_fails_counts_too() -> None:
+def test_an_object_that_fails_counts_too():
     tally = UsageTally()
     compact(Own(error=RuntimeError("broken")), on_failure="keep", telemetry=tally)
     assert (tally.total.calls, tally.total.failed) == (1, 1)
 
 
-def test_an_object_around_ours_is_not_counted_twice() -> None:
+def test_an_object_around_ours_is_not_counted_twice():
     model, tally = ScriptedChatModel(answers=[reporting()]), UsageTally()
     compact(Own(ChatModelSummarizer(model)), telemetry=tally)
     assert tally.total.calls == len(model.calls) == 1
     assert tally.total.input_tokens == 1_000
 
 
-def test_the_embedded_summariser_makes_no_call() -> None:
+def test_the_embedded_summariser_makes_no_call():
     tally = UsageTally()
     assert compact(None, telemetry=tally).outcome == "compacted"
     assert tally.total == Usage()
 
 
-def test_calls_of_the_short_term_memory_count() -> None:
+def test_calls_of_the_short_term_memory_count():
     tally = UsageTally()
     listen(tally)
     model = ScriptedChatModel(answers=lambda messages: reporting())
@@ -232,13 +232,13 @@ OLD = {
 }
 
 
-def test_records_of_before_are_read_and_written_as_they_were() -> None:
+def test_records_of_before_are_read_and_written_as_they_were():
     record = Record.from_json(OLD)
     assert record.cost == Cost(1, 80, 20)
     assert record.to_json() == {**OLD, "covers": ("k1",), "clips": ()}
 
 
-def test_details_of_cost_come_back_from_records_and_drafts() -> None:
+def test_details_of_cost_come_back_from_records_and_drafts():
     cost = Cost(2, 80, 20, cached_tokens=40, reasoning_tokens=5, estimated_calls=1)
     parts = {k: v for k, v in OLD.items() if k not in ("v", "id", "cost")}
     record = Record.make(**{**parts, "covers": ("k1",), "clips": ()}, cost=cost)
@@ -247,13 +247,13 @@ def test_details_of_cost_come_back_from_records_and_drafts() -> None:
     assert Draft.from_json(draft.to_json()) == draft
 
 
-def test_a_cost_with_parts_of_a_newer_version_is_read() -> None:
+def test_a_cost_with_parts_of_a_newer_version_is_read():
     newer = {**OLD, "cost": {**OLD["cost"], "carbon": 3}}  # type: ignore[dict-item]
     assert Record.from_json(newer).cost == Cost(1, 80, 20)
     with pytest.raises(TypeError):
         Record.from_json({**OLD, "cost": [1, 80, 20]})
 
 
-def test_costs_add_up_in_every_part() -> None:
+def test_costs_add_up_in_every_part():
     one = Cost(1, 2, 3, 4, 5, 6)
     assert one + one == Cost(2, 4, 6, 8, 10, 12)

@@ -28,14 +28,14 @@ def stored(bench: Any) -> dict[str, list[dict[str, float]]]:
     }
 
 
-def test_every_class_is_within_a_tenth_for_every_family(bench: Any) -> None:
+def test_every_class_is_within_a_tenth_for_every_family(bench):
     rows = bench.measure(bench.texts(), stored(bench))
     assert len(rows) == 13
     wrong = {row.name: (row.error, row.unknown) for row in rows if not row.holds}
     assert not wrong
 
 
-def test_the_stored_counts_are_those_of_the_real_tokenizers(bench: Any) -> None:
+def test_the_stored_counts_are_those_of_the_real_tokenizers(bench):
     if bench.folder() is None:
         pytest.skip("no vocabularies are here; `make bench-tokens` gets them")
     real, source = bench.real_counts(bench.texts())
@@ -45,7 +45,7 @@ def test_the_stored_counts_are_those_of_the_real_tokenizers(bench: Any) -> None:
             assert one == pytest.approx(other, abs=0.1)
 
 
-def test_a_class_that_is_off_is_found_out(bench: Any) -> None:
+def test_a_class_that_is_off_is_found_out(bench):
     counts = stored(bench)
     counts["Hindi"] = [{f: n * 1.2 for f, n in count.items()} for count in counts["Hindi"]]
     wrong = [row.name for row in bench.measure(bench.texts(), counts) if not row.holds]

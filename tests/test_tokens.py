@@ -12,7 +12,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.tools import tool
 
 from conspectus import Compactor, PolicyError, TokenMeter
-from conspectus.tokens import FAMILIES, KNOWN, PER_MEDIA, Family, Report, correction, estimate
+from conspectus.tokens import FAMILIES, KNOWN, PER_MEDIA, Report, correction, estimate
 from conspectus.tokens.families import family_of
 from conspectus.tokens.media import media_tokens, picture_size
 from conspectus.tokens.pieces import PIECES
@@ -20,14 +20,14 @@ from engine import Scripted, compacted, engine, short
 from histories import assistant, user
 
 
-def test_an_empty_text_takes_nothing_and_a_longer_one_more() -> None:
+def test_an_empty_text_takes_nothing_and_a_longer_one_more():
     assert estimate("") == 0
     sizes = [estimate("some words of text " * n) for n in (1, 2, 10, 100)]
     assert sizes == sorted(set(sizes))
 
 
 @given(st.text(st.characters(exclude_categories=()), min_size=1))
-def test_any_text_takes_a_token_and_at_most_its_bytes(text: str) -> None:
+def test_any_text_takes_a_token_and_at_most_its_bytes(text):
     size = len(text.encode("utf-8", "surrogatepass"))
     for family in FAMILIES:
         assert 1 <= estimate(text, family) <= 4 * size + 4
@@ -35,14 +35,14 @@ def test_any_text_takes_a_token_and_at_most_its_bytes(text: str) -> None:
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("one", ["a", "A", " ", "\n", "-", "0", "中", "ग", "\ud800", "\x00", "aB"])
-def test_a_megabyte_of_one_character_is_counted_in_proportion(one: str) -> None:
+def test_a_megabyte_of_one_character_is_counted_in_proportion(one):
     """Every pattern is linear: a catastrophic one would never come to the assertion."""
     small, large = estimate(one * 10_000), estimate(one * 1_000_000)
     assert 90 <= large / small <= 110
 
 
 @given(st.text(max_size=300))
-def test_an_unknown_model_takes_no_less_than_any_family(text: str) -> None:
+def test_an_unknown_model_takes_no_less_than_any_family(text):
     assert estimate(text) + 1 >= max(estimate(text, family) for family in KNOWN)
 
 
@@ -65,19 +65,19 @@ def test_an_unknown_model_takes_no_less_than_any_family(text: str) -> None:
         (None, "unknown"),
     ],
 )
-def test_the_family_follows_from_the_model(model: str | None, family: Family) -> None:
+def test_the_family_follows_from_the_model(model, family):
     assert family_of(model) == family
     assert TokenMeter(model=model).family == family
 
 
-def test_the_family_follows_from_a_model_object_with_tools_bound() -> None:
+def test_the_family_follows_from_a_model_object_with_tools_bound():
     openai = pytest.importorskip("langchain_openai")
     model = openai.ChatOpenAI(model="gpt-4o", api_key="none")
     assert family_of(model) == "o200k"
     assert family_of(model.bind(stop=["x"])) == "o200k"
 
 
-def test_names_arguments_and_reasoning_count() -> None:
+def test_names_arguments_and_reasoning_count():
     meter = TokenMeter()
     assert meter.message(assistant("", ("c", "x " * 200))) > 150
     thought = {"type": "thinking", "thinking": "One more thing to weigh. " * 50, "signature": "s"}
@@ -92,7 +92,7 @@ def png(width: int, height: int, more: int = 0) -> str:
     return base64.b64encode(head + b"\x08\x02\x00\x00\x00" + b"x" * more).decode()
 
 
-def test_the_characters_of_an_image_never_count() -> None:
+def test_the_characters_of_an_image_never_count():
     meter = TokenMeter()
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 99_999}}
     assert PER_MEDIA < meter.message(HumanMessage([image])) < PER_MEDIA + 60
@@ -107,9 +107,7 @@ def test_the_characters_of_an_image_never_count() -> None:
 @pytest.mark.parametrize(
     ("width", "height", "tokens"), [(1024, 1024, 765), (2048, 4096, 1105), (512, 512, 255)]
 )
-def test_an_image_of_known_size_takes_what_openai_documents(
-    width: int, height: int, tokens: int
-) -> None:
+def test_an_image_of_known_size_takes_what_openai_documents(width, height, tokens):
     url = f"data:image/png;base64,{png(width, height)}"
     block = {"type": "image_url", "image_url": {"url": url}}
     assert media_tokens(block, "openai") == tokens
@@ -117,7 +115,7 @@ def test_an_image_of_known_size_takes_what_openai_documents(
     assert media_tokens(low, "openai") == 85
 
 
-def test_sizes_of_pictures_are_read_from_their_heads() -> None:
+def test_sizes_of_pictures_are_read_from_their_heads():
     def packed(raw: bytes) -> str:
         return base64.b64encode(raw + b"\0" * 12).decode()
 
@@ -130,7 +128,7 @@ def test_sizes_of_pictures_are_read_from_their_heads() -> None:
     assert picture_size("") is None
 
 
-def test_tools_count_with_their_schemas() -> None:
+def test_tools_count_with_their_schemas():
     @tool
     def search(query: str, limit: int = 10) -> str:
         """Look words up in the documentation of the project and give back what was found."""
@@ -147,7 +145,7 @@ def test_tools_count_with_their_schemas() -> None:
         meter.tools([3])
 
 
-def test_a_message_is_counted_once_and_a_changed_one_anew() -> None:
+def test_a_message_is_counted_once_and_a_changed_one_anew():
     calls = []
 
     def counter(messages: Any) -> int:
@@ -164,7 +162,7 @@ def test_a_message_is_counted_once_and_a_changed_one_anew() -> None:
     assert len(calls) == 3
 
 
-def test_a_langchain_counter_plugs_in_for_every_kind_of_message() -> None:
+def test_a_langchain_counter_plugs_in_for_every_kind_of_message():
     meter = TokenMeter(count_tokens_approximately)
     assert meter.message(HumanMessage("hello there")) == count_tokens_approximately(
         [HumanMessage("hello there")]
@@ -176,7 +174,7 @@ def test_a_langchain_counter_plugs_in_for_every_kind_of_message() -> None:
 
 
 @pytest.mark.parametrize("wrong", [lambda _: 1.5, lambda _: None, lambda _: -1, lambda _: True])
-def test_a_counter_that_gives_no_count_is_named(wrong: Any) -> None:
+def test_a_counter_that_gives_no_count_is_named(wrong):
     with pytest.raises(PolicyError, match="whole number of tokens"):
         TokenMeter(wrong).message(user("x"))
 
@@ -191,20 +189,20 @@ def test_a_counter_that_gives_no_count_is_named(wrong: Any) -> None:
         (3, "or the name of a vocabulary"),
     ],
 )
-def test_a_counter_that_cannot_be_had_is_named(spec: Any, why: str) -> None:
+def test_a_counter_that_cannot_be_had_is_named(spec, why):
     if isinstance(spec, str) and ":" in spec:
         pytest.importorskip(spec.split(":")[0]) if not spec.startswith("magic") else None
     with pytest.raises(PolicyError, match=why):
         TokenMeter(spec)
 
 
-def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "tiktoken", None)
     with pytest.raises(PolicyError, match=r"pip install 'conspectus\[tokens\]'"):
         TokenMeter("tiktoken:o200k_base")
 
 
-def test_a_vocabulary_of_tokenizers_counts(tmp_path: Any) -> None:
+def test_a_vocabulary_of_tokenizers_counts(tmp_path):
     tokenizers = pytest.importorskip("tokenizers")
     words = {"hello": 0, "there": 1, "[UNK]": 2}
     made = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="[UNK]"))
@@ -234,9 +232,7 @@ def test_a_vocabulary_of_tokenizers_counts(tmp_path: Any) -> None:
         ([(1_000, 5_000), (3_000, 4_000)], 0, 1.333),  # less than before: the first is void
     ],
 )
-def test_reports_correct_the_estimate_within_bounds(
-    reports: list[tuple[int, int]], overhead: int, ratio: float
-) -> None:
+def test_reports_correct_the_estimate_within_bounds(reports, overhead, ratio):
     assert correction([Report(*r) for r in reports], overhead) == pytest.approx(ratio, abs=0.001)
 
 
@@ -252,14 +248,12 @@ def test_reports_correct_the_estimate_within_bounds(
         ([(1_000, 8_000)], 3_000, 2.0),
     ],
 )
-def test_a_report_far_above_the_window_and_the_estimate_says_nothing(
-    reports: list[tuple[int, int]], overhead: int, ratio: float
-) -> None:
+def test_a_report_far_above_the_window_and_the_estimate_says_nothing(reports, overhead, ratio):
     found = correction([Report(*r) for r in reports], overhead, 2_500)
     assert found == pytest.approx(ratio, abs=0.001)
 
 
-def test_an_exact_counter_is_never_corrected() -> None:
+def test_an_exact_counter_is_never_corrected():
     exact = TokenMeter(count_tokens_approximately)
     assert exact.corrected([Report(1_000, 2_000)]) is exact
     meter = TokenMeter()
@@ -285,7 +279,7 @@ def talk(turns: int, share: float, start: str = "t") -> list[Any]:
 
 
 @pytest.mark.parametrize("share", [0.75, 1.5])
-def test_what_models_reported_corrects_the_size_of_a_history(share: float) -> None:
+def test_what_models_reported_corrects_the_size_of_a_history(share):
     messages = talk(20, share)
     plain = TokenMeter(model="gpt-4o").messages(messages)
     result = Compactor(model="gpt-4o").compact(messages, thread_id="t")
@@ -296,14 +290,14 @@ def test_what_models_reported_corrects_the_size_of_a_history(share: float) -> No
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("share", [0.6, 1.0, 1.8])
-def test_a_summary_gets_the_room_that_was_set_whatever_was_reported(share: float) -> None:
+def test_a_summary_gets_the_room_that_was_set_whatever_was_reported(share):
     scripted = Scripted(short)
     compactor = engine(scripted, model="gpt-4o", max_summary_tokens=256)
     compacted(talk(20, share), compactor, force=True)
     assert [request.limit for request in scripted.requests] == [256]
 
 
-def test_a_report_is_forgotten_once_a_compaction_made_it_stale() -> None:
+def test_a_report_is_forgotten_once_a_compaction_made_it_stale():
     compactor = Compactor(model="gpt-4o", keep=("messages", 6), archive="memory:")
     first = compactor.compact(talk(20, 1.5), thread_id="t", force=True)
     assert first.outcome == "compacted"
@@ -312,7 +306,7 @@ def test_a_report_is_forgotten_once_a_compaction_made_it_stale() -> None:
     assert again.tokens_before == TokenMeter(model="gpt-4o").messages(first.messages)
 
 
-def test_clips_stay_the_same_when_reports_come_and_go() -> None:
+def test_clips_stay_the_same_when_reports_come_and_go():
     giant = HumanMessage("word " * 6_000, id="giant")
     messages = [*talk(12, 1.6), giant]
     compactor = Compactor(model="gpt-4o", window=4_000, archive="memory:")
@@ -332,7 +326,7 @@ HOLDS_ITSELF["parameters"] = HOLDS_ITSELF
 @pytest.mark.parametrize(
     "odd", [3, "search", {"name": "search"}, [3], [None], [{(1, 2): "x"}], [HOLDS_ITSELF]]
 )
-def test_what_is_no_list_of_tools_is_refused(odd: Any) -> None:
+def test_what_is_no_list_of_tools_is_refused(odd):
     with pytest.raises(PolicyError, match="tool"):
         TokenMeter().tools(odd)
 
@@ -356,20 +350,18 @@ def test_what_is_no_list_of_tools_is_refused(odd: Any) -> None:
     ],
 )
 @pytest.mark.parametrize("family", KNOWN)
-def test_signs_that_tokenizers_hardly_know_are_counted_by_their_bytes(
-    signs: str, least: int, most: int, family: Family
-) -> None:
+def test_signs_that_tokenizers_hardly_know_are_counted_by_their_bytes(signs, least, most, family):
     scale = 1.4 if family == "claude" else 1
     assert least * 50 <= estimate(signs * 50, family) <= most * 50 * scale
 
 
-def test_lines_and_boxes_are_not_counted_by_the_character() -> None:
+def test_lines_and_boxes_are_not_counted_by_the_character():
     assert estimate("─" * 80, "o200k") <= 16
     assert estimate("├── src\n│   └── app.py\n" * 20, "o200k") <= 300
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_runs_of_capitals_are_words_of_64(family: Family) -> None:
+def test_runs_of_capitals_are_words_of_64(family):
     one = estimate("AB" * 32 + "\n", family)
     assert estimate("AB" * 32 * 100 + "\n", family) == pytest.approx(100 * one, rel=0.15)
     assert len(PIECES.findall("A" * 64 + "a")) == 1
@@ -377,9 +369,7 @@ def test_runs_of_capitals_are_words_of_64(family: Family) -> None:
     assert [len(piece) for piece in PIECES.findall("A" * 130 + "a")] == [64, 64, 3]
 
 
-def test_a_model_that_tells_no_tokenizer_is_named_once_in_the_log(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_model_that_tells_no_tokenizer_is_named_once_in_the_log(caplog):
     for _ in range(2):
         assert TokenMeter(model="nonsense-1").family == "unknown"
         Compactor(model="nonsense-1")

@@ -24,7 +24,7 @@ def carried_out(*command: str | Path, folder: Path) -> str:
 
 
 @pytest.mark.slow
-def test_the_wheel_alone_runs_the_examples_of_the_readme(tmp_path: Path) -> None:
+def test_the_wheel_alone_runs_the_examples_of_the_readme(tmp_path):
     carried_out(UV, "build", "--wheel", "--out-dir", tmp_path / "dist", ROOT, folder=tmp_path)
     [wheel] = (tmp_path / "dist").glob("*.whl")
     with zipfile.ZipFile(wheel) as file:
