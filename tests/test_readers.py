@@ -73,18 +73,13 @@ def test_a_list_of_openai_messages_is_read_and_written_as_it_stands(tmp_path):
     assert json.loads(write_history(history.messages, history.format)) == OPENAI
 
 
-def test_the_content_tells_the_form_whatever_the_file_is_called(tmp_path):
-    history = read_history(write_lines(tmp_path / "a.json", OPENAI))
-    assert history.messages == OPENAI
+@pytest.mark.parametrize("rows", [OPENAI, OPENAI[:1], OPENAI[1:2], messages_to_dict(LANGCHAIN)])
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
+def test_lines_stay_lines_whatever_the_file_is_called(tmp_path, rows, name):
+    history = read_history(write_lines(tmp_path / name, rows))
+    assert history.messages == (LANGCHAIN if "data" in rows[0] else rows)
     text = write_history(history.messages, history.format)
-    assert [json.loads(line) for line in text.splitlines()] == OPENAI
-
-
-@pytest.mark.parametrize("message", OPENAI[:2])
-def test_a_file_of_one_line_is_a_history_of_one_message(tmp_path, message):
-    history = read_history(write_lines(tmp_path / "a.jsonl", [message]))
-    assert history.messages == [message]
-    assert json.loads(write_history(history.messages, history.format)) == message
+    assert [json.loads(line) for line in text.splitlines()] == rows
 
 
 def test_a_request_body_keeps_its_other_keys_in_their_order(tmp_path):
@@ -143,13 +138,6 @@ def test_langchain_messages_come_out_equal_from_each_of_their_forms(tmp_path):
         assert again.messages == LANGCHAIN, name
 
 
-def test_langchain_lines_stay_lines(tmp_path):
-    history = read_history(write_lines(tmp_path / "a.jsonl", messages_to_dict(LANGCHAIN)))
-    assert history.messages == LANGCHAIN
-    text = write_history(history.messages, history.format)
-    assert [json.loads(line) for line in text.splitlines()] == messages_to_dict(LANGCHAIN)
-
-
 def test_a_class_that_a_file_names_is_not_made(tmp_path):
     bomb = {"lc": 1, "type": "constructor", "id": ["os", "PathLike"], "kwargs": {"content": "x"}}
     with pytest.raises(MessageError, match="message 1 is an envelope of 'PathLike'"):
@@ -163,59 +151,23 @@ def test_a_class_that_a_file_names_is_not_made(tmp_path):
 
 def session_lines() -> list[dict[str, Any]]:
     """A session as Claude Code writes it: one assistant message over two lines, and noise."""
-    common = {"sessionId": "s", "isSidechain": False, "timestamp": "2025-01-01T00:00:00Z"}
-    tool_use = [{"type": "tool_use", "id": f"t{n}", "name": "ls", "input": {}} for n in (1, 2)]
+    stamp = {"isSidechain": False, "timestamp": "2025-01-01T00:00:00Z"}
+
+    def line(role: str, uuid: str, content: Any, message: Any = None, **more: Any) -> Any:
+        said = {**(message or {}), "role": role, "content": content}
+        return {"sessionId": "s", **stamp, "type": role, "uuid": uuid, "message": said, **more}
+
+    uses = [{"type": "tool_use", "id": f"t{n}", "name": "ls", "input": {}} for n in (1, 2)]
+    results = [{"type": "tool_result", "tool_use_id": f"t{n}", "content": "x"} for n in (1, 2)]
     return [
         {"type": "summary", "summary": "Old talk", "leafUuid": "x"},
-        {
-            **common,
-            "type": "user",
-            "uuid": "u1",
-            "message": {"role": "user", "content": "Look."},
-        },
-        {
-            **common,
-            "type": "user",
-            "uuid": "u2",
-            "isMeta": True,
-            "message": {"role": "user", "content": "meta"},
-        },
-        {
-            **common,
-            "type": "assistant",
-            "uuid": "a1",
-            "message": {"id": "msg_1", "role": "assistant", "content": [tool_use[0]]},
-        },
-        {
-            **common,
-            "type": "assistant",
-            "uuid": "a2",
-            "message": {"id": "msg_1", "role": "assistant", "content": [tool_use[1]]},
-        },
-        {
-            **common,
-            "type": "user",
-            "uuid": "u3",
-            "message": {
-                "role": "user",
-                "content": [
-                    {"type": "tool_result", "tool_use_id": f"t{n}", "content": "x"} for n in (1, 2)
-                ],
-            },
-        },
-        {
-            **common,
-            "type": "assistant",
-            "uuid": "a9",
-            "isSidechain": True,
-            "message": {"id": "msg_9", "role": "assistant", "content": "side"},
-        },
-        {
-            **common,
-            "type": "user",
-            "uuid": "u1",
-            "message": {"role": "user", "content": "Look."},
-        },
+        line("user", "u1", "Look."),
+        line("user", "u2", "meta", isMeta=True),
+        line("assistant", "a1", uses[:1], {"id": "msg_1"}),
+        line("assistant", "a2", uses[1:], {"id": "msg_1"}),
+        line("user", "u3", results),
+        line("assistant", "a9", "side", {"id": "msg_9"}, isSidechain=True),
+        line("user", "u1", "Look."),
     ]
 
 
