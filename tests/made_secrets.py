@@ -301,9 +301,7 @@ def said_secrets(made: Made) -> list[tuple[str, str, str]]:
         base64.b64encode(f"ann:{p()}".encode()).decode(),
     )
     add(
-        ".npmrc",
-        "//registry.npmjs.org/:_auth={}",
-        base64.b64encode(f"ann:{p()}".encode()).decode(),
+        ".npmrc", "//registry.npmjs.org/:_auth={}", base64.b64encode(f"ann:{p()}".encode()).decode()
     )
     add("header", "Authorization: token {}", made.hex(40))
     add("header", "Ocp-Apim-Subscription-Key: {}", made.hex(32))

@@ -6,10 +6,7 @@ import pytest
 from langchain_core.exceptions import ModelAuthenticationError, ModelRateLimitError
 from langchain_core.messages import AIMessage
 
-from conspectus.errors import (
-    SummaryError,
-    SummaryRejected,
-)
+from conspectus.errors import SummaryError, SummaryRejected
 from conspectus.summarize.chat_model import ChatModelSummarizer
 from conspectus.summarize.provider_errors import explained, is_overflow
 from conspectus_lab.testing.scripted_models import ScriptedChatModel

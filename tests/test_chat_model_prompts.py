@@ -8,9 +8,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
 
-from conspectus.errors import (
-    PolicyError,
-)
+from conspectus.errors import PolicyError
 from conspectus.summarize.chat_model import ChatModelSummarizer
 from conspectus.summarize.prompts import Template
 from conspectus_lab.testing.scripted_models import ScriptedChatModel

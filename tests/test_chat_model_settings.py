@@ -5,9 +5,7 @@ from typing import Any
 
 import pytest
 
-from conspectus.errors import (
-    PolicyError,
-)
+from conspectus.errors import PolicyError
 from conspectus.summarize.chat_model import DEFAULT_WINDOW, ChatModelSummarizer
 from conspectus.tokens import estimate
 from conspectus_lab.testing.scripted_models import ScriptedChatModel

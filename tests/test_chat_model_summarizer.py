@@ -9,11 +9,7 @@ from pathlib import Path
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from conspectus.errors import (
-    SummarizerOverflow,
-    SummarizerTimeout,
-    SummaryError,
-)
+from conspectus.errors import SummarizerOverflow, SummarizerTimeout, SummaryError
 from conspectus.summarize.base import Summarizer, Summary
 from conspectus.summarize.chat_model import ChatModelSummarizer
 from conspectus.summarize.embedded import EmbeddedSummarizer

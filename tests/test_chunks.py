@@ -3,13 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conspectus.summarize.chunks import (
-    Part,
-    Text,
-    divide,
-    part_size,
-    split_text,
-)
+from conspectus.summarize.chunks import Part, Text, divide, part_size, split_text
 from conspectus.tokens import estimate
 from stateful.budgets import few
 

@@ -129,11 +129,7 @@ def test_recall_is_asked_in_one_way(archive):
 
 def test_list_names_the_threads_of_one_tenant(archive):
     result = run(app, ["archive", "list", "--archive", archive, "--json"])
-    assert json.loads(result.stdout) == {
-        "archive": archive,
-        "tenant": "local",
-        "threads": ["trip"],
-    }
+    assert json.loads(result.stdout) == {"archive": archive, "tenant": "local", "threads": ["trip"]}
     assert run(app, ["archive", "list", "--archive", archive]).stdout == "trip\n"
     result = run(app, ["archive", "list", "--archive", archive, "--tenant", "bob"])
     assert result.exit_code == 0

@@ -56,10 +56,7 @@ def stacks(monkeypatch: pytest.MonkeyPatch) -> Stacks:
     """The middleware of every agent that is compiled, by the agent's name."""
     seen: Stacks = {}
     subagents = sys.modules["deepagents.middleware.subagents"]
-    for place, name in (
-        (wiring.real, "create_agent"),
-        (subagents, "create_agent"),
-    ):
+    for place, name in ((wiring.real, "create_agent"), (subagents, "create_agent")):
         original = getattr(place, name)
 
         def kept(*args: Any, original: Any = original, **kwargs: Any) -> Any:

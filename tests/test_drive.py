@@ -12,16 +12,7 @@ from typing import Any
 import pytest
 
 from conspectus import Compactor, _drive
-from conspectus._drive import (
-    LEFT_BEHIND,
-    Flow,
-    Gather,
-    Io,
-    StepTimeout,
-    arun,
-    pause,
-    run,
-)
+from conspectus._drive import LEFT_BEHIND, Flow, Gather, Io, StepTimeout, arun, pause, run
 
 
 def double(n: int) -> Flow[int]:

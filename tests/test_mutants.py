@@ -12,15 +12,7 @@ from dataclasses import replace
 import pytest
 
 from mutants import __main__ as command
-from mutants.defects import (
-    LEAST,
-    PACKAGE,
-    TESTS,
-    Defect,
-    promises,
-    read_defects,
-    wrong_with,
-)
+from mutants.defects import LEAST, PACKAGE, TESTS, Defect, promises, read_defects, wrong_with
 from mutants.page import HEADING, PAGE, RELIABILITY, listed, section, summed, with_section
 from mutants.planting import Outcome, _Witness
 

@@ -143,8 +143,7 @@ def test_only_what_a_breakpoint_stood_behind_is_found():
 
 
 @pytest.mark.parametrize(
-    ("tokens", "read"),
-    [(1_023, 0), (1_024, 1_024), (1_151, 1_024), (1_152, 1_152), (2_006, 1_920)],
+    ("tokens", "read"), [(1_023, 0), (1_024, 1_024), (1_151, 1_024), (1_152, 1_152), (2_006, 1_920)]
 )
 def test_openai_reads_1024_tokens_and_steps_of_128(tokens, read):
     """The last is the usage in OpenAI's guide: 1,920 of 2,006 tokens are cached."""

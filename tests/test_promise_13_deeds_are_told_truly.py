@@ -99,10 +99,7 @@ def test_each_of_several_results_in_one_message_is_told_with_its_own_call():
         {"type": "tool_result", "tool_use_id": f"t{n}", "content": text}
         for n, text in enumerate(said)
     ]
-    history = [
-        {"role": "assistant", "content": calls},
-        {"role": "user", "content": results[::-1]},
-    ]
+    history = [{"role": "assistant", "content": calls}, {"role": "user", "content": results[::-1]}]
     lines = lines_of(history)
     assert [line.partition(" [")[0] for line in lines] == [
         f"book(seat=S{n}) → {text}" for n, text in enumerate(said)

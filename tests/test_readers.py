@@ -42,10 +42,7 @@ ANTHROPIC: list[dict[str, Any]] = [
             {"type": "tool_use", "id": "t1", "name": "ls", "input": {"path": "."}},
         ],
     },
-    {
-        "role": "user",
-        "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "a.py"}],
-    },
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "a.py"}]},
 ]
 LANGCHAIN: list[BaseMessage] = [
     SystemMessage("Be brief.", id="m0"),

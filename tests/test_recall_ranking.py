@@ -311,15 +311,7 @@ def test_of_a_talk_without_tools_each_message_follows_the_one_before_it():
 
 
 def test_steps_go_by_rounds_and_an_answer_follows_what_was_said():
-    does = [
-        Act.SAYS,
-        Act.CALLS,
-        Act.RESULT,
-        Act.RESULT,
-        Act.CALLS,
-        Act.RESULT,
-        Act.SAYS,
-    ]
+    does = [Act.SAYS, Act.CALLS, Act.RESULT, Act.RESULT, Act.CALLS, Act.RESULT, Act.SAYS]
     steps = Steps(does)
     assert steps.around(0) == {0: 0, 1: 1, 6: 1, 2: 2, 3: 2, 4: 2}
     assert steps.around(2) == {2: 0, 4: 1, 5: 2, 6: 3, 1: -1, 0: -2}

@@ -12,11 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 
-from conspectus import (
-    Archive,
-    Redacted,
-    SummarizationMiddleware,
-)
+from conspectus import Archive, Redacted, SummarizationMiddleware
 from conspectus.messages import read_messages
 from engine import SCOPE, Scripted, compacted, engine, short
 from redaction_support import KEY, MADE, PASSWORD, TOKEN, history, in_the_store, no_secret

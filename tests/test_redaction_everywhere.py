@@ -7,12 +7,7 @@ import pytest
 from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 
-from conspectus import (
-    Archive,
-    ContextGuard,
-    PolicyError,
-    SummarizationMiddleware,
-)
+from conspectus import Archive, ContextGuard, PolicyError, SummarizationMiddleware
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from redaction_support import TOKEN, history, in_the_store, no_secret
 

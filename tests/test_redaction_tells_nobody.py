@@ -10,13 +10,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.store.memory import InMemoryStore
 
-from conspectus import (
-    Archive,
-    Compactor,
-    ContextGuard,
-    SummarizationMiddleware,
-    SummaryError,
-)
+from conspectus import Archive, Compactor, ContextGuard, SummarizationMiddleware, SummaryError
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import Scripted, compacted, engine, short
 from graph_support import agent, thread

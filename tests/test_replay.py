@@ -102,10 +102,10 @@ ODD: dict[str, list[Row]] = {
     "every result missing": [user(), said("a", "x"), said("b")],
     "no result before the user speaks": [user(), said("a", "x"), user("wait"), said("b")],
     "a result after the user has spoken": [
-        *(user(), said("a", "x"), user("and?"), result("x"), said("b")),
+        *(user(), said("a", "x"), user("and?"), result("x"), said("b"))
     ],
     "the user speaks between results": [
-        *(user(), said("a", "x", "y"), result("x"), user("and?"), result("y"), said("b")),
+        *(user(), said("a", "x", "y"), result("x"), user("and?"), result("y"), said("b"))
     ],
     "the user speaks after results": [user(), said("a", "x"), result("x"), user("so?"), said("b")],
     "a result without a call": [user(), result("z"), said("a"), result("q"), user(), said("b")],

@@ -29,11 +29,7 @@ def found() -> Evaluation:
         Transcript.of("talk", TALK, questions_of(QUESTIONS, "talk")),
         Transcript.of("small<b>", [{"role": "user", "content": "hi"}]),
     ]
-    systems = [
-        ConspectusSystem("<b>ours</b>", keep=KEEP),
-        LangChainSystem(KEEP),
-        TailSystem(KEEP),
-    ]
+    systems = [ConspectusSystem("<b>ours</b>", keep=KEEP), LangChainSystem(KEEP), TailSystem(KEEP)]
     return evaluate(
         transcripts,
         systems,

@@ -32,10 +32,7 @@ def test_openai_agents_run_through_many_windows(tmp_path, left_to_the_server):
         """Read a file."""
         return f"Contents of {path}: {LONG}"
 
-    with (
-        responding(say, WINDOW) as (upstream, url),
-        serving(url, tmp_path / "a.db") as endpoint,
-    ):
+    with responding(say, WINDOW) as (upstream, url), serving(url, tmp_path / "a.db") as endpoint:
         client = openai.AsyncOpenAI(base_url=endpoint.openai_url, api_key="k", max_retries=0)
         model = agents.OpenAIResponsesModel(model="m", openai_client=client)
         agent = agents.Agent(name="Reader", instructions="Be brief.", model=model)

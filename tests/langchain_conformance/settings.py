@@ -275,10 +275,7 @@ def _(side: Side) -> Any:
     return own is tens, side.make().token_counter(messages)
 
 
-@behaviour(
-    CALL,
-    "`summary_prompt` and `trim_tokens_to_summarize` can be read back",
-)
+@behaviour(CALL, "`summary_prompt` and `trim_tokens_to_summarize` can be read back")
 def _(side: Side) -> Any:
     made = side.make(summary_prompt="Short: {messages}", trim_tokens_to_summarize=900)
     return made.summary_prompt, made.trim_tokens_to_summarize
@@ -339,9 +336,7 @@ add(
     "private ones hold the record in force; none of them is part of a graph's input or output",
 )
 add(
-    CALL,
-    "transformers of the stream",
-    lambda side: [one.__name__ for one in side.cls.transformers],
+    CALL, "transformers of the stream", lambda side: [one.__name__ for one in side.cls.transformers]
 )
 
 

@@ -13,13 +13,7 @@ from unittest.mock import patch
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage, BaseMessage
 
-from conspectus import (
-    ChatModelSummarizer,
-    EmbeddedSummarizer,
-    Summarizer,
-    Summary,
-    SummaryRequest,
-)
+from conspectus import ChatModelSummarizer, EmbeddedSummarizer, Summarizer, Summary, SummaryRequest
 from conspectus._drive import Io, StepTimeout
 from conspectus.errors import SummarizerOverflow
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
