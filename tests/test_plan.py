@@ -1,9 +1,12 @@
 """Plans: what is kept, what leaves, what is clipped, and when nothing helps."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conspectus._core.arguments import Arguments
 from conspectus._core.boundaries import exchanges, must_stay
 from conspectus._core.items import Compact, Item, Keep, Plan, Size, Stuck, Window
 from conspectus._core.plan import plan
@@ -112,6 +115,15 @@ def test_without_an_archive_nothing_is_clipped():
     assert isinstance(found, Compact)
     assert found.clips == ()
     assert found.evict
+
+
+def test_what_shortened_arguments_save_is_taken_off_the_callers_own_count():
+    items = [one if one.role == "user" else replace(one, tokens=400, brief=40) for one in talk(20)]
+    old = Arguments.build({"trigger": ("tokens", 1_000), "keep": ("messages", 4)})
+    policy = replace(Policy.build(trigger=("tokens", 3_000), keep=("messages", 4)), arguments=old)
+    found = plan(items, policy, asked=Size(3_500, 20))
+    assert isinstance(found, Compact)
+    assert (found.evicted, len(found.clips)) == ((), 8)
 
 
 def test_a_giant_in_the_kept_part_is_clipped_before_the_cut_moves():

@@ -14,7 +14,7 @@ import conspectus._core
 from conspectus.compactor.checking import draft_name
 from conspectus.messages import read_messages
 from engine import compacted, engine
-from histories import agent, talk
+from histories import agent, talk, user
 
 CORE = Path(conspectus._core.__file__).parent
 ALLOWED = {
@@ -66,10 +66,13 @@ def printed(code: str) -> set[str]:
 @pytest.mark.slow
 def test_the_same_history_gives_the_same_record_in_every_process():
     code = (
-        "from engine import compacted, engine; from histories import agent\n"
-        "r = compacted(agent(60), engine(window=4000)); print(r.record_id, r.tokens_after)"
+        "from engine import compacted, engine; from histories import agent, user\n"
+        "rules = [user(f'Never touch part_{n}.py.') for n in range(9)]\n"
+        "r = compacted([*rules, *agent(60)], engine(window=4000))\n"
+        "print(r.record_id, r.tokens_after)"
     )
-    result = compacted(agent(60), engine(window=4_000))
+    rules = [user(f"Never touch part_{n}.py.") for n in range(9)]
+    result = compacted([*rules, *agent(60)], engine(window=4_000))
     assert printed(code) == {f"{result.record_id} {result.tokens_after}"}
 
 

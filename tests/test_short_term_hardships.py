@@ -11,7 +11,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.tracers.context import collect_runs
 
 from conspectus import PolicyError, StuckError, SummarizerTimeout, SummaryError
-from conspectus.short_term import summarizer
+from conspectus.short_term import records, summarizer
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from short_term_support import (
     TOLD,
@@ -313,6 +313,7 @@ def test_a_rule_that_the_summary_lost_is_added_word_for_word_over_rounds():
     rule = "Never edit the generated files in build/out."
     messages = [human("rule", text=rule), *talk(40)]
     running: Any = None
+    records._ledgers.clear()
     for upto in range(10, len(messages), 6):
         running = summarise(
             messages[:upto], running, max_tokens=400, max_summary_tokens=150, notes=None
@@ -320,6 +321,7 @@ def test_a_rule_that_the_summary_lost_is_added_word_for_word_over_rounds():
         assert running is None or rule in running.summary
         assert running is None or "[" not in running.summary  # no id that leads nowhere
     assert running is not None
+    assert any(rule in str(facts) for facts in records._ledgers.values()), "it is remembered"
 
 
 def test_without_anything_gathering_a_failure_is_not_paid_for_again_by_a_node():

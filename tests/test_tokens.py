@@ -308,7 +308,7 @@ def test_a_report_is_forgotten_once_a_compaction_made_it_stale():
 
 def test_clips_stay_the_same_when_reports_come_and_go():
     giant = HumanMessage("word " * 6_000, id="giant")
-    messages = [*talk(12, 1.6), giant]
+    messages = [*talk(12, 1.9), giant]
     compactor = Compactor(model="gpt-4o", window=4_000, archive="memory:")
     first = compactor.compact(messages, thread_id="t")
     assert first.outcome == "compacted"
