@@ -479,7 +479,7 @@ def test_files_that_were_written_and_not_removed_are_named_once_at_the_end():
     assert line + "plan.md" in written(gone)[OPEN]
 
 
-def test_a_message_that_repeats_most_of_an_earlier_one_says_its_news_alone() -> None:
+def test_a_message_that_repeats_most_of_an_earlier_one_says_its_news_alone():
     """The harness repeats its format; only the first line differs."""
     rest = "\nFormat the action in one block of bash.\nSubmit as the first message says, and stop."
     text = notes_of([user(f"Found 5 actions.{rest}", "m1"), user(f"Found 3 actions.{rest}", "m2")])
@@ -488,7 +488,7 @@ def test_a_message_that_repeats_most_of_an_earlier_one_says_its_news_alone() -> 
     assert lines[1] == "Found 3 actions. (the rest as m1) [m2]"
 
 
-def test_a_record_of_an_earlier_part_is_shown_again_with_its_news_alone() -> None:
+def test_a_record_of_an_earlier_part_is_shown_again_with_its_news_alone():
     """An update answers with the whole record; what the first look showed needs no second place."""
     record = {"order_id": "R-4417", "status": "open", "city": "Corvik", "paid": 120}
     first = notes_of(step("get_order", {"order_id": "R-4417"}, json.dumps(record), "m1"))
@@ -500,7 +500,7 @@ def test_a_record_of_an_earlier_part_is_shown_again_with_its_news_alone() -> Non
     assert "the rest as m1" in line
 
 
-def test_an_edit_in_place_keeps_the_text_that_it_writes() -> None:
+def test_an_edit_in_place_keeps_the_text_that_it_writes():
     """Of two edits in one command the second one stands too."""
     new = "def group_by_columns(self, alias=None): return self.left.group_by_columns(alias)"
     edit = f"sed -i '9c\\{'x = 1; ' * 12}' a.py && sed -i '/def as_sql/i\\{new}' a.py"
