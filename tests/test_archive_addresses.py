@@ -64,6 +64,7 @@ def test_a_malformed_address_shows_no_part_of_its_password(where, caplog, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("where", MALFORMED)
 def test_nor_does_the_command_line(where, tmp_path, monkeypatch):
     pytest.importorskip("psycopg")

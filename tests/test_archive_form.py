@@ -101,6 +101,7 @@ def test_compact_brings_an_archive_of_an_earlier_version_up(old):
     assert "0 values" in again.stdout
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("stop", range(1, 6))
 def test_stopped_half_way_it_is_sound_and_goes_on(old, stop, monkeypatch):
     whole, writes = FileStore.batch, 0

@@ -298,6 +298,7 @@ def test_what_has_been_paid_for_is_told():
 # Not swapped in
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("change", "why"),
     [

@@ -81,6 +81,7 @@ def summaries(messages: list[Any]) -> list[Any]:
     return [one for one in messages if is_summary(one)]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("loop", [False, True], ids=["thread", "loop"])
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])

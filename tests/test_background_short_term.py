@@ -148,6 +148,7 @@ def test_the_caller_goes_on_while_it_fits_and_waits_where_it_does_not(heard, how
     assert len(model.read) == 1
 
 
+@pytest.mark.sampled(2)
 def test_rounds_go_on_one_after_the_other(how, kept, heard):
     model = Held.at_once()
     caller = Caller(model, how, **kept)

@@ -140,6 +140,7 @@ def test_sync_and_async_send_the_same_and_answer_the_same():
     assert results[0].embedded
 
 
+@pytest.mark.sampled(2)
 @both
 @pytest.mark.parametrize("cap", [2_500, 6_000, 12_000])
 def test_the_cap_holds_and_what_it_cannot_pay_for_is_read_embedded(mode, cap):

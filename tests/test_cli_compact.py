@@ -112,6 +112,7 @@ def report(*args: object, code: int = 0, **more: Any) -> dict[str, Any]:
     return data
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", HISTORIES)
 def test_each_form_comes_out_as_it_went_in_and_kept_messages_are_the_same(tmp_path, name):
     kind, text = HISTORIES[name]
@@ -332,6 +333,7 @@ BAD_USES: dict[str, tuple[list[str], str]] = {
 }
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", BAD_USES)
 def test_bad_use_is_one_line_and_exit_code_2(history, tmp_path, name, monkeypatch):
     monkeypatch.chdir(tmp_path)

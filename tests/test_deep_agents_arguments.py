@@ -56,6 +56,7 @@ def talk(graph: Any, turns: int, first: int = 0, way: str = "sync") -> dict[str,
     return values
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("store", "way"), [(False, "sync"), (False, "async"), (True, "sync")])
 def test_old_arguments_are_shortened_after_the_import_swap_alone(store, way, tmp_path):
     chat = writer()

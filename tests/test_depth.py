@@ -63,6 +63,7 @@ KINDS = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.sampled(1)
 @KINDS
 def test_a_compactor_writes_a_summary_a_few_flows_below_its_entry(summarizer, more):
     seen: Seen = []

@@ -165,7 +165,7 @@ def test_who_asks_and_whom_is_told_by_the_client_itself(wires, protocol):
     assert tally.total.input_tokens >= 0 <= tally.total.output_tokens
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @both
 @pytest.mark.parametrize("name", [*FAILS, *TOO_LONG])
 def test_a_fault_of_the_summariser_without_room_brings_the_embedded_one(
@@ -373,7 +373,7 @@ def test_a_fault_of_the_answering_model_keeps_the_summary_that_was_paid_for(wire
     check_nothing_lost(agent.graph, agent.store)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @both
 @pytest.mark.parametrize(("streaming", "on_loop"), WAYS[1:3])
 @pytest.mark.parametrize("says", ["context length", "413"])
@@ -406,7 +406,7 @@ def test_a_small_request_that_is_refused_as_too_long_is_told_as_refused(protocol
             agent.step(HumanMessage("hello", id="h"))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @both
 @pytest.mark.parametrize("reported", [0, 1, 10**9])
 def test_a_lying_report_of_usage_breaks_no_budget(protocol, reported):

@@ -146,7 +146,7 @@ def test_the_size_beside_the_messages_reaches_the_next_plan():
     assert max(agent.sent) <= WINDOW
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "said",
     [

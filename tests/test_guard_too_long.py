@@ -80,7 +80,7 @@ def run(graph: Any, said: str, way: str) -> dict[str, Any]:
     return values
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("way", ["sync", "async", "stream"])
 @pytest.mark.parametrize(
     ("history", "store"),

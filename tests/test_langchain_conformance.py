@@ -21,6 +21,7 @@ EMPTY = {
 """Behaviours of which an empty outcome is LangChain's real one."""
 
 
+@pytest.mark.sampled(130)
 @pytest.mark.parametrize(
     "one",
     [

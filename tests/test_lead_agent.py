@@ -85,6 +85,7 @@ def test_a_title_is_written_after_the_first_exchange_and_never_again(tmp_path):
         assert titles_asked(again) == 0
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "written", [ConnectionError("no route"), "", " \n\n ", '""', "<think>a plan?</think>"], ids=repr
 )

@@ -96,7 +96,7 @@ DAMAGED: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("damage", DAMAGED, ids=repr)
 @pytest.mark.parametrize("stored", [False, True])
 def test_a_damaged_state_is_not_trusted_and_stops_no_step(damage, stored):

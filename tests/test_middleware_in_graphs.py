@@ -248,7 +248,7 @@ def test_parallel_calls_one_approved_and_one_rejected_stay_whole(history):
         assert check_nothing_lost(graph, store) > 0
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("at", range(2, 9))
 def test_an_approval_that_is_pending_is_never_compacted(at):
     """The user speaks again while calls wait for approval: the history is compacted around them."""
@@ -275,6 +275,7 @@ class Verdict(BaseModel):
     word: str
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("final", "strategy"),
     [

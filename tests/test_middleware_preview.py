@@ -131,6 +131,7 @@ def test_a_rejection_raises_nothing_even_where_failures_do():
     assert run.out["messages"][-1].text == "All looked at."
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "nonsense", ["perhaps", 17, {"type": "edit"}, {"type": "edit", "summary": 5}, [], {"no": 1}]
 )

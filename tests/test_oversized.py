@@ -130,7 +130,7 @@ def test_the_text_beside_an_image_is_shown_short_and_the_image_stays():
     assert size(agent.requests[0]) <= WINDOW
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 @pytest.mark.parametrize("kind", ["a long text", "a document as text", "many small blocks"])
 def test_a_giant_message_of_the_user_is_shown_short_and_its_original_is_archived(kind, history):

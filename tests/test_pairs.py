@@ -182,7 +182,7 @@ def compacted(path: Path, out: Path, *more: str) -> dict[str, Any]:
     return data
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("more", [[], SMALL], ids=["kept", "compacted"])
 @pytest.mark.parametrize("how", WAYS)
 @pytest.mark.parametrize("form", FORMS)

@@ -119,6 +119,7 @@ def test_another_process_goes_on_from_the_checkpoint_without_paying_again(store,
     assert len(other.seen) == len(before) + 2
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("schema", SCHEMAS)
 @pytest.mark.parametrize("store", [0, 1])
 def test_a_rewind_brings_back_the_record_that_belongs_to_it(store, schema):

@@ -103,6 +103,7 @@ def test_a_summary_of_blanks_is_refused_as_an_empty_one():
     assert wrong_with(BAD["blank"], []) == wrong_with("", []) == ("it is empty",)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("text", BAD.values(), ids=BAD.keys())
 def test_without_room_the_embedded_summariser_takes_over(text):
     compactor = engine(Scripted(lambda _: text), window=2_000)

@@ -76,7 +76,7 @@ def test_a_text_in_a_frame_of_ours_cannot_leave_it(attack):
         assert not [mark for mark in marks(inside) if mark.strip().lower().startswith("<")]
 
 
-@pytest.mark.sampled(24)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("hostile", SOME)
 def test_a_compaction_gives_it_no_authority_wherever_it_stands(hostile, place):
@@ -110,6 +110,7 @@ def test_a_compaction_gives_it_no_authority_wherever_it_stands(hostile, place):
             assert tool.count("<recalled>") == tool.count("</recalled>") == 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("place", PLACES)
 def test_a_summarising_model_gets_it_as_data(place):
     for hostile in SOME[::6]:

@@ -317,6 +317,7 @@ def test_a_whole_history_that_is_put_back_is_not_summarised_again():
 # Forks and copies
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("private", [True, False])
 def test_a_copy_to_another_thread_goes_on_and_the_first_does_not_see_it(private):
     bench = Bench()

@@ -64,6 +64,7 @@ def test_every_message_of_the_user_stands_as_it_was_and_in_order(window):
     assert LEFT_OUT not in result.summary
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_no_model_can_push_them_out(answer):
     model = ScriptedChatModel(answers=lambda _: ANSWERS[answer])

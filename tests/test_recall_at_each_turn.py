@@ -45,6 +45,7 @@ def told(**more: Any) -> RecallingAgent:
     return agent
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_the_originals_that_a_turn_needs_are_directly_before_its_message(history, asynchronous):
@@ -118,6 +119,7 @@ def test_a_turn_chooses_anew_and_the_one_before_leaves_nothing():
     assert "5433" not in text
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("said", ["Thanks, go on.", "ok", "谢谢，继续", "Zebras graze.", "?!"])
 def test_nothing_is_shown_when_nothing_that_left_the_view_is_about_it(said):
     agent = told()

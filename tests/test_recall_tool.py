@@ -29,6 +29,7 @@ def ids(agent: RecallingAgent) -> list[str]:
     return [row["id"] for row in archive.export(Scope("local", "t"))]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_it_finds_by_query(history, asynchronous):

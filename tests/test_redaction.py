@@ -181,6 +181,7 @@ def test_a_message_shown_short_shows_no_secret_and_is_shown_so_again():
     assert back.messages[:-1] == result.messages
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("before", "now"), [(None, True), (True, None), (True, lambda text: text.replace(PASSWORD, ""))]
 )

@@ -348,6 +348,7 @@ def test_a_draft_that_was_prepared_says_how_it_was_asked_for():
     assert "cached" in kinds(archive.chain(SCOPE))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("on_loop", [False, True])
 def test_deep_agents_ride(on_loop):
     model = model_of(steps=14)

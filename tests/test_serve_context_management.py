@@ -89,6 +89,7 @@ def test_an_edit_that_compacts_pauses_where_it_is_asked_to(tmp_path):
         assert len(sent.messages) < 5
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_edit_that_compacts_puts_its_block_before_the_answer(tmp_path, stream):
     edit = {"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": 6_000}}

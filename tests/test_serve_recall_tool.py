@@ -125,7 +125,7 @@ def test_beside_calls_of_the_clients_tools_ours_is_left_out(tmp_path, client, st
         assert len(upstream.requests) == 1
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @CLIENTS
 def test_after_a_lookup_the_clients_tools_are_called_as_ever(tmp_path, client, stream):
     with both(tmp_path / "a.db", [Answer("", (LOOK,)), Answer("", (THEIRS,))]) as (_, endpoint):
@@ -133,6 +133,7 @@ def test_after_a_lookup_the_clients_tools_are_called_as_ever(tmp_path, client, s
         assert (made["calls"], made["end"]) == (["read_file"], "tool_calls")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("name", ["conspectus", "c", NAME[:-1]])
 def test_a_tool_of_the_client_that_is_named_as_ours_begins_is_called(tmp_path, name, stream):
@@ -146,7 +147,7 @@ def test_a_tool_of_the_client_that_is_named_as_ours_begins_is_called(tmp_path, n
         assert (sorted(made["calls"]), made["end"]) == (sorted([name, "read_file"]), "tool_calls")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @CLIENTS
 def test_a_model_that_only_looks_up_comes_to_an_end(tmp_path, client, stream):
     def script(request: Any) -> Answer:
@@ -184,6 +185,7 @@ def test_what_is_wrong_with_a_call_is_told_to_the_model(tmp_path, client, stream
         assert "query must be a string" in said
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages"])
 def test_a_refusal_on_the_way_reaches_the_client(tmp_path, path):
     script = [Answer("", (LOOK,)), faults.rate_limited(retry_after=7)] * 2
@@ -197,6 +199,7 @@ def test_a_refusal_on_the_way_reaches_the_client(tmp_path, path):
         assert "error" in json.loads(last[5:])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "more",
     [

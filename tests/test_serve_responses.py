@@ -155,7 +155,7 @@ def test_codex_keeps_what_the_user_said_beside_the_item(tmp_path):
         assert sent[-1] == new
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "spoil",
     [
@@ -200,6 +200,7 @@ def test_an_item_is_its_tenants_and_outlives_a_change_of_keys(tmp_path):
         client.responses.create(model="m", input=[item, new])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("path", ["/responses", "/responses/compact"])
 @pytest.mark.parametrize("model", [{}, {"model": ""}, {"model": 7}])
 def test_a_compaction_without_a_model_is_refused(tmp_path, path, model):

@@ -222,6 +222,7 @@ def test_a_system_message_that_says_the_same_as_the_summary_stays():
 # Summarisers
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "model",
     [

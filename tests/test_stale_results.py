@@ -205,6 +205,7 @@ def short(messages: Sequence[BaseMessage]) -> list[str]:
     return [one.tool_call_id for one in results if "archived" in str(one.content)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("on_loop", [False, True])
 @pytest.mark.parametrize("guarded", [False, True])
 def test_old_results_are_shown_short_and_no_model_is_asked(on_loop, guarded):
@@ -257,6 +258,7 @@ def test_the_drop_in_shortens_nothing_by_default():
     assert all(not record.clips for record in Archive(store).chain(SCOPE))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("deep", [False, True])
 def test_a_tool_says_of_its_own_result_that_it_will_not_be_needed(deep):
     settings: dict[str, Any] = {
