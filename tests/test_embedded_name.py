@@ -1,7 +1,6 @@
 """One word for the embedded summariser: `embedded`; `extractive` is an alias at the entrance."""
 
 import json
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -25,12 +24,8 @@ TALK = [
 
 @pytest.mark.parametrize("word", WORDS)
 def test_a_compactor_takes_the_word_as_its_summariser(word):
-    result = Compactor(word, trigger=("messages", 6), keep=("messages", 2)).compact(
-        TALK, thread_id="t"
-    )
-    assert result.outcome == "compacted"
-    assert result.record is not None
-    assert result.record.by == "embedded"
+    own = Compactor(word, trigger=("messages", 6), keep=("messages", 2))
+    assert own.compact(TALK, thread_id="t").record.by == "embedded"
 
 
 @pytest.mark.slow
@@ -77,11 +72,8 @@ def test_an_error_and_the_default_name_it_by_the_one_word():
 def test_the_configuration_of_eval_takes_it(tmp_path, word):
     file = tmp_path / "a.toml"
     file.write_text(f'summarizer = "{word}"\n')
-    settings: dict[str, Any] = dict(read_config(str(file)).settings)
-    record = (
-        Compactor(**settings, keep=("messages", 2)).compact(TALK, thread_id="t", force=True).record
-    )
-    assert record.by == "embedded"
+    own = Compactor(**read_config(str(file)).settings, keep=("messages", 2))
+    assert own.compact(TALK, thread_id="t", force=True).record.by == "embedded"
 
 
 @pytest.mark.parametrize("word", WORDS)

@@ -163,14 +163,24 @@ def test_a_condensed_call_keeps_its_values_rather_than_their_names():
 
 
 def test_what_a_task_says_at_its_end_stands():
-    advice = "\n".join(f"{n}. You should read `part_{n}.py` and test it." for n in range(150))
-    task = (
-        "Mend the wrong total in billing.\n\n# Hints\n" + advice + "\n\n# Submission\n"
-        "When all is done, it is handed in with:\n\n```\nmake hand-in-4711\n```\n"
+    heads = (
+        "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron".split()
     )
-    [first] = choose([task], 1_200, count)
-    assert "make hand-in-4711" in first.text
-    assert "Mend the wrong total" in first.text
+    heads += "pi rho sigma tau upsilon".split()
+    told = [
+        f"The {heads[n % 20]} of the {heads[n * 7 % 20]} module {n} is written with "
+        f"{heads[n * 3 % 20]} in mind."
+        for n in range(200)
+    ]
+    advice = [f"{n}. You should read `part_{n}.py` and test it." for n in range(150)]
+    end = "When all is done, it is handed in with:\n\n```\nmake hand-in-4711\n```\n"
+    for middle, room in (
+        ("\n".join(["# Hints", *advice, "", "# Submission"]), 1_200),
+        ("\n".join([*told, ""]), 800),
+    ):
+        [first] = choose([f"Mend the wrong total in billing.\n\n{middle}\n{end}"], room, count)
+        assert "make hand-in-4711" in first.text
+        assert "Mend the wrong total" in first.text
 
 
 def test_looking_around_is_folded_and_equal_steps_are_counted():
