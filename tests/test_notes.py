@@ -14,7 +14,9 @@ from conspectus.messages import read_messages
 from conspectus.summarize import EmbeddedSummarizer, Shares, SummaryRequest
 from conspectus.summarize.compacting import compact
 from conspectus.summarize.condensing import condensed
+from conspectus.summarize.journal import lines
 from conspectus.summarize.notes import DONE, FOUND, OPEN, SAID, Notes, items
+from conspectus.summarize.steps import steps_of
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 AGAIN = re.compile(r"^\(the same as \S+, (?:once|(\d+) times) more\)")
@@ -441,6 +443,7 @@ def test_the_summary_stands_behind_the_request_that_is_under_way():
     assert [one.get("id") for one in talk[:2]] == ["s", "m1"]
     assert talk[2]["content"].startswith("Here is a summary of the conversation to date:")
     assert sum("Here is a summary" in str(one["content"]) for one in talk) == 1
+    assert "- under way: the request in [m1], which stands in view" in talk[2]["content"]
 
 
 def test_what_a_command_printed_stands_where_there_is_room():
@@ -490,12 +493,25 @@ def test_files_that_were_written_and_not_removed_are_named_once_at_the_end():
 
 
 def test_a_message_that_repeats_most_of_an_earlier_one_says_its_news_alone():
-    """The harness repeats its format; only the first line differs."""
-    rest = "\nFormat the action in one block of bash.\nSubmit as the first message says, and stop."
-    text = notes_of([user(f"Found 5 actions.{rest}", "m1"), user(f"Found 3 actions.{rest}", "m2")])
-    lines = items(text)[SAID]
-    assert len(lines) == 2
-    assert lines[1] == "Found 3 actions. (the rest as m1) [m2]"
+    """A harness repeats its format; what it says before and behind that is news."""
+    form = "\nFormat the action in one block of bash.\nSubmit as the first message says, and stop."
+    first = user(f"Found 5 actions.{form}", "m1")
+    second = user(f"Found 3 actions.{form}\nHurry up.", "m2")
+    lines = items(notes_of([first, second]))[SAID]
+    assert lines == [
+        f"Found 5 actions.{form} [m1]",
+        "Found 3 actions.\nHurry up. (the rest as m1) [m2]",
+    ]
+
+
+def test_a_message_whose_lines_stand_in_two_others_names_one_for_what_that_one_says():
+    """Else a pointer to one message would stand for words that it has not."""
+    one, other = (
+        "Never write to the archive of the client.",
+        "Always ask before you pay for anything.",
+    )
+    said = [user(f"{one}\nYes.", "m1"), user(f"{other}\nNo.", "m2"), user(f"{one}\n{other}", "m3")]
+    assert items(notes_of(said))[SAID][2] == f"{other} (the rest as m1) [m3]"
 
 
 def test_a_record_of_an_earlier_part_is_shown_again_with_its_news_alone():
@@ -510,9 +526,38 @@ def test_a_record_of_an_earlier_part_is_shown_again_with_its_news_alone():
     assert "the rest as m1" in line
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        ({"status": "open"}, {"status": "closed"}, "status=closed"),
+        ({"note": "all well status=open"}, {"status": "open"}, "status=open note="),
+        ({"guests": [{"name": "Ann", "born": "1950-05-04"}] * 2}, {"guests": []}, "guests=none"),
+        ({"way": "a" * 3_000 + "b"}, {"way": "a" * 3_000 + "c"}, "way="),
+    ],
+)
+def test_of_a_record_that_was_shown_no_change_is_told_as_the_same(before, after, shown):
+    record = {"order_id": "R-4417", "city": "Corvik"} | {"status": "shut"} | before
+    first = notes_of(step("get_order", {"order_id": "R-4417"}, json.dumps(record), "m1"))
+    changed = step("update_order", {"order_id": "R-4417"}, json.dumps(record | after), "m3")
+    line = next(one for one in notes_of(changed, first).splitlines() if "update_order" in one)
+    assert shown in line
+    assert "Corvik" not in line
+
+
+def test_rows_of_which_only_names_were_shown_are_shown_again():
+    guests = [{"first": "Ann", "last": "Hill", "born": "1950-05-04"}]
+    padding = {f"part_{n}": "w" * 40 for n in range(30)}
+    record = {"order_id": "R-4417", "city": "Corvik", "guests": guests} | padding
+    first = notes_of(step("get_order", {"order_id": "R-4417"}, json.dumps(record), "m1"), limit=400)
+    record["guests"] = [guests[0] | {"born": "1951-06-05"}]
+    update = step("update_order", {"order_id": "R-4417"}, json.dumps(record), "m3")
+    line = next(one for one in notes_of(update, first).splitlines() if "update_order" in one)
+    assert "guests" in line
+
+
 def test_an_edit_in_place_keeps_the_text_that_it_writes():
     """Of two edits in one command the second one stands too."""
     new = "def group_by_columns(self, alias=None): return self.left.group_by_columns(alias)"
     edit = f"sed -i '9c\\{'x = 1; ' * 12}' a.py && sed -i '/def as_sql/i\\{new}' a.py"
-    text = notes_of(step("bash", {"command": edit}, "ok", "m1"), limit=400)
-    assert new in text
+    [(line, _)] = lines(steps_of(read_messages(step("bash", {"command": edit}, "ok", "m1"))), 0.3)
+    assert new in line

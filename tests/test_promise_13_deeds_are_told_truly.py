@@ -11,6 +11,7 @@ from conspectus.messages import read_messages
 from conspectus.summarize import journal
 from conspectus.summarize.condensing import condensed
 from conspectus.summarize.notes import DONE, FOUND, Notes, items
+from conspectus.summarize.steps import steps_of
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import compacted, engine
 from histories import assistant, talk, user
@@ -121,7 +122,7 @@ def test_a_call_without_an_answer_is_not_told_as_done():
     compactor = engine(window=20_000, keep=("messages", 1))
     result = compacted([user("Go."), asked, user("Well?"), *talk(4)], compactor, force=True)
     assert not any("wire_money" in line for line in done_in(result.summary)), "it has not left"
-    [(told, _)] = journal.lines(journal.steps(read_messages([asked])), 1)
+    [(told, _)] = journal.lines(steps_of(read_messages([asked])), 1)
     assert told == "wire_money(eur=900) → no answer"
 
 
@@ -236,7 +237,7 @@ def test_answers_keep_a_share_of_the_room_where_deeds_can_still_be_made_shorter(
 )
 def test_the_end_of_an_outcome_stands_though_others_end_the_same(results, stands):
     deeds = [deed("apply_change", {"n": n}, text, f"e{n}") for n, text in enumerate(results)]
-    steps = journal.steps(read_messages([message for one in deeds for message in one]))
+    steps = steps_of(read_messages([message for one in deeds for message in one]))
     told = [line for line, _ in journal.lines(steps, 1.0)]
     assert stands in told[0]
     assert all(step.result == text for step, text in zip(steps, results, strict=True))
@@ -255,5 +256,5 @@ def test_the_end_of_an_outcome_stands_though_others_end_the_same(results, stands
 )
 def test_the_prompt_of_a_shell_is_no_outcome(asks):
     deeds = [deed("apply_change", {"n": n}, f"made {n}{asks}", f"p{n}") for n in range(3)]
-    steps = journal.steps(read_messages([message for one in deeds for message in one]))
+    steps = steps_of(read_messages([message for one in deeds for message in one]))
     assert [step.result for step in steps] == [f"made {n}" for n in range(3)]

@@ -165,21 +165,21 @@ def _briefer(value: Any) -> Mapping[str, Any] | None:
     """
     if not isinstance(value, Mapping):
         return None
-    inner = {k: part for k, part in value.items() if not _plain(part) and names_of(part) != part}
+    inner = {k: part for k, part in value.items() if not is_plain(part) and _names(part) != part}
     if not inner:
         return None
     largest = max(inner, key=lambda key: len(json.dumps(inner[key], default=str)))
-    return {k: names_of(part) if k == largest else part for k, part in value.items()}
+    return {k: _names(part) if k == largest else part for k, part in value.items()}
 
 
-def names_of(part: Any) -> Any:
+def _names(part: Any) -> Any:
     """What a part of a record is called by: keys of its rows, the first id of each, or values."""
     if isinstance(part, _Telling):
         return part.keys
     if isinstance(part, Mapping):
         if part and all(isinstance(row, Mapping) for row in part.values()):
             return _Telling(part)
-        return " ".join(str(one) for one in part.values() if _plain(one) and not is_empty(one))
+        return " ".join(str(one) for one in part.values() if is_plain(one) and not is_empty(one))
     rows = [row for row in part if isinstance(row, Mapping)]
     if not rows:
         return part
@@ -196,14 +196,14 @@ class _Telling(list[str]):
     def __init__(self, rows: Mapping[str, Mapping[str, Any]]) -> None:
         self.keys = list(rows)
         for key, row in rows.items():
-            told = [str(one) for one in row.values() if _plain(one) and not is_empty(one)]
+            told = [str(one) for one in row.values() if is_plain(one) and not is_empty(one)]
             told = [one for one in told if one not in key][:2]
             super().append(" ".join([key, *told] if sum(map(len, told)) <= TELLING else [key]))
 
 
 def _name(row: Mapping[str, Any]) -> str:
     """The id of a row, which has letters and digits, its date and amount; else two values."""
-    plain = [str(one) for one in row.values() if _plain(one) and not is_empty(one)]
+    plain = [str(one) for one in row.values() if is_plain(one) and not is_empty(one)]
     found = next(((n, one) for n, one in enumerate(plain) if _ID.fullmatch(one)), None)
     if found is None:
         return " ".join(plain[:2])
@@ -233,7 +233,7 @@ def brief(value: Any, room: int) -> str:
     """
     if isinstance(value, list) and any(isinstance(row, Mapping) for row in value):
         whole = compact(value, len(json.dumps(value)) + LONG)
-        return whole if len(whole) <= room else cut(", ".join(map(str, names_of(value))), room)
+        return whole if len(whole) <= room else cut(", ".join(map(str, _names(value))), room)
     return compact(value, room)
 
 
@@ -245,7 +245,7 @@ def scalar(value: Any, cell: int) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _plain(value: Any) -> bool:
+def is_plain(value: Any) -> bool:
     return not isinstance(value, (Mapping, list))
 
 
@@ -257,7 +257,7 @@ def is_empty(value: Any) -> bool:
 def _atoms(value: Any, cell: int, known: frozenset[str], depth: int) -> Iterator[str]:
     if isinstance(value, Mapping):
         value = _without_links(value)
-    if _plain(value):
+    if is_plain(value):
         yield scalar(value, cell)
     elif depth > DEPTH:
         yield f"({len(value)} more)"
@@ -265,11 +265,11 @@ def _atoms(value: Any, cell: int, known: frozenset[str], depth: int) -> Iterator
         yield from _rows([(None, row) for row in value], cell, known, depth)
     else:
         for key, part in value.items():
-            if is_empty(part) or (_plain(part) and str(part) in known):
+            if is_empty(part) or (is_plain(part) and str(part) in known):
                 continue
-            if _plain(part):
+            if is_plain(part):
                 yield f"{key}={scalar(part, cell)}"
-            elif isinstance(part, list) and all(map(_plain, part)):
+            elif isinstance(part, list) and all(map(is_plain, part)):
                 yield f"{key}={', '.join(scalar(one, cell) for one in part)}"
             elif isinstance(part, list):
                 yield from _named(key, [(None, row) for row in part], cell, known, depth)
@@ -354,11 +354,11 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row with the columns of what is nested one level deep."""
     found: dict[str, Any] = {}
     for key, part in _without_links(row).items():
-        if isinstance(part, Mapping) and part and all(map(_plain, part.values())):
+        if isinstance(part, Mapping) and part and all(map(is_plain, part.values())):
             found |= {f"{key}.{name}": one for name, one in part.items()}
-        elif isinstance(part, list) and all(map(_plain, part)):
+        elif isinstance(part, list) and all(map(is_plain, part)):
             found[key] = ", ".join(str(one) for one in part)
-        elif _plain(part):
+        elif is_plain(part):
             found[key] = part
         else:
             return {}

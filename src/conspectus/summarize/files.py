@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from conspectus.messages.framing import as_notes
 from conspectus.summarize.compacting import cut
-from conspectus.summarize.journal import Step
 from conspectus.summarize.looks import QUOTED, SHELL
 from conspectus.summarize.notes import apart
+from conspectus.summarize.steps import Step
 
 FILES = "files written or changed: "
 """Begins the line, by which the next compaction knows it."""

@@ -14,8 +14,8 @@ from conspectus.ledger.reading import values_in
 from conspectus.messages import Entry
 from conspectus.messages.framing import as_notes
 from conspectus.summarize.compacting import cut, one_line, parsed
-from conspectus.summarize.journal import thoughts
 from conspectus.summarize.notes import apart
+from conspectus.summarize.steps import thoughts
 
 TOLD, THOUGHT = 420, 360
 """Characters at scale 1 of what was told to the user, and of a thought that led to an act."""

@@ -9,8 +9,9 @@ from conspectus.messages import Entry
 from conspectus.messages.framing import as_notes
 from conspectus.summarize.compacting import LONG, cut, one_line
 from conspectus.summarize.findings import plan_of
-from conspectus.summarize.journal import Step, call_text, listed
+from conspectus.summarize.journal import call_text
 from conspectus.summarize.notes import apart, cited
+from conspectus.summarize.steps import Step, listed
 
 UNDER_WAY, TO_DO, INTENT = "under way: the request in ", "to do: ", "said it would: "
 """Begin the lines of part 4, by which the next compaction knows them."""
@@ -37,7 +38,7 @@ def open_work(
         ahead: of `kept`, those that were said before the last one that leaves.
     """
     lines = [
-        f"{UNDER_WAY}[{entry.cite}], which stands below; steps after [{entry.cite}] are part of it"
+        f"{UNDER_WAY}[{entry.cite}], which stands in view; steps after it are for it"
         for entry in kept[:ahead][-1:]
         if entry.role == "user" and not any(one.role == "user" for one in kept[ahead:])
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from conspectus.ledger import Ledger, Said, choose, statements
@@ -66,7 +67,7 @@ def said(entries: Sequence[Entry], before: Sequence[str] = ()) -> list[str]:
 
 
 def _once(text: str, rows: Mapping[str, str]) -> str:
-    """Return a message without the lines that the user has said before, if those are most of it.
+    """Return a message without the lines that one before it has, if those are most of it.
 
     Example:
         >>> _once("Not valid: 3 blocks.\\nWrite one block of bash, and wait for its result.",
@@ -74,11 +75,12 @@ def _once(text: str, rows: Mapping[str, str]) -> str:
         'Not valid: 3 blocks. (the rest as m2)'
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    said = [rows[line] for line in lines if line in rows]
-    news = " ".join(line for line in lines if line not in rows)
-    if not news or len(text) < REPEATED or 2 * len(news) > len(text) or not any(said):
+    names = Counter(rows[line] for line in lines if line in rows)
+    if len(text) < REPEATED or not names:
         return text
-    return f"{news} (the rest as {said[-1]})"
+    [(name, _)] = names.most_common(1)
+    news = "\n".join(line for line in lines if rows.get(line) != name)
+    return f"{news} (the rest as {name})" if news and 2 * len(news) <= len(text) else text
 
 
 def _words(entry: Entry) -> str:

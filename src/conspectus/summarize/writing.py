@@ -40,6 +40,7 @@ from conspectus.summarize.notes import (
 )
 from conspectus.summarize.open_work import index, open_work, skills
 from conspectus.summarize.shares import PARTS
+from conspectus.summarize.steps import Step, steps_of
 
 RATIO = 10
 """Parts 2 and 3 take at most one token for so many that leave."""
@@ -140,7 +141,7 @@ def write(request: SummaryRequest, answer: Answer) -> str:
     entries = [entry for entry in request.entries if not _stands(entry, request.standing)]
     draft = _Draft(request, standing, len(standing.segments) + 1)
     draft.summary = answer.summary
-    steps = journal.steps(entries) if {"done", "index", "open"} & set(parts) else []
+    steps = steps_of(entries) if {"done", "index", "open"} & set(parts) else []
     draft.now = _now(request, answer, standing, parts, steps)
     rest = (
         limit - count(section((GOAL, OPEN, NEXT, SKILLS, REST), draft.now)) - count(answer.summary)
@@ -233,7 +234,7 @@ def _now(
     answer: Answer,
     standing: Notes,
     parts: Sequence[str],
-    steps: Sequence[journal.Step],
+    steps: Sequence[Step],
 ) -> dict[str, list[str]]:
     room = int(request.limit * request.shares.now) * 3
     count, most = request.count, request.limit // NOW_OF
