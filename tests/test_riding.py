@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.errors import PolicyError
 from conspectus.summarize import ChatModelSummarizer
 from conspectus.summarize.notes import FOUND, Notes, items
-from conspectus.telemetry import Compaction, Event, SummarizerCall, listen, unlisten
+from conspectus.telemetry import Compaction, Event, Preparing, SummarizerCall, listen, unlisten
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import calls, check_nothing_lost, look, said, summariser, thread
 
@@ -346,6 +347,37 @@ def test_a_draft_that_was_prepared_says_how_it_was_asked_for():
     loop(model, model, compactor, wait=True)
     assert rides(model) != []
     assert "cached" in kinds(archive.chain(SCOPE))
+
+
+@pytest.mark.parametrize("guarded", [False, True])
+@pytest.mark.parametrize("on_loop", [False, True])
+def test_what_is_prepared_while_the_model_answers_rides_on_the_request_before(guarded, on_loop):
+    began, asked = threading.Event(), threading.Event()
+
+    class Slow(Both):
+        def __call__(self, messages: list[BaseMessage]) -> Any:
+            if is_summary_call(messages):
+                asked.set()
+            elif began.is_set():
+                asked.wait(20)
+            return super().__call__(messages)
+
+    class Slept(ScriptedChatModel):
+        async def _agenerate(self, *given: Any, **more: Any) -> Any:
+            more["run_manager"] = None
+            return await asyncio.to_thread(self._generate, *given, **more)
+
+    def hear(event: Event) -> None:
+        if isinstance(event, Preparing) and event.step == "began":
+            began.set()
+
+    model = Slept(answers=Slow(16), profile={"max_input_tokens": 50_000})
+    with ours(model, background=True, trigger=("messages", 16), telemetry=hear) as own:
+        guards = [ContextGuard(own)] if guarded else []
+        _, _, records = run_agent(model, own, *guards, on_loop=on_loop)
+    assert asked.is_set()
+    assert rides(model) != []
+    assert kinds(records) == {"cached"}
 
 
 @pytest.mark.sampled(1)

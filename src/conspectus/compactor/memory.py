@@ -56,6 +56,8 @@ class SessionMemory:
         chain: the records in force, where there is no archive.
         chains: other chains by the name of their head, where there is no archive.
         failed: the latest summary, if it failed.
+        last_request: the agent's last request that was answered, for a summary that follows it.
+        answered: number of its requests that were.
     """
 
     chain: tuple[Record, ...] = ()
@@ -64,6 +66,7 @@ class SessionMemory:
     failed: FailedSummary | None = None
     prepared: Newest[str, dict[str, Any]] = field(default_factory=lambda: Newest(KEPT))
     last_request: LastRequest | None = None
+    answered: int = 0
 
     def failure(self, head: str | None, messages: int, over: bool) -> FailedSummary | None:
         """Return the latest failure, if it is of the history as it is now.

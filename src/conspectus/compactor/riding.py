@@ -48,12 +48,20 @@ def read_kind(given: object) -> bool:
 
 @contextmanager
 def sending(memory: SessionMemory, request: LastRequest | None) -> Iterator[None]:
-    """Remember one request of an agent once it was answered."""
-    memory.last_request = None
-    yield
+    """Remember one request of an agent once it was answered.
+
+    The one before stays until then, as a summary in the background is written meanwhile.
+    """
+    before = memory.answered
+    try:
+        yield
+    except BaseException:
+        memory.last_request = None
+        raise
     # One that a guard further in has seen is nearer to what was really sent.
-    if memory.last_request is None and request is not None:
-        memory.last_request = replace(request, at=monotonic())
+    if memory.answered == before:
+        memory.answered += 1
+        memory.last_request = None if request is None else replace(request, at=monotonic())
 
 
 def last_request_of(engine: Engine, given: object, window: int | None) -> LastRequest | None:
