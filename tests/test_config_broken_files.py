@@ -132,6 +132,14 @@ BROKEN: dict[str, tuple[str, int, str, str]] = {
         section("enabled: true", "trigger: {type: tokens, value: 1000}",
             "max_summary_tokens: 1000"),
         4, "alone reaches the trigger", "lower it"),
+    "a share of the trigger above 1": (on("background: {prepare: 1.5}"),
+        4, "background.prepare: must be a share of the trigger", "above 0 and at most 1"),
+    "a key of background misspelt": (on("background: {prepar: 0.5}"),
+        4, "background.prepar: unknown key", "did you mean 'prepare'?"),
+    "a setting of stale results below its least": (on("stale_results: {over: 100}"),
+        4, "stale_results.over: must be", "at least 201 tokens"),
+    "a setting of one tool misspelt": (on("stale_results: {tools: {read: {ovr: 400}}}"),
+        4, "stale_results.tools.read.ovr: unknown key", "did you mean 'over'?"),
     "a fallback that has failed already": (
         section("enabled: true", "model_name: small", "fallback_models:", "  - large", "  - small",
             "trigger: {type: tokens, value: 4000}"),
@@ -249,6 +257,18 @@ def test_all_mistakes_are_told_at_once_in_the_order_of_their_lines(tmp_path):
     lines = [int(one.partition("line ")[2].partition(":")[0]) for one in found["problems"]]
     assert lines == [2, 3, 4, 5]
     assert len(done.stderr.splitlines()) == 4
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["background: {prepare: 2}", "stale_results: {over: 1}", "stale_results: {tools: {a: {b: 1}}}"],
+)
+def test_a_mistake_inside_a_mapping_is_told_once(line, tmp_path):
+    file = tmp_path / "config.yaml"
+    file.write_text(on(line), encoding="utf-8")
+    with pytest.raises(ConfigError) as told:
+        load_config(file)
+    assert len(told.value.problems) == 1
 
 
 def test_a_file_that_is_none_is_told_without_a_traceback(tmp_path):

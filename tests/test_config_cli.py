@@ -135,6 +135,38 @@ def test_check_notes_what_is_legal_and_may_not_be_meant(tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ("tools", "told"),
+    [
+        ("{read: {newest: 5}, find: {over: 400, newest: 1}, '*': {}}",
+         "results of read (but for its newest 5), find (of more than 400 tokens, but for its "
+         "newest 1), all other tools of more than 1,000 tokens, but for the newest 3,"),
+        ("{'*': {}}", "results of all tools of more than"),
+        ("null", "results of all tools of more than"),
+        ("[read]", "results of read of more than"),
+        ("[]", "results of no tool of more than"),
+    ],
+)  # fmt: skip
+def test_check_tells_the_settings_of_each_tool_with_stale_results(tools, told, tmp_path):
+    said = meaning(section(tmp_path, *ON, f"stale_results: {{tools: {tools}}}"))["meaning"]
+    assert said["shortens"].startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("model_name: embedded", "model_name: embedded"),
+        ("redact: true", "redact"),
+        ("summary_prompt: 'Sum up {messages}'", "summary_prompt"),
+    ],
+)
+def test_check_notes_what_keeps_every_summary_from_the_cache(line, key, tmp_path):
+    cached = (*ON, "summary_request: cached")
+    notes = meaning(section(tmp_path, *cached, line))["notes"]
+    assert [f"has no effect with '{key}'" in note for note in notes] == [True]
+    assert meaning(section(tmp_path, *cached))["notes"] == []
+
+
 def test_check_says_that_nothing_is_summarised(tmp_path):
     assert "no section" in meaning(written(tmp_path, "models: []\n"))["notes"][0]
     assert meaning(section(tmp_path, "enabled: false"))["meaning"]["switch"].startswith("off")

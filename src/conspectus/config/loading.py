@@ -70,6 +70,9 @@ CHOICES = {
     "summary_request": ("smallest", "cached"),
 }
 
+OF_ALTERNATIVES = frozenset({"bool_type", "list_type"})
+"""Pydantic's errors of a mapping that stands where `true` or a list may stand, too."""
+
 SHOWN = 60  # Characters of a wrong value that are shown
 
 
@@ -115,17 +118,24 @@ def config_of(file: Path, text: bytes) -> SummarizationConfig:
 def _told(error: ValidationError, section: Mapping[str, Any], read: Read) -> Iterable[str]:
     """List each mistake once, in the order of the lines."""
     found: list[tuple[int, str]] = []
-    for one in error.errors(include_url=False, include_input=False):
+    errors = error.errors(include_url=False, include_input=False)
+    places = [_path(one["loc"], section) for one in errors]
+    for one, where in zip(errors, places, strict=True):
         if one["type"] == "contradictions":
-            told = [(tuple(where), text) for where, text in one["ctx"]["found"]]
+            told = [(tuple(path), text) for path, text in one["ctx"]["found"]]
+        elif one["type"] in OF_ALTERNATIVES and any(_inside(place, where) for place in places):
+            continue  # the value may be a mapping; what is wrong is inside it
         else:
-            where = _path(one["loc"], section)
             told = [_in_words(where, one, section)]
-        for where, text in told:
-            line = read.source.line(where) or 0
-            named = ".".join(map(str, (SECTION, *where)))
-            found.append((line, read.source.problem(where, f"{named}: {text}")))
+        for path, text in told:
+            line = read.source.line(path) or 0
+            named = ".".join(map(str, (SECTION, *path)))
+            found.append((line, read.source.problem(path, f"{named}: {text}")))
     return dict.fromkeys(text for _, text in sorted(found, key=lambda one: one[0]))
+
+
+def _inside(place: Path_, where: Path_) -> bool:
+    return len(place) > len(where) and place[: len(where)] == where
 
 
 def _path(loc: Sequence[str | int], section: Any) -> Path_:
@@ -183,6 +193,8 @@ def _known(where: Path_, section: Any) -> tuple[str, ...]:
         return KEYS
     if where[0] == "subagents" and len(where) == 3:
         return SUBAGENT_KEYS
+    if "background" in where:
+        return ("prepare",)
     if "stale_results" in where:
         return OF_A_TOOL if "tools" in where else SETTINGS
     beside = _at(section, where[:-1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conspectus._core.choices import names_embedded
 from conspectus._core.policy import SUMMARY_SHARE
-from conspectus._core.stale import StaleResults
+from conspectus._core.stale import OTHERS, OfTool, StaleResults
 from conspectus.compactor.background import Background
 from conspectus.config.checks import clause_of
 from conspectus.config.schema import SummarizationConfig
@@ -103,13 +103,22 @@ def _frees(config: SummarizationConfig) -> str:
 
 def _shortens(config: SummarizationConfig) -> str:
     how = StaleResults.build(config.stale) or StaleResults()
-    names = "all tools" if how.tools is None else ", ".join(how.tools)
+    tools = {OTHERS: OfTool()} if how.tools is None else how.tools
+    names = ", ".join(_tool(name, own, alone=len(tools) == 1) for name, own in tools.items())
+    names = names or "no tool"
     names += f" except {', '.join(sorted(how.exclude))}" if how.exclude else ""
     worth = f"{how.least:,} tokens" if how.least else "enough to reach half of the trigger"
     return (
         f"results of {names} of more than {how.over:,} tokens, but for the newest {how.newest}, "
         f"where that frees {worth}"
     )
+
+
+def _tool(name: str, own: OfTool, *, alone: bool) -> str:
+    differs = [f"of more than {own.over:,} tokens"] if own.over is not None else []
+    differs += [f"but for its newest {own.newest}"] if own.newest is not None else []
+    called = ("all tools" if alone else "all other tools") if name == OTHERS else name
+    return called + (f" ({', '.join(differs)})" if differs else "")
 
 
 def _prepares(config: SummarizationConfig) -> str:
@@ -243,10 +252,19 @@ def notes(config: SummarizationConfig, window: int | None) -> list[str]:
             f"max_summarizer_tokens ({cap:,}) pays for no reading of {trim:,} tokens: the embedded "
             "summariser may have to read everything"
         )
+    if config.summary_request == "cached" and (why := _smallest(config)):
+        found.append(f"summary_request: cached has no effect with '{why}'; leave one of them out")
     old = [key for key in config.model_fields_set if key.startswith("preserve_recent_skill")]
     for key in sorted(old):
         found.append(f"'{key}' has no effect: references to skill files are carried; leave it out")
     return found
+
+
+def _smallest(config: SummarizationConfig) -> str:
+    """Name the key with which no summary rides the cache; empty for none."""
+    if names_embedded(config.model_name):
+        return "model_name: embedded"
+    return "redact" if config.redact else "summary_prompt" * (config.summary_prompt is not None)
 
 
 def _redacts(config: SummarizationConfig) -> str:
