@@ -389,6 +389,8 @@ def test_a_summariser_that_hangs_is_waited_for_as_long_as_one_call_may_take(hear
     assert time.monotonic() - began < LIMIT / 2
     assert result.outcome == "compacted", "the embedded summariser has written"
     assert result.tokens_after <= 4_000
+    [in_vain] = heard.steps("waited")
+    assert result.record.bill["waited"] >= in_vain.waited + 0.5, "both tries are on the bill"
     check_whole(own, large, result)
     model.going.set()
 

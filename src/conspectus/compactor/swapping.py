@@ -97,8 +97,8 @@ def chosen_flow(session: Session, history: History, decided: Plan) -> Flow[Chose
         tell(Preparing, whose_of(session.scope), step="waited", waited=waited)
     if expired and session.engine.on_failure == "degrade":
         # Its time is over: it is not asked for as long once more.
-        return replace(usual, order=(EMBEDDED,))
-    return usual
+        return replace(usual, order=(EMBEDDED,), waited=waited)
+    return replace(usual, waited=waited)
 
 
 def settled_flow(
