@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from conspectus import Compactor, Cost, PolicyError
+from conspectus import Compactor, Cost, PolicyError, Summary, SummaryRequest
 from conspectus._core.records import Record
 from conspectus.archive import Archive, Scope
 from conspectus.events import Event, SummarizerCall, hub
@@ -172,6 +172,55 @@ def test_a_record_names_no_money_where_a_price_is_missing():
     made = Compactor(model, keep=("messages", 2), archive="memory:")
     record = made.compact(dicts(9), thread_id="t", force=True).record
     assert set(record.bill) == {"seconds", "waited"}
+
+
+def test_the_record_holds_what_failed_tries_and_fallbacks_have_cost(tmp_path):
+    prices = {"small": Price(1.0, 1.0), "large": Price(2.0, 2.0)}
+    set_prices(prices)
+    heard: list[Event] = []
+    empty = reporting().model_copy(update={"content": ""})
+    with Archive.open(tmp_path / "a.db") as archive:
+        made = Compactor(
+            ScriptedChatModel(answers=[empty], model_name="small"),
+            fallbacks=[ScriptedChatModel(answers=[reporting()], model_name="large")],
+            keep=("messages", 2),
+            archive=archive,
+            telemetry=heard.append,
+        )
+        result = made.compact(dicts(9), thread_id="t", force=True)
+        [record] = archive.chain(Scope("local", "t"))
+    [done] = [one for one in heard if isinstance(one, Compaction)]
+    assert record.cost == result.cost == Cost(2, 2_000, 100)
+    assert record.cost.models == result.cost.models
+    assert record.bill["money"] == pytest.approx(done.price)
+    assert price_of(record.cost, prices) == pytest.approx(done.price)
+
+
+class Own:
+    name, identity, form = "ours:own", "own", "findings"
+
+    def summarize(self, request: SummaryRequest) -> Summary:
+        keys = tuple(entry.key for entry in request.entries)
+        return Summary("- all parts were looked at", keys, Cost(1, 1_000, 10))
+
+    async def asummarize(self, request: SummaryRequest) -> Summary:
+        return self.summarize(request)
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_record_knows_the_money_of_a_price_by_the_name_of_the_summariser(own):
+    heard: list[Event] = []
+    asked: Any = Own() if own else ScriptedChatModel(answers=[reporting()], model_name="small")
+    name = Own.name if own else "ScriptedChatModel:small"
+    set_prices({name: Price(1.0, 1.0)})
+    made = Compactor(asked, keep=("messages", 2), archive="memory:", telemetry=heard.append)
+    record = made.compact(dicts(9), thread_id="t", force=True).record
+    [done] = [one for one in heard if isinstance(one, Compaction)]
+    assert record is not None
+    assert set(record.cost.models) == {done.models[0].model}
+    assert done.price is not None
+    assert done.price > 0
+    assert record.bill["money"] == pytest.approx(done.price)
 
 
 def test_records_are_the_same_whatever_they_took():

@@ -113,7 +113,7 @@ class Record:
         messages_after: its length after it, in messages.
         archived: whether the archive has confirmed the originals.
         by: name of the summariser; empty for clips alone.
-        cost: calls and tokens that it took.
+        cost: calls and tokens that it took, those of tries that failed too.
         redacted: secrets taken out of its originals, by kind.
         cut: tokens cut off at the end of a summary longer than `max_summary_tokens`, or than was
             asked for; 0 if it is whole.

@@ -121,8 +121,13 @@ def draft_of(answer: object, by: str) -> Draft:
             f"{by} must answer with a Summary(text, read: tuple of keys, cost, embedded), and "
             f"answered with {answer!r:.200}"
         )
-    embedded, request = answer.embedded, answer.request
-    return Draft(answer.text, by, answer.read, answer.cost, 0, embedded, request=request)
+    cost, embedded, request = cost_by(by, answer.cost), answer.embedded, answer.request
+    return Draft(answer.text, by, answer.read, cost, 0, embedded, request=request)
+
+
+def cost_by(by: str, cost: Cost) -> Cost:
+    """Name the summariser in a cost that names no model."""
+    return cost.asked_of(by) if cost.calls and not cost.models else cost
 
 
 def body_of(text: str) -> str:

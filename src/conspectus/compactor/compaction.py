@@ -26,7 +26,14 @@ from conspectus.compactor.asking import (
     request_of,
     resting,
 )
-from conspectus.compactor.checking import approved_flow, checked, draft_name, draft_of, refused
+from conspectus.compactor.checking import (
+    approved_flow,
+    checked,
+    cost_by,
+    draft_name,
+    draft_of,
+    refused,
+)
 from conspectus.compactor.engine import Engine
 from conspectus.compactor.hooks import Preview
 from conspectus.compactor.material import Material, tell_hooks_flow
@@ -240,10 +247,12 @@ class Compaction:
             draft = yield from self._found(plan)
         except ArchiveError as trouble:
             return Failed(said_once(trouble), trouble, Cost())
+        paid = Cost()
         if draft is not None:
             draft, problems = checked(material, draft)
             if not problems:
                 return _Written(draft, Cost(), (), found=True)
+            paid = draft.cost
         spent, failures = Cost(), tuple[str, ...]()
         error: Exception = SummaryError("no summariser was given")
         for by in ladder_of(self.engine, self.plan):
@@ -264,7 +273,8 @@ class Compaction:
                     spent += draft.cost
                     draft, problems = checked(material, draft)
                     if not problems:
-                        draft = replace(draft, seconds=self._seconds)
+                        # Tries that failed were paid for too, and the record is all that says so.
+                        draft = replace(draft, cost=paid + spent, seconds=self._seconds)
                         yield from self.anchor.save_draft_flow(plan, draft)
                         return _Written(draft, spent, failures, found=False)
                     error, retry = refused(by, draft, problems), cached
@@ -274,7 +284,7 @@ class Compaction:
                 except SummaryError as failure:
                     error, retry = failure, cached or getattr(failure, "transient", False)
                     asked = asked_for(failure)
-                    spent += getattr(failure, "cost", Cost())
+                    spent += cost_by(by, getattr(failure, "cost", Cost()))
                 failures = (*failures, by_name(by, error))
                 yield from self._tell("attempt_failed", by=by, reason=str(error))
                 if wait is None or not retry or asked > LONGEST_WAIT:
@@ -351,7 +361,8 @@ class Compaction:
     def _bill(self, draft: Draft | None) -> dict[str, Any]:
         """Return the seconds and the money that the record cost, beside tokens."""
         own, prepared = self._seconds, 0.0 if self.ready is None else self.ready.seconds
-        money = events.money_of(draft.cost) if draft is not None else {}
+        names = () if draft is None else (draft.by, *self.engine.summarizers)
+        money = events.money_of(draft.cost, names) if draft is not None else {}
         waited = round(own + self.waited, 3)
         return {"seconds": round(own + prepared, 3), "waited": waited, **money}
 

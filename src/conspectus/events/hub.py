@@ -260,16 +260,18 @@ def _made(kind: type[Event], whose: Whose | None, facts: Mapping[str, Any]) -> E
     return event
 
 
-def money_of(cost: Cost) -> dict[str, Any]:
+def money_of(cost: Cost, summarizers: Sequence[str] = ()) -> dict[str, Any]:
     """Return `money` and `currency` of calls of models; nothing if a price is unknown.
 
-    Each model's calls count at their mean size, which selects the tier of a price.
+    Each model's calls count at their mean size, which selects the tier of a price. Prices may stand
+    by the names of `summarizers` too, which end with those of their models.
     """
     money, names = 0.0, (*SUMMED[1:], "hour_tokens")
     for model, spent in cost.models.items():
         count = max(1, spent.calls)
         mean = {name: getattr(spent, name) / count for name in names}
-        call = _made(SummarizerCall, None, {"model": model, "summarizer": model, **mean})
+        by = next((one for one in summarizers if one.partition(":")[2] == model), model)
+        call = _made(SummarizerCall, None, {"model": model, "summarizer": by, **mean})
         assert isinstance(call, SummarizerCall)
         if call.price is None:
             return {}
