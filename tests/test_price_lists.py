@@ -223,6 +223,15 @@ def test_a_record_knows_the_money_of_a_price_by_the_name_of_the_summariser(own):
     assert record.bill["money"] == pytest.approx(done.price)
 
 
+def test_a_record_without_calls_costs_no_money():
+    """A bill without money is one of an unknown price."""
+    set_prices({"small": Price(1.0, 10.0)})
+    made = Compactor(keep=("messages", 2), archive="memory:")
+    record = made.compact(dicts(9), thread_id="t", force=True).record
+    assert record is not None
+    assert (record.bill["money"], record.bill["currency"]) == (0.0, "USD")
+
+
 def test_records_are_the_same_whatever_they_took():
     made = Compactor(keep=("messages", 2), archive="memory:")
     record = made.compact(dicts(9), thread_id="t", force=True).record

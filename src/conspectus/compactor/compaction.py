@@ -361,8 +361,8 @@ class Compaction:
     def _bill(self, draft: Draft | None) -> dict[str, Any]:
         """Return the seconds and the money that the record cost, beside tokens."""
         own, prepared = self._seconds, 0.0 if self.ready is None else self.ready.seconds
-        names = () if draft is None else (draft.by, *self.engine.summarizers)
-        money = events.money_of(draft.cost, names) if draft is not None else {}
+        by, cost = ("", Cost()) if draft is None else (draft.by, draft.cost)
+        money = events.money_of(cost, (by, *self.engine.summarizers))
         waited = round(own + self.waited, 3)
         return {"seconds": round(own + prepared, 3), "waited": waited, **money}
 

@@ -276,7 +276,7 @@ def money_of(cost: Cost, summarizers: Sequence[str] = ()) -> dict[str, Any]:
         if call.price is None:
             return {}
         money += call.price * count
-    if not cost.models or _state.pricing is None:
+    if _state.pricing is None or (cost.calls and not cost.models):
         return {}
     return {"money": money, "currency": _state.currency}
 
