@@ -145,6 +145,45 @@ def test_the_bill_is_shown_with_what_it_would_be_without_compaction(file, tmp_pa
     assert f"${without['money']:.3f}" in theirs
 
 
+def test_each_model_that_is_named_has_its_bill(file):
+    named = ("--priced-as", "gpt-5.4", "--priced-as", "gpt-5-mini", "--priced-as", "gpt-5.4")
+    shown = run(file, *WINDOW, "--policy", "none", *named).stdout
+    assert [shown.count(f"bill as {name} ") for name in ("gpt-5.4", "gpt-5-mini")] == [1, 1]
+    assert "claude" not in shown
+
+
+def test_prices_of_the_users_own_go_before_the_known_ones(file, tmp_path):
+    own = write(
+        tmp_path / "prices.json",
+        {"ours": {"input": 1, "output": 0, "cached": 1}, "gpt-5.4": {"input": 0, "output": 0}},
+    )
+    named = [part for name in ("ours", "gpt-5.4", "gpt-5") for part in ("--priced-as", name)]
+    done = run(file, *WINDOW, "--policy", "none", "--prices", own, *named, "--json")
+    ours, free, known = json.loads(done.stdout)["without"]
+    assert ours["money"] == pytest.approx(ours["input_tokens"] / 1_000_000)
+    assert (free["money"], known["money"] > 0) == (0.0, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("nothing", "is no JSON"),
+        ("[]", "holds no prices by model"),
+        ('{"m": 3}', "'m' takes input, output and"),
+        ('{"m": {"input": 1}}', "'m' takes input, output and"),
+        ('{"m": {"input": 1, "output": 2, "cache": 3}}', "cached, written, written_hour; write"),
+        ('{"m": {"input": -1, "output": 2}}', "input must be a number of at least 0"),
+        (None, "cannot be read: No such file"),
+    ],
+)
+def test_a_file_of_prices_that_is_wrong_ends_with_2(file, tmp_path, text, told):
+    prices = tmp_path / "prices.json"
+    if text is not None:
+        prices.write_text(text, encoding="utf-8")
+    done = run(file, "--prices", prices)
+    assert (done.exit_code, told in done.stderr) == (2, True), done.stderr
+
+
 def test_lines_that_were_skipped_are_told(tmp_path):
     lines = [
         {"type": "user", "uuid": "u1", "message": {"role": "user", "content": "hi"}},
@@ -172,6 +211,7 @@ def test_what_cannot_fit_ends_with_1_and_says_so(file):
         (("--policy", "best"), "there is no policy 'best'"),
         (("--window", "0"), "window must be"),
         (("--priced-as", "unheard-of"), "no price is known for 'unheard-of'"),
+        (("--summarizer-seconds", "-1"), "summarizer_seconds must be a number"),
         (("--trigger", "pages:3"), "--trigger cannot be"),
         (("--keep", "all"), "--keep cannot be"),
         (("--summarizer", "gpt"), "--summarizer cannot be"),

@@ -52,6 +52,27 @@ def test_the_summariser_is_paid_at_its_own_price_or_the_agents():
     assert till.bill().summarizer.calls == 2
 
 
+def test_the_summariser_is_paid_at_its_known_price_where_nobody_gives_prices():
+    till = Till("claude-sonnet-5-5")
+    till.summarizer(Cost(1, 1_000_000, 100_000).asked_of("gpt-5-mini"))
+    assert till.bill().money == pytest.approx(0.25 + 0.2)
+    till.summarizer(Cost(1, 100_000).asked_of("gpt-6.1-sol"))  # written, as its provider does
+    assert till.bill().money == pytest.approx(0.25 + 0.2 + 0.25)
+    assert till.bill().summarizer.written_tokens == 100_000
+
+
+def test_a_summary_that_rides_the_cache_is_paid_at_the_agents_price():
+    till = Till("large", {"large": Price(10.0, 10.0), "small": Price(1.0, 2.0)})
+    till.ride([Block("all", 1_000_000)], Cost(1, 1_000_000, 0).asked_of("small"), at=0.0)
+    assert till.bill().money == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf"), 120, "30", True])
+def test_a_time_that_no_summary_takes_is_refused(seconds):
+    with pytest.raises(PolicyError, match="summarizer_seconds must be a number of seconds"):
+        replay(talk(2), summarizer_seconds=seconds)
+
+
 def test_where_a_provider_writes_by_itself_the_summarisers_request_is_written():
     till = Till("gpt-6.1-sol")
     till.summarizer(Cost(1, 200_000))

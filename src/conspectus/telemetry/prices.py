@@ -77,7 +77,8 @@ class Price:
             number = isinstance(value, (int, float)) and not isinstance(value, bool)
             if not left_out and not (number and value >= 0):
                 raise PolicyError(
-                    f"the price of {name} is a number for a million tokens, not {value!r}"
+                    f"the price of {name} must be a number of at least 0, for a million tokens, "
+                    f"not {value!r}"
                 )
 
     def of(self, call: Tokens) -> float:

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
-from functools import reduce
+from functools import cache, reduce
 from operator import add
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
@@ -144,12 +144,15 @@ class Till:
         A model without a price costs as much as the agent's. A call that reports no cache use has
         none; if the provider writes by itself, all of it is written. Several calls count as short.
         """
-        if self._rules.moving is not None and not cost.cached_tokens + cost.written_tokens:
+        names = list(cost.models)
+        own = _known(names[0], self._prices) if len(names) == 1 else None
+        rules = self._rules if own is None else rules_for(names[0])
+        if rules.moving is not None and not cost.cached_tokens + cost.written_tokens:
             cost = replace(cost, written_tokens=cost.input_tokens)
-        self._add(cost)
+        self._add(cost, own or self._price)
 
     def ride(self, blocks: Sequence[Block], cost: Cost, at: float) -> None:
-        """Add a summary that was requested with the agent's last request.
+        """Add a summary that was requested with the agent's last request, at the agent's price.
 
         Args:
             blocks: of that request, and the instruction after it.
@@ -165,13 +168,11 @@ class Till:
                 cached_tokens=use.read,
                 written_tokens=use.written + use.written_hour,
                 hour_tokens=use.written_hour,
-            )
+            ),
+            self._price,
         )
 
-    def _add(self, cost: Cost) -> None:
-        names = list(cost.models)
-        own = (self._prices or {}).get(names[0]) if len(names) == 1 else None
-        price = own or self._price
+    def _add(self, cost: Cost, price: Price) -> None:
         money = (price if cost.calls == 1 else replace(price, long=None)).of(cost)
         self._bill += Bill(self._bill.model, summarizer=cost, money=money, summarizer_money=money)
 
@@ -215,15 +216,26 @@ def block_of(message: BaseMessage, tokens: int) -> Block:
 
 
 def _price(model: str, prices: Mapping[str, Price] | None) -> Price:
-    if prices is None:
-        prices = known_prices()
-        with contextlib.suppress(PolicyError):  # LiteLLM is not there
-            prices = prices if model in prices else litellm_prices()
-    price = prices.get(model)
+    price = _known(model, prices)
     if price is None:
-        near = get_close_matches(model, prices, n=3) or list(known_prices())[:3]
+        listed = [*known_prices(), *_litellms()] if prices is None else list(prices)
+        near = get_close_matches(model, listed, n=3) or list(known_prices())[:3]
         raise PolicyError(
             f"no price is known for {model!r}; name another, such as {', '.join(near)}, or give "
-            "prices of your own"
+            "prices of your own (prices=, on the command line --prices FILE)"
         )
     return price
+
+
+def _known(model: str, prices: Mapping[str, Price] | None) -> Price | None:
+    """Find a price; without prices of the caller, in our list, then in LiteLLM's."""
+    if prices is not None:
+        return prices.get(model)
+    return known_prices().get(model) or _litellms().get(model)
+
+
+@cache
+def _litellms() -> Mapping[str, Price]:
+    with contextlib.suppress(PolicyError):  # LiteLLM is not there
+        return litellm_prices()
+    return {}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +14,7 @@ import typer
 from conspectus.cli import options, output
 from conspectus.cli.failures import DONE, STUCK, one_line
 from conspectus.cli.options import JsonOption
-from conspectus.errors import InputError
+from conspectus.errors import InputError, PolicyError
 from conspectus_lab.commands.terminal import (
     OutputOption,
     ReportOption,
@@ -24,11 +26,14 @@ from conspectus_lab.commands.terminal import (
 
 if TYPE_CHECKING:
     from conspectus.cli.readers import History
+    from conspectus.telemetry import Price
     from conspectus_lab.billing import Bill
     from conspectus_lab.replay import PolicyRun, Replay
     from conspectus_lab.report.tables import Table
 
 STDIN = "-"
+PRICED = ("input", "output", "cached", "written", "written_hour")
+FORM_OF_PRICES = 'write {"my-model": {"input": 0.25, "output": 2.0}}'
 OURS = frozenset({"conspectus", "background", "cached"})
 
 
@@ -67,14 +72,24 @@ def replay(
         ),
     ] = None,
     priced_as: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
-            "--priced-as", metavar="MODEL", help="Model whose prices and prefix cache count."
+            "--priced-as",
+            metavar="MODEL",
+            help="Model whose prices and prefix cache count. Repeat it for a bill of each.",
+            show_default="claude-sonnet-5-5",
         ),
-    ] = "claude-sonnet-5-5",
+    ] = None,
+    prices: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Prices of your own, in US dollars for a million tokens, as JSON: "
+            '{"my-model": {"input": 0.25, "output": 2, "cached": 0.025, "written": 0.3}}.',
+        ),
+    ] = None,
     summarizer_seconds: Annotated[
-        float,
-        typer.Option(min=0.0, help="Seconds that each summary takes longer than it does here."),
+        float, typer.Option(help="Seconds that each summary takes longer than it does here.")
     ] = 0.0,
     live: Annotated[
         bool | None,
@@ -106,9 +121,11 @@ def replay(
         "keep": size,
         "summarizer": options.summarizer_of(summarizer),
         "summary_tokens": summary_tokens,
-        "priced_as": [priced_as],
+        "prices": _prices(prices),
         "summarizer_seconds": summarizer_seconds,
     }
+    if priced_as:
+        settings["priced_as"] = list(dict.fromkeys(priced_as))
     if clauses is not None:
         settings["trigger"] = clauses
     if policy:
@@ -143,6 +160,37 @@ def replay(
     for what in wrong:
         print(f"conspectus: error: {one_line(what)}", file=sys.stderr)
     raise typer.Exit(STUCK if wrong else DONE)
+
+
+def _prices(file: Path | None) -> Mapping[str, Price] | None:
+    """Read a user's prices, which go before the known ones; None without a file."""
+    if file is None:
+        return None
+    from conspectus.telemetry import Price, PriceList, known_prices, litellm_prices
+
+    try:
+        read = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{file} is no JSON: {error}; {FORM_OF_PRICES}") from error
+    if not isinstance(read, dict):
+        raise InputError(f"{file} holds no prices by model; {FORM_OF_PRICES}")
+    own: dict[str, Price] = {}
+    for model, row in read.items():
+        if not isinstance(row, dict) or not {"input", "output"} <= set(row) <= set(PRICED):
+            raise InputError(
+                f"{file}: {model!r} takes input, output and, if it has them, "
+                f"{', '.join(PRICED[2:])}; {FORM_OF_PRICES}"
+            )
+        try:
+            own[model] = Price(**row)
+        except PolicyError as error:
+            raise InputError(f"{file}: {model!r}: {error}") from error
+    others: Mapping[str, Price] = {}
+    with contextlib.suppress(PolicyError):  # LiteLLM is not there
+        others = litellm_prices()
+    return PriceList({**others, **known_prices(), **own}, str(file))
 
 
 def _histories(files: Sequence[str]) -> list[tuple[str, History]]:
@@ -210,8 +258,8 @@ def _print(found: Sequence[Replay], notes: Sequence[str]) -> None:
 
     screen, one = output.console(), found[0]
     print_table(screen, _table(found))
-    if one.without:
-        print_table(screen, _bills(found))
+    for place in range(len(one.without)):
+        print_table(screen, _bills(found, place))
     screen.print(
         f"Window {one.window:,} tokens, trigger {one.trigger}, keep {one.keep}, summariser "
         f"{one.summarizer}, for all alike. {NOTE}.",
@@ -249,15 +297,15 @@ def _table(found: Sequence[Replay]) -> Table:
     return Table("", "", ("", *COLUMNS), tuple(rows), frozenset(bad))
 
 
-def _bills(found: Sequence[Replay]) -> Table:
-    """Make the table of costs under each policy, all transcripts together."""
+def _bills(found: Sequence[Replay], place: int) -> Table:
+    """Make the table of one model's costs under each policy, all transcripts together."""
     from conspectus_lab.billing import summed
     from conspectus_lab.replay.results import by_policy
     from conspectus_lab.report.tables import Table
 
-    [without, *_] = summed(one.without for one in found)
+    without = summed(one.without for one in found)[place]
     bills = [
-        (runs[0].title, summed(r.bills for r in runs)[0]) for runs in by_policy(found).values()
+        (runs[0].title, summed(r.bills for r in runs)[place]) for runs in by_policy(found).values()
     ]
     rows = tuple(
         (

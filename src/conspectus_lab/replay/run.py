@@ -50,6 +50,9 @@ LEAST_SUMMARY, MOST_SUMMARY = 256, 4_096
 PRICED_AS = ("claude-sonnet-5-5",)
 """Default model of prices."""
 
+SUMMARIZER_TIMEOUT = 120
+"""Seconds after which the middleware waits for a summary no longer, by its default."""
+
 THREAD = "replay"
 
 
@@ -93,11 +96,12 @@ def replay(
             (`policy`, `run`).
         priced_as: models, or one, whose prices and caches count for the bills. Default:
             `PRICED_AS`.
-        prices: by model. Default: `known_prices()`, then LiteLLM's.
+        prices: by model. Default: `known_prices()`, then LiteLLM's. A summariser whose model has
+            one is paid at that, another at the agent's.
         pace: time between two requests, for the lifetime of caches, and beside notes that are made
             in the background.
         summarizer_seconds: that each summary takes longer than here, for the seconds that an agent
-            waits.
+            waits; below 120.
 
     Returns:
         Figures and compactions of each run. `stopped` has the reason of a run that cannot go on.
@@ -117,6 +121,14 @@ def replay(
     for size, what in ((window, "window"), (summary_tokens, "summary_tokens")):
         if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
             raise PolicyError(f"{what} must be a whole number of tokens above 0, not {size!r}")
+    number = isinstance(summarizer_seconds, (int, float)) and not isinstance(
+        summarizer_seconds, bool
+    )
+    if not (number and 0 <= summarizer_seconds < SUMMARIZER_TIMEOUT):
+        raise PolicyError(
+            "summarizer_seconds must be a number of seconds from 0 on and below the "
+            f"{SUMMARIZER_TIMEOUT} that a summary may take, not {summarizer_seconds!r}"
+        )
     if not clauses:
         raise PolicyError('a replay needs a trigger; write ("fraction", 0.85), say')
     chosen = _policies(_listed(policies))
