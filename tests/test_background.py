@@ -605,6 +605,30 @@ def test_two_processes_on_one_thread_ask_the_model_once(tmp_path, database):
     own.archive.close()  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("end", ["its loop", "close"])
+def test_what_was_stopped_holds_no_other_process_up(tmp_path, monkeypatch, end):
+    model, path = Stopped(), tmp_path / "a.db"
+    own = compactor(model, archive=path)
+
+    async def agent() -> None:
+        await own.aprepare(NEAR, thread_id="t")
+        while not model.asked.is_set():
+            await asyncio.sleep(0.005)
+        if end == "close":
+            await own.aclose(0)
+
+    asyncio.run(agent())
+    # As another process sees it: this one is alive.
+    monkeypatch.setattr(preparing, "is_at_work", lambda owner: True)
+    other = Stopped.at_once()
+    began = time.monotonic()
+    result = compact(compactor(other, archive=path), told(60))
+    assert (result.outcome, result.record.by) == ("compacted", "stopped")
+    assert time.monotonic() - began < LIMIT / 2
+    assert len(other.keys) == 1
+    model.going.set()
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="processes are killed otherwise there")
 def test_a_process_killed_while_it_prepares_leaves_nothing_half_written(tmp_path):

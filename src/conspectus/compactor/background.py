@@ -18,7 +18,7 @@ from conspectus._core.policy import Policy, grown
 from conspectus._drive import Flow, Io, arun, run
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.memory import THREADS
-from conspectus.compactor.preparation import Make, Preparation, begun, stopped_flow
+from conspectus.compactor.preparation import Make, Preparation, begun, stopped_flow, undone_flow
 from conspectus.errors import PolicyError
 
 PREPARE = 0.7
@@ -159,6 +159,9 @@ class Preparations:
                 if not (yield job.looked_at()):
                     break
         yield from stopped_flow(jobs)
+        for job in jobs:
+            if job.is_at_rest:
+                yield from undone_flow(job)
 
 
 class Closing:

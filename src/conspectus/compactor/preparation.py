@@ -19,7 +19,7 @@ from typing import Any, Literal
 from weakref import WeakValueDictionary
 
 from conspectus._core.items import Size
-from conspectus._drive import LONGEST_END, Flow, Io, arun, run
+from conspectus._drive import CLEAN_UP, LONGEST_END, Flow, Io, arun, run
 from conspectus.archive.gate import GATE, Gate, Stopped
 from conspectus.compactor.memory import LONGEST_LOOK
 
@@ -42,6 +42,7 @@ class Preparation:
         begun: when, by `time.monotonic()`.
         owner: the thread in which it runs.
         gate: its way to the store.
+        undo: takes its claim of a draft back; None while it has none, and once the draft is there.
         name: unique in this process.
     """
 
@@ -55,6 +56,7 @@ class Preparation:
     owner: int = 0
     due: bool = False
     gate: Gate = field(default_factory=Gate)
+    undo: Callable[[], Flow[None]] | None = None
     _process: int = field(default_factory=os.getpid)
     _over: threading.Event = field(default_factory=threading.Event)
     _loop: asyncio.AbstractEventLoop | None = None
@@ -145,6 +147,17 @@ def stopped_flow(jobs: Iterable[Preparation]) -> Flow[None]:
                 break
 
 
+def undone_flow(job: Preparation) -> Flow[None]:
+    """Take back the claim of a draft that will not be made, so that no other worker waits for it.
+
+    If the store fails, the claim runs out by itself.
+    """
+    undo, job.undo = job.undo, None
+    if undo is not None:
+        with suppress(Exception, Stopped):
+            yield from undo()
+
+
 @atexit.register
 def _stop_all() -> None:
     """Stop all before the process ends, so that no store loses its writer."""
@@ -171,6 +184,8 @@ def _in_thread(job: Preparation, make: Make) -> None:
         except BaseException as error:
             job.ended("failed", f"{type(error).__name__}: {error}")
         finally:
+            if not job.gate.is_shut:
+                context.run(run, undone_flow(job))
             job._over.set()
 
     # A daemon: the end of the process waits for nobody, and nothing that it writes is in force.
@@ -189,6 +204,10 @@ async def _work(job: Preparation, make: Make) -> None:
         job.ended("cancelled", str(error))
     except BaseException as error:
         job.ended("failed", f"{type(error).__name__}: {error}")
+    finally:
+        if not job.gate.is_shut:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(arun(undone_flow(job)), CLEAN_UP)
 
 
 def _over(job: Preparation, task: asyncio.Task[None]) -> None:

@@ -21,7 +21,12 @@ from conspectus.compactor.background import Preparations
 from conspectus.compactor.compaction import Compaction
 from conspectus.compactor.memory import LONGEST_LOOK
 from conspectus.compactor.observed import whose_of
-from conspectus.compactor.preparation import Preparation, is_at_work, owner_of
+from conspectus.compactor.preparation import (
+    Preparation,
+    is_at_work,
+    owner_of,
+    undone_flow,
+)
 from conspectus.compactor.redacting import redacted_texts_flow
 from conspectus.compactor.result import Failed
 from conspectus.compactor.session import Session
@@ -116,8 +121,10 @@ def _made(session: Session, history: History, job: Preparation) -> Flow[int]:
             if known.under_way:
                 job.ended("elsewhere")
                 return False
+        job.undo = lambda: _unclaimed(session, history, job)
         if (yield from _claimed(session, history, _mark(session, history, name, keys, job))):
             return True
+        job.undo = None
         job.ended("elsewhere")
         return False
 
@@ -125,10 +132,11 @@ def _made(session: Session, history: History, job: Preparation) -> Flow[int]:
     if found is None:
         return 0
     if isinstance(found, Failed):
-        yield from save_mark_flow(session, history, None)
+        yield from undone_flow(job)
         why = (yield from redacted_texts_flow(compaction.material.redaction, [found.reason]))[0]
         job.ended("failed", why)
         return 0
+    job.undo = None
     job.ended("ready")
     return len(compaction.material.keys)
 
@@ -140,6 +148,14 @@ def _mark(
     return PreparationMark(
         name, keys, len(view), hash_of(view), identity_of(session), owner_of(job), until
     )
+
+
+def _unclaimed(session: Session, history: History, job: Preparation) -> Flow[None]:
+    known = yield from find_mark_flow(session, history)
+    if known is None or list(known.owner) != owner_of(job):
+        return
+    if (yield from session.anchor.find_draft_flow(known.plan)) is None:
+        yield from save_mark_flow(session, history, None)
 
 
 def _claimed(session: Session, history: History, mark: PreparationMark) -> Flow[bool]:
