@@ -13,6 +13,7 @@ from typer.testing import CliRunner, Result
 from conspectus.cli.app import app
 from conspectus_lab.commands.live import in_words
 from conspectus_lab.replay import Compaction, Fact, Original
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from made_transcripts import agent
 
 WINDOW = ("--window", "2500", "--keep", "messages:6")
@@ -182,6 +183,16 @@ def test_a_file_of_prices_that_is_wrong_ends_with_2(file, tmp_path, text, told):
         prices.write_text(text, encoding="utf-8")
     done = run(file, "--prices", prices)
     assert (done.exit_code, told in done.stderr) == (2, True), done.stderr
+
+
+@pytest.mark.parametrize(("trigger", "told"), [("0.85", True), ("0.5", False)])
+def test_it_is_told_where_summaries_did_not_ride_the_cache(file, monkeypatch, trigger, told):
+    model = ScriptedChatModel(answers=lambda messages: "## Found and decided\n- all is sound")
+    monkeypatch.setattr("conspectus.cli.options.summarizer_of", lambda name: model)
+    size = ("--window", "4500", "--keep", "messages:6", "--trigger", f"fraction:{trigger}")
+    shown = run(file, *size, "--policy", "cached").stdout
+    [note] = [line for line in shown.splitlines() if "summaries rode the cache" in line]
+    assert ("see what a lower --trigger" in note) == told, note
 
 
 def test_lines_that_were_skipped_are_told(tmp_path):

@@ -573,7 +573,8 @@ def test_notes_made_beside_the_agent_and_on_the_cache_cost_what_they_should():
     assert ours.waited >= 30 * len(ours.compactions) > 0
     assert beside.waited < 30
     assert beside.summarizer_calls > 0
-    assert ours.bills[0].summarizer.cached_tokens == 0
+    assert ours.bills[0].summarizer.cached_tokens == ours.rode == beside.rode == 0
+    assert rides.rode == rides.summarizer_calls
     assert rides.bills[0].summarizer.cached_tokens > rides.bills[0].summarizer.input_tokens / 2
     assert rides.bills[0].summarizer_money < ours.bills[0].summarizer_money
 

@@ -266,8 +266,20 @@ def _print(found: Sequence[Replay], notes: Sequence[str]) -> None:
         style="dim",
     )
     stops = [f"{o.name}, {r.title}: {r.stopped}" for o in found for r in o.runs if r.stopped]
-    for note in [*(f"ended early: {stop}" for stop in stops), *notes]:
+    for note in [*(f"ended early: {stop}" for stop in stops), *_rides(found), *notes]:
         screen.print(Text(f"Note: {output.shown(note)}", "yellow"), soft_wrap=True)
+
+
+def _rides(found: Sequence[Replay]) -> Iterable[str]:
+    """Tell how many summaries rode the cache, and what to do where not all could."""
+    runs = [run for one in found for run in one.runs if run.policy == "cached"]
+    rode, calls = sum(run.rode for run in runs), sum(run.summarizer_calls for run in runs)
+    if calls:
+        few = (
+            "; the others did not fit the window with the last request, or something that left did "
+            "not stand in it: see what a lower --trigger or --summary-tokens does"
+        )
+        yield f"{rode:,} of {calls:,} summaries rode the cache{few * (rode < calls)}"
 
 
 def _table(found: Sequence[Replay]) -> Table:

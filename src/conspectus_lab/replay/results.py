@@ -108,6 +108,7 @@ class PolicyRun:
         stopped: the reason for an early end.
         seconds: of the whole run.
         bills: cost of the whole session, one for each model of `priced_as`.
+        rode: calls of the summariser with the agent's last request, which its provider had cached.
     """
 
     policy: str
@@ -118,6 +119,7 @@ class PolicyRun:
     stopped: str = ""
     seconds: float = 0.0
     bills: tuple[Bill, ...] = ()
+    rode: int = 0
 
     @property
     def peak(self) -> int:

@@ -234,7 +234,10 @@ def _run(plan: _Plan, policy: Policy) -> PolicyRun:
         for till in tills:
             till.summarizer(cost)
 
+    rides: list[int] = []
+
     def rode(cost: Cost, last: LastRequest, instruction: int) -> None:
+        rides.append(instruction)
         measure.session.ride(tills, cost, last, instruction)
 
     notes = Notes(plan.summarizer.name, asked, rode, plan.seconds)
@@ -300,6 +303,7 @@ def _run(plan: _Plan, policy: Policy) -> PolicyRun:
         stopped=stopped,
         seconds=time.perf_counter() - started,
         bills=tuple(till.bill() for till in tills),
+        rode=len(rides),
     )
     notify("end", {"run": run})
     return run
