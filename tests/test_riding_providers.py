@@ -82,7 +82,8 @@ def payloads(model: Any, *between: Any) -> tuple[list[dict[str, Any]], list[int]
     )
     agent.invoke(said("Look at all modules."), thread())
     sent = model._payloads
-    asked = [n for n, one in enumerate(sent) if PAUSE in json.dumps(one["messages"][-1])]
+    said_last = [(one.get("messages") or one["input"])[-1] for one in sent]
+    asked = [n for n, one in enumerate(said_last) if PAUSE in json.dumps(one)]
     return sent, asked, {record.request for record in Archive(store).chain(SCOPE)}
 
 
@@ -129,3 +130,39 @@ def test_openai_gets_the_same_beginning():
         assert [one["function"]["name"] for one in after["tools"]] == ["write", "look"]
         assert after["messages"][:-1] == before["messages"]
         assert json.dumps(after["messages"][:-1]) == json.dumps(before["messages"]), "byte by byte"
+
+
+CLEARS = {"edits": [{"type": "clear_tool_uses_20250919"}]}
+
+
+def clears(**more: Any) -> Claude:
+    return Claude(
+        model="claude-sonnet-4-5",  # type: ignore[call-arg]
+        api_key="none",  # type: ignore[arg-type]
+        profile={"max_input_tokens": 50_000},  # type: ignore[arg-type]
+        **more,
+    )
+
+
+def truncates() -> Gpt:
+    return Gpt(
+        model="gpt-5.4",
+        api_key="none",  # type: ignore[arg-type]
+        profile={"max_input_tokens": 50_000},  # type: ignore[arg-type]
+        model_kwargs={"truncation": "auto"},
+    )
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda: clears(context_management=CLEARS),
+        lambda: clears(model_kwargs={"context_management": CLEARS}),
+        truncates,
+    ],
+)
+def test_what_a_provider_clears_by_itself_was_not_read_whole(model):
+    marks = [AnthropicPromptCachingMiddleware(unsupported_model_behavior="ignore")]
+    _, asked, kinds = payloads(model(), *marks)
+    assert asked == []
+    assert kinds == {"smallest"}

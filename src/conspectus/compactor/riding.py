@@ -40,6 +40,10 @@ ASKS_FOR_MARKS = ("anthropic", "amazon_bedrock", "anthropic_bedrock")
 """Providers that cache only what is marked."""
 
 
+EDITS = ("context_management", "truncation")
+"""Settings of Anthropic and OpenAI with which a part of a request is not shown to the model."""
+
+
 def read_kind(given: object) -> bool:
     if given not in KINDS:
         raise PolicyError(f'summary_request must be "smallest" or "cached", not {given!r}')
@@ -113,6 +117,8 @@ def _unfit(material: Material, last: LastRequest) -> str:
     lives = LIVES_LONG if any(mark.get("ttl") == "1h" for mark in marks) else LIVES
     if monotonic() - last.at > lives:
         return "its provider has forgotten it"
+    if edits := [name for name in EDITS if told_to(last, name) not in (None, "disabled", {}, [])]:
+        return f"its provider may leave a part of it out ({edits[0]})"
     if any(place.back or place.mark for place in material.leaving):
         return "something that leaves was shown short"
     leaving = [material.originals[key].source for key in material.keys]
@@ -161,11 +167,24 @@ def needs_marks(last: LastRequest) -> bool:
     return model_and_provider(last.model, "")[1] in ASKS_FOR_MARKS
 
 
-def cache_marks(last: LastRequest) -> Iterator[Mapping[str, Any]]:
-    """Yield the marks for a provider's cache in a request."""
+def settings_of(last: LastRequest) -> list[Mapping[str, Any]]:
+    """Return the settings of a request: of the call, as bound, and of the model."""
     inner = getattr(last.model, "bound", last.model)
     bound = getattr(last.model, "kwargs", None) or {}
-    for settings in (last.settings, bound, getattr(inner, "model_kwargs", None) or {}):
+    own = [getattr(inner, name, None) or {} for name in ("model_kwargs", "extra_body")]
+    return [last.settings, bound, bound.get("extra_body") or {}, *own]
+
+
+def told_to(last: LastRequest, name: str) -> Any:
+    """Return a setting of a request by its name in the provider's API; None if it is not set."""
+    told = [one[name] for one in settings_of(last) if name in one]
+    return told[0] if told else getattr(getattr(last.model, "bound", last.model), name, None)
+
+
+def cache_marks(last: LastRequest) -> Iterator[Mapping[str, Any]]:
+    """Yield the marks for a provider's cache in a request."""
+    bound = getattr(last.model, "kwargs", None) or {}
+    for settings in settings_of(last):
         yield from _marks(settings.get(CACHE))
     for tool in (*last.tools, *(bound.get("tools") or ())):
         told = tool if isinstance(tool, Mapping) else getattr(tool, "extras", None) or {}
