@@ -57,6 +57,7 @@ def test_a_lifetime_counts_from_the_start_of_a_request_and_a_hit_begins_it_anew(
         ("claude-opus-4-7-20260416", 2_048),
         ("claude-opus-4-6", 4_096),
         ("anthropic/claude-haiku-4-5", 4_096),
+        ("bedrock:us.anthropic.claude-haiku-4-5-20251001-v1:0", 4_096),
         ("claude-haiku-5-5", 512),
         ("gpt-5.6", 1_024),
         ("openai:gpt-6.1-sol", 1_024),

@@ -110,6 +110,12 @@ def test_a_model_is_found_by_its_name_and_never_by_a_part_of_it(name, found):
     assert (name in known_prices()) is found
 
 
+def test_a_name_of_bedrock_has_a_colon_of_its_own():
+    prices = PriceList({"anthropic.claude-haiku-4-5-20251001-v1:0": Price(1.0, 5.0)}, "a page")
+    assert "bedrock:anthropic.claude-haiku-4-5-20251001-v1:0" in prices
+    assert "bedrock:anthropic.claude-haiku-4-5-20251001-v1:1" not in prices
+
+
 def test_a_long_call_costs_more_from_a_number_of_tokens_on():
     price = known_prices()["gpt-5.4"]
     assert price.of(SummarizerCall(input_tokens=272_000)) == pytest.approx(0.68)

@@ -145,8 +145,9 @@ class PriceList(Mapping[str, Price]):
 
     def __getitem__(self, name: str) -> Price:
         """Return the price of a model, or raise `KeyError`."""
-        bare = re.split(r"[:/]", name)[-1] if isinstance(name, str) else ""
-        for one in (name, bare, DATED.sub("", bare)):
+        parts = re.split(r"[:/]", name) if isinstance(name, str) else [""]
+        bare, after = parts[-1], name[len(parts[0]) + 1 :] if len(parts) > 1 else ""
+        for one in (name, after, bare, DATED.sub("", bare)):  # Bedrock's names end with `:0`
             if one in self._prices:
                 return self._prices[one]
         raise KeyError(name)

@@ -30,7 +30,8 @@ def rules_for(model: str) -> CacheRules:
     """Return the rules of the cache of a model's provider.
 
     Args:
-        model: its name, with or without a provider before it (`anthropic:claude-sonnet-5-5`).
+        model: its name, with or without a provider before it (`anthropic:claude-sonnet-5-5`), or as
+            Bedrock names it.
 
     Returns:
         Those of Anthropic for `claude`, of Google for `gemini`, and of OpenAI for all others: every
@@ -41,7 +42,8 @@ def rules_for(model: str) -> CacheRules:
         >>> rules_for("claude-haiku-4-5-20251001").least, rules_for("gpt-5.4").step
         (4096, 128)
     """
-    name = re.split(r"[:/]", model.lower())[-1]
+    # Bedrock writes `us.anthropic.claude-haiku-4-5-20251001-v1:0`.
+    name = (re.findall(r"(?:claude|gemini|gpt)[^/]*", model.lower()) or [""])[-1]
     for pattern, least in LEAST_OF_ANTHROPIC.items():
         if re.match(pattern, name):
             return CacheRules(least, breakpoints=BREAKPOINTS, look_back=LOOK_BACK, source=ANTHROPIC)
