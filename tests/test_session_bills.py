@@ -42,6 +42,17 @@ def test_a_session_is_the_sum_of_its_requests_by_hand():
     assert bill.cached_share == pytest.approx(1_600 / 3_260)
 
 
+def test_system_messages_in_the_middle_take_no_breakpoint():
+    """Anthropic takes four; a harness may remind the model as often as it likes."""
+    said = talk(6)
+    for n in range(6):
+        said.insert(3 * n + 2, {"role": "system", "content": f"Reminder {n}: be careful."})
+    [run] = replay(said, window=30_000, policies=["none"], priced_as=MODELS[:1]).runs
+    [bill] = run.bills
+    assert bill.requests == 6
+    assert bill.cached_tokens > 0
+
+
 def test_the_summariser_is_paid_at_its_own_price_or_the_agents():
     prices = {"large": Price(10.0, 10.0), "small": Price(1.0, 2.0)}
     till = Till("large", prices)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from functools import cache, reduce
+from itertools import takewhile
 from operator import add
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
@@ -184,14 +185,16 @@ class Till:
 def marked(blocks: Sequence[Block], rules: CacheRules, lifetime: float) -> Sequence[Block]:
     """Set the breakpoints of LangChain's middleware for Anthropic.
 
-    They stand behind the tools, the system prompt and the last message; a provider that sets its
-    own gets none.
+    They stand behind the tools, the system prompt and the last message, and behind no system
+    message that comes later; a provider that sets its own gets none.
     """
     if not rules.breakpoints or rules.moving is not None or not blocks:
         return blocks
-    last = len(blocks) - 1
+    lead = takewhile(lambda block: block.run in STABLE, blocks)
+    ends = {block.run: place for place, block in enumerate(lead)}
+    places = {*ends.values(), len(blocks) - 1}
     return [
-        replace(block, lifetime=lifetime) if block.run in STABLE or place == last else block
+        replace(block, lifetime=lifetime) if place in places else block
         for place, block in enumerate(blocks)
     ]
 
