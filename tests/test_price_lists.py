@@ -229,6 +229,11 @@ def test_a_record_knows_the_money_of_a_price_by_the_name_of_the_summariser(own):
     assert record.bill["money"] == pytest.approx(done.price)
 
 
+def test_a_list_holds_prices_alone():
+    with pytest.raises(PolicyError, match="the price of 'm' must be a Price"):
+        PriceList({"m": 3}, "a page")  # type: ignore[dict-item]
+
+
 def test_a_record_without_calls_costs_no_money():
     """A bill without money is one of an unknown price."""
     set_prices({"small": Price(1.0, 10.0)})

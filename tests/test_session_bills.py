@@ -78,6 +78,25 @@ def test_a_summary_that_rides_the_cache_is_paid_at_the_agents_price():
     assert till.bill().money == pytest.approx(10.0)
 
 
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"prices": {"m": 3}, "priced_as": "m"}, r"the price of 'm' must be a Price\(input"),
+        ({"prices": "cheap", "priced_as": "m"}, "prices stand by model"),
+        ({"pace": 3}, "pace must be a Pace"),
+    ],
+)
+def test_what_is_no_price_and_no_pace_is_refused(settings, told):
+    with pytest.raises(PolicyError, match=told):
+        replay(talk(2), **settings)
+
+
+@pytest.mark.parametrize("given", [{"step": -1}, {"turn": float("nan")}, {"turn": float("inf")}])
+def test_time_does_not_go_back(given):
+    with pytest.raises(PolicyError, match="of a pace must be seconds from 0 on"):
+        Pace(**given)
+
+
 @pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf"), 120, "30", True])
 def test_a_time_that_no_summary_takes_is_refused(seconds):
     with pytest.raises(PolicyError, match="summarizer_seconds must be a number of seconds"):

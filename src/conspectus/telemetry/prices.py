@@ -131,6 +131,9 @@ class PriceList(Mapping[str, Price]):
         source: of the prices.
         read_on: date such as `2026-11-23`; empty if unknown.
 
+    Raises:
+        PolicyError: `prices` is not a mapping from names to `Price`.
+
     Example:
         >>> prices = PriceList({"gpt-5.4": Price(2.5, 15.0)}, "a page", "2026-11-23")
         >>> prices["openai:gpt-5.4-2026-03-05"].output
@@ -140,6 +143,7 @@ class PriceList(Mapping[str, Price]):
     """
 
     def __init__(self, prices: Mapping[str, Price], source: str, read_on: str = "") -> None:
+        check_prices(prices)
         self._prices = dict(prices)
         self.source, self.read_on = source, read_on
 
@@ -202,6 +206,19 @@ def set_prices(prices: Mapping[str, Price] | None, currency: str = "USD") -> Non
     if prices is None:
         set_pricing(None)
         return
+    check_prices(prices)
+    if not isinstance(currency, str) or not currency:
+        raise PolicyError(f"currency must be a text such as 'USD', not {currency!r}")
+    held = prices if isinstance(prices, PriceList) else dict(prices)
+    set_pricing(_pricing(held), currency)
+
+
+def check_prices(prices: object) -> None:
+    """Refuse what is no mapping from names to `Price`.
+
+    Raises:
+        PolicyError: with what is wrong.
+    """
     if not isinstance(prices, Mapping):
         raise PolicyError(
             f'prices stand by model, as in {{"gpt-5-mini": Price(0.25, 2.0)}}, not {prices!r}'
@@ -211,10 +228,6 @@ def set_prices(prices: Mapping[str, Price] | None, currency: str = "USD") -> Non
             raise PolicyError(
                 f"the price of {name!r} must be a Price(input, output), not {price!r}"
             )
-    if not isinstance(currency, str) or not currency:
-        raise PolicyError(f"currency must be a text such as 'USD', not {currency!r}")
-    held = prices if isinstance(prices, PriceList) else dict(prices)
-    set_pricing(_pricing(held), currency)
 
 
 def _pricing(prices: Mapping[str, Price]) -> Pricing:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from functools import cache, reduce
 from itertools import takewhile
+from math import inf
 from operator import add
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
@@ -15,6 +16,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from conspectus._core.records import Cost
 from conspectus.errors import PolicyError
 from conspectus.telemetry import Price, known_prices, litellm_prices
+from conspectus.telemetry.prices import check_prices
 from conspectus_lab.billing.prefix_cache import FIVE_MINUTES, Block, CacheRules, PrefixCache
 from conspectus_lab.billing.rules import rules_for
 
@@ -28,10 +30,20 @@ class Pace:
     Attributes:
         step: seconds from one request to the next.
         turn: seconds more if a user speaks in between.
+
+    Raises:
+        PolicyError: one of them is no number of at least 0.
     """
 
     step: float = 15.0
     turn: float = 60.0
+
+    def __post_init__(self) -> None:
+        for name in ("step", "turn"):
+            value = getattr(self, name)
+            number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not number or not 0 <= value < inf:
+                raise PolicyError(f"{name} of a pace must be seconds from 0 on, not {value!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +101,7 @@ class Till:
         lifetime: seconds of the breakpoints that an agent sets, if the provider needs them.
 
     Raises:
-        PolicyError: the model has no price.
+        PolicyError: the model has no price, or `prices` are none.
 
     Example:
         >>> till = Till("gpt-5.4")
@@ -102,6 +114,8 @@ class Till:
     def __init__(
         self, model: str, prices: Mapping[str, Price] | None = None, lifetime: float = FIVE_MINUTES
     ) -> None:
+        if prices is not None:
+            check_prices(prices)
         self._prices = prices
         self._price = _price(model, prices)
         self._rules = rules_for(model)

@@ -129,6 +129,8 @@ def replay(
             "summarizer_seconds must be a number of seconds from 0 on and below the "
             f"{SUMMARIZER_TIMEOUT} that a summary may take, not {summarizer_seconds!r}"
         )
+    if not isinstance(pace, Pace):
+        raise PolicyError(f"pace must be a Pace(step, turn), not {pace!r}")
     if not clauses:
         raise PolicyError('a replay needs a trigger; write ("fraction", 0.85), say')
     chosen = _policies(_listed(policies))
