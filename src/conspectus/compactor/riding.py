@@ -114,7 +114,8 @@ def _unfit(material: Material, last: LastRequest) -> str:
         return "what is summarised is redacted, and the request is not"
     if (marks := list(cache_marks(last))) == [] and needs_marks(last):
         return "it has no cache_control, so its provider remembers nothing of it"
-    lives = LIVES_LONG if any(mark.get("ttl") == "1h" for mark in marks) else LIVES
+    # Marks of an hour stand first, so the messages live as long as the shortest.
+    lives = LIVES_LONG if marks and all(mark.get("ttl") == "1h" for mark in marks) else LIVES
     if monotonic() - last.at > lives:
         return "its provider has forgotten it"
     if edits := [name for name in EDITS if told_to(last, name) not in (None, "disabled", {}, [])]:
