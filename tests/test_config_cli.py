@@ -233,6 +233,40 @@ def test_explain_says_when_it_would_have_fired_and_what_it_would_have_kept(tmp_p
     assert "Here is a summary" in whole.stdout
 
 
+def test_explain_says_what_is_shown_short_where_nothing_leaves(tmp_path):
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Read all modules."}]
+    for n in range(12):
+        call = {"id": f"c{n}", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+        text = f"module_{n}.py: " + "pass  # a line of it\n" * 120
+        messages.append({"role": "assistant", "content": "", "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": f"c{n}", "content": text})
+    messages.append({"role": "assistant", "content": "All read."})
+    transcript = tmp_path / "read.json"
+    transcript.write_text(json.dumps(messages), encoding="utf-8")
+    short = "stale_results: {over: 300, newest: 1, least: 1000}"
+    file = section(tmp_path, *ON, "keep: {type: messages, value: 4}", short, "window: 32000")
+    found = explained(file, transcript)
+    [first, *_] = found["compactions"]
+    assert (first["left"], first["shortened"] > 0, first["up_to"]) == (0, True, "")
+    alone = sum(not one["left"] for one in found["compactions"])
+    assert f"{alone} of them without a summary," in found["verdict"]
+    shown = run("explain", file, "--transcript", transcript).stdout
+    assert f"{first['shortened']} shown short" in shown
+    assert "nothing leaves," in shown
+    assert "leaves up to \n" not in shown
+
+
+def test_explain_writes_the_notes_that_are_asked_for(tmp_path):
+    transcript = tmp_path / "agent.json"
+    transcript.write_text(json.dumps(agent(12)), encoding="utf-8")
+    few = ("trigger: {type: messages, value: 16}", "keep: {type: messages, value: 6}")
+    whole = explained(section(tmp_path, "enabled: true", *few), transcript)
+    assert "## Found and decided" in whole["compactions"][0]["summary"]
+    deeds = explained(section(tmp_path, "enabled: true", *few, "notes: [done]"), transcript)
+    assert "## Done" in deeds["compactions"][0]["summary"]
+    assert "## Found and decided" not in deeds["compactions"][0]["summary"]
+
+
 def test_explain_says_which_words_of_the_user_a_summary_carries(tmp_path):
     said = [
         {"role": "user", "content": "Never push to the branch release/7."},

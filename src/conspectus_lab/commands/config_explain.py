@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,7 +15,7 @@ from conspectus.errors import ConfigError, InputError
 from conspectus_lab.commands.terminal import SummarizerOption
 
 if TYPE_CHECKING:
-    from conspectus_lab.commands.config_replay import Explained
+    from conspectus_lab.commands.config_replay import Explained, Fired
 
 
 def explain(
@@ -68,6 +69,22 @@ def _share(part: float) -> str:
     return "all" if part >= 1 else f"{int(part * 1000) / 10:g}%"  # never rounded up to all
 
 
+def _done(event: Fired) -> Iterator[str]:
+    """Tell one compaction, part by part."""
+    yield event.cause
+    if event.left:
+        left = "1 message leaves" if event.left == 1 else f"{event.left} messages leave"
+        yield f"{left}, {event.kept} stay in the request"
+    else:
+        yield f"nothing leaves, {event.kept} messages stay in the request"
+    if event.shortened:
+        yield f"{event.shortened} shown short"
+    yield f"{event.before:,} -> {event.after:,} tokens"
+    if event.left:
+        facts = "1 fact" if len(event.carried) == 1 else f"{len(event.carried)} facts"
+        yield f"{_share(event.read)} read, {facts} word for word"
+
+
 def _explain(one: Explained, window: int | None, known: str, full: bool) -> None:
     from rich.text import Text
 
@@ -80,12 +97,9 @@ def _explain(one: Explained, window: int | None, known: str, full: bool) -> None
     say(f"{one.name}: {size}", "bold")
     say(f"Window {window:,} tokens, {known}." if window is not None else f"Window {known}.", "dim")
     for event in one.compactions:
-        say(
-            f"  request {event.request} of {one.requests}: {event.cause}; {event.left} messages "
-            f"leave, {event.kept} stay in the request; {event.before:,} -> {event.after:,} tokens; "
-            f"{_share(event.read)} read, {len(event.carried)} facts word for word"
-        )
-        say(f"    leaves up to {event.up_to}", "dim")
+        say(f"  request {event.request} of {one.requests}: {'; '.join(_done(event))}")
+        if event.left:
+            say(f"    leaves up to {event.up_to}", "dim")
         for line in event.summary.splitlines() if full else ():
             say(f"    | {line}", "dim")
     say(one.verdict, "bold")

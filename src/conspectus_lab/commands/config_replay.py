@@ -33,6 +33,7 @@ class Fired:
         request: the call of the model before it, from 1.
         before, after: estimated tokens of the messages.
         left: messages that left the view.
+        shortened: messages shown short.
         kept: messages of the next request, the summary and the system prompt included.
         read: share of the evicted text that the summariser read.
         carried: exact facts in the summary.
@@ -44,6 +45,7 @@ class Fired:
     before: int
     after: int
     left: int
+    shortened: int
     kept: int
     read: float
     carried: tuple[str, ...]
@@ -136,6 +138,7 @@ def _fired(one: Compaction, run: PolicyRun) -> Fired:
         before=one.before,
         after=one.after,
         left=len(one.left),
+        shortened=one.shortened,
         kept=run.steps[one.step - 1].messages,
         read=one.read / one.characters if one.characters else 1.0,
         carried=tuple(f"{fact.kind}: {fact.value}" for fact in one.carried),
@@ -163,8 +166,10 @@ def _verdict(
         )
     least = min(run.steps[one.request - 1].messages for one in fired)
     times = "once" if len(fired) == 1 else f"{len(fired):,} times"
+    if short := sum(not one.left for one in fired):
+        times += f", {short:,} of them without a summary,"
     return (
-        f"It fires {times} in {len(run.steps):,} requests; after a summary at least {least:,} "
+        f"It fires {times} in {len(run.steps):,} requests; after that at least {least:,} "
         f"messages are in the request; the largest request has {run.peak:,} tokens."
     )
 

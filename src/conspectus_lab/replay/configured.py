@@ -9,7 +9,7 @@ from conspectus_lab.replay.policies import Policy, ours
 
 PASSED_ON = (
     "history max_summary_tokens max_summarizer_tokens trim_tokens_to_summarize reserved_tokens "
-    "file_tokens least_gain"
+    "file_tokens least_gain notes"
 ).split()
 """Settings that the middleware takes under the same name."""
 
@@ -17,7 +17,8 @@ PASSED_ON = (
 def configured(config: SummarizationConfig, window: int | None) -> Policy:
     """Make the middleware of a configuration, with a replay's summariser and store.
 
-    Recall is left out: the agent of a transcript repeats its recorded words.
+    Recall is left out, as the agent of a transcript repeats its recorded words; so are the
+    background, redaction and the provider's cache.
 
     Args:
         config: enabled.
