@@ -164,7 +164,9 @@ def window_of(window: int | None, reserved: int) -> Window | None:
     for name, value, least in (("window", window, 1), ("reserved_tokens", reserved, 0)):
         wrong = isinstance(value, bool) or not isinstance(value, int) or value < least
         if value is not None and wrong:
-            raise PolicyError(f"{name} must be a whole number of tokens, not {value!r}")
+            raise PolicyError(
+                f"{name} must be a whole number of tokens, {least} or more, not {value!r}"
+            )
     if window is None:
         return None
     if reserved >= window:

@@ -10,7 +10,8 @@ from typing import Any
 
 from langchain_core.messages.utils import count_tokens_approximately
 
-from conspectus.errors import InputError
+from conspectus.compactor import Compactor
+from conspectus.errors import ConspectusError, InputError
 from conspectus_lab.evaluate.conspectus_system import ConspectusSystem
 from conspectus_lab.evaluate.texts import TokenCount
 
@@ -62,12 +63,19 @@ def read_config(
         settings["clip_over"] = None
     if "trigger" in settings:
         settings["trigger"] = _trigger(settings["trigger"], file)
+    if "keep" in data:
+        keep = size_of(data["keep"], f"{file}: keep")
+    rest = {key: value for key, value in settings.items() if key != "summarizer"}  # may need a key
+    try:
+        Compactor(keep=keep, **rest)
+    except ConspectusError as error:
+        raise InputError(f"{file}: {error}") from error
     name = data.get("name", file.stem)
     if not isinstance(name, str) or not name.strip():
         raise InputError(f"{file}: name must be a text, not {name!r}")
     return ConspectusSystem(
         name=name,
-        keep=size_of(data["keep"], f"{file}: keep") if "keep" in data else keep,
+        keep=keep,
         sizes=_sizes(data["summary_tokens"], file) if "summary_tokens" in data else None,
         settings=settings,
         count=count,
