@@ -16,8 +16,9 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus import Compactor, ContextGuard, SummarizationMiddleware
 from conspectus._core.records import Record
+from conspectus._drive import pause
 from conspectus.archive import Archive, Scope
-from conspectus.compactor import riding
+from conspectus.compactor import compaction, riding
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.errors import PolicyError
 from conspectus.summarize import ChatModelSummarizer
@@ -305,6 +306,15 @@ def test_what_failed_is_asked_for_in_the_smallest_request_at_once():
     assert kinds(records) == {"smallest"}
 
 
+def test_nobody_pauses_between_a_refused_answer_and_the_smallest_request(monkeypatch):
+    pauses: list[float] = []
+    monkeypatch.setattr(compaction, "pause", lambda seconds: pauses.append(seconds) or pause(0))
+    model = model_of(notes=lambda messages: calls("m9") if is_ride(messages) else FINDINGS)
+    _, _, records = run_agent(model, ours(model))
+    assert kinds(records) == {"smallest"}
+    assert pauses == []
+
+
 def test_a_form_of_the_answer_is_not_asked_for_again():
     model = model_of()
     own = ours(model)
@@ -447,6 +457,23 @@ def test_a_loop_of_ones_own_rides(with_tools):
     loop(model, bound, compactor)
     check_rides(model)
     assert "cached" in kinds(archive.chain(SCOPE))
+
+
+def test_a_loop_over_items_of_responses_does_not_ride():
+    model = model_of(steps=100)
+    compactor, archive = loop_of(model)
+    items: list[Any] = [{"role": "user", "content": "Look at all."}]
+    for n in range(20):
+        items = list(compactor.compact(items, thread_id="t").messages)
+        call = {"call_id": f"c{n}", "name": "look", "arguments": "{}"}
+        text = f"module_{n} is sound. " * 20
+        items += [
+            {"type": "function_call", **call},
+            {"type": "function_call_output", "call_id": f"c{n}", "output": text},
+        ]
+    records = archive.chain(SCOPE)
+    assert kinds(records) == {"smallest"}
+    assert all(one.cost.calls == 1 for one in records), "no try has failed"
 
 
 def test_a_loop_over_dicts_rides_on_what_it_was_given_back():

@@ -258,7 +258,7 @@ class Compaction:
         for by in ladder_of(self.engine, self.plan):
             last = self.engine.memory.of(self.scope).last_request
             for wait in (*RETRY_AFTER, None):
-                asked, cached = 0.0, False
+                asked, cached, transient = 0.0, False, False
                 try:
                     with observing(CompactionStep, step="summarize", by=by) as seen:
                         self._may_be_asked(by)
@@ -277,19 +277,20 @@ class Compaction:
                         draft = replace(draft, cost=paid + spent, seconds=self._seconds)
                         yield from self.anchor.save_draft_flow(plan, draft)
                         return _Written(draft, spent, failures, found=False)
-                    error, retry = refused(by, draft, problems), cached
+                    error = refused(by, draft, problems)
                 except ArchiveError as failure:
                     why = f"the draft could not be written: {failure}"
                     return Failed(why, failure, spent, failures=failures)
                 except SummaryError as failure:
-                    error, retry = failure, cached or getattr(failure, "transient", False)
+                    error, transient = failure, getattr(failure, "transient", False)
                     asked = asked_for(failure)
                     spent += cost_by(by, getattr(failure, "cost", Cost()))
                 failures = (*failures, by_name(by, error))
                 yield from self._tell("attempt_failed", by=by, reason=str(error))
-                if wait is None or not retry or asked > LONGEST_WAIT:
+                if wait is None or not (cached or transient) or asked > LONGEST_WAIT:
                     break
-                yield pause(max(wait, asked))
+                if transient or asked:
+                    yield pause(max(wait, asked))
         try:
             return Failed(str(error), error, spent, failures=failures)
         finally:

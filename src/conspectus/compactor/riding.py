@@ -118,6 +118,8 @@ def _unfit(material: Material, last: LastRequest) -> str:
     lives = LIVES_LONG if marks and all(mark.get("ttl") == "1h" for mark in marks) else LIVES
     if monotonic() - last.at > lives:
         return "its provider has forgotten it"
+    if any(not is_message(one) and "role" not in one for one in last.messages):
+        return "it is of items that no chat model of LangChain takes"
     if edits := [name for name in EDITS if told_to(last, name) not in (None, "disabled", {}, [])]:
         return f"its provider may leave a part of it out ({edits[0]})"
     if any(place.back or place.mark for place in material.leaving):
