@@ -490,6 +490,21 @@ def test_a_loop_over_dicts_rides_on_what_it_was_given_back():
     assert "cached" in kinds(archive.chain(SCOPE))
 
 
+def test_a_loop_over_items_of_responses_asks_in_the_smallest_request_at_once():
+    model = model_of(steps=100)
+    compactor, archive = loop_of(model)
+    items: list[Any] = [{"role": "user", "content": "Look at all."}]
+    for step in range(30):
+        call = {"type": "function_call", "call_id": f"c{step}", "name": "look", "arguments": "{}"}
+        items.append(call)
+        told = f"module_{step} is sound. " * 12
+        items.append({"type": "function_call_output", "call_id": f"c{step}", "output": told})
+        result = compactor.compact(items, thread_id="t")
+        assert not result.failures
+        items = list(result.messages)
+    assert kinds(archive.chain(SCOPE)) == {"smallest"}
+
+
 @pytest.mark.parametrize("given", ["auto", None, 1, True])
 def test_what_is_no_kind_of_request_is_refused(given):
     for build in (Compactor, lambda **more: SummarizationMiddleware(None, **more)):

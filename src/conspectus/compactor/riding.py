@@ -112,6 +112,8 @@ def _unfit(material: Material, last: LastRequest) -> str:
     """Return why a summary cannot follow a request, or an empty text."""
     if material.redaction is not None:
         return "what is summarised is redacted, and the request is not"
+    if not all(map(_taken, last.messages)):
+        return "it holds items of a form that LangChain's models do not take"
     if (marks := list(cache_marks(last))) == [] and needs_marks(last):
         return "it has no cache_control, so its provider remembers nothing of it"
     # Marks of an hour stand first, so the messages live as long as the shortest.
@@ -131,6 +133,14 @@ def _unfit(material: Material, last: LastRequest) -> str:
     if head is not None and head.summary and not _shows(last.messages, head.summary):
         return "the notes so far do not stand in it"
     return ""
+
+
+def _taken(message: Any) -> bool:
+    """Tell whether a model of LangChain takes a message; it refuses most items of Responses."""
+    if is_message(message):
+        return True
+    named = "role" in message or message.get("type") in ("human", "ai", "system", "tool")
+    return named and "content" in message
 
 
 def stand_in(leaving: Sequence[Source], sent: Sequence[Source]) -> bool:
