@@ -38,6 +38,12 @@ handed in."""
 BLOCK = 600
 """Characters of a pasted block that stands with the sentence that announces it, at most."""
 
+ADVICE_SHARE = 0.7
+"""Share of the room up to which the rest of long messages stands: behind that deeds say more."""
+
+HEADED = 0.2
+"""How much less a sentence under a heading of a long message counts than one before all headings."""
+
 PASSES = 3
 """Times that the room is filled up: pieces that stand together take less than each by itself."""
 
@@ -174,27 +180,30 @@ class _Choice:
 
     def fill(self, *, first: bool) -> None:
         """Take what there is room for, in order of its worth."""
-        later: list[_At] = []
+        later = list[tuple[int, int, bool]]()
         for binds, rank, place, at in sorted(self._ranked(), reverse=True):
             if first and not binds:
                 self._task()
                 first = False
             full = self._left < self._room * (1 - BIND_SHARE) if binds else rank < 0
             if full or not self._is_new(self._read[place][at]):
-                later.append((place, at))
+                later.append((place, at, rank < 0 and not binds))
             else:
                 self._take(place, at)
-        for key in later:
-            self._take(*key)
+        for place, at, advice in later:
+            if not advice or self._left > self._room * (1 - ADVICE_SHARE):
+                self._take(place, at)
 
     def _ranked(self) -> Iterator[tuple[bool, float, int, int]]:
         """Every sentence with its rank: whether it binds, its weight, and of equals the later; what
         is typed by the way before what a long message says, and last what was replaced."""
         for place, read in enumerate(self._read):
             short = len(self._talk[place].text) <= SHORT
+            headed = len(read) if short else self._headed(place)
             for at, one in enumerate(read):
                 gone = (place, at) in self._gone
                 rank = -1.0 if gone else one.weight + _ORDER[one.kind] - (not short)
+                rank -= HEADED * (at >= headed)
                 if one.own:
                     yield one.kind == "rule" and rank >= PLAIN, rank, place, at
 
@@ -214,16 +223,22 @@ class _Choice:
         """The sentences of a task in the order in which they count: how it opens and ends, what it
         asks for, the rest of what stands before its first heading, the advice under headings, and
         then what reads like code."""
-        text, headed = self._talk[place].text, 0
+        text, headed = self._talk[place].text, self._headed(place)
         closing = [at for at, one in enumerate(self._read[place]) if one.own][-CLOSING:]
         for at, one in enumerate(self._read[place]):
             line = text[text.rfind("\n", 0, one.start) + 1 : one.start]
-            headed = headed or ("#" in line and at > 0)
             if (one.end <= OPENING and (one.own or len(one.text) <= BLOCK)) or at in closing:
                 yield 0, at
             elif one.own:
                 asks = "ask" in one.marks and not line.strip()
-                yield (1 if asks else 2 + headed if is_prose(one.text) else 4), at
+                yield (1 if asks else 2 + (at >= headed) if is_prose(one.text) else 4), at
+
+    def _headed(self, place: int) -> int:
+        """The first sentence of a message, but for its first, that stands under a heading."""
+        text, read = self._talk[place].text, self._read[place]
+        starts = (text.rfind("\n", 0, one.start) + 1 for one in read)
+        marks = ("#" in text[start : one.start] for start, one in zip(starts, read, strict=True))
+        return next((at for at, mark in enumerate(marks) if mark and at), len(read))
 
     def _is_new(self, one: Statement) -> bool:
         words = _skeleton(one.text)

@@ -32,8 +32,6 @@ class SummaryRequest:
         kept: the messages that stay in view after the summary: what they say need not be said.
         ahead: of `kept`, the messages that were said before the last one that leaves, such as the
             user's newest request.
-        ahead: of `kept`, the messages that were said before the last one that leaves, such as the
-            newest request.
         spent: what earlier tries of this compaction have cost, in tokens; counts towards a cap.
         most: up to which a text that is longer than `limit` is used as it is, in tokens; a longer
             one should be asked for again, shorter. None for `limit`.

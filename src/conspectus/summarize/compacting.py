@@ -28,10 +28,14 @@ LONG = 25
 _SUBSTITUTION = re.compile(
     r"\bsed -i[^'\"\n]{0,20}['\"][^/'\"\n]{0,20}?s(/)((?:[^/\\\n]|\\.){2,400})/"
 )
+_FIRST = re.compile(r"((?:\$ )?)(?:cd \S+|rm (?:-\w+ )+(\S+)(?=.*\2)) (?:&&|⏎|;) ")
+_BUILD = re.compile(r" \((?:(\d+ lines): (.*)|([^()⏎]* ⏎ .*))\)$")
 _VALUES = re.compile(r":\s*(\"(?:[^\"\\]|\\.)*\"|[\w.+-]+)")
+_PAIR = re.compile(r"[^\s=\[]+=")
 _NEXT = re.compile(r"[\s,]+")
 _COLUMNS = re.compile(r"\[([^\[\]]{24,})\](?=:| \(all )")
 _ID = re.compile(r"(?=\S*\d)(?=\S*[^\W\d])\S+")
+_NAME = re.compile(r"(?=\S*\d)(?=\S*[^\W\d]|\d{4}-)[\w.:/-]+")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?!\d)")
 _BLANKS = re.compile(r"\s+")
 _LINK = re.compile(r"https?://(?:www\.)?([^/\s]+)\S*$")
@@ -65,20 +69,30 @@ def cut(text: str, room: int) -> str:
 def cut_command(text: str, room: int) -> str:
     """Return a command, shortened before its last word where that is a path: what it is about.
 
-    Of a substitution the text that goes is left out first: what comes in its place is news.
+    Left out first are the text that a substitution takes away, as what comes in its place is news,
+    the folder in which the command runs, the removal of a file that it makes again, and what the
+    file holds that it writes.
 
     Example:
         >>> cut_command("sed -i '3s/return spam and eggs/return None/' menu.py", 44)
         "sed -i '3s/…/return None/' menu.py"
         >>> cut_command("sed -i 's/spam/more spam/' src/cafe/menu.py", 34)
         "sed -i 's/…/more… src/cafe/menu.py"
+        >>> cut_command("cd src/cafe && cat > menu.py (9 lines: class Menu:; class Dish:)", 26)
+        'cat > menu.py (9 lines)'
     """
     if len(text) > room and (found := _SUBSTITUTION.search(text)) is not None:
         text = f"{text[: found.start(2)]}…{text[found.end(2) :]}"
-    first, _, last = text.rpartition(" ")
+    while len(text) > room and (first := _FIRST.match(text)) is not None:
+        text = first[1] + text[first.end() :]
+    if len(text) > room and (build := _BUILD.search(text)) is not None:
+        lines, left = build[1], room - build.start() - len(build[1] or "") - 5
+        shown = cut(build[2] or build[3], left) if left > TELLING else "" if lines else "…"
+        text = f"{text[: build.start()]} ({': '.join(filter(None, [lines, shown]))})"
+    start, _, last = text.rpartition(" ")
     if len(text) <= room or len(last) > room // 2 or not ("/" in last or "." in last):
         return cut(text, room)
-    return f"{cut(first, room - len(last) - 1)} {last}"
+    return f"{cut(start, room - len(last) - 1)} {last}"
 
 
 def parsed(text: str) -> Any:
@@ -145,6 +159,8 @@ def compact(
     room += sum(len(head) for atom in atoms for head in _COLUMNS.findall(atom))
     if _width(atoms) <= room:
         return " ".join(atoms).rstrip(";")
+    if isinstance(value, Mapping) and all(map(_PAIR.match, atoms)):
+        return pairs_within(atoms, room)
     kept, size = 0, 0
     for atom in atoms:
         if size + len(atom) + 1 > room - 8 and kept:
@@ -152,6 +168,25 @@ def compact(
         size, kept = size + len(atom) + 1, kept + 1
     more = len(atoms) - kept
     return cut(" ".join(atoms[:kept]), room) + (f" +{more} more" if more else "")
+
+
+def pairs_within(pairs: Sequence[str], room: int, more: int = 0) -> str:
+    """Return the pairs of a record that fit, in order: those with an id or a date, then short ones.
+
+    A pair takes half of the room at most. `more` pairs were left out before.
+
+    Example:
+        >>> pairs_within(["street=Long Lane, York", "id=A1", "legs=HAT1, HAT2, HAT3", "n=4"], 40)
+        'id=A1 legs=HAT1, HAT2… n=4 +1 more'
+    """
+    kept, left = dict[int, str](), room - TELLING // 2
+    named = [any(map(_NAME.fullmatch, re.split(r"[=,\s]+", pair)[1:])) for pair in pairs]
+    for n in sorted(range(len(pairs)), key=lambda n: (not named[n], len(pairs[n]))):
+        pair = cut(pairs[n], room // 2)
+        if len(pair) <= left:
+            kept[n], left = pair, left - len(pair) - 1
+    more += len(pairs) - len(kept)
+    return " ".join(kept[n] for n in sorted(kept)) + (f" +{more} more" if more else "")
 
 
 def _width(atoms: Sequence[str]) -> int:
@@ -168,7 +203,10 @@ def _briefer(value: Any) -> Mapping[str, Any] | None:
     inner = {k: part for k, part in value.items() if not is_plain(part) and _names(part) != part}
     if not inner:
         return None
-    largest = max(inner, key=lambda key: len(json.dumps(inner[key], default=str)))
+    largest = max(
+        inner,
+        key=lambda k: (not isinstance(inner[k], _Telling), len(json.dumps(inner[k], default=str))),
+    )
     return {k: _names(part) if k == largest else part for k, part in value.items()}
 
 

@@ -7,10 +7,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from conspectus.summarize import journal
-from conspectus.summarize.compacting import cut, cut_command
-from conspectus.summarize.findings import THOUGHT_OF, fewer_sentences, tells
-from conspectus.summarize.looks import IN_PLACE
+from conspectus.summarize import journal, users_words
+from conspectus.summarize.compacting import cut, cut_command, pairs_within
+from conspectus.summarize.findings import THOUGHT_OF, WHOLE, explains, fewer_sentences, tells
+from conspectus.summarize.looks import IN_PLACE, run_of
 from conspectus.summarize.notes import DONE, FOUND, SAID, apart, cited
 
 LENGTHS = (1_600, 800, 400, 300, 220, 170, 130, 100, 80)
@@ -22,7 +22,7 @@ REPLY = 220
 CONSTANT = 2
 """Times that a name has stood with one value and no other; then later lines leave the pair out."""
 
-REASONS = 0.25
+REASONS = 0.4
 """Share of the room that conclusions keep while deeds can still be made shorter."""
 
 EDITS = 2
@@ -60,6 +60,7 @@ _TIMES = re.compile(r" \((?:newest of )?(\d+)(?: times)?\)$")
 _NAMED = re.compile(r"\b(?=\w*\d)(?=\w*[^\W\d])\w{4,}\b|\b\d{5,}\b")
 _PATH = re.compile(r"[\w.-]*/[\w./-]{8,}\b")
 
+_MORE = re.compile(r" \+(\d+) more$")
 _FIELD = re.compile(r"(?<=[\s;])(?=\w[\w.]*=)")
 _DROPPED = re.compile(r"\((\d+) earlier steps, (.*)")
 _TIMES_OF = re.compile(r"([^\s,:()]+) (\d+)")
@@ -154,11 +155,13 @@ def condensed(
     shortened, then looks go, then the oldest conclusions, then the oldest deeds. What the user said
     stays as it is.
     """
-    said = [line for one in old for line in one.get(SAID, ())]
+    said = users_words.once([line for one in old for line in one.get(SAID, ())])
     done = _Lines([line for one in old for line in one.get(DONE, ())], count)
     found = _Lines([line for one in old for line in one.get(FOUND, ())], count)
     every = found.left()
     thoughts = [n for n, line in enumerate(every) if line.startswith(THOUGHT_OF)]
+    minor = [n for n in thoughts if not explains(every[n])]
+    thoughts = [*minor[:-LAST], *(n for n in thoughts if n not in minor), *minor[-LAST:]]
 
     def fits() -> bool:
         return done.tokens + found.tokens <= room
@@ -166,6 +169,7 @@ def condensed(
     if not fits():
         deeds = _newest_of_each_call(_without_undone(done.left()))
         done = _Lines(_told_once([_path_once(line) for line in deeds]), count)
+    done.shorten(LENGTHS[5], fits, _named_nowhere(done.left(), [*said, *every]))
     done.leave_out(done.looks()[: len(done.looks()) // 2], fits)
     found.leave_out([n for n, line in enumerate(every[:-LAST]) if not tells(line)], fits)
     for most in LENGTHS:
@@ -174,8 +178,10 @@ def condensed(
         found.each(partial(_fewer, max(most, REPLY)), fits)
         done.shorten(most, fits)
         done.count_equal()
+        if most == LENGTHS[4] and not fits():
+            done = _Lines(_newest_of_each_run(done.left()), count)
         if most == LENGTHS[-3]:
-            found.leave_out(thoughts[:-LAST], lambda: fits() or found.tokens <= room * REASONS)
+            found.leave_out(minor[:-LAST], lambda: fits() or found.tokens <= room * REASONS)
     done.leave_out(done.looks(), fits)
     found.leave_out(thoughts[:-LAST], lambda: fits() or found.tokens <= room * REASONS)
     done.shorten(LENGTHS[-1], fits)
@@ -283,6 +289,50 @@ def _newest_of_each_call(lines: Sequence[str]) -> list[str]:
     return [line for line in kept if line]
 
 
+def _newest_of_each_run(lines: Sequence[str]) -> list[str]:
+    """Lines of which those that run one program on one thing stand once, as the newest.
+
+    Example:
+        >>> _newest_of_each_run(["$ pytest -x a.py → exit 1: 2 failed [m2]", "$ make → ok [m4]",
+        ...                      "$ pytest a.py → 3 passed [m6]"])
+        ['$ make → ok [m4]', '$ pytest a.py → 3 passed (newest of 2) [m6]']
+    """
+    newest: dict[tuple[str, str], int] = {}
+    kept = list(lines)
+    for at, line in enumerate(lines):
+        text, cites = apart(line)
+        key = run_of(text.partition(" → ")[0])
+        if key is None or not cites:
+            continue
+        if (before := newest.get(key)) is not None:
+            text, times = _counted(text)
+            kept[at] = cited(
+                f"{text} (newest of {times + _counted(apart(kept[before])[0])[1]})", cites
+            )
+            kept[before] = ""
+        newest[key] = at
+    return [line for line in kept if line]
+
+
+def _named_nowhere(deeds: Sequence[str], others: Sequence[str]) -> list[int]:
+    """The places of records looked up whose names stand in no later call and in nothing said.
+
+    Example:
+        >>> _named_nowhere(["get(id=A100) → n=1 [m2]", "get(id=B200) → n=2 [m4]"],
+        ...                ["thought: B200 it is. [m5]"])
+        [0]
+    """
+    calls = [line.partition(" → ")[0] for line in deeds]
+    told = " ".join(others)
+    found: list[int] = []
+    for at, call in enumerate(calls):
+        names = _NAMED.findall(call) if journal.looked(deeds[at]) else []
+        later = " ".join([told, *calls[at + 1 :]])
+        if names and not any(name in later for name in names):
+            found.append(at)
+    return found
+
+
 def _path_once(line: str) -> str:
     """A line whose outcome does not say the path again that the call names.
 
@@ -354,11 +404,17 @@ def _thinned(came: str, most: int) -> str:
             return "".join(
                 pair if len(pair) <= cell else f"{cut(pair, cell - 1)} " for pair in pairs
             )
+    if record:
+        more = int(found[1]) if (found := _MORE.search(pairs[-1])) else 0
+        pairs[-1] = _MORE.sub("", pairs[-1])
+        return pairs_within([cut(pair.strip(), CELLS[-1]) for pair in pairs], most, more)
     return cut(came, most)
 
 
 def _fewer(most: int, line: str) -> str:
     text, cites = apart(line)
+    if explains(text):
+        most = max(most, WHOLE)
     return cited(fewer_sentences(text, most), cites)
 
 
@@ -371,12 +427,14 @@ def _shorter(line: str, most: int) -> str:
         most = max(most, RULES)
     if len(text) <= most:
         return line
-    call, arrow, came = text.partition(" → ")
+    times = found[0] if (found := _TIMES.search(text)) else ""
+    call, arrow, came = text.removesuffix(times).partition(" → ")
     if arrow:
+        most -= len(times)
         room = max(most // 2, most - min(len(came), most))
         if call.startswith("$ "):
             call = cut_command(call, room)
         elif len(call) > room:
             call = cut(_ARGUMENT.sub("", call), room)  # a value says more than its name
         text = f"{call} → {_thinned(came, max(most - len(call), most // 3))}"
-    return cited(cut(text, most + 3), cites)
+    return cited(cut(text, most + 3) + times, cites)

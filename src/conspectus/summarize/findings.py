@@ -38,6 +38,8 @@ ANSWER = 160
 WHOLE = 260
 """Characters up to which the one sentence of a thought stands whole in any room."""
 
+_COLON = (":", "：")
+_BOLD = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
 _FENCE = re.compile(r"^(?:```|~~~).*?(?:^(?:```|~~~)\s*$|\Z)", re.MULTILINE | re.DOTALL)
 _LABEL = re.compile(r"^\W*(?:THOUGHT|Thought|Reasoning|Analysis|DISCUSSION|思考)\W*[:：]\s*")
 _PLANS = re.compile(
@@ -64,10 +66,12 @@ _REASONS = re.compile(
 
 
 _CAUSES = re.compile(
-    r"\broot cause|turns out|\bthe (?:real |actual )?(?:issue|problem|bug|culprit|fix|solution) "
-    r"(?:is|was|lies|comes|should|must)\b|根本原因|问题(?:在于|是)",
+    r"\broot cause|turns out|\b(?:this|that|which) explains|\bthe (?:real |actual )?(?:issue|problem"
+    r"|bug|culprit) (?:is|was|lies|comes)\b|\bursache (?:ist|war|liegt)\b|\bla causa (?:es|era)\b"
+    r"|\bla cause (?:est|était)\b|根本原因|问题(?:在于|是)|原因は|원인은",
     re.IGNORECASE,
 )
+"""What says why something is as it is; what mends it shows in the deeds that follow."""
 
 
 def conclusions(entries: Sequence[Entry], scale: float) -> list[tuple[str, str]]:
@@ -105,7 +109,8 @@ def plan_of(entry: Entry) -> str:
 
 def _sentences(text: str) -> list[str]:
     text = _LABEL.sub("", _FENCE.sub("\n", text).strip())
-    return [one_line(text[start:end]) for start, end, own in pieces(text) if own]
+    said = (one_line(text[start:end]) for start, end, own in pieces(text) if own)
+    return [_BOLD.sub(r"\2", one) for one in said]
 
 
 def _said(text: str) -> str:
@@ -121,7 +126,7 @@ def _concluded(text: str, room: int, told: bool) -> str:
     """The sentences that conclude: how a reply begins and ends; of a thought its reasons first."""
     said = [one for one in _sentences(text) if len(one) >= (1 if told else LEAST)]
     said = [one for one in said if not one.endswith(("?", "？"))]
-    while said and said[-1].endswith((":", "：")):  # it announces what is not shown here
+    while said and said[-1].endswith(_COLON):  # it announces what is not shown here
         said.pop()
     if told:
         return one_line(as_notes(_reply(said, room)))
@@ -131,6 +136,7 @@ def _concluded(text: str, room: int, told: bool) -> str:
 def _reply(said: Sequence[str], room: int) -> str:
     """Sentences of a reply: the first, the last with a value, the others with one, all else."""
     kept: dict[int, str] = {}
+    said = _announced(said)
     named = [at for at, one in enumerate(said) if values_in(one)]
     order = [*range(len(said))[:1], *named[-1:], *named, *reversed(range(len(said)))]
     for at in dict.fromkeys(order):
@@ -141,6 +147,17 @@ def _reply(said: Sequence[str], room: int) -> str:
         kept[at] = said[at]
         room -= len(said[at]) + 1
     return _joined(kept)
+
+
+def _announced(said: Sequence[str]) -> list[str]:
+    """Sentences of which one that ends in a colon stands with the next: alone it says nothing."""
+    joined: list[str] = []
+    for one in said:
+        if joined and joined[-1].endswith(_COLON):
+            joined[-1] += f" {one}"
+        else:
+            joined.append(one)
+    return joined
 
 
 def _thought(said: Sequence[str], room: int) -> str:
@@ -163,7 +180,7 @@ def _joined(kept: Mapping[int, str]) -> str:
         for at in sorted(kept)
     ]
     text = " ".join(parts)
-    return f"{text} …" if text.endswith((":", "：")) else text
+    return f"{text} …" if text.endswith(_COLON) else text
 
 
 def tells(line: str) -> bool:
@@ -171,6 +188,11 @@ def tells(line: str) -> bool:
     if _REASONS.search(line):
         return True
     return not line.startswith(THOUGHT_OF) and bool(values_in(apart(line)[0]))
+
+
+def explains(line: str) -> bool:
+    """Return whether a finding names a cause, which no later step says again."""
+    return _CAUSES.search(line) is not None
 
 
 def fewer_sentences(line: str, room: int) -> str:

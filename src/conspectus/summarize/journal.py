@@ -49,7 +49,7 @@ RECORD = 3
 FOUND = 2
 """And what a search found in words has so many times less."""
 
-LEAST_RECORD, LEAST_CALL, LEAST_OUTCOME, LEAST_ERROR = 240, 160, 60, 160
+LEAST_RECORD, LEAST_CALL, LEAST_OUTCOME, LEAST_ERROR = 320, 160, 60, 160
 """Characters that a record of short values, a call, an outcome, and what went wrong have at any
 scale."""
 

@@ -21,11 +21,18 @@ _GIT_LOOKS = frozenset(
     "status log diff show blame grep branch ls-files remote describe rev-parse".split()
 )
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_PIECES = re.compile(r"&&|\|\||;|\n")
+_PIECES = re.compile(r"&&|\|\||;|\n|⏎")
 _WRITES = re.compile(
     r"(?<![0-9&>])>{1,2}(?!&|\s*/dev/null)|\btee\b|\bxargs\s+(?:rm|mv|sed -i)|-delete\b"
     r"|-exec\s+(?:rm|mv|sed)"
 )
+_RUNS = re.compile(
+    r"(?:\S*/)?(?:python[\d.]*|node|ruby|perl|php|java|bash|sh|uv|npx|npm|yarn|pnpm|go|cargo|make|tox"
+    r"|nox|mvn|gradlew?|pytest|jest|vitest|rspec|phpunit|sphinx-build|\S+\.(?:py|sh|js|rb|pl))"
+)
+"""A program that runs tests, builds, or a script, by which its line is known."""
+
+_ARGUMENT = re.compile(r"[\w:.~/-]*[./:][\w:./-]*\w|test|build|run")
 QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
 """A quoted string of a shell command."""
 
@@ -41,6 +48,32 @@ def is_look(call: Call, args: Mapping[str, Any]) -> bool:
     return bool(words) and (
         words[0] in _LOOKS or words[-1] in ("search", "fetch", "lookup", "status")
     )
+
+
+def run_of(call: str) -> tuple[str, str] | None:
+    """Return the program that a line runs and what on; None where it may do anything else.
+
+    Example:
+        >>> run_of("$ cd cafe && python -m pytest -q tests/menu.py")
+        ('pytest', 'tests/menu.py')
+    """
+    text = call.removeprefix("$ ")
+    if text == call or _WRITES.search(text) or IN_PLACE.search(text) or "…" in text:
+        return None
+    runs = list[tuple[str, str]]()
+    for piece in _PIECES.split(text):
+        words = piece.partition("|")[0].split()
+        while words and "=" in words[0]:
+            words.pop(0)
+        if not words or words[0] in _LOOKS or words[0] in ("cd", "rm", "export", "source"):
+            continue
+        if words[1:2] == ["-m"] or words[:2] in (["uv", "run"], ["npx", "run"]):
+            words = words[2:]
+        if "-c" in words[:2] or "-" in words[:2] or not words or not _RUNS.fullmatch(words[0]):
+            return None
+        things = [word for word in words[1:] if _ARGUMENT.fullmatch(word)]
+        runs.append((words[0], " ".join(things[:1])))
+    return runs[0] if len(runs) == 1 else None
 
 
 def _shell_looks(text: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from conspectus.ledger import Ledger
 from conspectus.messages import Entry
 from conspectus.messages.framing import as_notes
+from conspectus.summarize import users_words
 from conspectus.summarize.compacting import LONG, cut, one_line
 from conspectus.summarize.findings import plan_of
 from conspectus.summarize.journal import call_text
@@ -27,7 +28,11 @@ LARGE = 1_200
 
 
 def open_work(
-    entries: Sequence[Entry], kept: Sequence[Entry], standing: Sequence[str], ahead: int = 0
+    entries: Sequence[Entry],
+    kept: Sequence[Entry],
+    standing: Sequence[str],
+    ahead: int = 0,
+    words: Sequence[str] = (),
 ) -> list[str]:
     """Return what is open: the request under way, the newest to-do list, the agent's last plan.
 
@@ -36,11 +41,15 @@ def open_work(
         kept: the messages that stay in view, whose own lists and words need no line.
         standing: the lines of the notes so far.
         ahead: of `kept`, those that were said before the last one that leaves.
+        words: the user's words in the notes so far; a message that repeats one asks for nothing.
     """
+    said = users_words.said([*entries, *kept[:ahead]], words)
+    news = {apart(line)[1][0] for line in said if not line.startswith(users_words.SAME)}
     lines = [
         f"{UNDER_WAY}[{entry.cite}], which stands in view; steps after it are for it"
         for entry in kept[:ahead][-1:]
-        if entry.role == "user" and not any(one.role == "user" for one in kept[ahead:])
+        if entry.role == "user" and entry.cite in news
+        if not any(one.role == "user" for one in kept[ahead:])
     ]
     if not any(listed(call) for entry in kept for call in entry.calls):
         newest = next(

@@ -37,8 +37,9 @@ _FAILED = re.compile(
     re.IGNORECASE,
 )
 _HEREDOC = re.compile(r"<<-?\s*\\?(['\"]?)(\w+)\1([^\n]*)\n(.*?)(?:\n\s*\2(?=\s|$)|\Z)", re.DOTALL)
+_HEADING = re.compile(r"#{1,4} \S")
 _OUTLINE = re.compile(
-    r"^\s*(?:#{1,4} \S|(?:async )?def \w|class \w|(?:export )?function \w|fn \w|func \w"
+    r"^\s*(?:(?:async )?def \w|class \w|(?:export )?function \w|fn \w|func \w"
     r"|interface \w)"
 )
 _BLOB = re.compile(r"(?:data:[\w/+.-]+;base64,)?[A-Za-z0-9+/_=-]{160,}")
@@ -57,10 +58,11 @@ def command(text: str, room: int, content: int) -> str:
 
     def told(match: re.Match[str]) -> str:
         written.append(match[4])
-        return f"<<{match[2]} {match[3].strip()} \0 "
+        return f"{match[3].strip()} \0 "
 
     text = _HEREDOC.sub(told, text)
-    text = cut_command(one_line(text.replace("\\\n", " ")), room + len(written))
+    lines = [line for line in text.replace("\\\n", " ").splitlines() if line.strip()]
+    text = cut_command(one_line(" ⏎ ".join(lines)), room + len(written))
     for body in written:
         shown = f"({outline(body, content // len(written))})" if content else ""
         text = text.replace("\0", shown, 1) if "\0" in text else f"{text} {shown}"
@@ -86,7 +88,9 @@ def outline(text: str, room: int) -> str:
     whole = one_line(" ⏎ ".join(line.strip() for line in lines))
     if len(whole) <= room:
         return whole
-    marks = [one_line(line) for line in lines if _OUTLINE.match(line)] or [one_line(lines[0])]
+    marks = [line for line in lines if _OUTLINE.match(line)]
+    marks = marks or [line for line in lines if _HEADING.match(line)] or lines[:1]
+    marks = [one_line(line) for line in marks]
     return cut(f"{len(lines)} lines: {'; '.join(marks)}", room)
 
 
@@ -135,8 +139,9 @@ def output(
         whole = cut(whole, max(room + more - len(head), 40))
         return f"{head}: {whole}" if head else whole
     told = [i for i, line in enumerate(new) if SALIENT.search(line)]
-    ends = [len(new) - 1, 0]
-    order = list(dict.fromkeys([*told[-1:], ends[0], *told[::-1][:6], ends[1]]))
+    fresh = [i for i, line in enumerate(new) if line not in seen]
+    fresh = fresh if 2 * len(fresh) <= len(new) else []
+    order = list(dict.fromkeys([*told[-1:], len(new) - 1, *fresh, *told[::-1][:6], 0]))
     left, kept = room - len(head) - 14, set[int]()
     for i in order:
         size = min(len(new[i]), max(40, room // 2)) + 3

@@ -11,7 +11,7 @@ from typing import Any
 
 from conspectus.messages import Entry
 from conspectus.messages.content import Call, Result
-from conspectus.summarize.compacting import LONG, one_line, parsed
+from conspectus.summarize.compacting import one_line, parsed
 from conspectus.summarize.looks import is_look
 from conspectus.summarize.outputs import failed
 
@@ -100,8 +100,7 @@ def steps_of(entries: Sequence[Entry]) -> list[Step]:
             step.failed = marked or wrong or failed(text)
             step.seen = _Before(lines, len(lines))
             for line in step.result.splitlines()[:400]:
-                if len(line) >= LONG:
-                    lines.setdefault(one_line(line), len(lines))
+                lines.setdefault(one_line(line), len(lines))
     _without_prompts(found)
     return _counted(found)
 

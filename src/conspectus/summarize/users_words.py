@@ -25,9 +25,13 @@ REPEATED = 60
 LINE = 8
 """Tokens that a line takes beside its words: its dash and its citation."""
 
+SAME = "(the same as "
+"""Begins the line on messages that say the same as one before."""
+
 LEFT_OUT = "(not all of it fits: the rest, at each …, is "
 """Begins the line that says so, behind which the rest of it says where that is."""
 
+_AGAIN = re.compile(r"\(the same as (\w+), (?:once|(\d+) times) more\)")
 _GAPS = re.compile(r"…(?:\s*…)+")
 _BLANK = re.compile(r"\n(?:[^\S\n]*\n){2,}")
 
@@ -60,10 +64,33 @@ def said(entries: Sequence[Entry], before: Sequence[str] = ()) -> list[str]:
         else:
             lines.append(cited(_once(text, rows), [entry.cite]))
             stands(text, entry.cite)
-    for name, cites in again.items():
-        times = f"{len(cites)} times" if len(cites) > 1 else "once"
-        lines.append(cited(f"(the same as {name}, {times} more)", [cites[0], cites[-1]]))
-    return lines
+    return lines + [_again(name, len(cites), cites) for name, cites in again.items()]
+
+
+def once(lines: Sequence[str]) -> list[str]:
+    """Return lines of which those that say the same as one message stand as one.
+
+    Example:
+        >>> once(["(the same as m2, once more) [m4]", "No. [m5]",
+        ...       "(the same as m2, 2 times more) [m6, m9]"])
+        ['No. [m5]', '(the same as m2, 3 times more) [m4, m9]']
+    """
+    again: dict[str, tuple[int, list[str]]] = {}
+    kept: list[str] = []
+    for line in lines:
+        text, cites = apart(line)
+        if (found := _AGAIN.fullmatch(text)) is None:
+            kept.append(line)
+        else:
+            times, named = again.get(found[1], (0, []))
+            again[found[1]] = times + int(found[2] or 1), named + cites
+    return kept + [_again(name, times, cites) for name, (times, cites) in again.items()]
+
+
+def _again(name: str, times: int, cites: Sequence[str]) -> str:
+    """The line on messages that say the same as one before."""
+    more = f"{times} times" if times > 1 else "once"
+    return cited(f"{SAME}{name}, {more} more)", list(dict.fromkeys([cites[0], cites[-1]])))
 
 
 def _once(text: str, rows: Mapping[str, str]) -> str:

@@ -142,12 +142,12 @@ def write(request: SummaryRequest, answer: Answer) -> str:
     draft = _Draft(request, standing, len(standing.segments) + 1)
     draft.summary = answer.summary
     steps = steps_of(entries) if {"done", "index", "open"} & set(parts) else []
-    draft.now = _now(request, answer, standing, parts, steps)
+    old = [items(text) for text in standing.segments]
+    said_before = [line for one in old for line in _words(one)]
+    draft.now = _now(request, answer, standing, parts, steps, said_before)
     rest = (
         limit - count(section((GOAL, OPEN, NEXT, SKILLS, REST), draft.now)) - count(answer.summary)
     )
-    old = [items(text) for text in standing.segments]
-    said_before = [line for one in old for line in _words(one)]
     said = users_words.said(entries, said_before) if "said" in parts else []
     leaving = sum(count(entry.reading) for entry in entries)
 
@@ -235,6 +235,7 @@ def _now(
     standing: Notes,
     parts: Sequence[str],
     steps: Sequence[Step],
+    words: Sequence[str],
 ) -> dict[str, list[str]]:
     room = int(request.limit * request.shares.now) * 3
     count, most = request.count, request.limit // NOW_OF
@@ -245,7 +246,7 @@ def _now(
     now[SKILLS] = skills(request.ledger)
     if "open" in parts:
         before = standing.now.get(OPEN, ())
-        now[OPEN] = open_work(request.entries, request.kept, before, request.ahead)
+        now[OPEN] = open_work(request.entries, request.kept, before, request.ahead, words)
         if line := files_line(steps, before):
             now[OPEN].append(line)
         room -= sum(map(len, now[OPEN]))
