@@ -21,6 +21,9 @@ _PASTED = re.compile(
     r"|\W*(?:DEBUG|INFO|WARN(?:ING)?|ERROR|TRACE|FATAL)\b"
     r"|(?:\w+:\s)?\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|[A-Za-z_][\w.]*(?:Error|Exception|Warning)\b)"
 )
+_EXAMPLE = re.compile(r"\s*<(\w*example\w*)>\s*$", re.IGNORECASE)
+"""Opens an example, in which nobody says a thing."""
+
 _MARK = re.compile(
     r"\s*(?:[-*•+–]\s+|\d{1,2}[.)]\s+|[（(]?\d{1,2}[）)、]\s*|[①-⑳]\s*|・\s*|#{1,6}\s+)?(?:\[[ xX]\]\s+)?"
 )
@@ -30,6 +33,7 @@ _GOES_ON = re.compile(
     r"|ca|bzw|vgl|Abs|approx|vs|art|pág|Mme|Mlle|Hr|Fr|Str|Tel|inkl|max|min|ggf|Jan|Feb|Mar|Apr|Jun|Jul|Aug"
     r"|Sept?|Oct|Nov|Dec|Okt|Dez|Inc|Ltd|Co|cf|т\. ?е|руб|г)\.$|(?:^|[\s(])\d{1,2}\.$"
 )
+_QUOTED = re.compile(r"`[^`]+`")
 _SIGN = re.compile(r"[(){}\[\]=<>_;|]")
 _PLAIN = re.compile(r"(?<!\S)[^\W\d_]{2,}[,:]?(?!\S)")
 _WIDE = re.compile(f"[{WIDE}]")
@@ -51,10 +55,22 @@ def pieces(text: str) -> Iterator[Piece]:
         >>> [text[a:b] for text in ["- See Dr. Li. Then?"] for a, b, _ in pieces(text)]
         ['See Dr. Li.', 'Then?']
     """
-    at, fenced, block = 0, False, -1
+    at, fenced, block, example = 0, False, -1, -1
+    closed = dict[str, int]()
     for line in text.splitlines(keepends=True):
         fence = _FENCE.match(line)
-        if fenced or fence or not line.strip() or _PASTED.match(line[:200]) or _code(line):
+        if at > example and (tag := _EXAMPLE.match(line)) is not None:
+            if -1 < closed.get(tag[1], 0) <= at:
+                closed[tag[1]] = text.find(f"</{tag[1]}>", at)
+            example = closed[tag[1]]
+        if (
+            at <= example
+            or fenced
+            or fence
+            or not line.strip()
+            or _PASTED.match(line[:200])
+            or _code(line)
+        ):
             if block < 0 and line.strip():
                 block = at
             if fence:  # with a language it opens a block, whatever was left open before
@@ -106,8 +122,11 @@ def is_prose(text: str) -> bool:
 
 
 def _code(line: str) -> bool:
-    """Whether a line is code: many of its signs, few words between blanks, no end of a sentence."""
-    line = line[:200].rstrip()
+    """Whether a line is code: many of its signs, few words between blanks, no end of a sentence.
+
+    Signs between backticks are quoted.
+    """
+    line = _QUOTED.sub("", line[:200]).rstrip()
     signs = len(_SIGN.findall(line))
     if signs < 2 or signs < 0.07 * len(line) or line.endswith((".", "!", "?", "。")):
         return False

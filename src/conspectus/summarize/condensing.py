@@ -178,7 +178,7 @@ def condensed(
         found.each(partial(_fewer, max(most, REPLY)), fits)
         done.shorten(most, fits)
         done.count_equal()
-        if most == LENGTHS[4] and not fits():
+        if most == LENGTHS[2] and not fits():
             done = _Lines(_newest_of_each_run(done.left()), count)
         if most == LENGTHS[-3]:
             found.leave_out(minor[:-LAST], lambda: fits() or found.tokens <= room * REASONS)

@@ -39,7 +39,9 @@ WHOLE = 260
 """Characters up to which the one sentence of a thought stands whole in any room."""
 
 _COLON = (":", "：")
-_BOLD = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
+_ENDS = '.!?…:;,。！？：；”"'
+_ITEM = re.compile(r"; (?=\S)")
+_BOLD = re.compile(r"\*\*(?=\S)(.+?)(?<=\S)\*\*")
 _FENCE = re.compile(r"^(?:```|~~~).*?(?:^(?:```|~~~)\s*$|\Z)", re.MULTILINE | re.DOTALL)
 _LABEL = re.compile(r"^\W*(?:THOUGHT|Thought|Reasoning|Analysis|DISCUSSION|思考)\W*[:：]\s*")
 _PLANS = re.compile(
@@ -110,7 +112,7 @@ def plan_of(entry: Entry) -> str:
 def _sentences(text: str) -> list[str]:
     text = _LABEL.sub("", _FENCE.sub("\n", text).strip())
     said = (one_line(text[start:end]) for start, end, own in pieces(text) if own)
-    return [_BOLD.sub(r"\2", one) for one in said]
+    return [_BOLD.sub(r"\1", one) for one in said]
 
 
 def _said(text: str) -> str:
@@ -175,11 +177,11 @@ def _thought(said: Sequence[str], room: int) -> str:
 
 
 def _joined(kept: Mapping[int, str]) -> str:
-    parts = [
-        kept[at] if at - 1 in kept or at == min(kept, default=0) else f"… {kept[at]}"
-        for at in sorted(kept)
-    ]
-    text = " ".join(parts)
+    """Sentences as one line, with marks for those left out; items of a list stay apart."""
+    text = ""
+    for at in sorted(kept):
+        mark = " " if text[-1:] in _ENDS else "; "
+        text += kept[at] if not text else mark + "… " * (at - 1 not in kept) + kept[at]
     return f"{text} …" if text.endswith(_COLON) else text
 
 
@@ -200,7 +202,11 @@ def fewer_sentences(line: str, room: int) -> str:
     if len(line) <= room:
         return line
     text = line.removeprefix(THOUGHT_OF)
-    said = [text[start:end].removeprefix("… ") for start, end, _ in pieces(text)]
+    said = [
+        item.removeprefix("… ")
+        for start, end, _ in pieces(text)
+        for item in _ITEM.split(text[start:end])
+    ]
     if text == line:
         return _reply(said, room)
     return THOUGHT_OF + _thought([one for one in said if len(one) >= LEAST], room)

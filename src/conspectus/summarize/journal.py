@@ -57,7 +57,7 @@ ID = 8
 """Characters from which an argument with a digit is taken for an id."""
 
 
-LOOK = 60
+LOOK = 90
 """Characters of a look at scale 1 where it is folded."""
 
 SAYS = ", which says: "

@@ -32,6 +32,10 @@ _RUNS = re.compile(
 )
 """A program that runs tests, builds, or a script, by which its line is known."""
 
+_WRITTEN = re.compile(
+    r"^\$ (?:cd \S+ && |mkdir (?:-p )?\S+ && )*cat > (\S+)(?: \([^⏎]*(?: ⏎ .*)?\))?$"
+    r"|^(?:write|create)_?\w*\((?:[^()]*, )?(?:file_?)?path=([^\s,()]+)"
+)
 _ARGUMENT = re.compile(r"[\w:.~/-]*[./:][\w:./-]*\w|test|build|run")
 QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
 """A quoted string of a shell command."""
@@ -53,11 +57,15 @@ def is_look(call: Call, args: Mapping[str, Any]) -> bool:
 def run_of(call: str) -> tuple[str, str] | None:
     """Return the program that a line runs and what on; None where it may do anything else.
 
+    A line that writes a whole file counts as one of a program that writes it.
+
     Example:
         >>> run_of("$ cd cafe && python -m pytest -q tests/menu.py")
         ('pytest', 'tests/menu.py')
     """
     text = call.removeprefix("$ ")
+    if (written := _WRITTEN.search(call)) is not None:
+        return "write", written[1] or written[2]
     if text == call or _WRITES.search(text) or IN_PLACE.search(text) or "…" in text:
         return None
     runs = list[tuple[str, str]]()

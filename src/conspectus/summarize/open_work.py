@@ -14,7 +14,7 @@ from conspectus.summarize.journal import call_text
 from conspectus.summarize.notes import apart, cited
 from conspectus.summarize.steps import Step, listed
 
-UNDER_WAY, TO_DO, INTENT = "under way: the request in ", "to do: ", "said it would: "
+UNDER_WAY, TO_DO, INTENT = "under way then: ", "to do: ", "said it would: "
 """Begin the lines of part 4, by which the next compaction knows them."""
 
 NAMED = 8
@@ -46,7 +46,7 @@ def open_work(
     said = users_words.said([*entries, *kept[:ahead]], words)
     news = {apart(line)[1][0] for line in said if not line.startswith(users_words.SAME)}
     lines = [
-        f"{UNDER_WAY}[{entry.cite}], which stands in view; steps after it are for it"
+        cited(f"{UNDER_WAY}{cut(as_notes(one_line(entry.text)), LONG * 4)}", [entry.cite])
         for entry in kept[:ahead][-1:]
         if entry.role == "user" and entry.cite in news
         if not any(one.role == "user" for one in kept[ahead:])

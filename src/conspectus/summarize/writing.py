@@ -54,7 +54,7 @@ LEAST_GOAL = 80
 NOW_OF = 5
 """A model's goal and next step take at most one part in so many of the room."""
 
-ROOMY = 3
+ROOMY = 2
 """Where there is room, they take one token for so many that leave."""
 
 ANSWERS = 3
@@ -159,7 +159,7 @@ def write(request: SummaryRequest, answer: Answer) -> str:
     share = int(rest * request.shares.said)
     others = _others(old, count)
     free = rest - said_size - others
-    want = max(LEAST_ROOM, leaving // RATIO, min(free, leaving // ROOMY))
+    want = max(LEAST_ROOM, leaving // RATIO, min(free, int(leaving / ROOMY)))
     want += tokens_of(count, list(answer.found or ()))  # deeds do not pay for what a model writes
 
     def at(scale: float, more: int = 0) -> dict[str, list[str]]:
