@@ -443,7 +443,10 @@ def test_the_summary_stands_behind_the_request_that_is_under_way():
     assert [one.get("id") for one in talk[:2]] == ["s", "m1"]
     assert talk[2]["content"].startswith("Here is a summary of the conversation to date:")
     assert sum("Here is a summary" in str(one["content"]) for one in talk) == 1
-    assert "- under way: the request in [m1], which stands in view" in talk[2]["content"]
+    assert (
+        "- under way then: Book the Lisbon flight. Never pay more than 240 EUR. [m1]"
+        in talk[2]["content"]
+    )
 
 
 def test_what_a_command_printed_stands_where_there_is_room():

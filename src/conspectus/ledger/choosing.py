@@ -42,7 +42,7 @@ ADVICE_SHARE = 0.7
 """Share of the room up to which the rest of long messages stands: behind that deeds say more."""
 
 HEADED = 0.2
-"""How much less a sentence under a heading of a long message counts than one before all headings."""
+"""How much less a sentence below the first heading of a long message counts."""
 
 PASSES = 3
 """Times that the room is filled up: pieces that stand together take less than each by itself."""

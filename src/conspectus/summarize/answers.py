@@ -10,8 +10,8 @@ from conspectus.ledger import Fact, quoted
 from conspectus.messages import SUMMARY_LINE, Entry
 from conspectus.messages.framing import as_notes
 from conspectus.summarize.base import SummaryRequest
-from conspectus.summarize.compacting import cut, one_line
 from conspectus.summarize.condensing import tokens_of
+from conspectus.summarize.cutting import cut, one_line
 from conspectus.summarize.notes import (
     FOUND,
     GOAL,

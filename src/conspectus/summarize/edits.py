@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Any
 
-from conspectus.summarize.compacting import one_line
+from conspectus.summarize.cutting import one_line
 
 BECOMES = " ⇒ "
 """Stands between an old text and the new one."""

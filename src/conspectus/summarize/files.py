@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from conspectus.messages.framing import as_notes
-from conspectus.summarize.compacting import cut
+from conspectus.summarize.cutting import cut
 from conspectus.summarize.looks import QUOTED, SHELL
 from conspectus.summarize.notes import apart
 from conspectus.summarize.steps import Step

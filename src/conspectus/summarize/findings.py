@@ -13,7 +13,8 @@ from conspectus.ledger.pieces import pieces
 from conspectus.ledger.reading import values_in
 from conspectus.messages import Entry
 from conspectus.messages.framing import as_notes
-from conspectus.summarize.compacting import cut, one_line, parsed
+from conspectus.summarize.compacting import LONG, parsed
+from conspectus.summarize.cutting import cut, one_line
 from conspectus.summarize.notes import apart
 from conspectus.summarize.steps import thoughts
 
@@ -68,8 +69,9 @@ _REASONS = re.compile(
 
 
 _CAUSES = re.compile(
-    r"\broot cause|turns out|\b(?:this|that|which) explains|\bthe (?:real |actual )?(?:issue|problem"
-    r"|bug|culprit) (?:is|was|lies|comes)\b|\bursache (?:ist|war|liegt)\b|\bla causa (?:es|era)\b"
+    r"\broot cause|turns out|\b(?:this|that|which) explains"
+    r"|\bthe (?:real |actual )?(?:issue|problem|bug|culprit) (?:is|was|lies|comes)\b"
+    r"|\bursache (?:ist|war|liegt)\b|\bla causa (?:es|era)\b"
     r"|\bla cause (?:est|était)\b|根本原因|问题(?:在于|是)|原因は|원인은",
     re.IGNORECASE,
 )
@@ -80,15 +82,18 @@ def conclusions(entries: Sequence[Entry], scale: float) -> list[tuple[str, str]]
     """Return conclusions, each with the message that it stands in; equal ones once, counted.
 
     Args:
-        entries: the messages that leave.
+        entries: the messages that leave; a reply that repeats a result of theirs concludes nothing.
         scale: how roomy they are.
     """
     found: dict[str, list[str]] = {}
     thought = dict[str, list[str]]()
     for text, cite in thoughts(entries):
         thought.setdefault(cite, []).append(text)
+    shown: list[str] = []
     for entry in entries:
-        if entry.role != "assistant":
+        shown += [one_line(entry.text)] * (entry.role == "tool")
+        own = one_line(entry.own)
+        if entry.role != "assistant" or (len(own) > LONG and own in shown):
             continue
         told = not entry.calls and not _LABEL.match(entry.own)
         text = "\n".join([_said(entry.own), *thought.pop(entry.cite, ())])

@@ -15,7 +15,8 @@ from typing import Any
 
 from conspectus.ledger import statements
 from conspectus.messages.content import Call
-from conspectus.summarize.compacting import brief, compact, cut, dense, one_line, parsed
+from conspectus.summarize.compacting import LONG, brief, compact, dense, parsed
+from conspectus.summarize.cutting import cut, one_line
 from conspectus.summarize.edits import with_change
 from conspectus.summarize.known_records import Shown, news_of, shown_records
 from conspectus.summarize.looks import IN_PLACE, SHELL, is_look
@@ -190,6 +191,8 @@ def _deed(
         call = f"{cut(call, AGAIN)} (as {first})"
     if step.result is None:
         came = "no answer"
+    elif _echoes(step):
+        came = "the same text"
     elif step.was is not None:
         came = f"now {changes(step.was, step.result, room)}"
     elif (news := news_of(step.result, step.args, shown)) is not None:
@@ -199,6 +202,13 @@ def _deed(
     if step.failed and not came.lower().startswith(("error", "fail", "exit")):
         came = f"FAILED: {came}"
     return f"{call} → {came}{f' ({step.times} times)' if step.times > 1 else ''}"
+
+
+def _echoes(step: Step) -> bool:
+    """Return whether a result repeats what the call was given, such as a question to a user."""
+    given = one_line(" ".join(str(value) for value in step.args.values()))
+    rows = [one_line(row).strip("❓ ") for row in (step.result or "").splitlines() if row.strip()]
+    return len(given) > len(step.result or "") // 2 > LONG and all(row in given for row in rows)
 
 
 def _look(step: Step, scale: float) -> str:

@@ -8,7 +8,8 @@ from conspectus.ledger import Ledger
 from conspectus.messages import Entry
 from conspectus.messages.framing import as_notes
 from conspectus.summarize import users_words
-from conspectus.summarize.compacting import LONG, cut, one_line
+from conspectus.summarize.compacting import LONG
+from conspectus.summarize.cutting import cut, one_line
 from conspectus.summarize.findings import plan_of
 from conspectus.summarize.journal import call_text
 from conspectus.summarize.notes import apart, cited

@@ -5,15 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Container, Mapping
 
-from conspectus.summarize.compacting import (
-    LONG,
-    compact,
-    cut,
-    cut_command,
-    is_empty,
-    one_line,
-    parsed,
-)
+from conspectus.summarize.compacting import LONG, compact, is_empty, parsed
+from conspectus.summarize.cutting import cut, cut_command, one_line
 
 SALIENT = re.compile(
     r"\b(?:error|exception|traceback|fatal|fail(?:ed|ure|s)?|denied|refused|rejected|not found"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from conspectus.messages import Entry
 from conspectus.messages.framing import as_data
-from conspectus.summarize.compacting import cut, one_line
+from conspectus.summarize.cutting import cut, one_line
 from conspectus.summarize.prompts import ANEW, ASIDE, CITE, EXACT, LANGUAGE, framed, space
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from typing import Any
 
 from conspectus.messages import Entry
 from conspectus.messages.content import Call, Result
-from conspectus.summarize.compacting import one_line, parsed
+from conspectus.summarize.compacting import parsed
+from conspectus.summarize.cutting import one_line
 from conspectus.summarize.looks import is_look
 from conspectus.summarize.outputs import failed
 

@@ -10,7 +10,7 @@ from conspectus.ledger import Ledger, Said, choose, statements
 from conspectus.ledger.pieces import left_open
 from conspectus.messages import Entry, is_summary_message
 from conspectus.messages.framing import as_notes
-from conspectus.summarize.compacting import cut, one_line
+from conspectus.summarize.cutting import cut, one_line
 from conspectus.summarize.notes import apart, cited
 
 PASTE = 600

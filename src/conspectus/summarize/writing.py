@@ -17,8 +17,8 @@ from conspectus.messages.summary import summary_body
 from conspectus.summarize import journal, users_words
 from conspectus.summarize.base import SummaryRequest
 from conspectus.summarize.checks import cut_short
-from conspectus.summarize.compacting import cut
 from conspectus.summarize.condensing import condensed, tokens_of
+from conspectus.summarize.cutting import cut
 from conspectus.summarize.files import files_line
 from conspectus.summarize.findings import conclusions
 from conspectus.summarize.notes import (

@@ -1,0 +1,147 @@
+"""Deeds that later ones supersede: undone edits, and what one call, run or record left before."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from conspectus.summarize import journal
+from conspectus.summarize.looks import run_of
+from conspectus.summarize.notes import apart, cited
+
+_IN_VAIN = "exit|error|fail|no answer"
+"""Begins an outcome by which nothing was done."""
+
+_UNDO = re.compile(
+    rf"\$ (?:cd \S+ && )?git (?:checkout|restore)(?: --)? ([\w./-]+) → (?!{_IN_VAIN}|updated 0)",
+    re.I,
+)
+"""Begins a line by which a file was put back as it was."""
+
+_STAGED = re.compile(r"\bgit (?:add|commit|stash)\b")
+"""What stands in a line behind which a file is put back no further."""
+
+_EDIT = re.compile(r"(?:\$ (?:cd \S+ && )?sed -i|edit|str_replace|apply_|insert|replace)")
+"""Begins a line of an edit in place."""
+
+_AGAIN = re.compile(r" \(as (\w+)\)$")
+TIMES = re.compile(r" \((?:newest of )?(\d+)(?: times)?\)$")
+"""Ends a line: how many steps it stands for."""
+
+_NAMED = re.compile(r"\b(?=\w*\d)(?=\w*[^\W\d])\w{4,}\b|\b\d{5,}\b")
+
+
+def without_undone(lines: Sequence[str]) -> list[str]:
+    """Lines without the edits of a file that was put back later; that line says how many they were.
+
+    Example:
+        >>> without_undone(["$ sed -i 1d a.py → ok [m2]", "$ git checkout a.py → Updated [m4]"])
+        ['$ git checkout a.py → 1 edit above undone: Updated [m4]']
+    """
+    kept = list(lines)
+    for at, line in enumerate(lines):
+        if (undo := _UNDO.match(line)) is None:
+            continue
+        since = max((n + 1 for n in range(at) if _STAGED.search(lines[n])), default=0)
+        gone = [n for n in range(since, at) if kept[n] and _edits(kept[n], undo[1])]
+        for n in gone:
+            kept[n] = ""
+        if gone:
+            text, cites = apart(line)
+            call, _, came = text.partition(" → ")
+            count = f"{len(gone)} edit{'s' if len(gone) > 1 else ''}"
+            kept[at] = cited(f"{call} → {count} above undone: {came}", cites)
+    return [line for line in kept if line]
+
+
+def newest_of_each_call(lines: Sequence[str]) -> list[str]:
+    """Lines of which those of one call stand once, as the newest, with how often it was made.
+
+    An earlier one stays where its outcome names a thing that the newest does not: it may have been
+    made then. So does one that was done, where the newest was not.
+
+    Example:
+        >>> newest_of_each_call(["$ make → exit 2 [m2]", "edit(a) → ok [m4]", "$ make → ok [m6]"])
+        ['edit(a) → ok [m4]', '$ make → ok (newest of 2) [m6]']
+    """
+    calls: dict[str, str] = {}
+    newest: dict[str, int] = {}
+    kept = list(lines)
+    for at, line in enumerate(lines):
+        text, cites = apart(line)
+        call, arrow, came = text.partition(" → ")
+        if not arrow or not cites or line.startswith(journal.LOOKED):
+            continue
+        if again := _AGAIN.search(call):
+            call = calls.get(again[1], call[: again.start()])
+        calls[cites[0]] = call
+        if (before := newest.get(call)) is not None:
+            came, times = counted(came)
+            earlier, more = counted(apart(kept[before])[0])
+            earlier = earlier.partition(" → ")[2]
+            undone = re.match(_IN_VAIN, came, re.I) and not re.match(_IN_VAIN, earlier, re.I)
+            if not undone and set(_NAMED.findall(earlier)) <= set(_NAMED.findall(came)):
+                many = times + more
+                count = f"{many} times" if earlier == came else f"newest of {many}"
+                kept[before], kept[at] = "", cited(f"{call} → {came} ({count})", cites)
+        newest[call] = at
+    return [line for line in kept if line]
+
+
+def newest_of_each_run(lines: Sequence[str]) -> list[str]:
+    """Lines of which those that run one program on one thing stand once, as the newest.
+
+    Example:
+        >>> newest_of_each_run(["$ pytest -x a.py → exit 1: 2 failed [m2]", "$ make → ok [m4]",
+        ...                      "$ pytest a.py → 3 passed [m6]"])
+        ['$ make → ok [m4]', '$ pytest a.py → 3 passed (newest of 2) [m6]']
+    """
+    newest: dict[tuple[str, str], int] = {}
+    kept = list(lines)
+    for at, line in enumerate(lines):
+        text, cites = apart(line)
+        key = run_of(text.partition(" → ")[0])
+        if key is None or not cites:
+            continue
+        if (before := newest.get(key)) is not None:
+            text, times = counted(text)
+            kept[at] = cited(
+                f"{text} (newest of {times + counted(apart(kept[before])[0])[1]})", cites
+            )
+            kept[before] = ""
+        newest[key] = at
+    return [line for line in kept if line]
+
+
+def named_nowhere(deeds: Sequence[str], others: Sequence[str]) -> list[int]:
+    """The places of records looked up whose names stand in no later call and in nothing said.
+
+    Example:
+        >>> named_nowhere(["get(id=A100) → n=1 [m2]", "get(id=B200) → n=2 [m4]"],
+        ...                ["thought: B200 it is. [m5]"])
+        [0]
+    """
+    calls = [line.partition(" → ")[0] for line in deeds]
+    told = " ".join(others)
+    found: list[int] = []
+    for at, call in enumerate(calls):
+        names = _NAMED.findall(call) if journal.looked(deeds[at]) else []
+        later = " ".join([told, *calls[at + 1 :]])
+        if names and not any(name in later for name in names):
+            found.append(at)
+    return found
+
+
+def counted(text: str) -> tuple[str, int]:
+    """A text without the number of times at its end, and that number."""
+    found = TIMES.search(text)
+    return (text[: found.start()], int(found[1])) if found else (text, 1)
+
+
+def _edits(line: str, path: str) -> bool:
+    """Whether a line tells an edit of this file and of no other thing."""
+    call, arrow, came = line.partition(" → ")
+    done = arrow and re.match(_IN_VAIN, came, re.I) is None
+    named = [word.strip("(),'\"").removeprefix("path=") for word in call.split()]
+    sole = "&&" not in call.replace("cd ", "", 1) and ";" not in call
+    return bool(done and _EDIT.match(line) and sole and path in named)

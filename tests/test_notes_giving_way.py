@@ -1,0 +1,183 @@
+"""The notes where not all fits: what gives way first, and what outlasts it."""
+
+import json
+from typing import Any
+
+import pytest
+
+from conspectus import Ledger
+from conspectus.ledger import choose, statements
+from conspectus.messages import read_messages
+from conspectus.summarize import EmbeddedSummarizer, SummaryRequest
+from conspectus.summarize.condensing import condensed
+from conspectus.summarize.findings import conclusions
+from conspectus.summarize.notes import DONE, FOUND, OPEN, SAID, Notes, items
+
+Message = dict[str, Any]
+
+
+def count(text: str) -> int:
+    return len(text) // 4
+
+
+def user(text: str, name: str) -> Message:
+    return {"role": "user", "content": text, "id": name}
+
+
+def step(tool: str, args: dict[str, Any], result: str, name: str, text: str = "") -> list[Message]:
+    """A call of a tool and its result."""
+    function = {"name": tool, "arguments": json.dumps(args)}
+    call = {"id": f"c-{name}", "type": "function", "function": function}
+    return [
+        {"role": "assistant", "content": text, "id": name, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": f"c-{name}", "content": result, "id": f"{name}r"},
+    ]
+
+
+def sections(
+    talk: list[Message], kept: list[Message] = (), limit: int = 2_000, ahead: int = 0
+) -> dict[str, list[str]]:
+    """The lines of the notes of a talk, by section."""
+    ledger = Ledger().updated(read_messages(talk))
+    request = SummaryRequest(
+        read_messages(talk), "", ledger, limit, count, kept=read_messages(kept), ahead=ahead
+    )
+    notes = Notes.parse(EmbeddedSummarizer().summarize(request).text)
+    return {**items(notes.segments[-1]), **{name: list(lines) for name, lines in notes.now.items()}}
+
+
+def room_of(lines: list[str], share: float) -> int:
+    return int(count("\n".join(f"- {line}" for line in lines)) * share)
+
+
+CAUSE = "thought: The problem is that the oven was never told the time zone. [m3]"
+MUSINGS = [
+    f"thought: Plate {n} is blue, since the plates of this series are. [m{n}]"
+    for n in range(10, 30)
+]
+
+
+def test_a_cause_outlasts_later_musings():
+    deeds = [f"$ ./bake.sh tray{n} → ok: tray {n} is done [m4{n}]" for n in range(20)]
+    [kept] = condensed(
+        [{DONE: deeds, FOUND: [CAUSE, *MUSINGS]}], room_of([*deeds, *MUSINGS], 0.3), count
+    )
+    assert CAUSE in kept[FOUND]
+    assert len(kept[FOUND]) < len(MUSINGS)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [
+            f"$ cd app && pytest -k {'a' * n} tests/menu.py → exit 1: {n} failed [m{n}]"
+            for n in range(1, 9)
+        ],
+        [f"$ cat > menu.py ({n} lines: class Menu:) → ok [m{n}]" for n in range(1, 9)],
+        [f"write_file(path=menu.py, content: {n} lines) → ok [m{n}]" for n in range(1, 9)],
+    ],
+)
+def test_one_program_on_one_thing_stands_as_its_newest(lines):
+    others = [f"$ git push origin part-{n} → ok: part {n} went out [n{n}]" for n in range(8)]
+    [kept] = condensed([{DONE: [*lines, *others]}], room_of([*others, lines[-1]], 1.1), count)
+    [newest] = [line for line in kept[DONE] if "menu.py" in line]
+    assert newest.endswith("(newest of 8) [m8]")
+    assert [line for line in kept[DONE] if "git push" in line] == others
+
+
+def test_a_record_that_nothing_names_again_gives_way_to_one_that_does():
+    fields = (
+        f"cabin=economy note={'window seat ' * 30}owner=Ann bags=2 paid=yes legs=HAT100, HAT200"
+    )
+    lines = [f"get_trip(id=TRIP{n}) → {fields} [m{n}]" for n in range(100, 106)]
+    lines.append("cancel_trip(id=TRIP103) → ok [m200]")
+    [kept] = condensed([{DONE: lines}], room_of(lines, 0.52), count)
+    sizes = {line[12:19]: len(line) for line in kept[DONE] if line.startswith("get_trip")}
+    assert sizes["TRIP103"] > 1.5 * max(sizes[name] for name in sizes if name != "TRIP103")
+
+
+def test_ids_and_dates_outlast_the_short_fields_of_a_record():
+    fields = " ".join(f"field{n}=some text" for n in range(30))
+    line = f"get_trip(id=TRIP1) → {fields} legs=HAT100 on 2026-05-19, HAT200 on 2026-05-20 [m1]"
+    [kept] = condensed([{DONE: [line]}], room_of([line], 0.4), count)
+    assert "legs=HAT100 on" in kept[DONE][0]
+    assert "field29" not in kept[DONE][0]
+
+
+TASK = """Please make the menu load.
+
+It fails with "no such dish" where a dish has an accent, as in "crème".
+
+# Task Instructions
+- You must NOT change the tests.
+""" + "\n".join(
+    f"- Some people like to keep module {n} of the kitchen in a folder of its own."
+    for n in range(60)
+)
+
+
+def test_advice_of_a_long_message_gives_way_to_deeds():
+    room = count(TASK) // 2
+    [kept] = choose([TASK], room, count)
+    assert "make the menu load" in kept.text
+    assert "NOT change the tests" in kept.text
+    assert count(kept.text) <= 0.8 * room
+
+
+def test_an_example_in_a_message_states_nothing():
+    said = "Answer so:\n<example_response>\nI must never use tabs.\n</example_response>\nBe brief."
+    assert [one.text for one in statements(said) if one.own] == ["Answer so:", "Be brief."]
+    open_ended = "<example>\nYou must never use tabs."
+    assert [one.text for one in statements(open_ended) if one.own] == ["You must never use tabs."]
+
+
+def test_signs_in_backticks_make_no_code():
+    said = "Save it as: `report_{topic}_{date}.md`"
+    assert [one.text for one in statements(said) if one.own] == [said]
+
+
+def test_a_question_to_the_user_is_told_once():
+    question = "Which dish do you mean, the one with rice or the one with beans?"
+    talk = [
+        user("Cook my dish.", "m1"),
+        *step("ask_user", {"question": question}, f"❓ {question}", "m2"),
+        {"role": "assistant", "content": f"❓ {question}", "id": "m3"},
+    ]
+    text = json.dumps(sections(talk), ensure_ascii=False)
+    assert text.count("the one with rice") == 1
+    assert "the same text" in text
+
+
+def test_what_a_list_says_stands_with_what_announces_it():
+    reply = (
+        "Here is what I would change:\n\n- **Flight:** HAT072 on 2026-05-19\n- **Bags:** 2 more\n\n"
+        "Have a good day."
+    )
+    talk = [user("Change my flight.", "m1"), {"role": "assistant", "content": reply, "id": "m2"}]
+    [line] = sections(talk)[FOUND]
+    assert line.startswith(
+        "Here is what I would change: Flight: HAT072 on 2026-05-19; Bags: 2 more"
+    )
+    [(line, _)] = conclusions(read_messages(talk), 0.15)
+    assert line.startswith("Here is what I would change: Flight: HAT072 on 2026-05-19")
+
+
+REFUSED = "Please always write exactly one command, in a block of its own, and nothing after it."
+
+
+def test_a_repeated_refusal_is_not_the_request_under_way():
+    talk = [user("Mend the menu.", "m1"), user(REFUSED, "m2"), *step("look", {}, "a.py", "m3")]
+    kept = [user(REFUSED, "m4"), *step("look", {"n": 1}, "b.py", "m5")]
+    assert "under way" not in json.dumps(sections(talk, kept, ahead=1).get(OPEN, []))
+    kept[0] = user("Now mend the bill, too, and tell me how it went.", "m4")
+    assert "under way then: Now mend the bill" in json.dumps(sections(talk, kept, ahead=1)[OPEN])
+
+
+def test_repeats_of_one_message_stand_as_one_when_condensed():
+    said = [
+        "Stop. [m1]",
+        "(the same as m1, once more) [m4]",
+        "(the same as m1, 2 times more) [m6, m9]",
+    ]
+    [kept] = condensed([{SAID: said}], 10, count)
+    assert kept[SAID] == ["Stop. [m1]", "(the same as m1, 3 times more) [m4, m9]"]
