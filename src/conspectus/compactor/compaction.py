@@ -262,7 +262,8 @@ class Compaction:
                 try:
                     with observing(CompactionStep, step="summarize", by=by) as seen:
                         self._may_be_asked(by)
-                        request = riding(material, by, request_of(material, spent.tokens), last)
+                        request = request_of(material, spent.tokens)
+                        request = riding(material, by, request, last, again=bool(failures))
                         cached, last = request.last is not None, None
                         try:
                             answer = yield from answer_flow(self.engine, by, request, seen)

@@ -87,12 +87,20 @@ def last_request_of(engine: Engine, given: object, window: int | None) -> LastRe
 
 
 def riding(
-    material: Material, by: str, request: SummaryRequest, last: LastRequest | None
+    material: Material,
+    by: str,
+    request: SummaryRequest,
+    last: LastRequest | None,
+    *,
+    again: bool = False,
 ) -> SummaryRequest:
-    """Add the agent's last request to a summariser's, if the summary may use the cache."""
+    """Add the agent's last request to a summariser's, if the summary may use the cache.
+
+    `again` says that a try has failed: without `last` the reason was told then, or is that try.
+    """
     summarizer = material.engine.summarizers[by]
     rides = getattr(summarizer, "rides", None)
-    if not material.engine.cached or rides is None:
+    if not material.engine.cached or rides is None or (last is None and again):
         return request
     tokens, why = 0, "no request of the agent is known in this process"
     if last is not None and last.any_model and by != material.engine.order[0]:
@@ -112,15 +120,13 @@ def _unfit(material: Material, last: LastRequest) -> str:
     """Return why a summary cannot follow a request, or an empty text."""
     if material.redaction is not None:
         return "what is summarised is redacted, and the request is not"
-    if not all(map(_taken, last.messages)):
-        return "it holds items of a form that LangChain's models do not take"
     if (marks := list(cache_marks(last))) == [] and needs_marks(last):
         return "it has no cache_control, so its provider remembers nothing of it"
     # Marks of an hour stand first, so the messages live as long as the shortest.
     lives = LIVES_LONG if marks and all(mark.get("ttl") == "1h" for mark in marks) else LIVES
     if monotonic() - last.at > lives:
         return "its provider has forgotten it"
-    if any(not is_message(one) and "role" not in one for one in last.messages):
+    if not all(map(_taken, last.messages)):
         return "it is of items that no chat model of LangChain takes"
     if edits := [name for name in EDITS if told_to(last, name) not in (None, "disabled", {}, [])]:
         return f"its provider may leave a part of it out ({edits[0]})"
