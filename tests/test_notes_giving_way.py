@@ -181,3 +181,14 @@ def test_repeats_of_one_message_stand_as_one_when_condensed():
     ]
     [kept] = condensed([{SAID: said}], 10, count)
     assert kept[SAID] == ["Stop. [m1]", "(the same as m1, 3 times more) [m4, m9]"]
+
+
+def test_repeats_in_other_figures_stand_as_one_with_the_figures():
+    first = f"Found 3 blocks. {REFUSED} {'Look at the first message. ' * 6}"
+    talk = [user("Mend the menu.", "m1"), user(first, "m2")]
+    talk += [user(first.replace("3", figure), f"m{figure}9") for figure in ("2", "14", "2")]
+    *_, line = sections(talk)[SAID]
+    assert line == "(the same as m2 but with 14; 2, 3 times more) [m29]"
+    limits = [f"Never pay more than {n} EUR for a night." for n in (90, 80)]
+    talk = [user(text, f"m{n}") for n, text in enumerate(limits)]
+    assert sections(talk)[SAID] == [f"{text} [m{n}]" for n, text in enumerate(limits)]

@@ -31,7 +31,14 @@ SAME = "(the same as "
 LEFT_OUT = "(not all of it fits: the rest, at each …, is "
 """Begins the line that says so, behind which the rest of it says where that is."""
 
-_AGAIN = re.compile(r"\(the same as (\w+), (?:once|(\d+) times) more\)")
+FIGURED = 200
+"""Characters from which a message that differs from one before in figures alone is told by them."""
+
+NEWEST = 8
+"""Figures of such messages that stand, the newest ones."""
+
+_AGAIN = re.compile(r"\(the same as (\w+)(?: but with ([^,]+))?, (?:once|(\d+) times) more\)")
+_FIGURE = re.compile(r"\d+")
 _GAPS = re.compile(r"…(?:\s*…)+")
 _BLANK = re.compile(r"\n(?:[^\S\n]*\n){2,}")
 
@@ -43,28 +50,37 @@ def said(entries: Sequence[Entry], before: Sequence[str] = ()) -> list[str]:
         entries: the messages that leave.
         before: lines of segments that stand.
     """
-    stood, rows = dict[str, str](), dict[str, str]()
+    stood, shapes = dict[str, str](), dict[str, tuple[str, str]]()
+    rows: dict[str, dict[str, None]] = {}
 
     def stands(text: str, cite: str) -> None:
-        stood.setdefault(one_line(text), cite)
+        line = one_line(text)
+        stood.setdefault(line, cite)
+        shapes.setdefault(_FIGURE.sub("0", line), (cite, line))
         for row in text.splitlines():
-            rows.setdefault(row.strip(), cite)
+            rows.setdefault(row.strip(), {})[cite] = None
 
     for text, cites in map(apart, before):
         if cites and not text.startswith("… "):
             stands(text, cites[0])
     lines: list[str] = []
-    again: dict[str, list[str]] = {}
+    again: list[str] = []
     for entry in entries:
         if not _users(entry):
             continue
         text = _words(entry)
-        if len(text) >= REPEATED and (name := stood.get(one_line(text))):
-            again.setdefault(name, []).append(entry.cite)
+        line = one_line(text)
+        name, like = stood.get(line), shapes.get(_FIGURE.sub("0", line))
+        if len(text) >= REPEATED and name:
+            again.append(_again(name, 1, [entry.cite]))
+        elif len(text) >= FIGURED and like:
+            pairs = zip(_FIGURE.findall(like[1]), _FIGURE.findall(line), strict=True)
+            news = " ".join(new for old, new in pairs if new != old)
+            again.append(_again(like[0], 1, [entry.cite], [news]))
         else:
             lines.append(cited(_once(text, rows), [entry.cite]))
             stands(text, entry.cite)
-    return lines + [_again(name, len(cites), cites) for name, cites in again.items()]
+    return lines + once(again)
 
 
 def once(lines: Sequence[str]) -> list[str]:
@@ -72,41 +88,45 @@ def once(lines: Sequence[str]) -> list[str]:
 
     Example:
         >>> once(["(the same as m2, once more) [m4]", "No. [m5]",
-        ...       "(the same as m2, 2 times more) [m6, m9]"])
-        ['No. [m5]', '(the same as m2, 3 times more) [m4, m9]']
+        ...       "(the same as m2 but with 7; 9, 2 times more) [m6, m9]"])
+        ['No. [m5]', '(the same as m2 but with 7; 9, 3 times more) [m4, m9]']
     """
-    again: dict[str, tuple[int, list[str]]] = {}
+    again: dict[str, tuple[int, list[str], list[str]]] = {}
     kept: list[str] = []
     for line in lines:
         text, cites = apart(line)
         if (found := _AGAIN.fullmatch(text)) is None:
             kept.append(line)
         else:
-            times, named = again.get(found[1], (0, []))
-            again[found[1]] = times + int(found[2] or 1), named + cites
-    return kept + [_again(name, times, cites) for name, (times, cites) in again.items()]
+            times, named, news = again.get(found[1], (0, [], []))
+            news = news + (found[2].split("; ") if found[2] else [])
+            again[found[1]] = times + int(found[3] or 1), named + cites, news
+    return kept + [_again(name, times, cites, news) for name, (times, cites, news) in again.items()]
 
 
-def _again(name: str, times: int, cites: Sequence[str]) -> str:
-    """The line on messages that say the same as one before."""
+def _again(name: str, times: int, cites: Sequence[str], news: Sequence[str] = ()) -> str:
+    """The line on messages that say the same as one before, but for some figures."""
     more = f"{times} times" if times > 1 else "once"
-    return cited(f"{SAME}{name}, {more} more)", list(dict.fromkeys([cites[0], cites[-1]])))
+    changed = list(dict.fromkeys(reversed(news)))[:NEWEST][::-1]
+    but = f" but with {'; '.join(changed)}" if changed else ""
+    text = f"{SAME}{name}{but}, {more} more)"
+    return cited(text, list(dict.fromkeys([cites[0], cites[-1]])))
 
 
-def _once(text: str, rows: Mapping[str, str]) -> str:
+def _once(text: str, rows: Mapping[str, Mapping[str, None]]) -> str:
     """Return a message without the lines that one before it has, if those are most of it.
 
     Example:
         >>> _once("Not valid: 3 blocks.\\nWrite one block of bash, and wait for its result.",
-        ...       {"Write one block of bash, and wait for its result.": "m2"})
+        ...       {"Write one block of bash, and wait for its result.": {"m2": None}})
         'Not valid: 3 blocks. (the rest as m2)'
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    names = Counter(rows[line] for line in lines if line in rows)
+    names = Counter(name for line in lines for name in rows.get(line, ()))
     if len(text) < REPEATED or not names:
         return text
     [(name, _)] = names.most_common(1)
-    news = "\n".join(line for line in lines if rows.get(line) != name)
+    news = "\n".join(line for line in lines if name not in rows.get(line, ()))
     return f"{news} (the rest as {name})" if news and 2 * len(news) <= len(text) else text
 
 
