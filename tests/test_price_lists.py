@@ -229,6 +229,26 @@ def test_a_record_knows_the_money_of_a_price_by_the_name_of_the_summariser(own):
     assert record.bill["money"] == pytest.approx(done.price)
 
 
+def test_a_part_of_the_money_does_not_pass_for_all_of_it():
+    """A compaction of which one call has no price has none, as its record says."""
+    set_prices({"large": Price(2.0, 20.0)})
+    heard: list[Event] = []
+    large = ScriptedChatModel(
+        answers=["## Found and decided\n- ok"], model_name="large", usage=(900, 40)
+    )
+    empty = ScriptedChatModel(answers=lambda messages: "", model_name="small", usage=(1_000, 50))
+    made = Compactor(
+        empty, fallbacks=[large], keep=("messages", 2), archive="memory:", telemetry=heard.append
+    )
+    record = made.compact(dicts(9), thread_id="t", force=True).record
+    [done] = [one for one in heard if isinstance(one, Compaction)]
+    assert (done.price, done.currency) == (None, "")
+    prices = {one.model: one.price for one in done.models}
+    assert prices == {"small": None, "large": pytest.approx((900 * 2 + 40 * 20) / 1_000_000)}
+    assert record is not None
+    assert "money" not in record.bill
+
+
 def test_a_list_holds_prices_alone():
     with pytest.raises(PolicyError, match="the price of 'm' must be a Price"):
         PriceList({"m": 3}, "a page")  # type: ignore[dict-item]

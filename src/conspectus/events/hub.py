@@ -286,14 +286,14 @@ SUMMED = ("calls", "input_tokens", "output_tokens", "cached_tokens", "written_to
 
 
 def _sums(calls: Sequence[SummarizerCall]) -> dict[str, Any]:
-    priced = [call for call in calls if call.price is not None]
+    price = _price(calls) if calls else None
     by_model: dict[str, list[SummarizerCall]] = {}
     for call in calls:
         by_model.setdefault(call.model or call.summarizer, []).append(call)
     return {
         **_added(calls, SUMMED),
-        "price": sum(call.price or 0.0 for call in priced) if priced else None,
-        "currency": priced[0].currency if priced else "",
+        "price": price,
+        "currency": "" if price is None else calls[0].currency,
         "models": tuple(
             ModelUse(model, **_added(asked, (*SUMMED, "hour_tokens")), price=_price(asked))
             for model, asked in by_model.items()

@@ -80,7 +80,7 @@ class WithCalls(Event):
         calls: their number, with retries, readings of parts, merges and failed ones.
         input_tokens, output_tokens: of all calls together.
         cached_tokens, written_tokens: input read from, and written to, a provider's cache.
-        price: their sum, in `currency`; None if no prices are set.
+        price: their sum, in `currency`; None without calls, and if one of them has no price.
         models: the same by model, in the order in which they were first asked.
         waited: seconds that the caller had to wait; all of them in the foreground.
     """
