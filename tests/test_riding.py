@@ -462,6 +462,13 @@ def test_a_loop_of_ones_own_rides(with_tools):
     assert "cached" in kinds(archive.chain(SCOPE))
 
 
+def test_a_claude_behind_a_gateway_asks_for_marks():
+    model = model_of(model_name="anthropic/claude-sonnet-4.5")
+    _, _, records = run_agent(model, ours(model))
+    assert kinds(records) == {"smallest"}
+    assert rides(model) == []
+
+
 def test_a_loop_over_items_of_responses_does_not_ride():
     model = model_of(steps=100)
     compactor, archive = loop_of(model)

@@ -39,6 +39,9 @@ LIVES, LIVES_LONG = 300.0, 3_600.0
 ASKS_FOR_MARKS = ("anthropic", "amazon_bedrock", "anthropic_bedrock")
 """Providers that cache only what is marked."""
 
+CLAUDE = "claude"
+"""A part of the names of Anthropic's models, which ask for marks behind gateways, too."""
+
 
 EDITS = ("context_management", "truncation")
 """Settings of Anthropic and OpenAI with which a part of a request is not shown to the model."""
@@ -183,7 +186,8 @@ def tools_size(meter: TokenMeter, tools: Sequence[Any]) -> int:
 
 
 def needs_marks(last: LastRequest) -> bool:
-    return model_and_provider(last.model, "")[1] in ASKS_FOR_MARKS
+    name, provider = model_and_provider(last.model, "")
+    return provider in ASKS_FOR_MARKS or CLAUDE in name.lower()
 
 
 def settings_of(last: LastRequest) -> list[Mapping[str, Any]]:
