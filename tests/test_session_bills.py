@@ -103,6 +103,31 @@ def test_a_time_that_no_summary_takes_is_refused(seconds):
         replay(talk(2), summarizer_seconds=seconds)
 
 
+@pytest.mark.slow
+def test_each_policy_pays_the_summariser_alike_and_one_that_rides_as_the_agent():
+    prices = {"large": Price(100.0, 100.0), "small": Price(1.0, 2.0)}
+
+    def paid(policy: str) -> float:
+        model = ScriptedChatModel(
+            answers=lambda messages: "- all is sound", model_name="small", usage=(1_000, 10)
+        )
+        found = replay(
+            talk(16),
+            window=3_500,
+            summarizer=model,
+            policies=[policy],
+            priced_as="large",
+            prices=prices,
+        )
+        [bill] = found.runs[0].bills
+        assert bill.summarizer.calls == len(model.calls) > 0
+        return bill.summarizer_money / bill.summarizer.calls
+
+    small, large = (1_000 * 1 + 10 * 2) / 1_000_000, (1_000 * 100 + 10 * 100) / 1_000_000
+    assert [paid("langchain"), paid("conspectus")] == [pytest.approx(small)] * 2
+    assert paid("cached") == pytest.approx(large)
+
+
 def test_where_a_provider_writes_by_itself_the_summarisers_request_is_written():
     till = Till("gpt-6.1-sol")
     till.summarizer(Cost(1, 200_000))

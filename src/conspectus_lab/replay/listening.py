@@ -25,7 +25,7 @@ from conspectus.summarize import (
     SummaryRequest,
 )
 from conspectus.summarize.base import Form
-from conspectus.summarize.calls import reported
+from conspectus.summarize.calls import model_and_provider, reported
 from conspectus.summarize.riding import LastRequest, instruction
 
 
@@ -115,7 +115,7 @@ class Listening:
         except SummaryError as error:
             cost = getattr(error, "cost", None)
             if isinstance(cost, Cost):
-                self.notes.saw({}, cost.calls, cost.tokens, cost)
+                self.notes.saw({}, cost.calls, cost.tokens, self._paid(cost))
             raise
         given = _given(request, summary)
         tokens = summary.cost.tokens
@@ -133,8 +133,11 @@ class Listening:
             )
             self.notes.rode(summary.cost, request.last, request.count(added))
         else:
-            self.notes.saw(given, summary.cost.calls or 1, tokens, summary.cost)
+            self.notes.saw(given, summary.cost.calls or 1, tokens, self._paid(summary.cost))
         return summary
+
+    def _paid(self, cost: Cost) -> Cost:
+        return cost
 
     def _answer(self, request: SummaryRequest) -> Summary:
         return self.summarizer.summarize(request)
@@ -157,6 +160,10 @@ class Riding(Listening):
         if self.age() > LIVES:
             return "its provider has forgotten it"
         return self.summarizer.rides(replace(last, any_model=True), tokens, request)
+
+    def _paid(self, cost: Cost) -> Cost:
+        """Leave the model out: it stands for the agent's own, at whose price it is paid."""
+        return replace(cost, models={})
 
     def _answer(self, request: SummaryRequest) -> Summary:
         if request.last is not None:
@@ -218,6 +225,8 @@ def as_callable(
 def _asking(
     model: BaseChatModel, notes: Notes, count: Callable[[str], int]
 ) -> Callable[[Sequence[BaseMessage]], str]:
+    name = model_and_provider(model, "")[0]
+
     def ask(messages: Sequence[BaseMessage]) -> str:
         notes.shift += notes.seconds
         text = get_buffer_string(messages, format="xml")
@@ -228,7 +237,7 @@ def _asking(
         sent, wrote = count(prompt), count(answer)
         usage = said.usage_metadata
         cost = reported(usage) if usage else Cost(1, sent, wrote, estimated_calls=1)
-        notes.saw(given, 1, sent + wrote, cost)
+        notes.saw(given, 1, sent + wrote, cost.asked_of(name) if name else cost)
         return answer
 
     return ask
