@@ -28,7 +28,7 @@ _Key = tuple[str, str]
 
 
 def facts_of(entry: Entry, order: int = 0) -> Iterator[Fact]:
-    """What one message states; only users and systems state anything.
+    """Return the facts that one message states; only users and systems state any.
 
     Args:
         entry: the message.
@@ -58,7 +58,9 @@ class Ledger:
     seen: int = 0
 
     def updated(self, entries: Sequence[Entry], skills: Skills | None = None) -> Ledger:
-        """The ledger after more messages: later statements win, the rest is merged and bounded.
+        """Return the ledger after more messages.
+
+        Later statements win; the rest is merged and bounded.
 
         Read in parts, one after the other, a thread gives the same ledger as read at once, as long
         as nothing has to be evicted.
@@ -81,7 +83,7 @@ class Ledger:
         return book.closed(start + len(entries))
 
     def merged(self, newer: Iterable[Fact] | Ledger) -> Ledger:
-        """This ledger with later facts, or a later ledger, put on top of it.
+        """Return the ledger with later facts, or a later ledger, on top of it.
 
         Args:
             newer: facts in the order of their messages, or a ledger of the messages that follow.
@@ -97,29 +99,32 @@ class Ledger:
         return book.closed(seen)
 
     def without_superseded(self, later: Sequence[Entry]) -> Ledger:
-        """This ledger less what messages after it, still in view, have replaced."""
+        """Return the ledger without facts that messages in view have replaced."""
         gone = self.updated(later).gone
         out = frozenset(gone)
         return Ledger(tuple(f for f in self.facts if f.value not in out), gone, self.seen)
 
     def standing(self) -> tuple[Fact, ...]:
-        """What must not be lost, most important first: rules and preferences, then decisions."""
+        """Return the facts that must not be lost, most important first.
+
+        Rules and preferences come first, then decisions.
+        """
         rules = [f for f in self.facts if f.kind in ("rule", "preference")]
         stated = [f for f in self.facts if f.kind == "decision" and f.role == "user"]
         return tuple(sorted(rules, key=_priority, reverse=True)) + tuple(stated)
 
     def skills(self) -> tuple[Fact, ...]:
-        """References to the skill files that the agent has read, the latest first."""
+        """Return references to the skill files that the agent has read, newest first."""
         return tuple(f for f in reversed(self.facts) if f.kind == "skill")
 
     def to_json(self) -> dict[str, Any]:
-        """The ledger as plain data."""
+        """Return the ledger as plain data."""
         facts = [fact.to_json() for fact in self.facts]
         return {"facts": facts, "gone": list(self.gone), "seen": self.seen}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Ledger:
-        """The ledger that `to_json` wrote, now or in an earlier version.
+        """Return the ledger that `to_json` wrote, now or in an earlier version.
 
         Raises:
             InputError: it is none.
@@ -135,7 +140,7 @@ class Ledger:
 
     @classmethod
     def recovered(cls, data: object) -> tuple[Ledger, tuple[str, ...]]:
-        """What can be read of a ledger that may be damaged, and what is wrong with it.
+        """Return the readable part of a ledger that may be damaged, and its faults.
 
         Example:
             >>> Ledger.recovered({"facts": [7], "seen": 3})[0]
@@ -194,7 +199,7 @@ class _Book:
             self._put(fact, what)
 
     def retire(self, values: Iterable[str]) -> None:
-        """These hold no longer."""
+        """Return these hold no longer."""
         for value in values:
             self._gone.pop(value, None)
             self._gone[value] = None
@@ -208,7 +213,7 @@ class _Book:
             self._subjects.add((fact.kind, fact.value), what, fact.role)
 
     def closed(self, seen: int) -> Ledger:
-        """The ledger, with no more facts than it may hold."""
+        """Return the ledger, with no more facts than it may hold."""
         facts = list(self._facts.values())
         if len(facts) > LIMIT:
             alike: Counter[str] = Counter()
@@ -222,13 +227,13 @@ class _Book:
 
 
 def _priority(fact: Fact) -> tuple[int, int]:
-    """What stays where there is no room: the greater, the longer."""
+    """Return the weight of a fact: the greater, the longer it stays."""
     said = {"user": 3, "system": 3, "assistant": 1}.get(fact.role, 0)
     return said + _WEIGHT.get(fact.kind, 0), fact.order
 
 
 def _read(entry: Entry, order: int) -> Iterator[tuple[Fact, About]]:
-    """The sentences of a message, also those that only change something."""
+    """Return the sentences of a message, also those that only change something."""
     before = ""
     for one in statements(entry.own, entry.role):
         if one.own:
@@ -242,5 +247,5 @@ def _read(entry: Entry, order: int) -> Iterator[tuple[Fact, About]]:
 
 
 def _before(fact: Fact) -> str:
-    """The sentence before a fact, as far as it is kept."""
+    """Return the sentence before a fact, as far as it is kept."""
     return fact.quote[: -len(fact.value)].strip() if fact.quote.endswith(fact.value) else ""

@@ -94,7 +94,7 @@ def choose(
     line: int = 4,
     known: Ledger | None = None,
 ) -> tuple[Kept, ...]:
-    """The words that stand in a room, in their order.
+    """Return the words that stand in a room, in their order.
 
     Args:
         said: the messages, in order.
@@ -195,8 +195,10 @@ class _Choice:
                 self._take(place, at)
 
     def _ranked(self) -> Iterator[tuple[bool, float, int, int]]:
-        """Every sentence with its rank: whether it binds, its weight, and of equals the later; what
-        is typed by the way before what a long message says, and last what was replaced."""
+        """Yield every sentence with its rank: whether it binds, its weight, its place.
+
+        Of equals the later comes first, short messages before long ones, replaced sentences last.
+        """
         for place, read in enumerate(self._read):
             short = len(self._talk[place].text) <= SHORT
             headed = len(read) if short else self._headed(place)
@@ -220,9 +222,11 @@ class _Choice:
                     self._take(place, at)
 
     def _task_order(self, place: int) -> Iterator[tuple[int, int]]:
-        """The sentences of a task in the order in which they count: how it opens and ends, what it
-        asks for, the rest of what stands before its first heading, the advice under headings, and
-        then what reads like code."""
+        """Yield the sentences of a task, each with its turn.
+
+        First come its opening and its end, then requests, the rest before its first heading, advice
+        under headings, and lines that read like code.
+        """
         text, headed = self._talk[place].text, self._headed(place)
         closing = [at for at, one in enumerate(self._read[place]) if one.own][-CLOSING:]
         for at, one in enumerate(self._read[place]):
@@ -234,7 +238,7 @@ class _Choice:
                 yield (1 if asks else 2 + (at >= headed) if is_prose(one.text) else 4), at
 
     def _headed(self, place: int) -> int:
-        """The first sentence of a message, but for its first, that stands under a heading."""
+        """Return the first sentence of a message under a heading, but for its first."""
         text, read = self._talk[place].text, self._read[place]
         starts = (text.rfind("\n", 0, one.start) + 1 for one in read)
         marks = ("#" in text[start : one.start] for start, one in zip(starts, read, strict=True))
@@ -293,7 +297,7 @@ class _Choice:
         return fit or not self._order
 
     def kept(self) -> tuple[Kept, ...]:
-        """What stands so far."""
+        """Return the words chosen so far."""
         return tuple(self._shown(place, at) for place, at in enumerate(self._taken) if at)
 
     def _shown(self, place: int, taken: set[int]) -> Kept:
@@ -318,7 +322,7 @@ class _Choice:
 
 
 def _raised(one: Statement, old: Sequence[Statement]) -> Statement:
-    """A sentence, as much worth as those whose place it takes."""
+    """Return a sentence, as much worth as those whose place it takes."""
     best = max(old, key=lambda was: was.weight)
     return replace(one, kind=one.kind or best.kind, weight=max(one.weight, best.weight))
 
@@ -328,7 +332,7 @@ def _named(read: Sequence[Sequence[Statement]], keys: Sequence[_At]) -> set[str]
 
 
 def _as_known(one: Statement, kinds: Mapping[str, str]) -> Statement:
-    """A sentence, of the kind that the ledger has it as."""
+    """Return a sentence, of the kind that the ledger has it as."""
     kind = kinds.get(one.text)
     if kind not in ("rule", "preference", "decision"):
         return one
@@ -336,5 +340,5 @@ def _as_known(one: Statement, kinds: Mapping[str, str]) -> Statement:
 
 
 def _skeleton(text: str) -> set[str]:
-    """The words of a sentence without figures, by which near-equal ones are known."""
+    """Return the words of a sentence without figures: near-equal ones have the same."""
     return set(_WORD.findall(text.lower()))

@@ -50,7 +50,7 @@ class Fact:
         return " ".join(self.value.split())
 
     def to_json(self) -> dict[str, Any]:
-        """The fact as plain data, without what is as usual."""
+        """Return the fact as plain data, without what is as usual."""
         data: dict[str, Any] = {"kind": self.kind, "value": self.value}
         if self.quote != self.value:
             data["quote"] = self.quote
@@ -62,7 +62,7 @@ class Fact:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Fact:
-        """The fact that `to_json` wrote, now or in an earlier version.
+        """Return the fact that `to_json` wrote, now or in an earlier version.
 
         Raises:
             InputError: it is none.
@@ -84,7 +84,9 @@ class Fact:
 
 
 def quoted(entry: Entry, text: str, kind: str = "rule", order: int = 0) -> Fact | None:
-    """The fact that somebody names as a statement, if it is a quotation of its message, else None.
+    """Return the fact that a model names as a statement.
+
+    None where it is no quotation of its message.
 
     Args:
         entry: the message.

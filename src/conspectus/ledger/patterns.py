@@ -45,11 +45,11 @@ class Phrases:
         return pattern(self._lists)
 
     def search(self, text: str) -> re.Match[str] | None:
-        """The first of them in a text."""
+        """Return the first of them in a text."""
         return self._pattern.search(text)
 
     def match(self, text: str) -> re.Match[str] | None:
-        """The one that a text begins with."""
+        """Return the one that a text begins with."""
         return self._pattern.match(text)
 
     def findall(self, text: str) -> list[str]:
@@ -57,12 +57,12 @@ class Phrases:
         return self._pattern.findall(text)
 
     def sub(self, other: str, text: str) -> str:
-        """A text with something else in their places."""
+        """Return a text with something else in their places."""
         return self._pattern.sub(other, text)
 
 
 def pattern(lists: Iterable[str]) -> re.Pattern[str]:
-    """The pattern of all phrases of some lists, for texts in lower case.
+    """Return the pattern of all phrases of some lists, for texts in lower case.
 
     Example:
         >>> pattern(["never / at most #"]).findall("use at most 3 of them")

@@ -49,7 +49,7 @@ class Piece(NamedTuple):
 
 
 def pieces(text: str) -> Iterator[Piece]:
-    """The pieces of a text, in order, without list marks and the white space between them.
+    """Yield the pieces of a text, in order, without list marks.
 
     Example:
         >>> [text[a:b] for text in ["- See Dr. Li. Then?"] for a, b, _ in pieces(text)]

@@ -136,14 +136,20 @@ def statements(text: str, role: str = "user") -> list[Statement]:
 
 
 def bare(text: str) -> str:
-    """The text without long quotations, at the same places: what others said is nobody's rule."""
+    """Return the text without long quotations, at the same places.
+
+    The words of others are nobody's rule.
+    """
     if not any(mark in text for mark in '"“„«「『'):
         return text
     return _QUOTED.sub(lambda m: " " * len(m[0]), text)
 
 
 def values_in(text: str) -> tuple[tuple[str, str], ...]:
-    """What a text names exactly, each with its form: code, number, quoted or name."""
+    """Return the values that a text names, each with its form.
+
+    A form is code, number, quoted or name.
+    """
     return tuple(
         dict.fromkeys((m.lastgroup or "", m[0].strip("`")) for m in _VALUES.finditer(text))
     )

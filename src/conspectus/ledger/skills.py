@@ -46,7 +46,7 @@ class Skills:
     folder: str = FOLDER
 
     def path(self, tool: str, args: str) -> str:
-        """The skill file that a call reads; empty if it reads none.
+        """Return the skill file that a call reads; empty if it reads none.
 
         Args:
             tool: its name.
@@ -89,7 +89,7 @@ class Skills:
 
 
 def _name(path: str, text: str) -> str:
-    """What the file calls its skill, or the name of its folder."""
+    """Return the name of a skill in its file, or the name of its folder."""
     for line in text.split("\n")[:20] if text.lstrip().startswith("---") else ():
         key, colon, value = line.partition(":")
         if colon and key.strip() == "name" and value.strip():

@@ -84,7 +84,7 @@ class About:
 
 @lru_cache(4_000)
 def about(text: str, before: str = "") -> About:
-    """What a sentence is about, in the light of what was said before it in its message."""
+    """Return the subject of a sentence, in the light of the one before it."""
     text, low = bare(text)[:600], bare(text)[:600].lower()
     named = tuple((_shape(v), v) for form, v in values_in(text) if form == "code")
     rest = low
@@ -102,7 +102,7 @@ def about(text: str, before: str = "") -> About:
 
 
 def frame(text: str) -> str:
-    """A sentence with its measured values left out; near-equal ones have the same."""
+    """Return a sentence without measured values: near-equal ones have the same."""
     return _MEASURE.sub("#", " ".join(text.lower().split()))
 
 
@@ -123,7 +123,7 @@ class Subjects(Generic[Key]):
         self._known.pop(key, None)
 
     def replaced(self, new: About, role: str) -> tuple[Key | None, list[Key]]:
-        """The statement that a new one replaces, if any, and those that it may be about."""
+        """Return the statement that a new one replaces, and those that it may mean."""
         if new.measures:
             same = self._frames.get((role, new.frame))
             if same in self._known and _one_differs(new, self._known[same][0]):
@@ -156,7 +156,7 @@ class Subjects(Generic[Key]):
 
 
 def _index(one: About) -> frozenset[str]:
-    """What a statement is found by: its words, and the values that it names."""
+    """Return the keys of a statement: its words, and the values that it names."""
     return one.words | {value for _, value in (*one.measures, *one.named)}
 
 

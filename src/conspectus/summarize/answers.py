@@ -74,14 +74,14 @@ def answer_of(
 
 
 def _true(line: str, names: set[str]) -> str:
-    """A line as data, without names that are no message's."""
+    """Return a line as data, without names that are no message's."""
     text, cites = apart(one_line(as_notes(line)))
     there = [name for name in cites if name in names]
     return cited(text, there) if there or not cites else text
 
 
 def _quoted(line: str, by_cite: Mapping[str, Entry]) -> Fact | None:
-    """The statement that a line names, if the message that it cites says so word for word."""
+    """Return the statement that a line names, if the cited message holds it."""
     text, cites = apart(line.strip())
     cited = (by_cite[name] for name in cites if name in by_cite)
     facts = (quoted(entry, text.strip().strip(_QUOTES)) for entry in cited)
@@ -150,7 +150,7 @@ def _outgrown(notes: Notes, limit: int, count: Callable[[str], int]) -> bool:
 def _later(
     lines: list[str], over: int, count: Callable[[str], int], least: int = 0
 ) -> tuple[list[str], int]:
-    """The last lines, without so many tokens of the first, and the tokens still over."""
+    """Return the last lines, without so many tokens, and the tokens still over."""
     gone = 0
     while over > 0 and gone < len(lines) - least:
         over -= max(1, count(lines[gone]))

@@ -102,5 +102,5 @@ class Summarizer(Protocol):
         ...
 
     async def asummarize(self, request: SummaryRequest) -> Summary:
-        """The same on an event loop."""
+        """Return the same on an event loop."""
         ...

@@ -94,7 +94,7 @@ class CallableSummarizer:
         return await arun(self.summarize_flow(request))
 
     def summarize_flow(self, request: SummaryRequest) -> Flow[Summary]:
-        """The same as steps for a driver."""
+        """Return the same as steps for a driver."""
         text, cost = request.standing, Cost()
         for piece in self._readings(request):
             given = [_standing(text), *piece] if text else piece
@@ -151,7 +151,7 @@ def readings(
     count: Callable[[str], int],
     size: Callable[[Entry], tuple[int, int]] | None = None,
 ) -> Iterator[list[BaseMessage]]:
-    """The entries as LangChain messages, in as many readings as it takes; nothing is left out.
+    """Return all entries as LangChain messages, in as many readings as it takes.
 
     Args:
         entries: what is to be read.
@@ -166,7 +166,7 @@ def readings(
 
 
 def message_of(entry: Entry) -> BaseMessage:
-    """The original as a LangChain message, under the id that summaries cite."""
+    """Return the original as a LangChain message, under the id that summaries cite."""
     source = entry.source
     if is_message(source):
         return source
@@ -179,7 +179,10 @@ def message_of(entry: Entry) -> BaseMessage:
 
 
 def _part(message: BaseMessage, part: Part, text: str) -> BaseMessage:
-    """A message, or a part of a long one; what its calls say is in the text of the parts."""
+    """Return a message, or a part of a long one.
+
+    The text of the parts has the calls.
+    """
     if not part.label:
         return message
     shown = f"[part {part.label}]\n{text[part.start : part.stop]}"
@@ -198,7 +201,10 @@ def _standing(text: str) -> BaseMessage:
 
 
 def apart(call: Callable[[], Any]) -> Any:
-    """The answer of an async call for a caller without a loop, or on a loop that must not wait."""
+    """Return the answer of an async call to a caller that cannot wait for it.
+
+    It has no loop, or its loop must not stand still.
+    """
     import asyncio
     import contextvars
     import threading

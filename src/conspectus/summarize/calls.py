@@ -119,7 +119,7 @@ class Caller:
         return sum(self._count(str(message.content)) + PER_MESSAGE for message in prompt)
 
     def ask(self, prompt: list[BaseMessage], limit: int, *, size: int | None = None) -> Flow[str]:
-        """The text that the model answers.
+        """Return the text that the model answers.
 
         Args:
             prompt: the request.
@@ -179,7 +179,7 @@ class Caller:
 
 
 def reported(usage: Mapping[str, Any]) -> Cost:
-    """The cost of a call, as a model has reported it in LangChain's `usage_metadata`.
+    """Return the cost of a call, as LangChain's `usage_metadata` reports it.
 
     Example:
         >>> usage = {"input_tokens": 90, "output_tokens": 10, "total_tokens": 100,
@@ -207,7 +207,7 @@ def reported(usage: Mapping[str, Any]) -> Cost:
 
 
 def told(cost: Cost) -> dict[str, Any]:
-    """What an event says of the cost of a call."""
+    """Return the fields of an event on the cost of a call."""
     return {
         "input_tokens": cost.input_tokens,
         "output_tokens": cost.output_tokens,
@@ -220,7 +220,7 @@ def told(cost: Cost) -> dict[str, Any]:
 
 
 def outcome_of(failure: SummaryError) -> str:
-    """What an event says of a call that failed."""
+    """Return the fields of an event on a call that failed."""
     if isinstance(failure, SummarizerOverflow):
         return "overflow"
     if isinstance(failure, SummarizerTimeout):
@@ -229,8 +229,7 @@ def outcome_of(failure: SummaryError) -> str:
 
 
 def model_and_provider(model: object, name: str) -> tuple[str, str]:
-    """What a model calls itself, and its provider as LangSmith is told it; empty where it does
-    not say.
+    """Return the name of a model and of its provider, for LangSmith; empty if unknown.
 
     Args:
         model: a LangChain model, or what stands for one.
@@ -245,7 +244,7 @@ def model_and_provider(model: object, name: str) -> tuple[str, str]:
 
 
 def named(model: object) -> str:
-    """What a model calls itself; empty where it does not say."""
+    """Return the name of a model; empty if unknown."""
     names = ("model_name", "model", "model_id", "deployment_name")
     said = (getattr(getattr(model, "bound", model), one, None) for one in names)
     return next((one for one in said if one and isinstance(one, str)), "")
@@ -263,7 +262,7 @@ def _provider(model: object) -> str:
 
 
 def call_config() -> RunnableConfig:
-    """Marks a call as a summariser's own, on top of the tags and metadata of a run around it."""
+    """Mark a call as a summariser's own, on top of the marks of a run around it."""
     from langchain.agents.middleware.internal_call_transformer import internal_call_metadata
     from langchain_core.runnables.config import ensure_config
 

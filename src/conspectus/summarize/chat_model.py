@@ -142,11 +142,14 @@ class ChatModelSummarizer:
         return run(self.summarize_flow(request))
 
     async def asummarize(self, request: SummaryRequest) -> Summary:
-        """The same on an event loop; a cancellation passes through, and no call is left behind."""
+        """Summarise on an event loop.
+
+        A cancellation passes through, and no call is left behind.
+        """
         return await arun(self.summarize_flow(request))
 
     def summarize_flow(self, request: SummaryRequest) -> Flow[Summary]:
-        """The same as steps for a driver: whoever stops driving stops the calls."""
+        """Return the same as steps for a driver: whoever stops driving stops the calls."""
         cap = None if self._cap is None else max(0, self._cap - request.spent)
         if not request.entries:
             return Summary(request.standing, ())
@@ -198,7 +201,7 @@ class ChatModelSummarizer:
         return ""
 
     def _riding(self, request: SummaryRequest, last: LastRequest, cap: int | None) -> Flow[Summary]:
-        """The summary that is asked for after the agent's last request."""
+        """Return the summary that is asked for after the agent's last request."""
         bill, asked, limit = Bill(cap), self._instruction(request), request.limit
         caller = Caller(last.bound(), self._name, request.count, self._timeout, bill, "cached")
         size = request.last_tokens + self._instruction_size(request)
@@ -272,7 +275,7 @@ def _built(model: str) -> Runnable[Any, Any]:
 
 
 def _profile_window(model: object) -> int | None:
-    """The input limit in the model's profile, if it has one that makes sense."""
+    """Return the input limit in the model's profile, if it has one that makes sense."""
     profile = getattr(model, "profile", None)
     limit = profile.get("max_input_tokens") if isinstance(profile, dict) else None
     return limit if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0 else None

@@ -164,7 +164,7 @@ def _latest(marks: Sequence[bool]) -> list[int]:
 
 
 def split_text(text: str, room: int, count: Count) -> list[tuple[int, int]]:
-    """A text as spans of characters of at most `room` tokens each, cut at line or sentence ends.
+    """Return a text as spans of at most `room` tokens, cut at line or sentence ends.
 
     Args:
         text: the text.
@@ -193,7 +193,10 @@ def split_text(text: str, room: int, count: Count) -> list[tuple[int, int]]:
 
 
 def _end(text: str, start: int, stop: int) -> int:
-    """The best place to end a span: after a line, a sentence or a word in its second half."""
+    """Return the best place to end a span.
+
+    It lies after a line, a sentence or a word in its second half.
+    """
     if stop >= len(text):
         return len(text)
     middle = start + (stop - start) // 2

@@ -49,7 +49,7 @@ def parsed(text: str) -> Any:
 
 
 def _rows_before_the_cut(text: str) -> list[Any] | None:
-    """The whole rows of a list that a tool has cut off."""
+    """Return the whole rows of a list that a tool has cut off."""
     decoder, rows, at = json.JSONDecoder(), list[Any](), text.index("[") + 1
     while True:
         found = _NEXT.match(text, at)
@@ -136,7 +136,7 @@ def _width(atoms: Sequence[str]) -> int:
 
 
 def _briefer(value: Any) -> Mapping[str, Any] | None:
-    """A record whose largest part is told by its names alone; None where none can be.
+    """Return a record with the names alone of its largest part; None if it has none.
 
     So that each of its fields is named before the insides of any are.
     """
@@ -153,7 +153,10 @@ def _briefer(value: Any) -> Mapping[str, Any] | None:
 
 
 def _names(part: Any) -> Any:
-    """What a part of a record is called by: keys of its rows, the first id of each, or values."""
+    """Return the names of a part of a record.
+
+    They are keys of its rows, the first id of each, or values.
+    """
     if isinstance(part, _Telling):
         return part.keys
     if isinstance(part, Mapping):
@@ -182,7 +185,10 @@ class _Telling(list[str]):
 
 
 def _name(row: Mapping[str, Any]) -> str:
-    """The id of a row, which has letters and digits, its date and amount; else two values."""
+    """Return the id of a row, its date and amount; else two values.
+
+    An id has letters and digits.
+    """
     plain = [str(one) for one in row.values() if is_plain(one) and not is_empty(one)]
     found = next(((n, one) for n, one in enumerate(plain) if _ID.fullmatch(one)), None)
     if found is None:
@@ -193,7 +199,7 @@ def _name(row: Mapping[str, Any]) -> str:
 
 
 def _named_once(atoms: Sequence[str], before: Collection[str]) -> list[str]:
-    """The same with the names of columns where they stand first."""
+    """Return the same with the names of columns where they stand first."""
     known = set(before)
 
     def told(match: re.Match[str]) -> str:
@@ -322,7 +328,7 @@ def _joint(names: list[str]) -> list[str]:
 
 
 def _without_links(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A record with one of its addresses, where an interface links to all there is around it."""
+    """Return a record with one of its addresses, where it has many."""
     links = [k for k, v in record.items() if isinstance(v, str) and _LINK.match(v)]
     if len(links) <= LINKS:
         return record
@@ -331,7 +337,7 @@ def _without_links(record: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row with the columns of what is nested one level deep."""
+    """Return a row with the columns of what is nested one level deep."""
     found: dict[str, Any] = {}
     for key, part in _without_links(row).items():
         if isinstance(part, Mapping) and part and all(map(is_plain, part.values())):

@@ -77,11 +77,11 @@ class _Lines:
         self.tokens = sum(self._sizes)
 
     def left(self) -> list[str]:
-        """The lines that stand."""
+        """Return the lines that stand."""
         return [line for line in self._lines if line is not None]
 
     def looks(self) -> list[int]:
-        """The places of folded looks that stand."""
+        """Return the places of folded looks that stand."""
         return [n for n, line in enumerate(self._lines) if line and line.startswith(journal.LOOKED)]
 
     def put(self, place: int, line: str | None) -> None:
@@ -197,14 +197,14 @@ def condensed(
 
 
 def _tool(line: str) -> str:
-    """The name of the tool, or the program, that a line tells of."""
+    """Return the name of the tool, or the program, that a line tells of."""
     if line.startswith(journal.LOOKED):
         return "looks"
     return re.split(r"[(\s]", line.removeprefix("$ "), maxsplit=1)[0][:24]
 
 
 def _earlier(gone: Counter[str], away: str) -> str:
-    """The line on steps that stand no more: their number, and the tools that made most of them.
+    """Return the line on steps left out: their number, and the tools of most.
 
     Example:
         >>> _earlier(Counter({"book_train": 2, "pytest": 1}), "left out")
@@ -215,7 +215,7 @@ def _earlier(gone: Counter[str], away: str) -> str:
 
 
 def _counts(line: str) -> Counter[str]:
-    """The steps that a line of earlier steps counts, by tool; none for any other line."""
+    """Return the steps that a line of earlier steps counts, by tool."""
     if (told := _DROPPED.match(line)) is None:
         return Counter()
     named = Counter({name: int(times) for name, times in _TIMES_OF.findall(told[2])})
@@ -224,7 +224,7 @@ def _counts(line: str) -> Counter[str]:
 
 
 def _path_once(line: str) -> str:
-    """A line whose outcome does not say the path again that the call names.
+    """Return a line whose outcome does not say the path again that the call names.
 
     Example:
         >>> _path_once("edit_file(src/cafe/menu.py) → edited src/cafe/menu.py at line 3 [m2]")
@@ -271,7 +271,7 @@ def _told_once(lines: Sequence[str]) -> list[str]:
 
 
 def _thinned(came: str, most: int) -> str:
-    """An outcome in so many characters: of a record the longest values first."""
+    """Return an outcome in so many characters: of a record the longest values first."""
     pairs = _FIELD.split(came)
     record = len(pairs) >= FIELDS and ";" not in came  # rows stand under the names of their columns
     for cell in CELLS if record else ():

@@ -121,7 +121,7 @@ def _sentences(text: str) -> list[str]:
 
 
 def _said(text: str) -> str:
-    """The words of a reply; of one that is a record, its field of text."""
+    """Return the words of a reply; of one that is a record, its field of text."""
     data = parsed(text)
     if not isinstance(data, Mapping):
         return text
@@ -130,7 +130,10 @@ def _said(text: str) -> str:
 
 
 def _concluded(text: str, room: int, told: bool) -> str:
-    """The sentences that conclude: how a reply begins and ends; of a thought its reasons first."""
+    """Return the sentences that conclude.
+
+    They are those with which a reply begins and ends; of a thought, its reasons first.
+    """
     said = [one for one in _sentences(text) if len(one) >= (1 if told else LEAST)]
     said = [one for one in said if not one.endswith(("?", "？"))]
     while said and said[-1].endswith(_COLON):  # it announces what is not shown here

@@ -170,7 +170,7 @@ class Template:
             )
 
     def filled(self, messages: str) -> str:
-        """The prompt with the messages in their place."""
+        """Return the prompt with the messages in their place."""
         opened = 0
 
         def told(match: re.Match[str]) -> str:
@@ -250,13 +250,13 @@ class Prompts:
 
 
 def space(limit: int) -> str:
-    """The limit in words that a model can keep to."""
+    """Return the limit in words that a model can keep to."""
     words = max(10, int(limit * WORDS))
     return f"Write at most {limit:,} tokens, which is about {words:,} words; less is fine."
 
 
 def framed(tag: str, text: str, label: str = "") -> str:
-    """A text as data inside a tag; nothing at all for an empty one."""
+    """Return a text as data inside a tag; nothing at all for an empty one."""
     attribute = f' part="{escape(label)}"' if label else ""
     return f"<{tag}{attribute}>\n{_sendable(text)}\n</{tag}>" if text else ""
 
@@ -281,7 +281,10 @@ def _attribute(value: str) -> str:
 
 
 def _sendable(text: str) -> str:
-    """The text as data, and without lone surrogates, which no provider's client can send."""
+    """Return the text as data, without lone surrogates.
+
+    No provider's client can send those.
+    """
     return as_data(text).encode("utf-8", "replace").decode()
 
 

@@ -86,7 +86,7 @@ _FENCE = re.compile(r"\A```(\w*)[ \t]*\n(.*?)\n?```\Z", re.DOTALL)
 
 
 def status_of(error: BaseException) -> int | None:
-    """The HTTP status that an error carries, wherever its library keeps it."""
+    """Return the HTTP status that an error carries, wherever its library keeps it."""
     response = getattr(error, "response", None)
     if isinstance(response, Mapping):
         found = _of_boto(response, "HTTPStatusCode")
@@ -100,7 +100,7 @@ def status_of(error: BaseException) -> int | None:
 
 
 def retry_after(error: BaseException) -> float | None:
-    """The seconds that a provider asks to wait, by the headers of its response.
+    """Return the seconds that a provider asks to wait, by the headers of its response.
 
     Example:
         >>> class Busy(Exception):
@@ -124,7 +124,7 @@ def retry_after(error: BaseException) -> float | None:
 
 
 def _seconds(value: object, unit: float) -> float | None:
-    """A number, or the time from now until a date; None where it is neither, or is over."""
+    """Return a number, or the seconds until a date; None where it is neither."""
     if value is None:
         return None
     try:
@@ -222,7 +222,7 @@ def explained(
     check: str = "its name and the rights of its account, or use another model",
     retry_unknown: bool = True,
 ) -> SummaryError:
-    """A summariser's failure as one of ours, marked if it is worth another try.
+    """Return a summariser's failure as one of ours, marked if it is worth another try.
 
     Args:
         error: what the call raised.
@@ -262,13 +262,15 @@ def explained(
 
 
 def _short(text: str) -> str:
-    """As much of it as an error repeats. Half a word at the end goes: it may be half a secret,
-    which nobody recognises any more."""
+    """Return the start of a text, for an error.
+
+    Half a word at the end goes: it may be half a secret, which no pattern would find.
+    """
     return text if len(text) <= SAID else re.sub(r"[!-~]+\Z", "", text[:SAID]) + "..."
 
 
 def answer_text(answer: object, name: str) -> str:
-    """The text of an answer, without reasoning and without a code fence around all of it.
+    """Return the text of an answer, without reasoning and a code fence around it.
 
     Args:
         answer: what the model returned.
@@ -350,13 +352,13 @@ def _unfinished(answer: BaseMessage) -> bool:
 
 
 def _failed_with(error: BaseException) -> int | None:
-    """The status, unless it is that of a stream that began well."""
+    """Return the status, unless it is that of a stream that began well."""
     status = status_of(error)
     return None if status is not None and status < 300 else status
 
 
 def _kinds(error: BaseException) -> Iterator[str]:
-    """What an error is called in its body, and by its library."""
+    """Return the names of an error in its body, and in its library."""
     body = getattr(error, "body", None)
     inner = body.get("error") if isinstance(body, Mapping) else None
     for holder in (body, inner):
@@ -366,7 +368,7 @@ def _kinds(error: BaseException) -> Iterator[str]:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error and what it was raised from, a few steps back."""
+    """Return the error and what it was raised from, a few steps back."""
     cause: BaseException | None = error
     for _ in range(5):
         if cause is None:

@@ -126,12 +126,12 @@ class Reading:
         ]
 
     def left_over(self, entries: Sequence[Entry]) -> SummaryRequest:
-        """What the embedded summariser is asked for: notes on what cannot be paid for."""
+        """Return the request to the embedded summariser, for the part that is not paid."""
         limit = self._notes_limit(len(self._pieces))
         return replace(self._request, entries=entries, standing="", ledger=Ledger(), limit=limit)
 
     def text(self, older: str) -> Flow[str]:
-        """The summary.
+        """Return the summary.
 
         Args:
             older: the embedded summariser's notes on entries before those read here.
@@ -153,7 +153,7 @@ class Reading:
         return (yield from within_limit(text, self._request, self._caller, self._prompts))
 
     def _notes_on(self, piece: Piece, limit: int) -> Flow[list[str]]:
-        """Notes on one piece; on its halves, one after the other, if it is too long."""
+        """Return notes on one piece, or on its halves if it is too long."""
         prompt = self._prompts.notes(self._shown(piece), focus=self._request.focus, limit=limit)
         try:
             return [(yield from self._caller.ask(prompt, limit))]
@@ -165,7 +165,7 @@ class Reading:
         return notes
 
     def _merged(self, notes: list[str]) -> Flow[str]:
-        """The answer from all notes; of each only its share where not all of them fit."""
+        """Return the answer from all notes, of each its share where not all fit."""
         room = self._window
         while True:
             share = max(1, room // len(notes) - self._frame)
@@ -192,7 +192,7 @@ class Reading:
         )
 
     def _shown(self, piece: Piece) -> str:
-        """A piece as the model sees it."""
+        """Return a piece as the model sees it."""
         return _messages(
             "\n".join(
                 message_frame(
@@ -236,7 +236,7 @@ def _messages(shown: str) -> str:
 
 
 def within_limit(text: str, request: SummaryRequest, caller: Caller, prompts: Prompts) -> Flow[str]:
-    """The text, or a shorter one if it is too long and another call can be paid for."""
+    """Return the text, or a shorter one where another call can be paid for."""
     limit, most = request.limit, request.most
     if request.count(text) <= (limit if most is None else most):
         return text

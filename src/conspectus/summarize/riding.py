@@ -49,7 +49,7 @@ class LastRequest:
     any_model: bool = False
 
     def bound(self) -> Runnable[Any, Any]:
-        """The model as agents of LangChain call it."""
+        """Return the model as agents of LangChain call it."""
         if self.tools:
             model: Any = self.model
             bound: Runnable[Any, Any] = model.bind_tools(
@@ -59,7 +59,7 @@ class LastRequest:
         return self.model.bind(**self.settings) if self.settings else self.model
 
     def with_instruction(self, instruction: str) -> list[BaseMessage]:
-        """The messages with an instruction after them."""
+        """Return the messages with an instruction after them."""
         from langchain_core.messages import HumanMessage
 
         return [*self.messages, HumanMessage(instruction)]
@@ -131,6 +131,6 @@ def instruction(
 
 
 def _named(entry: Entry) -> str:
-    """The id of a message, by which it is cited, and how it begins."""
+    """Return the id of a message, by which it is cited, and how it begins."""
     opening = cut(one_line(entry.reading), OPENING)
     return f"{entry.cite} {entry.role}: {as_data(opening)}".encode("utf-8", "replace").decode()

@@ -114,7 +114,7 @@ def newest_of_each_run(lines: Sequence[str]) -> list[str]:
 
 
 def named_nowhere(deeds: Sequence[str], others: Sequence[str]) -> list[int]:
-    """The places of records looked up whose names stand in no later call and in nothing said.
+    """Return the places of records whose names no later call and no word has.
 
     Example:
         >>> named_nowhere(["get(id=A100) → n=1 [m2]", "get(id=B200) → n=2 [m4]"],
@@ -133,7 +133,7 @@ def named_nowhere(deeds: Sequence[str], others: Sequence[str]) -> list[int]:
 
 
 def counted(text: str) -> tuple[str, int]:
-    """A text without the number of times at its end, and that number."""
+    """Return a text without the number of times at its end, and that number."""
     found = TIMES.search(text)
     return (text[: found.start()], int(found[1])) if found else (text, 1)
 

@@ -105,7 +105,7 @@ def once(lines: Sequence[str]) -> list[str]:
 
 
 def _again(name: str, times: int, cites: Sequence[str], news: Sequence[str] = ()) -> str:
-    """The line on messages that say the same as one before, but for some figures."""
+    """Return the line on messages that repeat one, but for some figures."""
     more = f"{times} times" if times > 1 else "once"
     changed = list(dict.fromkeys(reversed(news)))[:NEWEST][::-1]
     but = f" but with {'; '.join(changed)}" if changed else ""

@@ -103,7 +103,7 @@ class _Draft:
     summary: str = ""
 
     def text(self) -> str:
-        """The notes as they would stand."""
+        """Return the notes as they would stand."""
         own = segment(self.number, self.lines)
         segments = (*self.notes.segments, *([own] if own else []))
         return Notes(self.notes.before, segments, self.now, self.summary).render()
@@ -215,7 +215,7 @@ def write(request: SummaryRequest, answer: Answer) -> str:
 
 
 def _words(lines: Mapping[str, Sequence[str]]) -> list[str]:
-    """The user's words of a segment, without the line that says that not all stand."""
+    """Return the user's words of a segment, without the line on those left out."""
     return [line for line in lines.get(SAID, ()) if not line.startswith(users_words.LEFT_OUT)]
 
 
@@ -256,7 +256,7 @@ def _now(
 
 
 def _first(lines: Sequence[str], room: int, count: Callable[[str], int]) -> list[str]:
-    """The first lines that fit; where none does, the start of the first."""
+    """Return the first lines that fit; where none does, the start of the first."""
     kept: list[str] = []
     for line in lines:
         if tokens_of(count, [*kept, line]) > room:

@@ -206,7 +206,6 @@ def as_callable(
         limit: maximum tokens of a summary.
         count: tokens of a text.
     """
-
     if isinstance(summarizer, BaseChatModel):
         return _asking(summarizer, notes, count)
     listening = Listening(summarizer, notes)
