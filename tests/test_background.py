@@ -496,6 +496,27 @@ def test_a_call_without_a_loop_does_not_wait_for_its_own_thread():
 # Without an archive, redacted, with limits
 
 
+def test_nobody_waits_for_a_loop_that_stands_still():
+    model = Stopped()
+    own = compactor(model)
+
+    async def begin() -> None:
+        await own.aprepare(NEAR, thread_id="t")
+        while not model.asked.is_set():
+            await asyncio.sleep(0.005)
+
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(begin())
+    model.going.set()
+    found: list[CompactionResult] = []
+    other = threading.Thread(target=lambda: found.append(compact(own, told(60))), daemon=True)
+    other.start()
+    other.join(LIMIT / 2)
+    assert [one.record.by for one in found if one.record] == ["stopped"]
+    loop.run_until_complete(own.aclose())
+    loop.close()
+
+
 def test_without_an_archive():
     model = Stopped.at_once()
     own = compactor(model, archive=None)

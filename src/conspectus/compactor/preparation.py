@@ -85,10 +85,14 @@ class Preparation:
         return self._over.is_set()
 
     def looked_at(self) -> Io:
-        """Return a step that lets it go on; on its own event loop's thread it answers False."""
+        """Return a step that lets it go on.
+
+        It answers False on the thread of its event loop, and while that loop stands still.
+        """
 
         def call() -> bool:
-            if self._loop is not None and self.owner == threading.get_ident():
+            loop = self._loop
+            if loop and (self.owner == threading.get_ident() or not loop.is_running()):
                 return False
             if self._over.wait(LOOK_AGAIN):
                 time.sleep(LOOK_AGAIN)
