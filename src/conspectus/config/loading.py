@@ -208,7 +208,8 @@ def _meant_key(key: str, known: tuple[str, ...], where: Path_) -> str:
         return "it is set once, for all agents; leave it out here"
     if key in KEYS and known not in (KEYS, SUBAGENT_KEYS):
         holder = next(step for step in reversed(where[:-1]) if isinstance(step, str))
-        return f"it is no part of '{holder}'; indent it as far as '{holder}' is"
+        takes = f"'{holder}' takes {', '.join(known)}"
+        return f"it is no part of '{holder}'; indent it as far as '{holder}' is; {takes}"
     if key == "summarizer" and "model_name" in known:
         return "did you mean 'model_name'?"
     return meant(key, known)

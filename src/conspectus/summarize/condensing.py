@@ -13,6 +13,7 @@ from conspectus.summarize.cutting import cut, cut_command
 from conspectus.summarize.findings import THOUGHT_OF, WHOLE, explains, fewer_sentences, tells
 from conspectus.summarize.looks import IN_PLACE
 from conspectus.summarize.notes import DONE, FOUND, SAID, apart, cited
+from conspectus.summarize.outputs import SALIENT
 from conspectus.summarize.superseding import (
     TIMES,
     counted,
@@ -283,7 +284,29 @@ def _thinned(came: str, most: int) -> str:
         more = int(found[1]) if (found := _MORE.search(pairs[-1])) else 0
         pairs[-1] = _MORE.sub("", pairs[-1])
         return pairs_within([cut(pair.strip(), CELLS[-1]) for pair in pairs], most, more)
-    return cut(came, most)
+    return _telling_parts(came, most)
+
+
+def _telling_parts(came: str, most: int) -> str:
+    """Return the parts of an output that say how it ended, in so many characters.
+
+    Example:
+        >>> _telling_parts("collecting tests in menu.py ⏎ a.py ok ⏎ 29 passed", 24)
+        '… ⏎ 29 passed'
+    """
+    parts = came.split(" ⏎ ")
+    if len(came) <= most or len(parts) == 1:
+        return cut(came, most)
+    ended = [n for n, part in enumerate(parts) if SALIENT.search(part)]
+    kept, left = set[int](), most - 4
+    for n in dict.fromkeys([*ended[-1:], len(parts) - 1, *reversed(ended), *range(len(parts))]):
+        if len(parts[n]) + 3 <= left:
+            kept.add(n)
+            left -= len(parts[n]) + 3
+        elif not kept:
+            return cut(parts[n], most)
+    gap = "" if len(kept) == len(parts) else "… ⏎ "
+    return gap + " ⏎ ".join(parts[n] for n in sorted(kept))
 
 
 def _fewer(most: int, line: str) -> str:

@@ -36,7 +36,7 @@ _OUTLINE = re.compile(
     r"|interface \w)"
 )
 _BLOB = re.compile(r"(?:data:[\w/+.-]+;base64,)?[A-Za-z0-9+/_=-]{160,}")
-_RULER = re.compile(r"[=_*#~-]{4,}")
+_RULER = re.compile(r"[=_*#~.-]{4,}")
 
 
 def command(text: str, room: int, content: int) -> str:
