@@ -192,3 +192,27 @@ def test_repeats_in_other_figures_stand_as_one_with_the_figures():
     limits = [f"Never pay more than {n} EUR for a night." for n in (90, 80)]
     talk = [user(text, f"m{n}") for n, text in enumerate(limits)]
     assert sections(talk)[SAID] == [f"{text} [m{n}]" for n, text in enumerate(limits)]
+
+
+def test_files_that_a_script_writes_when_it_is_run_are_named():
+    script = "name = 'src/menu.py'\nwith open(name, 'w') as file:\n    file.write('x')\n"
+    talk = [
+        user("Mend the menu.", "m1"),
+        *step("bash", {"command": f"cat <<'EOF' > fix.py\n{script}EOF"}, "", "m2"),
+    ]
+    assert sections(talk)[OPEN] == ["files written or changed: fix.py"]
+    talk += step("bash", {"command": "cd app && python3 fix.py"}, "done", "m4")
+    assert sections(talk)[OPEN] == ["files written or changed: fix.py, src/menu.py"]
+
+
+def test_courtesies_are_no_conclusions():
+    reply = "You're welcome! Your seat is 12A. Have a lovely trip!"
+    talk = [user("Thanks.", "m1"), {"role": "assistant", "content": reply, "id": "m2"}]
+    assert sections(talk)[FOUND] == ["Your seat is 12A. [m2]"]
+
+
+def test_a_long_output_keeps_how_it_ended():
+    rows = [f"compiling part {n} of the kitchen and its pantry" for n in range(9)]
+    line = f"$ make → {' ⏎ '.join(rows)} ⏎ 3 tests failed, 29 passed [m2]"
+    [kept] = condensed([{DONE: [line]}], room_of([line], 0.4), count)
+    assert "3 tests failed, 29 passed" in kept[DONE][0]

@@ -24,6 +24,9 @@ SHORT_VALUE = 32
 TELLING = 16
 """Characters of values that stand beside the key of a row whose fields are not shown."""
 
+FEW = 3
+"""Values of a part of a record that stand without their names: a person's, a sum with its id."""
+
 LONG = 25
 """Characters from which a line of output that came before says nothing new."""
 
@@ -92,6 +95,8 @@ def compact(
                 break
         return atoms
 
+    if isinstance(value, Mapping):
+        value = {key: _together(part) for key, part in value.items()}
     atoms = fitted(value)
     while _width(atoms) > room and (shorter := _briefer(value)) is not None:
         value, atoms = shorter, fitted(shorter)
@@ -123,12 +128,27 @@ def pairs_within(pairs: Sequence[str], room: int, more: int = 0) -> str:
     """
     kept, left = dict[int, str](), room - TELLING // 2
     named = [any(map(_NAME.fullmatch, re.split(r"[=,\s]+", pair)[1:])) for pair in pairs]
-    for n in sorted(range(len(pairs)), key=lambda n: (not named[n], len(pairs[n]))):
+    for n in sorted(range(len(pairs)), key=lambda n: 0 if named[n] else len(pairs[n])):
         pair = cut(pairs[n], room // 2)
         if len(pair) <= left:
             kept[n], left = pair, left - len(pair) - 1
     more += len(pairs) - len(kept)
     return " ".join(kept[n] for n in sorted(kept)) + (f" +{more} more" if more else "")
+
+
+def _together(part: Any) -> Any:
+    """Return the values of a small part of a record as one text; any other part as it is.
+
+    Example:
+        >>> _together([{"first": "Ann", "last": "Li"}]), _together({"width": 3, "height": 4})
+        ('Ann Li', {'width': 3, 'height': 4})
+    """
+    [row] = part if isinstance(part, list) and len(part) == 1 else [part]
+    if not isinstance(row, Mapping) or not 0 < len(row) <= FEW:
+        return part
+    named = [one for one in row.values() if isinstance(one, str) and 0 < len(one) <= SHORT_VALUE]
+    small = all(map(is_plain, row.values())) and len(named) >= max(1, len(row) - 1)
+    return " ".join(map(str, row.values())) if small else part
 
 
 def _width(atoms: Sequence[str]) -> int:

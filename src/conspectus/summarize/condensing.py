@@ -35,7 +35,7 @@ CONSTANT = 2
 REASONS = 0.4
 """Share of the room that conclusions keep while deeds can still be made shorter."""
 
-EDITS = 2
+EDITS = 4
 """Times that an edit in place is longer than other lines: its text is what was changed."""
 
 RULES = 700
@@ -53,6 +53,7 @@ FIELDS, CELLS = 4, (80, 56, 40, 28)
 _PATH = re.compile(r"[\w.-]*/[\w./-]{8,}\b")
 
 _MORE = re.compile(r" \+(\d+) more$")
+_NEXT_FIELD = re.compile(r" (?=\w[\w.]*(?:=|: |\[\w))")
 _FIELD = re.compile(r"(?<=[\s;])(?=\w[\w.]*=)")
 _DROPPED = re.compile(r"\((\d+) earlier steps, (.*)")
 _TIMES_OF = re.compile(r"([^\s,:()]+) (\d+)")
@@ -163,7 +164,7 @@ def condensed(
         done = _Lines(_told_once([_path_once(line) for line in deeds]), count)
     done.shorten(LENGTHS[5], fits, named_nowhere(done.left(), [*said, *every]))
     done.leave_out(done.looks()[: len(done.looks()) // 2], fits)
-    found.leave_out([n for n, line in enumerate(every[:-LAST]) if not tells(line)], fits)
+    found.leave_out([n for n in thoughts if not tells(every[n]) and n < len(every) - LAST], fits)
     for most in LENGTHS:
         # Thoughts give way before what was told, and that before deeds.
         found.each(partial(_fewer, most), fits, thoughts)
@@ -274,17 +275,36 @@ def _told_once(lines: Sequence[str]) -> list[str]:
 def _thinned(came: str, most: int) -> str:
     """Return an outcome in so many characters: of a record the longest values first."""
     pairs = _FIELD.split(came)
-    record = len(pairs) >= FIELDS and ";" not in came  # rows stand under the names of their columns
+    record = len(pairs) >= FIELDS and ";" not in came
     for cell in CELLS if record else ():
         if sum(min(len(pair), cell) for pair in pairs) <= most:
             return "".join(
                 pair if len(pair) <= cell else f"{cut(pair, cell - 1)} " for pair in pairs
             )
-    if record:
-        more = int(found[1]) if (found := _MORE.search(pairs[-1])) else 0
-        pairs[-1] = _MORE.sub("", pairs[-1])
-        return pairs_within([cut(pair.strip(), CELLS[-1]) for pair in pairs], most, more)
+    pairs = _fields(_MORE.sub("", came))
+    if len(pairs) >= FIELDS and not came.startswith("["):  # rows alone stand under their columns
+        more = int(found[1]) if (found := _MORE.search(came)) else 0
+        return pairs_within([cut(pair, CELLS[0]) for pair in pairs], most, more)
     return _telling_parts(came, most)
+
+
+def _fields(came: str) -> list[str]:
+    """Return the fields of a record, each with all rows in it.
+
+    Example:
+        >>> _fields("id=A1 name: first=Ann last=Li; legs[from to]: JFK ATL; ATL LAX; paid=yes")
+        ['id=A1', 'name: first=Ann last=Li;', 'legs[from to]: JFK ATL; ATL LAX;', 'paid=yes']
+    """
+    fields = list[str]()
+    inside = False
+    for part in _NEXT_FIELD.split(came):
+        if inside:
+            fields[-1] += f" {part}"
+        else:
+            fields.append(part)
+        opens = part.partition("=")[0].endswith(":") or ": " in part
+        inside = (inside or opens) and not part.endswith(";")
+    return fields
 
 
 def _telling_parts(came: str, most: int) -> str:

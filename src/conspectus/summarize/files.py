@@ -26,6 +26,13 @@ _PATH = r"([\w.~/-]*\w\.\w+|[\w.-]+/[\w./-]+)"
 _WRITTEN = re.compile(rf"(?<![<&\d=-])>{{1,2}}\s*{_PATH}|\btee (?:-a )?{_PATH}")
 _CHANGED = re.compile(rf"\bsed -i\S*\s(?:'[^']*'|\"[^\"]*\"|\S+)\s+{_PATH}")
 _GONE = re.compile(r"\brm (?:-\w+ )*([^&|;\n]+)|\bgit (?:checkout|restore)(?: --)? ([^&|;\n]+)")
+_OPENED = re.compile(
+    r"""\bopen\(\s*(?:['"]([^'"]+)['"]|(\w+))\s*,\s*(?:mode\s*=\s*)?['"][wax]"""
+    r"""|\bPath\(\s*['"]([^'"]+)['"]\s*\)\.write_"""
+)
+_NAMED = re.compile(r"""^\s*(\w+)\s*=\s*['"]([\w./-]+)['"]\s*$""", re.MULTILINE)
+"""How a script opens a file to write it, by its name or by a variable that holds that."""
+
 _HEREDOC = re.compile(r"(<<-?\s*\\?['\"]?(\w+)['\"]?[^\n]*\n).*?\n\s*\2(?=\s|$)", re.DOTALL)
 
 
@@ -41,10 +48,18 @@ def files_line(steps: Sequence[Step], standing: Sequence[str]) -> str:
         if line.startswith(FILES):
             text = apart(line)[0].removeprefix(FILES)
             known.update(dict.fromkeys(text.partition(" (")[0].split(", ")))
+    scripts: dict[str, list[str]] = {}
     for step in steps:
         if step.result is None:
             continue
-        for path, stands in _touched(step):
+        touched = list(_touched(step))
+        opens = _opened("\n".join(str(value) for value in step.args.values()))
+        written = {path: opens for path, stands in touched if stands and path.endswith(".py")}
+        scripts |= written
+        text = _shell(step)
+        made = [opens] if text and not written else []
+        made += [found for path, found in scripts.items() if _runs(text, path)]
+        for path, stands in [*touched, *((path, True) for found in made for path in found)]:
             if step.failed and not (stands and _wrote_first(step, path)):
                 continue
             known.pop(path, None)
@@ -55,9 +70,30 @@ def files_line(steps: Sequence[Step], standing: Sequence[str]) -> str:
     return as_notes(FILES + ", ".join(names[-MOST:]) + more) if names else ""
 
 
+def _shell(step: Step) -> str:
+    return next((step.args[key] for key in SHELL if isinstance(step.args.get(key), str)), "")
+
+
+def _opened(text: str) -> list[str]:
+    """Return the files that a script opens to write them.
+
+    Example:
+        >>> _opened("name = 'menu.py'\\nwith open(name, 'w') as file:")
+        ['menu.py']
+    """
+    names = dict(_NAMED.findall(text))
+    found = (a or b or names.get(name, "") for a, name, b in _OPENED.findall(text))
+    return [path for path in found if path]
+
+
+def _runs(text: str, path: str) -> bool:
+    """Whether a shell command runs a script of Python."""
+    return re.search(rf"\bpython[\d.]*\s+(?:-\w+\s+)*{re.escape(path)}(?![\w.])", text) is not None
+
+
 def _wrote_first(step: Step, path: str) -> bool:
     """Return whether a shell wrote a file before another command failed, as its output says."""
-    text = next((step.args[key] for key in SHELL if isinstance(step.args.get(key), str)), "")
+    text = _shell(step)
     found = _HEREDOC.search(text)
     written = found is not None and bool(text[found.end() :].strip())
     return written and re.search(rf"{re.escape(path)}: ", step.result or "") is None

@@ -40,6 +40,7 @@ WHOLE = 260
 """Characters up to which the one sentence of a thought stands whole in any room."""
 
 _COLON = (":", "：")
+_CALLS = ("!", "！")
 _ENDS = '.!?…:;,。！？：；”"'
 _ITEM = re.compile(r"; (?=\S)")
 _BOLD = re.compile(r"\*\*(?=\S)(.+?)(?<=\S)\*\*")
@@ -99,7 +100,7 @@ def conclusions(entries: Sequence[Entry], scale: float) -> list[tuple[str, str]]
         text = "\n".join([_said(entry.own), *thought.pop(entry.cite, ())])
         said = _concluded(text, int((TOLD if told else THOUGHT) * min(scale, ROOMIEST)), told)
         mark = "" if told else THOUGHT_OF
-        if len(said) >= (BRIEF if not told else 1) or tells(mark + said):
+        if said and (told or len(said) >= BRIEF or tells(mark + said)):
             found.setdefault(mark + said, []).append(entry.cite)
     return [
         (f"{said} ({len(cites)} times)" if len(cites) > 1 else said, cites[0])
@@ -139,7 +140,8 @@ def _concluded(text: str, room: int, told: bool) -> str:
     while said and said[-1].endswith(_COLON):  # it announces what is not shown here
         said.pop()
     if told:
-        return one_line(as_notes(_reply(said, room)))
+        plain = [one for one in said if not one.endswith(_CALLS) or values_in(one)]
+        return one_line(as_notes(_reply(plain, room)))
     return one_line(as_notes(_thought([s for s in said if not _PLANS.match(s)], room)))
 
 

@@ -54,6 +54,9 @@ LEAST_RECORD, LEAST_CALL, LEAST_OUTCOME, LEAST_ERROR = 320, 160, 60, 160
 """Characters that a record of short values, a call, an outcome, and what went wrong have at any
 scale."""
 
+LEAST_DEED = 240
+"""Characters that a call which may have had an effect has at any scale."""
+
 ID = 8
 """Characters from which an argument with a digit is taken for an id."""
 
@@ -185,7 +188,7 @@ def _deed(
         room = max(room, LEAST_ERROR)
     elif step.looks:
         room //= FOUND  # what a search has found is there to be found again
-    size = max(int(CALL * scale), LEAST_CALL)
+    size = max(int(CALL * scale), LEAST_CALL if step.looks else LEAST_DEED)
     call = call_text(step.call, step.args, size, content=int(CONTENT * scale))
     if (first := told.setdefault(step.call.args + step.call.name, step.cites[0])) != step.cites[0]:
         call = f"{cut(call, AGAIN)} (as {first})"
