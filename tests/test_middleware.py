@@ -175,6 +175,15 @@ def test_originals_are_archived_for_the_tenant(tenant, run, expected):
     assert archived(store, "somebody else") == []
 
 
+def test_a_try_in_vain_of_one_tenant_keeps_no_other_from_trying():
+    middleware = made(pin="keep_me", tenant=lambda run: run.context["org"])
+    pinned = talk(301)
+    for message in pinned:
+        message.additional_kwargs["keep_me"] = True
+    assert middleware.before_model({"messages": pinned}, runtime(context={"org": "one"})) is None
+    assert middleware.before_model({"messages": talk(301)}, runtime(context={"org": "other"}))
+
+
 def test_a_tenant_that_is_no_text_is_refused():
     with pytest.raises(InputError, match="tenant must be a text"):
         made(tenant=lambda run: 7).before_model({"messages": talk(7)}, runtime())

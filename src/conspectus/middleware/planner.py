@@ -53,9 +53,13 @@ RECALL_SHARE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class _Now:
-    """A history at one step; `copied`: its head changes whatever the step does."""
+    """A history at one step, with a key of its own among all tenants.
+
+    `copied`: its head changes whatever the step does.
+    """
 
     channel: Channel
+    key: str
     view: list[BaseMessage]
     copied: bool
     sizes: Sizes
@@ -146,18 +150,19 @@ class Planner:
                 channel = yield from channel.holding(held).follow(turn=False)
                 self.graph.views.keep(channel.scope, channel.held.head_id, messages, view)
         held = channel.held
-        sizes = self._tallies.follow(held.name, view)
+        key = f"{channel.scope.tenant}\0{held.name}"
+        sizes = self._tallies.follow(key, view)
         if not self.preserve and sizes.fresh < len(messages):
             name_messages(messages[sizes.fresh :], messages[: sizes.fresh])
         requested = read_requested(state)
         room = self.graph.room(requested)
         beside = self._counting.base + self.room_for(self._recalled, requested, view)
         room = room and replace(room, reserved=room.reserved + beside)
-        over = room is not None and self._tokens(view, sizes, held, room)[0] > room.budget
-        return _Now(channel, view, held is not found.held, sizes, room, over)
+        over = room is not None and self._tokens(view, sizes, held, room, key)[0] > room.budget
+        return _Now(channel, key, view, held is not found.held, sizes, room, over)
 
     def _session(self, now: _Now) -> Session:
-        ratio = self._tokens(now.view, now.sizes, now.held, now.room)[1]
+        ratio = self._tokens(now.view, now.sizes, now.held, now.room, now.key)[1]
         return now.channel.session(now.room, asked=self._asked(now), ratio=ratio, preview=True)
 
     def _prepare(self, now: _Now) -> Flow[None]:
@@ -205,7 +210,7 @@ class Planner:
         """Take over a summary of another library; return None if nothing of it may leave."""
         held = now.held
         mark = foreign_mark(now.channel.state) if held.data is None else None
-        if mark is None or self._waiting.useless(held.name, mark) or self._waits(now, focus):
+        if mark is None or self._waiting.useless(now.key, mark) or self._waits(now, focus):
             return None
         foreign = foreign_summary(now.channel.state)
         if foreign is not None:
@@ -214,16 +219,15 @@ class Planner:
             result = yield from adopt_flow(session, messages, covers, text, foreign.by)
             if result.record is not None or result.failed:
                 return result
-        self._waiting.found_useless(held.name, mark)
+        self._waiting.found_useless(now.key, mark)
         return None
 
     # Whether anything is due
 
     def _waits(self, now: _Now, focus: str | None) -> bool:
         """Return whether it is too early to try again; not if a compaction was asked for."""
-        held = now.held
         return focus is None and self._waiting.waits(
-            held.name, held.head_id, now.over, now.sizes.messages
+            now.key, now.held.head_id, now.over, now.sizes.messages
         )
 
     def _is_due(self, now: _Now, focus: str | None) -> bool:
@@ -236,7 +240,7 @@ class Planner:
         if (
             self._arguments is not None
             and self.graph.clips(now.channel.runtime)
-            and self._arguments.due(now.view, held, self._asked(now), limit)
+            and self._arguments.due(now.view, held, self._asked(now), limit, now.key)
         ):
             return True
         if not policy.trigger:
@@ -245,7 +249,7 @@ class Planner:
             return False
         failed = now.channel.failure(sizes.messages, now.over)
         if now.over:
-            tokens = self._tokens(now.view, sizes, held, now.room)[0]
+            tokens = self._tokens(now.view, sizes, held, now.room, now.key)[0]
             return failed is None or grown(tokens, failed.size.tokens)
         asked = self._asked(now)
         if policy.fired(asked, limit, self._reached(now)) is None:
@@ -270,13 +274,18 @@ class Planner:
         return replace(after, tokens=max(after.tokens, told))
 
     def _tokens(
-        self, view: Sequence[BaseMessage], sizes: Sizes, held: HeadState, room: Window | None
+        self,
+        view: Sequence[BaseMessage],
+        sizes: Sizes,
+        held: HeadState,
+        room: Window | None,
+        key: str,
     ) -> tuple[int, float]:
         """Return the meter's size of the view, and the ratio that reports correct it by."""
         if self._meter.exact:
             return sizes.totals[0] + self._counting.base, 1.0
         if len(sizes.totals) == 1:  # the guard has measured the window, if there is one
-            sizes = self._metered.follow(held.name, view)
+            sizes = self._metered.follow(key, view)
         column = len(sizes.totals) - 1
         reserved, limit = (room.reserved, room.limit) if room is not None else (0, None)
         ratio = correction(sizes.reports(_since(view, held), column), reserved, limit)
@@ -298,7 +307,7 @@ class Planner:
         if result is None:
             return unchanged
         if result.record is None and not result.preparing:
-            self._waiting.helped_nothing(held.name, held.head_id, now.over, now.sizes.messages)
+            self._waiting.helped_nothing(now.key, held.head_id, now.over, now.sizes.messages)
         log_failures(result)
         if result.outcome == "stuck":
             log("history_does_not_fit", "the history does not fit: %s", result.reason)

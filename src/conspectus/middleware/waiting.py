@@ -64,9 +64,14 @@ class OldArguments:
         self._looked: Newest[str, tuple[str, int]] = Newest(THREADS)
 
     def due(
-        self, view: Sequence[BaseMessage], held: HeadState, asked: Size, limit: int | None
+        self,
+        view: Sequence[BaseMessage],
+        held: HeadState,
+        asked: Size,
+        limit: int | None,
+        history: str,
     ) -> bool:
-        """Return whether there are arguments to shorten now."""
+        """Return whether there are arguments to shorten now in a history of this key."""
         if not self._how.fired(asked, limit):
             return False
         by_messages = self._how.keep[0] == "messages" or (
@@ -74,7 +79,7 @@ class OldArguments:
         )
         sizes = [0] * len(view) if by_messages else [self._count(one) for one in view]
         old = self._how.old(sizes, limit)
-        head, since = self._looked.get(held.name) or ("", 0)
+        head, since = self._looked.get(history) or ("", 0)
         since = since if head == held.head_id and since <= old else 0
         long = any(
             has_long_arguments(one, self._how.longest)
@@ -82,5 +87,5 @@ class OldArguments:
             for one in view[since:old]
         )
         if not long:
-            self._looked.put(held.name, (held.head_id, old))
+            self._looked.put(history, (held.head_id, old))
         return long
