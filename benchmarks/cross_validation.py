@@ -34,11 +34,16 @@ TRIED: Mapping[tuple[ModuleType, str], tuple[Any, ...]] = {
     (findings, "THOUGHT"): (240, 480),
     (findings, "ANSWER"): (100, 240),
     (findings, "WHOLE"): (180, 340),
-    (condensing, "REASONS"): (0.15, 0.35),
+    (condensing, "REASONS"): (0.25, 0.55),
+    (condensing, "EDITS"): (2, 6),
     (choosing, "OPENING"): (600, 2_400),
     (choosing, "TASK_SHARE"): (0.4, 0.6),
+    (choosing, "ADVICE_SHARE"): (0.6, 0.9),
+    (choosing, "HEADED"): (0.0, 0.4),
     (journal, "OUTCOME"): (100, 220),
+    (journal, "LEAST_RECORD"): (240, 400),
     (writing, "RATIO"): (8, 14),
+    (writing, "ROOMY"): (1, 3),
 }
 """Constants, and the values at which each is tried beside its own."""
 

@@ -188,7 +188,7 @@ def test_repeats_in_other_figures_stand_as_one_with_the_figures():
     talk = [user("Mend the menu.", "m1"), user(first, "m2")]
     talk += [user(first.replace("3", figure), f"m{figure}9") for figure in ("2", "14", "2")]
     *_, line = sections(talk)[SAID]
-    assert line == "(the same as m2 but with 14; 2, 3 times more) [m29]"
+    assert line == "(the same as m2 but with Found 14; Found 2, 3 times more) [m29]"
     limits = [f"Never pay more than {n} EUR for a night." for n in (90, 80)]
     talk = [user(text, f"m{n}") for n, text in enumerate(limits)]
     assert sections(talk)[SAID] == [f"{text} [m{n}]" for n, text in enumerate(limits)]
@@ -216,3 +216,17 @@ def test_a_long_output_keeps_how_it_ended():
     line = f"$ make → {' ⏎ '.join(rows)} ⏎ 3 tests failed, 29 passed [m2]"
     [kept] = condensed([{DONE: [line]}], room_of([line], 0.4), count)
     assert "3 tests failed, 29 passed" in kept[DONE][0]
+
+
+def test_a_text_that_looks_like_a_repeat_is_a_text():
+    said = ["(the same as m2, once more)", "Go on. [m3]"]
+    [kept] = condensed([{SAID: said}], 10, count)
+    assert kept[SAID] == said
+
+
+def test_every_figure_of_a_repeated_question_stands():
+    talk = [
+        user(f"Question {n}. {'How is the weather in Lisbon? ' * 9}", f"m{n}") for n in range(30)
+    ]
+    told = " ".join(sections(talk)[SAID])
+    assert all(f"Question {n}." in told for n in range(30))

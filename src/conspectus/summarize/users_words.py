@@ -34,11 +34,9 @@ LEFT_OUT = "(not all of it fits: the rest, at each …, is "
 FIGURED = 200
 """Characters from which a message that differs from one before in figures alone is told by them."""
 
-NEWEST = 8
-"""Figures of such messages that stand, the newest ones."""
-
 _AGAIN = re.compile(r"\(the same as (\w+)(?: but with ([^,]+))?, (?:once|(\d+) times) more\)")
 _FIGURE = re.compile(r"\d+")
+_UNCLEAR = re.compile(r"[,;()]")
 _GAPS = re.compile(r"…(?:\s*…)+")
 _BLANK = re.compile(r"\n(?:[^\S\n]*\n){2,}")
 
@@ -73,10 +71,8 @@ def said(entries: Sequence[Entry], before: Sequence[str] = ()) -> list[str]:
         name, like = stood.get(line), shapes.get(_FIGURE.sub("0", line))
         if len(text) >= REPEATED and name:
             again.append(_again(name, 1, [entry.cite]))
-        elif len(text) >= FIGURED and like:
-            pairs = zip(_FIGURE.findall(like[1]), _FIGURE.findall(line), strict=True)
-            news = " ".join(new for old, new in pairs if new != old)
-            again.append(_again(like[0], 1, [entry.cite], [news]))
+        elif len(text) >= FIGURED and like and (news := _figures(like[1], line)):
+            again.append(_again(like[0], 1, [entry.cite], news))
         else:
             lines.append(cited(_once(text, rows), [entry.cite]))
             stands(text, entry.cite)
@@ -88,14 +84,14 @@ def once(lines: Sequence[str]) -> list[str]:
 
     Example:
         >>> once(["(the same as m2, once more) [m4]", "No. [m5]",
-        ...       "(the same as m2 but with 7; 9, 2 times more) [m6, m9]"])
-        ['No. [m5]', '(the same as m2 but with 7; 9, 3 times more) [m4, m9]']
+        ...       "(the same as m2 but with part 7; part 9, 2 times more) [m6, m9]"])
+        ['No. [m5]', '(the same as m2 but with part 7; part 9, 3 times more) [m4, m9]']
     """
     again: dict[str, tuple[int, list[str], list[str]]] = {}
     kept: list[str] = []
     for line in lines:
         text, cites = apart(line)
-        if (found := _AGAIN.fullmatch(text)) is None:
+        if (found := _AGAIN.fullmatch(text)) is None or not cites:
             kept.append(line)
         else:
             times, named, news = again.get(found[1], (0, [], []))
@@ -107,10 +103,25 @@ def once(lines: Sequence[str]) -> list[str]:
 def _again(name: str, times: int, cites: Sequence[str], news: Sequence[str] = ()) -> str:
     """Return the line on messages that repeat one, but for some figures."""
     more = f"{times} times" if times > 1 else "once"
-    changed = list(dict.fromkeys(reversed(news)))[:NEWEST][::-1]
+    changed = list(dict.fromkeys(reversed(news)))[::-1]
     but = f" but with {'; '.join(changed)}" if changed else ""
     text = f"{SAME}{name}{but}, {more} more)"
     return cited(text, list(dict.fromkeys([cites[0], cites[-1]])))
+
+
+def _figures(old: str, new: str) -> list[str]:
+    """Return the figures that differ, each with the word before it; none that would be unclear.
+
+    Example:
+        >>> _figures("Look at part 3. Be brief.", "Look at part 14. Be brief.")
+        ['part 14.']
+    """
+    words, before = new.split(), ["", *new.split()]
+    if len(words) != len(old.split()):
+        return []
+    pairs = zip(old.split(), before, words, strict=False)
+    news = [f"{word} {figure}".strip() for was, word, figure in pairs if was != figure]
+    return [] if any(_UNCLEAR.search(one) for one in news) else news
 
 
 def _once(text: str, rows: Mapping[str, Mapping[str, None]]) -> str:

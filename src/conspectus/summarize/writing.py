@@ -159,7 +159,7 @@ def write(request: SummaryRequest, answer: Answer) -> str:
     share = int(rest * request.shares.said)
     others = _others(old, count)
     free = rest - said_size - others
-    want = max(LEAST_ROOM, leaving // RATIO, min(free, int(leaving / ROOMY)))
+    want = max(LEAST_ROOM, leaving // RATIO, min(free, leaving // ROOMY))
     want += tokens_of(count, list(answer.found or ()))  # deeds do not pay for what a model writes
 
     def at(scale: float, more: int = 0) -> dict[str, list[str]]:
