@@ -12,6 +12,7 @@ from conspectus.summarize import EmbeddedSummarizer, SummaryRequest
 from conspectus.summarize.condensing import condensed
 from conspectus.summarize.findings import conclusions
 from conspectus.summarize.notes import DONE, FOUND, OPEN, SAID, Notes, items
+from conspectus.summarize.superseding import newest_of_each_run
 
 Message = dict[str, Any]
 
@@ -230,3 +231,9 @@ def test_every_figure_of_a_repeated_question_stands():
     ]
     told = " ".join(sections(talk)[SAID])
     assert all(f"Question {n}." in told for n in range(30))
+
+
+def test_runs_that_may_reach_outside_in_different_ways_both_stand():
+    runs = ["$ python deploy.py prod → ok [m1]", "$ python deploy.py staging → ok [m2]"]
+    runs += ["$ ./release.sh --draft → ok [m3]", "$ ./release.sh → ok [m4]"]
+    assert newest_of_each_run(runs) == runs

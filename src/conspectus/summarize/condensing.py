@@ -176,9 +176,8 @@ def condensed(
         if most == LENGTHS[-3]:
             found.leave_out(minor[:-LAST], lambda: fits() or found.tokens <= room * REASONS)
     done.leave_out(done.looks(), fits)
-    found.leave_out(thoughts[:-LAST], lambda: fits() or found.tokens <= room * REASONS)
     done.shorten(LENGTHS[-1], fits)
-    found.leave_out(thoughts, fits)
+    found.leave_out(minor, fits)
     found.each(partial(_fewer, LENGTHS[-3]), fits)
     gone = Counter[str]()
     for line in done.left():

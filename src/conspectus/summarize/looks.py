@@ -36,6 +36,7 @@ _WRITTEN = re.compile(
     r"^\$ (?:cd \S+ && |mkdir (?:-p )?\S+ && )*cat > (\S+)(?: \([^⏎]*(?: ⏎ .*)?\))?$"
     r"|^(?:write|create)_?\w*\((?:[^()]*, )?(?:file_?)?path=([^\s,()]+)"
 )
+_CHECKS = re.compile(r"(?:\S*/)?(?:pytest|tox|nox|jest|vitest|rspec|phpunit|sphinx-build)")
 _ARGUMENT = re.compile(r"[\w:.~/-]*[./:][\w:./-]*\w|test|build|run")
 QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
 """A quoted string of a shell command."""
@@ -79,8 +80,9 @@ def run_of(call: str) -> tuple[str, str] | None:
             words = words[2:]
         if "-c" in words[:2] or "-" in words[:2] or not words or not _RUNS.fullmatch(words[0]):
             return None
-        things = [word for word in words[1:] if _ARGUMENT.fullmatch(word)]
-        runs.append((words[0], " ".join(things[:1])))
+        checks = _CHECKS.fullmatch(words[0]) is not None  # others may do another thing for a flag
+        things = [word for word in words[1:] if _ARGUMENT.fullmatch(word)][:1]
+        runs.append((words[0], " ".join(things if checks else words[1:])))
     return runs[0] if len(runs) == 1 else None
 
 
