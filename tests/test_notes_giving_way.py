@@ -1,6 +1,7 @@
 """The notes where not all fits: what gives way first, and what outlasts it."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -9,10 +10,10 @@ from conspectus import Ledger
 from conspectus.ledger import choose, statements
 from conspectus.messages import read_messages
 from conspectus.summarize import EmbeddedSummarizer, SummaryRequest
-from conspectus.summarize.condensing import condensed
+from conspectus.summarize.condensing import _told_once, condensed
 from conspectus.summarize.findings import conclusions
 from conspectus.summarize.notes import DONE, FOUND, OPEN, SAID, Notes, items
-from conspectus.summarize.superseding import newest_of_each_run
+from conspectus.summarize.superseding import newest_of_each_run, without_undone
 
 Message = dict[str, Any]
 
@@ -233,7 +234,87 @@ def test_every_figure_of_a_repeated_question_stands():
     assert all(f"Question {n}." in told for n in range(30))
 
 
-def test_runs_that_may_reach_outside_in_different_ways_both_stand():
-    runs = ["$ python deploy.py prod → ok [m1]", "$ python deploy.py staging → ok [m2]"]
-    runs += ["$ ./release.sh --draft → ok [m3]", "$ ./release.sh → ok [m4]"]
-    assert newest_of_each_run(runs) == runs
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("$ python deploy.py prod", "$ python deploy.py staging"),
+        ("$ make deploy", "$ make clean"),
+        ("$ ./release.sh --draft", "$ ./release.sh"),
+        ("$ npm run deploy", "$ npm run build"),
+        ("$ STAGE=prod ./release.sh", "$ STAGE=test ./release.sh"),
+        ("$ cd lobby && make test", "$ cd kitchen && make test"),
+        ("$ rm -rf stock && pytest menu.py", "$ pytest menu.py"),
+        ("$ env STAGE=prod ./release.sh && pytest menu.py", "$ pytest menu.py"),
+        ("$ python plan.py | psql prod", "$ python plan.py | psql staging"),
+        ("$ cd lobby && cat > menu.py (3 lines: x)", "$ cd kitchen && cat > menu.py (3 lines: x)"),
+        ("$ cat > menu.py (3 lines: x) && ./release.sh $(date)", "$ cat > menu.py (3 lines: x)"),
+        ("write_cell(path=menu.xlsx, cell=A1)", "write_cell(path=menu.xlsx, cell=B2)"),
+        ("write_file(path=/srv/li…menu.py, n=3)", "write_file(path=/srv/li…menu.py, n=4)"),
+    ],
+)
+def test_runs_that_may_do_different_things_both_stand(one, other):
+    lines = [f"{one} → ok [m2]", f"{other} → ok [m4]"]
+    assert newest_of_each_run(lines) == lines
+
+
+def test_a_run_that_failed_or_names_less_stands_for_no_earlier_one():
+    for was, came in (("ok", "exit 1: no room"), ("released R1001", "released R1002")):
+        lines = [f"$ ./release.sh → {was} [m2]", f"$ ./release.sh → {came} [m4]"]
+        assert newest_of_each_run(lines) == lines
+    lines = ["$ cat > menu.py (3 lines: x) → ok [m2]", "$ cat > menu.py (4 lines: y) → exit 1 [m4]"]
+    assert newest_of_each_run(lines) == lines
+
+
+@pytest.mark.parametrize(
+    "edit", ["$ sed -i s/ham/egg/ menu.py wine.py", "$ cd lobby && sed -i 1d menu.py"]
+)
+def test_an_edit_of_another_file_is_not_undone(edit):
+    lines = [f"{edit} → ok [m2]", "$ cd kitchen && git checkout menu.py → Updated 1 path [m4]"]
+    lines[1] = lines[1].replace("cd kitchen && ", "" if "wine" in edit else "cd kitchen && ")
+    assert without_undone(lines) == lines
+
+
+def test_a_value_that_is_left_out_takes_no_part_of_another_key():
+    came = "id=A100 owner=Ann1 owner_id=A100 n=3 name=x"
+    lines = [f"get(x) → {came} [m{n}]" for n in range(2)]
+    lines.append("get(x) → id=A100 owner=Ann1 other_id=A100 n=3 [m2]")
+    lines += [f"$ git push origin part-{n} → ok: part {n} went out [n{n}]" for n in range(8)]
+    assert _told_once(lines)[2] == "get(x) → other_id=A100 n=3 [m2]"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git branch -D menu",
+        "git branch menu",
+        "git remote add origin menu",
+        "env STAGE=prod ./release.sh",
+        "find . -name menu | xargs -n 1 kill",
+        "find . -exec chmod 700 {} +",
+    ],
+)
+def test_a_command_that_does_a_thing_behind_a_look_is_a_deed(command):
+    talk = [user("Mend it.", "m1"), *step("bash", {"command": command}, "", "m2")]
+    [line] = sections(talk)[DONE]
+    assert line.startswith(f"$ {command} → ")
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "\n",
+        '\\"',
+        "sed ",
+        "perl ",
+        "cat <<A\n",
+        "cat <<EOF\n" + "\n" * 9,
+        "rm -f a",
+        "a (1 lines: ",
+    ],
+)
+def test_a_hostile_command_takes_no_longer_than_its_length(hostile):
+    command = (hostile * 60_000)[:60_000]
+    talk = [user("Mend it.", "m1"), *step("bash", {"command": command}, "", "m2")]
+    start = time.perf_counter()
+    sections(talk)
+    assert time.perf_counter() - start < 5

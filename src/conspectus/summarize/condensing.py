@@ -11,7 +11,7 @@ from conspectus.summarize import journal, users_words
 from conspectus.summarize.compacting import pairs_within
 from conspectus.summarize.cutting import cut, cut_command
 from conspectus.summarize.findings import THOUGHT_OF, WHOLE, explains, fewer_sentences, tells
-from conspectus.summarize.looks import IN_PLACE
+from conspectus.summarize.looks import in_place
 from conspectus.summarize.notes import DONE, FOUND, SAID, apart, cited
 from conspectus.summarize.outputs import SALIENT
 from conspectus.summarize.superseding import (
@@ -258,13 +258,15 @@ def _told_once(lines: Sequence[str]) -> list[str]:
         columns.add(match[0])
         return "" if again else match[0]
 
+    def news(match: re.Match[str]) -> str:
+        known = values[match[1]]
+        return "" if len(known) == 1 and known[match[2]] >= CONSTANT else match[0]
+
     for line in lines:
         call, arrow, came = line.partition(" → ")
         came = _COLUMNS.sub(once, came)
-        pairs = set(_PAIR.findall(came))
-        for key, value in pairs:
-            if len(values[key]) == 1 and values[key][value] >= CONSTANT:
-                came = came.replace(f"{key}={value} ", "")
+        pairs = dict.fromkeys(_PAIR.findall(came))
+        came = _PAIR.sub(news, came)
         for key, value in pairs:
             values[key][value] += 1
         told.append(call + arrow + came)
@@ -337,7 +339,7 @@ def _fewer(most: int, line: str) -> str:
 
 def _shorter(line: str, most: int) -> str:
     text, cites = apart(line)
-    if IN_PLACE.search(text):
+    if in_place(text):
         most *= EDITS
     most += sum(map(len, _COLUMNS.findall(text)))  # names of columns take no room from the rows
     if journal.SAYS in text:  # rules of a file that the agent goes by

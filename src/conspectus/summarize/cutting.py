@@ -10,8 +10,8 @@ LEAST = 16
 _SUBSTITUTION = re.compile(
     r"\bsed -i[^'\"\n]{0,20}['\"][^/'\"\n]{0,20}?s(/)((?:[^/\\\n]|\\.){2,400})/"
 )
-_FIRST = re.compile(r"((?:\$ )?)(?:cd \S+|rm (?:-\w+ )+(\S+)(?=.*\2)) (?:&&|⏎|;) ")
-_BUILD = re.compile(r" \((?:(\d+ lines): (.*)|([^()⏎]* ⏎ .*))\)$")
+_FIRST = re.compile(r"((?:\$ )?)(?:cd \S++|rm (?:-\w+ )++(\S++)(?=(.*))) (?:&&|⏎|;) ")
+_BUILD = re.compile(r" \((?:(\d+ lines): |[^()⏎]* ⏎ )")
 _BLANKS = re.compile(r"\s+")
 
 
@@ -58,10 +58,13 @@ def cut_command(text: str, room: int) -> str:
     if len(text) > room and (found := _SUBSTITUTION.search(text)) is not None:
         text = f"{text[: found.start(2)]}…{text[found.end(2) :]}"
     while len(text) > room and (first := _FIRST.match(text)) is not None:
+        if first[2] and first[2] not in first[3]:
+            break
         text = first[1] + text[first.end() :]
-    if len(text) > room and (build := _BUILD.search(text)) is not None:
+    if len(text) > room and text.endswith(")") and (build := _BUILD.search(text)) is not None:
         lines, left = build[1], room - build.start() - len(build[1] or "") - 5
-        shown = cut(build[2] or build[3], left) if left > LEAST else "" if lines else "…"
+        holds = text[build.end() if lines else build.start() + 2 : -1]
+        shown = cut(holds, left) if left > LEAST else "" if lines else "…"
         text = f"{text[: build.start()]} ({': '.join(filter(None, [lines, shown]))})"
     start, _, last = text.rpartition(" ")
     if len(text) <= room or len(last) > room // 2 or not ("/" in last or "." in last):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 from conspectus.messages.framing import as_notes
 from conspectus.summarize.cutting import cut
-from conspectus.summarize.looks import QUOTED, SHELL
+from conspectus.summarize.looks import SHELL, unquoted
 from conspectus.summarize.notes import apart
 from conspectus.summarize.steps import Step
 
@@ -30,10 +31,11 @@ _OPENED = re.compile(
     r"""\bopen\(\s*(?:['"]([^'"]+)['"]|(\w+))\s*,\s*(?:mode\s*=\s*)?['"][wax]"""
     r"""|\bPath\(\s*['"]([^'"]+)['"]\s*\)\.write_"""
 )
-_NAMED = re.compile(r"""^\s*(\w+)\s*=\s*['"]([\w./-]+)['"]\s*$""", re.MULTILINE)
+_NAMED = re.compile(r"""^[^\S\n]*(\w+)[^\S\n]*=[^\S\n]*['"]([\w./-]+)['"][^\S\n]*$""", re.MULTILINE)
 """How a script opens a file to write it, by its name or by a variable that holds that."""
 
-_HEREDOC = re.compile(r"(<<-?\s*\\?['\"]?(\w+)['\"]?[^\n]*\n).*?\n\s*\2(?=\s|$)", re.DOTALL)
+_HEREDOC = re.compile(r"<<-?\s*+\\?['\"]?(\w++)['\"]?[^\n]*\n")
+_LINE = re.compile(r"^[^\S\n]*(\w+)(?=\s|$)", re.MULTILINE)
 
 
 def files_line(steps: Sequence[Step], standing: Sequence[str]) -> str:
@@ -91,11 +93,40 @@ def _runs(text: str, path: str) -> bool:
     return re.search(rf"\bpython[\d.]*\s+(?:-\w+\s+)*{re.escape(path)}(?![\w.])", text) is not None
 
 
+def _heredocs(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where the text of each here-document of a shell command starts and ends.
+
+    Example:
+        >>> [text[a:b] for text in ["cat > a <<EOF\\nham\\nEOF\\nls"] for a, b in _heredocs(text)]
+        ['ham\\nEOF']
+    """
+    ends: dict[str, list[int]] | None = None
+    at = 0
+    while (found := _HEREDOC.search(text, at)) is not None:
+        if ends is None:
+            ends = {}
+            for line in _LINE.finditer(text):
+                ends.setdefault(line[1], []).append(line.end())
+        closing = ends.get(found[1], [])
+        place = bisect_right(closing, found.end())
+        at = closing[place] if place < len(closing) else found.end()
+        if place < len(closing):
+            yield found.end(), at
+
+
+def _without_heredocs(text: str) -> str:
+    parts, at = list[str](), 0
+    for start, end in _heredocs(text):
+        parts.append(text[at:start])
+        at = end
+    return "".join([*parts, text[at:]])
+
+
 def _wrote_first(step: Step, path: str) -> bool:
     """Return whether a shell wrote a file before another command failed, as its output says."""
     text = _shell(step)
-    found = _HEREDOC.search(text)
-    written = found is not None and bool(text[found.end() :].strip())
+    _, end = next(_heredocs(text), (0, len(text)))
+    written = bool(text[end:].strip())
     return written and re.search(rf"{re.escape(path)}: ", step.result or "") is None
 
 
@@ -104,8 +135,8 @@ def _touched(step: Step) -> Iterator[tuple[str, bool]]:
     args = step.args
     shell = next((args[key] for key in SHELL if isinstance(args.get(key), str)), None)
     if shell is not None:
-        text = _HEREDOC.sub(r"\1", shell)
-        bare = QUOTED.sub(lambda quoted: "_" * len(quoted[0]), text)
+        text = _without_heredocs(shell)
+        bare = unquoted(text)
         for found in sorted(
             [*_WRITTEN.finditer(bare), *_CHANGED.finditer(text), *_GONE.finditer(text)],
             key=lambda match: match.start(),

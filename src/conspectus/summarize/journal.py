@@ -19,7 +19,7 @@ from conspectus.summarize.compacting import LONG, brief, compact, dense, parsed
 from conspectus.summarize.cutting import cut, one_line
 from conspectus.summarize.edits import with_change
 from conspectus.summarize.known_records import Shown, news_of, shown_records
-from conspectus.summarize.looks import IN_PLACE, SHELL, is_look
+from conspectus.summarize.looks import SHELL, in_place, is_look
 from conspectus.summarize.outputs import command, outline, output, unwrapped
 from conspectus.summarize.steps import Step
 
@@ -259,7 +259,7 @@ def call_text(call: Call, args: Mapping[str, Any], room: int, content: int) -> s
     """
     shell = next((k for k in SHELL if isinstance(args.get(k), str)), None)
     if shell is not None and not set(args) - {shell, "description", "timeout", "cwd", "workdir"}:
-        if IN_PLACE.search(args[shell]):
+        if in_place(args[shell]):
             room += max(content, EDIT if content else 0)
         return f"$ {command(args[shell], room, content)}"
     if not args:

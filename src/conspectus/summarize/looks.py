@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conspectus.messages.content import Call
@@ -20,6 +20,7 @@ _LOOKS = frozenset(
 _GIT_LOOKS = frozenset(
     "status log diff show blame grep branch ls-files remote describe rev-parse".split()
 )
+_CHANGES_BRANCH = re.compile(r"-\w*[dDmMcCfu]|--(?:delete|move|copy|set|unset|edit)")
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _PIECES = re.compile(r"&&|\|\||;|\n|⏎")
 _WRITES = re.compile(
@@ -32,16 +33,48 @@ _RUNS = re.compile(
 )
 """A program that runs tests, builds, or a script, by which its line is known."""
 
+CHECKS = re.compile(r"(?:\S*/)?(?:pytest|tox|nox|jest|vitest|rspec|phpunit|sphinx-build)|\S+ test")
+"""A program that changes nothing: of its runs the newest alone says how things are."""
+
+WRITE = "write"
+"""Stands for the program of a line that writes a whole file."""
+
+_FOLDER = re.compile(r"^\$ cd (\S+) && ")
 _WRITTEN = re.compile(
     r"^\$ (?:cd \S+ && |mkdir (?:-p )?\S+ && )*cat > (\S+)(?: \([^⏎]*(?: ⏎ .*)?\))?$"
-    r"|^(?:write|create)_?\w*\((?:[^()]*, )?(?:file_?)?path=([^\s,()]+)"
+    r"|^(?:write|create)(?:_?(?:to_?)?(?:text_?)?file)?\((?:[^()]*, )?(?:file_?)?path=([^\s,()]+)",
+    re.IGNORECASE,
 )
-_CHECKS = re.compile(r"(?:\S*/)?(?:pytest|tox|nox|jest|vitest|rspec|phpunit|sphinx-build)")
-_ARGUMENT = re.compile(r"[\w:.~/-]*[./:][\w:./-]*\w|test|build|run")
-QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
-"""A quoted string of a shell command."""
+_AND_MORE = re.compile(r"\) (?:&&|\|\|?|;) |\bappend", re.IGNORECASE)
+"""Tells that a line which writes a file may do another thing too."""
 
-IN_PLACE = re.compile(r"\bsed\b[^|;&]*\s(?:-\w*i\w*|--in-place)\b|\bperl\b[^|;&]*\s-\w*i")
+_ARGUMENT = re.compile(r"[\w:.~/-]*[./:][\w:./-]*\w|test|build|run")
+_QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\[\s\S])*+(?:\"|(\\?\Z))")
+_EDITORS = (
+    (re.compile(r"\bsed\b"), re.compile(r"\s(?:-\w*i\w*|--in-place)\b")),
+    (re.compile(r"\bperl\b"), re.compile(r"\s-\w*i")),
+)
+_PARTS = re.compile(r"[|;&]")
+
+
+def in_place(text: str) -> bool:
+    """Whether a shell command edits a file in place."""
+    parts = _PARTS.split(text)
+    return any(
+        (found := editor.search(part)) and option.search(part, found.end())
+        for part in parts
+        for editor, option in _EDITORS
+    )
+
+
+def unquoted(text: str) -> str:
+    """Return a shell command with its quoted strings blotted out; one left open stays.
+
+    Example:
+        >>> unquoted("grep 'a > b' menu.py")
+        'grep _______ menu.py'
+    """
+    return _QUOTED.sub(lambda m: "_" * len(m[0]) if m[1] is None else m[0], text)
 
 
 def is_look(call: Call, args: Mapping[str, Any]) -> bool:
@@ -58,50 +91,85 @@ def is_look(call: Call, args: Mapping[str, Any]) -> bool:
 def run_of(call: str) -> tuple[str, str] | None:
     """Return the program that a line runs and what on; None where it may do anything else.
 
+    What checks may be asked for more or less; of any other program each word tells what it does.
     A line that writes a whole file counts as one of a program that writes it.
 
     Example:
         >>> run_of("$ cd cafe && python -m pytest -q tests/menu.py")
-        ('pytest', 'tests/menu.py')
+        ('pytest', 'cafe: tests/menu.py')
     """
     text = call.removeprefix("$ ")
+    folder = f"{found[1]}: " if (found := _FOLDER.match(call)) else ""
     if (written := _WRITTEN.search(call)) is not None:
-        return "write", written[1] or written[2]
-    if text == call or _WRITES.search(text) or IN_PLACE.search(text) or "…" in text:
+        path = written[1] or written[2]
+        unclear = "…" in path or _AND_MORE.search(call)
+        return None if unclear else (WRITE, path if path.startswith("/") else folder + path)
+    if text == call or _WRITES.search(text) or in_place(text) or "…" in text:
         return None
-    runs = list[tuple[str, str]]()
+    runs, beside = list[tuple[str, str]](), list[str]()
     for piece in _PIECES.split(text):
-        words = piece.partition("|")[0].split()
+        first, _, rest = piece.partition("|")
+        words = first.split()
+        around = list[str]()
         while words and "=" in words[0]:
-            words.pop(0)
-        if not words or words[0] in _LOOKS or words[0] in ("cd", "rm", "export", "source"):
+            around.append(words.pop(0))
+        if not words or words[0] in ("cd", "rm", "export", "source"):
+            beside += around + words * (words[:1] != ["cd"])
+            continue
+        if _shell_looks(piece):
             continue
         if words[1:2] == ["-m"] or words[:2] in (["uv", "run"], ["npx", "run"]):
             words = words[2:]
         if "-c" in words[:2] or "-" in words[:2] or not words or not _RUNS.fullmatch(words[0]):
             return None
-        checks = _CHECKS.fullmatch(words[0]) is not None  # others may do another thing for a flag
-        things = [word for word in words[1:] if _ARGUMENT.fullmatch(word)][:1]
-        runs.append((words[0], " ".join(things if checks else words[1:])))
-    return runs[0] if len(runs) == 1 else None
+        if rest and not _shell_looks(rest):
+            return None
+        things = [word for word in words[1:] if _ARGUMENT.fullmatch(word)]
+        program = " ".join([words[0], *things[:1]]) if things[:1] == ["test"] else words[0]
+        if CHECKS.fullmatch(program):
+            runs.append((program, " ".join(things[:1])))
+        else:
+            runs.append((program, " ".join(around + words[1:])))
+    if len(runs) != 1:
+        return None
+    [(program, thing)] = runs
+    return program, " ".join([*beside, folder + thing])
 
 
 def _shell_looks(text: str) -> bool:
     text = text.replace("\\\n", " ")
-    if _WRITES.search(text) or IN_PLACE.search(text):
+    if _WRITES.search(text) or in_place(text):
         return False
-    text = QUOTED.sub("''", text)
+    text = unquoted(text)
     verbs = []
     for piece in _PIECES.split(text):
         for part in piece.split("|"):
             words = [w for w in part.split() if "=" not in w.partition("/")[0] or w.startswith("-")]
+            if words[:1] == ["env"] and len(words) > 1:
+                words = words[1:]
             if not words or words[0] in ("cd", "export", "set", "true", "source"):
                 continue
             verb = words[0].rpartition("/")[2]
             if verb == "git":
-                verb = "look" if len(words) > 1 and words[1] in _GIT_LOOKS else "git"
-                verb = "log" if verb == "look" else verb
+                verb = "log" if _git_looks(words[1:]) else "git"
+            elif verb in ("xargs", "find"):
+                at = 0 if verb == "xargs" else words.index("-exec") if "-exec" in words else -1
+                runs = [w for w in words[at + 1 :] if w[:1] not in "-{" and not w.isdigit()]
+                verb = runs[0].rpartition("/")[2] if at >= 0 and runs else "find"
             verbs.append(verb)
     return bool(verbs) and all(
         v in _LOOKS or v in ("sort", "uniq", "cut", "tr", "xargs") for v in verbs
     )
+
+
+def _git_looks(words: Sequence[str]) -> bool:
+    """Whether a command of git only looks: to name a branch makes it, to name a remote may too."""
+    if words[:1] == ["branch"]:
+        listed = {"--list", "--contains", "--merged", "--no-merged", "-l"} & set(words)
+        changes = any(
+            re.match(r"-\w*[dDmMcCfu]|--(?:delete|move|copy|set|unset|edit)", w) for w in words
+        )
+        return not changes and (bool(listed) or all(w.startswith("-") for w in words[1:]))
+    if words[:1] == ["remote"]:
+        return words[1:2] in ([], ["-v"], ["show"], ["get-url"])
+    return words[:1] != [] and words[0] in _GIT_LOOKS

@@ -6,14 +6,15 @@ import re
 from collections.abc import Sequence
 
 from conspectus.summarize import journal
-from conspectus.summarize.looks import run_of
+from conspectus.summarize.looks import CHECKS, WRITE, run_of, unquoted
 from conspectus.summarize.notes import apart, cited
 
 _IN_VAIN = "exit|error|fail|no answer"
 """Begins an outcome by which nothing was done."""
 
 _UNDO = re.compile(
-    rf"\$ (?:cd \S+ && )?git (?:checkout|restore)(?: --)? ([\w./-]+) → (?!{_IN_VAIN}|updated 0)",
+    rf"\$ (?P<folder>cd \S+ && )?git (?:checkout|restore)(?: --)? (?P<path>[\w./-]+)"
+    rf" → (?!{_IN_VAIN}|updated 0)",
     re.I,
 )
 """Begins a line by which a file was put back as it was."""
@@ -21,7 +22,7 @@ _UNDO = re.compile(
 _STAGED = re.compile(r"\bgit (?:add|commit|stash)\b")
 """What stands in a line behind which a file is put back no further."""
 
-_EDIT = re.compile(r"(?:\$ (?:cd \S+ && )?sed -i|edit|str_replace|apply_|insert|replace)")
+_EDIT = re.compile(r"\$ (cd \S+ && )?sed (-i.*)|edit|str_replace|apply_|insert|replace")
 """Begins a line of an edit in place."""
 
 _AGAIN = re.compile(r" \(as (\w+)\)$")
@@ -43,7 +44,7 @@ def without_undone(lines: Sequence[str]) -> list[str]:
         if (undo := _UNDO.match(line)) is None:
             continue
         since = max((n + 1 for n in range(at) if _STAGED.search(lines[n])), default=0)
-        gone = [n for n in range(since, at) if kept[n] and _edits(kept[n], undo[1])]
+        gone = [n for n in range(since, at) if kept[n] and _edits(kept[n], undo)]
         for n in gone:
             kept[n] = ""
         if gone:
@@ -79,8 +80,7 @@ def newest_of_each_call(lines: Sequence[str]) -> list[str]:
             came, times = counted(came)
             earlier, more = counted(apart(kept[before])[0])
             earlier = earlier.partition(" → ")[2]
-            undone = re.match(_IN_VAIN, came, re.I) and not re.match(_IN_VAIN, earlier, re.I)
-            if not undone and set(_NAMED.findall(earlier)) <= set(_NAMED.findall(came)):
+            if _stands_for(came, earlier):
                 many = times + more
                 count = f"{many} times" if earlier == came else f"newest of {many}"
                 kept[before], kept[at] = "", cited(f"{call} → {came} ({count})", cites)
@@ -90,6 +90,8 @@ def newest_of_each_call(lines: Sequence[str]) -> list[str]:
 
 def newest_of_each_run(lines: Sequence[str]) -> list[str]:
     """Lines of which those that run one program on one thing stand once, as the newest.
+
+    An earlier one stays as in `newest_of_each_call`, but for what only checks or is written anew.
 
     Example:
         >>> newest_of_each_run(["$ pytest -x a.py → exit 1: 2 failed [m2]", "$ make → ok [m4]",
@@ -103,7 +105,8 @@ def newest_of_each_run(lines: Sequence[str]) -> list[str]:
         key = run_of(text.partition(" → ")[0])
         if key is None or not cites:
             continue
-        if (before := newest.get(key)) is not None:
+        before = newest.get(key)
+        if before is not None and (CHECKS.fullmatch(key[0]) or _as_much(kept[before], line, key)):
             text, times = counted(text)
             kept[at] = cited(
                 f"{text} (newest of {times + counted(apart(kept[before])[0])[1]})", cites
@@ -132,16 +135,37 @@ def named_nowhere(deeds: Sequence[str], others: Sequence[str]) -> list[int]:
     return found
 
 
+def _stands_for(came: str, earlier: str) -> bool:
+    """Whether an outcome may stand for an earlier one: it was done too, and names as much."""
+    in_vain = re.match(_IN_VAIN, came, re.I) and not re.match(_IN_VAIN, earlier, re.I)
+    return not in_vain and set(_NAMED.findall(earlier)) <= set(_NAMED.findall(came))
+
+
+def _as_much(before: str, line: str, key: tuple[str, str]) -> bool:
+    """Whether a run may stand for an earlier one; a file is named by its path alone."""
+    came, earlier = (apart(one)[0].partition(" → ")[2] for one in (line, before))
+    if key[0] == WRITE:
+        return not re.match(_IN_VAIN, came, re.I) or bool(re.match(_IN_VAIN, earlier, re.I))
+    return _stands_for(came, earlier)
+
+
 def counted(text: str) -> tuple[str, int]:
     """Return a text without the number of times at its end, and that number."""
     found = TIMES.search(text)
     return (text[: found.start()], int(found[1])) if found else (text, 1)
 
 
-def _edits(line: str, path: str) -> bool:
-    """Whether a line tells an edit of this file and of no other thing."""
+def _edits(line: str, undo: re.Match[str]) -> bool:
+    """Whether a line tells an edit of the file that was put back, and of no other thing."""
+    path = undo["path"]
     call, arrow, came = line.partition(" → ")
     done = arrow and re.match(_IN_VAIN, came, re.I) is None
     named = [word.strip("(),'\"").removeprefix("path=") for word in call.split()]
     sole = "&&" not in call.replace("cd ", "", 1) and ";" not in call
-    return bool(done and _EDIT.match(line) and sole and path in named)
+    edit = _EDIT.match(call)
+    if not (done and edit and sole and path in named):
+        return False
+    if edit[2] is None:
+        return True
+    things = [word for word in unquoted(edit[2]).split() if not word.startswith("-")]
+    return edit[1] == undo["folder"] and things[1:] == [path]
