@@ -282,6 +282,28 @@ def test_a_value_that_is_left_out_takes_no_part_of_another_key():
     assert _told_once(lines)[2] == "get(x) → other_id=A100 n=3 [m2]"
 
 
+def test_figures_that_could_stand_in_two_places_are_told_in_their_words():
+    rest = "Say what you think of it. " * 9
+    first = f"Move part 3 behind part 3 of the other menu. {rest}"
+    other = f"Move part 3 behind part 4 of the other menu. {rest}"
+    said = sections([user(first, "m1"), user(other, "m2")])[SAID]
+    assert said[1] == f"{other.strip()} [m2]"
+
+
+def test_figures_of_one_message_stay_together_and_apart_from_a_plain_repeat():
+    rest = "Say what you think of it. " * 9
+    first = f"Take page 1 of menu 1. {rest}"
+    talk = [user(first, "m1"), user(first, "m2")]
+    for page, menu in ((2, 7), (3, 7), (2, 8)):
+        text = first.replace("page 1", f"page {page}").replace("menu 1", f"menu {menu}")
+        talk.append(user(text, f"m{page}{menu}"))
+    assert sections(talk)[SAID][1:] == [
+        "(the same as m1, once more) [m2]",
+        "(the same as m1 but with page 2 + menu 7.; page 3 + menu 7.; page 2 + menu 8.,"
+        " 3 times more) [m27, m28]",
+    ]
+
+
 @pytest.mark.parametrize(
     "command",
     [

@@ -31,6 +31,9 @@ SAME = "(the same as "
 LEFT_OUT = "(not all of it fits: the rest, at each …, is "
 """Begins the line that says so, behind which the rest of it says where that is."""
 
+AND = " + "
+"""Stands between the figures of one such message."""
+
 FIGURED = 200
 """Characters from which a message that differs from one before in figures alone is told by them."""
 
@@ -82,22 +85,27 @@ def said(entries: Sequence[Entry], before: Sequence[str] = ()) -> list[str]:
 def once(lines: Sequence[str]) -> list[str]:
     """Return lines of which those that say the same as one message stand as one.
 
+    Those in other figures stand apart from those in the same ones.
+
     Example:
-        >>> once(["(the same as m2, once more) [m4]", "No. [m5]",
-        ...       "(the same as m2 but with part 7; part 9, 2 times more) [m6, m9]"])
-        ['No. [m5]', '(the same as m2 but with part 7; part 9, 3 times more) [m4, m9]']
+        >>> once(["(the same as m2 but with part 7, once more) [m4]", "No. [m5]",
+        ...       "(the same as m2 but with part 8; part 9, 2 times more) [m6, m9]"])
+        ['No. [m5]', '(the same as m2 but with part 7; part 8; part 9, 3 times more) [m4, m9]']
     """
-    again: dict[str, tuple[int, list[str], list[str]]] = {}
+    again: dict[tuple[str, bool], tuple[int, list[str], list[str]]] = {}
     kept: list[str] = []
     for line in lines:
         text, cites = apart(line)
         if (found := _AGAIN.fullmatch(text)) is None or not cites:
             kept.append(line)
         else:
-            times, named, news = again.get(found[1], (0, [], []))
+            key = found[1], bool(found[2])
+            times, named, news = again.get(key, (0, [], []))
             news = news + (found[2].split("; ") if found[2] else [])
-            again[found[1]] = times + int(found[3] or 1), named + cites, news
-    return kept + [_again(name, times, cites, news) for name, (times, cites, news) in again.items()]
+            again[key] = times + int(found[3] or 1), named + cites, news
+    return kept + [
+        _again(key[0], times, cites, news) for key, (times, cites, news) in again.items()
+    ]
 
 
 def _again(name: str, times: int, cites: Sequence[str], news: Sequence[str] = ()) -> str:
@@ -112,6 +120,8 @@ def _again(name: str, times: int, cites: Sequence[str], news: Sequence[str] = ()
 def _figures(old: str, new: str) -> list[str]:
     """Return the figures that differ, each with the word before it; none that would be unclear.
 
+    Unclear is a sign that parts figures, and a figure that could stand in two places.
+
     Example:
         >>> _figures("Look at part 3. Be brief.", "Look at part 14. Be brief.")
         ['part 14.']
@@ -119,9 +129,11 @@ def _figures(old: str, new: str) -> list[str]:
     words, before = new.split(), ["", *new.split()]
     if len(words) != len(old.split()):
         return []
-    pairs = zip(old.split(), before, words, strict=False)
-    news = [f"{word} {figure}".strip() for was, word, figure in pairs if was != figure]
-    return [] if any(_UNCLEAR.search(one) for one in news) else news
+    places = [f"{word} {figure}".strip() for word, figure in zip(before, words, strict=False)]
+    shapes = Counter(_FIGURE.sub("0", place) for place in places)
+    news = [one for was, one, word in zip(old.split(), places, words, strict=True) if was != word]
+    unclear = any(_UNCLEAR.search(one) or shapes[_FIGURE.sub("0", one)] > 1 for one in news)
+    return [] if unclear else [AND.join(news)]
 
 
 def _once(text: str, rows: Mapping[str, Mapping[str, None]]) -> str:
