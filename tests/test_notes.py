@@ -18,32 +18,10 @@ from conspectus.summarize.journal import lines
 from conspectus.summarize.notes import DONE, FOUND, OPEN, SAID, Notes, items
 from conspectus.summarize.steps import steps_of
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from notes_support import Message, agent, count, step, user
 
 AGAIN = re.compile(r"^\(the same as \S+, (?:once|(\d+) times) more\)")
-Message = dict[str, Any]
 CALL: Any = {"name": "book", "args": {"id": "TP9"}, "id": "c1", "type": "tool_call"}
-
-
-def user(text: str, name: str) -> Message:
-    return {"role": "user", "content": text, "id": name}
-
-
-def agent(text: str, name: str) -> Message:
-    return {"role": "assistant", "content": text, "id": name}
-
-
-def step(tool: str, args: dict[str, Any], result: str, name: str, text: str = "") -> list[Message]:
-    """A call of a tool and its result."""
-    function = {"name": tool, "arguments": json.dumps(args)}
-    call = {"id": f"c-{name}", "type": "function", "function": function}
-    return [
-        {"role": "assistant", "content": text, "id": name, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": f"c-{name}", "content": result, "id": f"{name}r"},
-    ]
-
-
-def count(text: str) -> int:
-    return len(text) // 4
 
 
 def written(
@@ -513,7 +491,11 @@ def test_a_message_whose_lines_stand_in_two_others_names_one_for_what_that_one_s
         "Never write to the archive of the client.",
         "Always ask before you pay for anything.",
     )
-    said = [user(f"{one}\nYes.", "m1"), user(f"{other}\nNo.", "m2"), user(f"{one}\n{other}", "m3")]
+    said = [
+        user(f"{one}\nYes.", "m1"),
+        user(f"{other}\nNo.", "m2"),
+        user(f"{one}\n{other}\nYes.", "m3"),
+    ]
     assert items(notes_of(said))[SAID][2] == f"{other} (the rest as m1) [m3]"
 
 

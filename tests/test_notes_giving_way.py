@@ -2,7 +2,6 @@
 
 import json
 import time
-from typing import Any
 
 import pytest
 
@@ -14,26 +13,7 @@ from conspectus.summarize.condensing import _told_once, condensed
 from conspectus.summarize.findings import conclusions
 from conspectus.summarize.notes import DONE, FOUND, OPEN, SAID, Notes, items
 from conspectus.summarize.superseding import newest_of_each_run, without_undone
-
-Message = dict[str, Any]
-
-
-def count(text: str) -> int:
-    return len(text) // 4
-
-
-def user(text: str, name: str) -> Message:
-    return {"role": "user", "content": text, "id": name}
-
-
-def step(tool: str, args: dict[str, Any], result: str, name: str, text: str = "") -> list[Message]:
-    """A call of a tool and its result."""
-    function = {"name": tool, "arguments": json.dumps(args)}
-    call = {"id": f"c-{name}", "type": "function", "function": function}
-    return [
-        {"role": "assistant", "content": text, "id": name, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": f"c-{name}", "content": result, "id": f"{name}r"},
-    ]
+from notes_support import Message, count, step, user
 
 
 def sections(
@@ -340,3 +320,19 @@ def test_a_hostile_command_takes_no_longer_than_its_length(hostile):
     start = time.perf_counter()
     sections(talk)
     assert time.perf_counter() - start < 5
+
+
+def test_a_message_that_drops_lines_of_an_earlier_one_stands_whole():
+    rules = [f"Never touch the {word} in the kitchen of this house." for word in ("oven", "sink")]
+    rules.append("Tell me before you buy anything for more than 20 EUR.")
+    talk = [user("\n".join(rules), "m1"), user("\n".join([*rules[:2], "Go on."]), "m2")]
+    assert "rest as" not in sections(talk)[SAID][1]
+    talk[1] = user("\n".join([*rules[:2], rules[2].replace("20", "40")]), "m2")
+    news = "Tell me before you buy anything for more than 40 EUR. (the rest as m1) [m2]"
+    assert sections(talk)[SAID][1] == news
+
+
+def test_a_file_that_a_text_only_speaks_of_is_not_named():
+    command = "cat <<'EOF' > a.md\nWrite it like this: open('menu.py', 'w')\nEOF"
+    talk = [user("Tell how.", "m1"), *step("bash", {"command": command}, "", "m2")]
+    assert sections(talk)[OPEN] == ["files written or changed: a.md"]

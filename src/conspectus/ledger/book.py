@@ -199,7 +199,7 @@ class _Book:
             self._put(fact, what)
 
     def retire(self, values: Iterable[str]) -> None:
-        """Return these hold no longer."""
+        """Forget statements that hold no longer."""
         for value in values:
             self._gone.pop(value, None)
             self._gone[value] = None

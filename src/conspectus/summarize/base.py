@@ -102,5 +102,5 @@ class Summarizer(Protocol):
         ...
 
     async def asummarize(self, request: SummaryRequest) -> Summary:
-        """Return the same on an event loop."""
+        """Summarise on an event loop."""
         ...

@@ -94,7 +94,7 @@ class CallableSummarizer:
         return await arun(self.summarize_flow(request))
 
     def summarize_flow(self, request: SummaryRequest) -> Flow[Summary]:
-        """Return the same as steps for a driver."""
+        """Summarise, step by step for a driver."""
         text, cost = request.standing, Cost()
         for piece in self._readings(request):
             given = [_standing(text), *piece] if text else piece

@@ -149,7 +149,7 @@ class ChatModelSummarizer:
         return await arun(self.summarize_flow(request))
 
     def summarize_flow(self, request: SummaryRequest) -> Flow[Summary]:
-        """Return the same as steps for a driver: whoever stops driving stops the calls."""
+        """Summarise, step by step for a driver: whoever stops driving stops the calls."""
         cap = None if self._cap is None else max(0, self._cap - request.spent)
         if not request.entries:
             return Summary(request.standing, ())

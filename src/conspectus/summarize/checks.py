@@ -135,7 +135,7 @@ def _lines_within(text: str, limit: int, count: Callable[[str], int]) -> str:
 
 
 def _other_script(text: str, entries: Sequence[Entry]) -> str | None:
-    """Return whether a summary is in a script that the conversation uses.
+    """Return the fault of a summary in a script that the conversation does not use.
 
     Only what people say counts: a tool's output is in English more often than its user is.
     """

@@ -36,7 +36,7 @@ class EmbeddedSummarizer:
         return Summary(write(request, Answer()), tuple(entry.key for entry in request.entries))
 
     async def asummarize(self, request: SummaryRequest) -> Summary:
-        """Return the same; it waits for nothing."""
+        """Summarise on an event loop; it waits for nothing."""
         return self.summarize(request)
 
 

@@ -34,6 +34,8 @@ _OPENED = re.compile(
 _NAMED = re.compile(r"""^[^\S\n]*(\w+)[^\S\n]*=[^\S\n]*['"]([\w./-]+)['"][^\S\n]*$""", re.MULTILINE)
 """How a script opens a file to write it, by its name or by a variable that holds that."""
 
+_RUN = re.compile(r"\bpython[\d.]*\s+(?:-\w+\s+)*([\w./~-]+\.py)\b")
+_PYTHON = re.compile(r"\bpython[\d.]*\s")
 _HEREDOC = re.compile(r"<<-?\s*+\\?['\"]?(\w++)['\"]?[^\n]*\n")
 _LINE = re.compile(r"^[^\S\n]*(\w+)(?=\s|$)", re.MULTILINE)
 
@@ -59,8 +61,8 @@ def files_line(steps: Sequence[Step], standing: Sequence[str]) -> str:
         written = {path: opens for path, stands in touched if stands and path.endswith(".py")}
         scripts |= written
         text = _shell(step)
-        made = [opens] if text and not written else []
-        made += [found for path, found in scripts.items() if _runs(text, path)]
+        made = [opens] if _PYTHON.search(text) and not written else []
+        made += [scripts.get(path, []) for path in _RUN.findall(text)]
         for path, stands in [*touched, *((path, True) for found in made for path in found)]:
             if step.failed and not (stands and _wrote_first(step, path)):
                 continue
@@ -86,11 +88,6 @@ def _opened(text: str) -> list[str]:
     names = dict(_NAMED.findall(text))
     found = (a or b or names.get(name, "") for a, name, b in _OPENED.findall(text))
     return [path for path in found if path]
-
-
-def _runs(text: str, path: str) -> bool:
-    """Whether a shell command runs a script of Python."""
-    return re.search(rf"\bpython[\d.]*\s+(?:-\w+\s+)*{re.escape(path)}(?![\w.])", text) is not None
 
 
 def _heredocs(text: str) -> Iterator[tuple[int, int]]:

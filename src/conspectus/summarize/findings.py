@@ -90,9 +90,8 @@ def conclusions(entries: Sequence[Entry], scale: float) -> list[tuple[str, str]]
     thought = dict[str, list[str]]()
     for text, cite in thoughts(entries):
         thought.setdefault(cite, []).append(text)
-    shown: list[str] = []
+    shown = {one_line(entry.text) for entry in entries if entry.role == "tool"}
     for entry in entries:
-        shown += [one_line(entry.text)] * (entry.role == "tool")
         own = one_line(entry.own)
         if entry.role != "assistant" or (len(own) > LONG and own in shown):
             continue

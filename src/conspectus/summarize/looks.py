@@ -48,7 +48,7 @@ _WRITTEN = re.compile(
 _AND_MORE = re.compile(r"\) (?:&&|\|\|?|;) |\bappend", re.IGNORECASE)
 """Tells that a line which writes a file may do another thing too."""
 
-_ARGUMENT = re.compile(r"[\w:.~/-]*[./:][\w:./-]*\w|test|build|run")
+_ARGUMENT = re.compile(r"[\w:.~/-]*[./:][\w:./-]*\w|test")
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\[\s\S])*+(?:\"|(\\?\Z))")
 _EDITORS = (
     (re.compile(r"\bsed\b"), re.compile(r"\s(?:-\w*i\w*|--in-place)\b")),
@@ -127,7 +127,7 @@ def run_of(call: str) -> tuple[str, str] | None:
         things = [word for word in words[1:] if _ARGUMENT.fullmatch(word)]
         program = " ".join([words[0], *things[:1]]) if things[:1] == ["test"] else words[0]
         if CHECKS.fullmatch(program):
-            runs.append((program, " ".join(things[:1])))
+            runs.append((program, " ".join(things)))
         else:
             runs.append((program, " ".join(around + words[1:])))
     if len(runs) != 1:
@@ -166,9 +166,7 @@ def _git_looks(words: Sequence[str]) -> bool:
     """Whether a command of git only looks: to name a branch makes it, to name a remote may too."""
     if words[:1] == ["branch"]:
         listed = {"--list", "--contains", "--merged", "--no-merged", "-l"} & set(words)
-        changes = any(
-            re.match(r"-\w*[dDmMcCfu]|--(?:delete|move|copy|set|unset|edit)", w) for w in words
-        )
+        changes = any(map(_CHANGES_BRANCH.match, words))
         return not changes and (bool(listed) or all(w.startswith("-") for w in words[1:]))
     if words[:1] == ["remote"]:
         return words[1:2] in ([], ["-v"], ["show"], ["get-url"])

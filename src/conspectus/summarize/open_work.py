@@ -44,13 +44,11 @@ def open_work(
         ahead: of `kept`, those that were said before the last one that leaves.
         words: the user's words in the notes so far; a message that repeats one asks for nothing.
     """
-    said = users_words.said([*entries, *kept[:ahead]], words)
-    news = {apart(line)[1][0] for line in said if not line.startswith(users_words.SAME)}
     lines = [
         cited(f"{UNDER_WAY}{cut(as_notes(one_line(entry.text)), LONG * 4)}", [entry.cite])
         for entry in kept[:ahead][-1:]
-        if entry.role == "user" and entry.cite in news
-        if not any(one.role == "user" for one in kept[ahead:])
+        if entry.role == "user" and not any(one.role == "user" for one in kept[ahead:])
+        if not users_words.repeats(entry, [*entries, *kept[: ahead - 1]], words)
     ]
     if not any(listed(call) for entry in kept for call in entry.calls):
         newest = next(

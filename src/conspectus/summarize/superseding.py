@@ -124,15 +124,14 @@ def named_nowhere(deeds: Sequence[str], others: Sequence[str]) -> list[int]:
         ...                ["thought: B200 it is. [m5]"])
         [0]
     """
-    calls = [line.partition(" → ")[0] for line in deeds]
-    told = " ".join(others)
+    later = {name for line in others for name in _NAMED.findall(line)}
     found: list[int] = []
-    for at, call in enumerate(calls):
-        names = _NAMED.findall(call) if journal.looked(deeds[at]) else []
-        later = " ".join([told, *calls[at + 1 :]])
-        if names and not any(name in later for name in names):
+    for at in reversed(range(len(deeds))):
+        names = set(_NAMED.findall(deeds[at].partition(" → ")[0]))
+        if names and not names & later and journal.looked(deeds[at]):
             found.append(at)
-    return found
+        later |= names
+    return found[::-1]
 
 
 def _stands_for(came: str, earlier: str) -> bool:

@@ -82,6 +82,18 @@ def said(entries: Sequence[Entry], before: Sequence[str] = ()) -> list[str]:
     return lines + once(again)
 
 
+def repeats(entry: Entry, entries: Sequence[Entry], before: Sequence[str] = ()) -> bool:
+    """Return whether a message says the same as one before it, but for some figures.
+
+    Args:
+        entry: the message.
+        entries: the messages before it.
+        before: lines of segments that stand.
+    """
+    lines = said([*entries, entry], before)
+    return not any(entry.cite in apart(line)[1] for line in lines if not line.startswith(SAME))
+
+
 def once(lines: Sequence[str]) -> list[str]:
     """Return lines of which those that say the same as one message stand as one.
 
@@ -139,6 +151,8 @@ def _figures(old: str, new: str) -> list[str]:
 def _once(text: str, rows: Mapping[str, Mapping[str, None]]) -> str:
     """Return a message without the lines that one before it has, if those are most of it.
 
+    One that leaves out a line, and brings none like it, stands whole: that line holds no longer.
+
     Example:
         >>> _once("Not valid: 3 blocks.\\nWrite one block of bash, and wait for its result.",
         ...       {"Write one block of bash, and wait for its result.": {"m2": None}})
@@ -149,8 +163,19 @@ def _once(text: str, rows: Mapping[str, Mapping[str, None]]) -> str:
     if len(text) < REPEATED or not names:
         return text
     [(name, _)] = names.most_common(1)
-    news = "\n".join(line for line in lines if name not in rows.get(line, ()))
-    return f"{news} (the rest as {name})" if news and 2 * len(news) <= len(text) else text
+    news = [line for line in lines if name not in rows.get(line, ())]
+    said = "\n".join(news)
+    if not news or 2 * len(said) > len(text):
+        return text
+    gone = [row for row, cites in rows.items() if row and name in cites and row not in lines]
+    changed = all(any(_alike(row, line) for line in news) for row in gone)
+    return f"{said} (the rest as {name})" if changed else text
+
+
+def _alike(old: str, new: str) -> bool:
+    """Whether a line may stand in the place of another: most of its words are there."""
+    words = set(old.split())
+    return 2 * len(words & set(new.split())) > len(words)
 
 
 def _words(entry: Entry) -> str:

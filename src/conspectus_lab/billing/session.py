@@ -235,7 +235,7 @@ def block_of(message: BaseMessage, tokens: int) -> Block:
 def _price(model: str, prices: Mapping[str, Price] | None) -> Price:
     price = _known(model, prices)
     if price is None:
-        listed = [*known_prices(), *_litellms()] if prices is None else list(prices)
+        listed = [*known_prices(), *litellms()] if prices is None else list(prices)
         near = get_close_matches(model, listed, n=3) or list(known_prices())[:3]
         raise PolicyError(
             f"no price is known for {model!r}; name another, such as {', '.join(near)}, or give "
@@ -248,11 +248,12 @@ def _known(model: str, prices: Mapping[str, Price] | None) -> Price | None:
     """Find a price; without prices of the caller, in our list, then in LiteLLM's."""
     if prices is not None:
         return prices.get(model)
-    return known_prices().get(model) or _litellms().get(model)
+    return known_prices().get(model) or litellms().get(model)
 
 
 @cache
-def _litellms() -> Mapping[str, Price]:
+def litellms() -> Mapping[str, Price]:
+    """Return LiteLLM's prices; none if it is not installed."""
     with contextlib.suppress(PolicyError):  # LiteLLM is not there
         return litellm_prices()
     return {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -166,7 +165,8 @@ def _prices(file: Path | None) -> Mapping[str, Price] | None:
     """Read a user's prices, which go before the known ones; None without a file."""
     if file is None:
         return None
-    from conspectus.telemetry import Price, PriceList, known_prices, litellm_prices
+    from conspectus.telemetry import Price, PriceList, known_prices
+    from conspectus_lab.billing.session import litellms
 
     try:
         read = json.loads(file.read_text(encoding="utf-8"))
@@ -187,10 +187,7 @@ def _prices(file: Path | None) -> Mapping[str, Price] | None:
             own[model] = Price(**row)
         except PolicyError as error:
             raise InputError(f"{file}: {model!r}: {error}") from error
-    others: Mapping[str, Price] = {}
-    with contextlib.suppress(PolicyError):  # LiteLLM is not there
-        others = litellm_prices()
-    return PriceList({**others, **known_prices(), **own}, str(file))
+    return PriceList({**litellms(), **known_prices(), **own}, str(file))
 
 
 def _histories(files: Sequence[str]) -> list[tuple[str, History]]:
