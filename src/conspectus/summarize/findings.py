@@ -90,8 +90,10 @@ def conclusions(entries: Sequence[Entry], scale: float) -> list[tuple[str, str]]
     thought = dict[str, list[str]]()
     for text, cite in thoughts(entries):
         thought.setdefault(cite, []).append(text)
-    shown = {one_line(entry.text) for entry in entries if entry.role == "tool"}
+    shown = set[str]()
     for entry in entries:
+        if entry.role == "tool":
+            shown.add(one_line(entry.text))
         own = one_line(entry.own)
         if entry.role != "assistant" or (len(own) > LONG and own in shown):
             continue
