@@ -543,6 +543,6 @@ def test_rows_of_which_only_names_were_shown_are_shown_again():
 def test_an_edit_in_place_keeps_the_text_that_it_writes():
     """Of two edits in one command the second one stands too."""
     new = "def group_by_columns(self, alias=None): return self.left.group_by_columns(alias)"
-    edit = f"sed -i '9c\\{'x = 1; ' * 12}' a.py && sed -i '/def as_sql/i\\{new}' a.py"
+    edit = f"sed -i '9c\\{'x = 1; ' * 30}' a.py && sed -i '/def as_sql/i\\{new}' a.py"
     [(line, _)] = lines(steps_of(read_messages(step("bash", {"command": edit}, "ok", "m1"))), 0.3)
     assert new in line
