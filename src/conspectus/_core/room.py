@@ -26,6 +26,7 @@ from conspectus._core.items import (
     spans_of,
 )
 from conspectus._core.policy import LARGEST_SUMMARY, REARM, Policy
+from conspectus._core.reaching_back import reaching_back
 
 GIANT = 4
 """A message larger than one part in this many of the budget is clipped before the cut moves."""
@@ -87,7 +88,7 @@ class Room:
             wanted -= 1
         return max(0, wanted)
 
-    def _divide(self, cut: int) -> _Division:
+    def divide(self, cut: int) -> _Division:
         """Divide the items at a cut; a summary is replaced, an orphan leaves anyway."""
         evict: list[int] = []
         stay: list[int] = []
@@ -107,7 +108,7 @@ class Room:
             movable.append(sizes[i] if free else 0)
         return [always + rest for rest in accumulate(reversed(movable), initial=0)][::-1]
 
-    def _size(self, i: int, level: int, spared: frozenset[int] = frozenset()) -> int:
+    def size(self, i: int, level: int, spared: frozenset[int] = frozenset()) -> int:
         """Return the size of item `i` if all that may be are clipped to `level`."""
         item = self.items[i]
         if i in spared or i in self.whole:
@@ -147,7 +148,7 @@ class Room:
     def summarise(self, clip: bool) -> Plan:
         """Cut where `keep` asks, and give way in the order of the module's docstring."""
         if self.budget is None or self.tokens <= self.budget:
-            wanted = self._divide(self.wanted)
+            wanted = self.divide(self.wanted)
             # The size of `keep` gives way to the aim, unless a caller's own cut comes first.
             small = self.budget is None or self.tokens <= self._aim(self.budget)
             if not wanted.evict and (small or self.policy.keep_first):
@@ -156,7 +157,7 @@ class Room:
                 return self._without_window(wanted)
         limit = self.limit = self.policy.summary_limit(self.budget, self._leading())
         level = self.budget // GIANT if clip else max(item.tokens for item in self.items)
-        least = self._kept([self._size(i, level) for i in range(len(self.items))])
+        least = self._kept([self.size(i, level) for i in range(len(self.items))])
         later = [c for c in range(self.wanted, len(self.items)) if self.cuts[c]] or [0]
         shares = dict.fromkeys((limit, max(self.floor, limit // 2), min(self.floor, limit)))
         if self.policy.keep_first:
@@ -169,7 +170,7 @@ class Room:
                     return found
         aim = self._aim(self.budget)
         if found := self._roomiest(list(shares), later, level, aim):
-            return found
+            return reaching_back(self, found, aim) if clip else found
         for share in shares:
             cut = next((c for c in later if least[c] + self._notes(c, share) <= self.budget), None)
             if cut is not None and (found := self._fit(cut, share, level, self.budget)):
@@ -183,7 +184,7 @@ class Room:
             return found
         if self.tokens <= self.budget:
             return Keep("a summary would not make it smaller", self.tokens)
-        return self._stuck(self._divide(later[-1]), share, clip)
+        return self._stuck(self.divide(later[-1]), share, clip)
 
     def _beside(self, kept: int, roomy: int, limit: int) -> int:
         """Return the room of a summary beside all of `keep`; 0 if that is too little.
@@ -210,7 +211,7 @@ class Room:
         lasting, half = frozenset(users), shares[:2]
         roomy = int(self.budget / REARM)
         for spared, tried in ((lasting, half), (frozenset[int](), shares)):
-            least = self._kept([self._size(i, level, spared) for i in range(len(self.items))])
+            least = self._kept([self.size(i, level, spared) for i in range(len(self.items))])
             # All the room beside the smallest rest that leaves a gain.
             beside = min(roomy, self.tokens - self.gain.tokens) - least[later[-1]]
             between = [beside] if tried[0] > beside > tried[-1] else []
@@ -258,7 +259,7 @@ class Room:
 
         The user's own words are clipped only with `theirs`, and spared items never.
         """
-        tried = self._divide(cut)
+        tried = self.divide(cut)
         if not tried.evict:
             if self.standing <= share:
                 share = 0  # the standing summary stays as it is
@@ -267,19 +268,19 @@ class Room:
         clips = self.clips(tried.stay, room - (share or self.standing), level, theirs, spared)
         if clips is None or not (tried.evict or clips or share):
             return None
-        plan = self._compact(tried, clips, share)
-        return plan if self._is_worth_it(plan) else None
+        plan = self.compact(tried, clips, share)
+        return plan if self.is_worth_it(plan) else None
 
     def _without_window(self, wanted: _Division) -> Plan:
         """Plan without a budget, by the freed tokens alone."""
         limit = self.policy.summary_limit(None)
-        plan = self._compact(wanted, (), limit)
+        plan = self.compact(wanted, (), limit)
         if self.gain.tokens:
             less = limit - max(0, self.gain.tokens - (plan.tokens - plan.at_most))
-            plan = self._compact(wanted, (), max(less, min(self.floor, limit)))
-        return plan if self._is_worth_it(plan) else self._not_worth_it()
+            plan = self.compact(wanted, (), max(less, min(self.floor, limit)))
+        return plan if self.is_worth_it(plan) else self._not_worth_it()
 
-    def _is_worth_it(self, plan: Compact) -> bool:
+    def is_worth_it(self, plan: Compact) -> bool:
         """Tell whether a plan frees `least_gain`, with its summary at its largest."""
         freed = plan.tokens - plan.at_most
         fewer = len(plan.evicted)
@@ -302,7 +303,7 @@ class Room:
             gone, clips = plan.evicted, plan.clips
             summary = min(self.floor, plan.summary_tokens)
         else:
-            gone, clips = self._divide(self.wanted).evict, ()
+            gone, clips = self.divide(self.wanted).evict, ()
             summary = self.floor if gone else 0
         least = asked - sum(self.items[i].kept_as for i in gone)
         least -= sum(self.items[clip.index].tokens - clip.limit for clip in clips)
@@ -330,21 +331,21 @@ class Room:
             fits = partial(self._fits_at, stay, room, spared)
             if fits(least):
                 level = highest(least, most, fits)
-                sizes = {i: self._size(i, level, spared) for i in stay}
+                sizes = {i: self.size(i, level, spared) for i in stay}
                 return tuple(Clip(i, n) for i, n in sizes.items() if n < self.items[i].tokens)
         return None
 
     def shortest(self, some: Sequence[int], level: int) -> tuple[Clip, ...]:
         """Clip these items to a level, as far as they may be."""
-        sizes = {i: self._size(i, level) for i in some}
+        sizes = {i: self.size(i, level) for i in some}
         return tuple(Clip(i, n) for i, n in sizes.items() if n < self.items[i].tokens)
 
     def _fits_at(self, stay: Sequence[int], room: int, spared: frozenset[int], level: int) -> bool:
-        return sum(self._size(i, level, spared) for i in stay) <= room
+        return sum(self.size(i, level, spared) for i in stay) <= room
 
     def _stuck(self, tried: _Division, share: int, clip: bool) -> Stuck:
         assert self.budget is not None
-        smallest = (self._size(i, 1) if clip else self.items[i].tokens for i in tried.stay)
+        smallest = (self.size(i, 1) if clip else self.items[i].tokens for i in tried.stay)
         needed = sum(smallest) + (share if tried.evict or self.standing else 0)
         reason = (
             f"what must stay in view takes at least {needed:,} tokens and there are "
@@ -365,7 +366,7 @@ class Room:
         )
         return Stuck(reason, self.tokens, self.tokens, self.budget)
 
-    def _compact(self, tried: _Division, clips: tuple[Clip, ...], share: int) -> Compact:
+    def compact(self, tried: _Division, clips: tuple[Clip, ...], share: int) -> Compact:
         shown = {clip.index: clip.limit for clip in clips}
         kept = sum(shown.get(i, self.items[i].tokens) for i in tried.stay)
         return Compact(

@@ -9,8 +9,9 @@ from functools import partial
 from typing import Any
 
 from conspectus._core.given_cut import foreseen
-from conspectus._core.items import Plan, Size, Stuck, Window
+from conspectus._core.items import Compact, Plan, Size, Stuck, Window
 from conspectus._core.plan import plan
+from conspectus._core.reaching_back import SHORT
 from conspectus._core.room import GIANT
 from conspectus._drive import Flow
 from conspectus.archive import Scope
@@ -144,7 +145,7 @@ class Session:
     def _decide(
         self, history: History, failed: FailedSummary | None, force: bool
     ) -> tuple[History, Plan]:
-        """Plan with the floors of large messages; with all floors if that is not enough."""
+        """Plan with the floors of large messages; with more floors where messages leave."""
         engine, where = self.engine, self.engine.where
         decide = partial(
             plan,
@@ -168,7 +169,9 @@ class Session:
         bounds += [self.room.budget // GIANT] if self.room is not None else []
         history = with_floors(history, engine.meter, min(bounds, default=0), where)
         decided = decide(history.items)
-        if isinstance(decided, Stuck):
-            history = with_floors(history, engine.meter, 0, where)
+        leaves = isinstance(decided, Compact) and decided.evict and self.room is not None
+        if isinstance(decided, Stuck) or leaves:
+            over = 0 if self.room is None or not leaves else self.room.budget // SHORT
+            history = with_floors(history, engine.meter, over, where)
             decided = decide(history.items)
         return history, decided
