@@ -14,8 +14,10 @@ from conspectus.summarize.findings import THOUGHT_OF, WHOLE, explains, fewer_sen
 from conspectus.summarize.looks import in_place
 from conspectus.summarize.notes import DONE, FOUND, SAID, apart, cited
 from conspectus.summarize.outputs import SALIENT
+from conspectus.summarize.scripts import EDITS as EDITED
 from conspectus.summarize.superseding import (
     TIMES,
+    changes,
     counted,
     named_nowhere,
     newest_of_each_call,
@@ -187,7 +189,8 @@ def condensed(
     looks = [n for n, line in enumerate(deeds) if journal.looked(line)]
     done.leave_out(looks, fits)
     found.leave_out(range(len(every)), lambda: fits() or found.tokens <= room * REASONS)
-    done.leave_out(range(len(deeds)), fits)
+    # What was run can be run again; what was changed stays changed.
+    done.leave_out(sorted(range(len(deeds)), key=lambda n: changes(deeds[n])), fits)
     found.leave_out(range(len(every)), fits)
     left = done.left()
     gone.update(_tool(line) for line in deeds if line not in left)
@@ -339,7 +342,7 @@ def _fewer(most: int, line: str) -> str:
 
 def _shorter(line: str, most: int) -> str:
     text, cites = apart(line)
-    if in_place(text):
+    if in_place(text) or EDITED in text:
         most *= EDITS
     most += sum(map(len, _COLUMNS.findall(text)))  # names of columns take no room from the rows
     if journal.SAYS in text:  # rules of a file that the agent goes by

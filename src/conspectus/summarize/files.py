@@ -10,6 +10,7 @@ from conspectus.messages.framing import as_notes
 from conspectus.summarize.cutting import cut
 from conspectus.summarize.looks import SHELL, unquoted
 from conspectus.summarize.notes import apart
+from conspectus.summarize.scripts import opened
 from conspectus.summarize.steps import Step
 
 FILES = "files written or changed: "
@@ -27,13 +28,6 @@ _PATH = r"([\w.~/-]*\w\.\w+|[\w.-]+/[\w./-]+)"
 _WRITTEN = re.compile(rf"(?<![<&\d=-])>{{1,2}}\s*{_PATH}|\btee (?:-a )?{_PATH}")
 _CHANGED = re.compile(rf"\bsed -i\S*\s(?:'[^']*'|\"[^\"]*\"|\S+)\s+{_PATH}")
 _GONE = re.compile(r"\brm (?:-\w+ )*([^&|;\n]+)|\bgit (?:checkout|restore)(?: --)? ([^&|;\n]+)")
-_OPENED = re.compile(
-    r"""\bopen\(\s*(?:['"]([^'"]+)['"]|(\w+))\s*,\s*(?:mode\s*=\s*)?['"][wax]"""
-    r"""|\bPath\(\s*['"]([^'"]+)['"]\s*\)\.write_"""
-)
-_NAMED = re.compile(r"""^[^\S\n]*(\w+)[^\S\n]*=[^\S\n]*['"]([\w./-]+)['"][^\S\n]*$""", re.MULTILINE)
-"""How a script opens a file to write it, by its name or by a variable that holds that."""
-
 _RUN = re.compile(r"\bpython[\d.]*\s+(?:-\w+\s+)*([\w./~-]+\.py)\b")
 _PYTHON = re.compile(r"\bpython[\d.]*\s")
 _HEREDOC = re.compile(r"<<-?\s*+\\?['\"]?(\w++)['\"]?[^\n]*\n")
@@ -57,7 +51,7 @@ def files_line(steps: Sequence[Step], standing: Sequence[str]) -> str:
         if step.result is None:
             continue
         touched = list(_touched(step))
-        opens = _opened("\n".join(str(value) for value in step.args.values()))
+        opens = opened("\n".join(str(value) for value in step.args.values()))
         written = {path: opens for path, stands in touched if stands and path.endswith(".py")}
         scripts |= written
         text = _shell(step)
@@ -76,18 +70,6 @@ def files_line(steps: Sequence[Step], standing: Sequence[str]) -> str:
 
 def _shell(step: Step) -> str:
     return next((step.args[key] for key in SHELL if isinstance(step.args.get(key), str)), "")
-
-
-def _opened(text: str) -> list[str]:
-    """Return the files that a script opens to write them.
-
-    Example:
-        >>> _opened("name = 'menu.py'\\nwith open(name, 'w') as file:")
-        ['menu.py']
-    """
-    names = dict(_NAMED.findall(text))
-    found = (a or b or names.get(name, "") for a, name, b in _OPENED.findall(text))
-    return [path for path in found if path]
 
 
 def _heredocs(text: str) -> Iterator[tuple[int, int]]:

@@ -21,6 +21,7 @@ from conspectus.summarize.edits import with_change
 from conspectus.summarize.known_records import Shown, news_of, shown_records
 from conspectus.summarize.looks import SHELL, in_place, is_look
 from conspectus.summarize.outputs import command, outline, output, unwrapped
+from conspectus.summarize.scripts import EDIT, written
 from conspectus.summarize.steps import Step
 
 CALL, OUTCOME = 150, 150
@@ -28,9 +29,6 @@ CALL, OUTCOME = 150, 150
 
 CONTENT = 600
 """Characters at scale 1 for the outline of what a call writes."""
-
-EDIT = 240
-"""Characters on top for a command that edits a file in place: its text is what was changed."""
 
 LONG_VALUE = 120
 """Characters from which an argument is told by its outline."""
@@ -261,7 +259,7 @@ def call_text(call: Call, args: Mapping[str, Any], room: int, content: int) -> s
     if shell is not None and not set(args) - {shell, "description", "timeout", "cwd", "workdir"}:
         if in_place(args[shell]):
             room += max(content, EDIT if content else 0)
-        return f"$ {command(args[shell], room, content)}"
+        return f"$ {command(args[shell], room, content, written)}"
     if not args:
         return cut(one_line(f"{call.name}({call.args if call.args != '{}' else ''})"), room)
     args, parts = with_change(args), list[str]()
@@ -279,7 +277,7 @@ def call_text(call: Call, args: Mapping[str, Any], room: int, content: int) -> s
     rest = {k: v for k, v in args.items() if k not in short}
     for key, value in rest.items() if content else ():
         shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        parts.append(f"{key}: {outline(shown, max(40, content // len(rest)))}")
+        parts.append(f"{key}: {written(shown, max(40, content // len(rest)))}")
     return f"{call.name}({', '.join(parts)})"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Container, Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 
 from conspectus.summarize.compacting import LONG, compact, is_empty, parsed
 from conspectus.summarize.cutting import cut, cut_command, one_line
@@ -25,6 +25,7 @@ _TAG_LINE = re.compile(
     r"^\s*(?:(?:</?[\w-]+>\s*)+$|\[?!\[|</?(?:img|a|p|div|center|br|!--)\b|<!--|(?:src|href|alt|target|width|height)=\")"
 )
 _TAGS = re.compile(r"</?(?:returncode|output|output_head|output_tail|stdout|stderr|result)>")
+_WARNING = re.compile(r"<warning>[^<]*</warning>")
 _FAILED = re.compile(
     r"\W*(?:error\b|failed\b|traceback\b|fatal\b|exception\b|\w+(?:Error|Exception)\b|错误|失败|エラー|오류)",
     re.IGNORECASE,
@@ -39,14 +40,18 @@ _BLOB = re.compile(r"(?:data:[\w/+.-]+;base64,)?[A-Za-z0-9+/_=-]{160,}")
 _RULER = re.compile(r"[=_*#~.-]{4,}")
 
 
-def command(text: str, room: int, content: int) -> str:
+def command(
+    text: str, room: int, content: int, shown: Callable[[str, int], str] | None = None
+) -> str:
     """Return a shell command in one line; a file that it writes is told by its outline.
 
     Args:
         text: the command.
         room: characters of the command itself.
         content: characters of all outlines together.
+        shown: returns what stands for a written text, in so many characters; None for `outline`.
     """
+    shown = shown or outline
     written: list[str] = []
 
     def told(match: re.Match[str]) -> str:
@@ -57,14 +62,14 @@ def command(text: str, room: int, content: int) -> str:
     lines = [line for line in text.replace("\\\n", " ").splitlines() if line.strip()]
     text = cut_command(one_line(" ⏎ ".join(lines)), room + len(written))
     for body in written:
-        shown = f"({outline(body, content // len(written))})" if content else ""
-        text = text.replace("\0", shown, 1) if "\0" in text else f"{text} {shown}"
+        told_by = f"({shown(body, content // len(written))})" if content else ""
+        text = text.replace("\0", told_by, 1) if "\0" in text else f"{text} {told_by}"
     return text
 
 
 def unwrapped(text: str) -> str:
     """Return an output without its status, the tags around it, and data in no words."""
-    text = _BLOB.sub("…", text)
+    text = _BLOB.sub("…", _WARNING.sub("", text))
     body = _EXIT.sub("", text[:200], count=1) + text[200:] if _EXIT.search(text[:200]) else text
     lines = (line for line in body.splitlines() if not _TAG_LINE.match(line))
     return _TAGS.sub("", "\n".join(lines)).strip()

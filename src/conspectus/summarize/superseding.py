@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 
 from conspectus.summarize import journal
-from conspectus.summarize.looks import CHECKS, WRITE, run_of, unquoted
+from conspectus.summarize.looks import CHECKS, WRITE, in_place, run_of, unquoted
 from conspectus.summarize.notes import apart, cited
+from conspectus.summarize.scripts import EDITS
 
 _IN_VAIN = "exit|error|fail|no answer"
 """Begins an outcome by which nothing was done."""
@@ -22,7 +23,9 @@ _UNDO = re.compile(
 _STAGED = re.compile(r"\bgit (?:add|commit|stash)\b")
 """What stands in a line behind which a file is put back no further."""
 
-_EDIT = re.compile(r"\$ (cd \S+ && )?sed (-i.*)|edit|str_replace|apply_|insert|replace")
+_EDIT = re.compile(
+    r"\$ (?P<folder>cd \S+ && )?(?P<shell>sed -i.*)|edit|str_replace|apply_|insert|replace"
+)
 """Begins a line of an edit in place."""
 
 _AGAIN = re.compile(r" \(as (\w+)\)$")
@@ -148,6 +151,17 @@ def _as_much(before: str, line: str, key: tuple[str, str]) -> bool:
     return _stands_for(came, earlier)
 
 
+def changes(line: str) -> bool:
+    """Return whether a line tells a change of what was there before, and not what was tried out.
+
+    Example:
+        >>> changes("$ sed -i 1d a.py → ok [m2]"), changes("$ python check.py → 2 [m4]")
+        (True, False)
+    """
+    call = line.partition(" → ")[0]
+    return not call.startswith("$ ") or in_place(call) or EDITS in call
+
+
 def counted(text: str) -> tuple[str, int]:
     """Return a text without the number of times at its end, and that number."""
     found = TIMES.search(text)
@@ -155,16 +169,20 @@ def counted(text: str) -> tuple[str, int]:
 
 
 def _edits(line: str, undo: re.Match[str]) -> bool:
-    """Whether a line tells an edit of the file that was put back, and of no other thing."""
+    """Whether a line tells edits of the file that was put back, and of no other thing."""
     path = undo["path"]
     call, arrow, came = line.partition(" → ")
-    done = arrow and re.match(_IN_VAIN, came, re.I) is None
-    named = [word.strip("(),'\"").removeprefix("path=") for word in call.split()]
-    sole = "&&" not in call.replace("cd ", "", 1) and ";" not in call
-    edit = _EDIT.match(call)
-    if not (done and edit and sole and path in named):
+    if not arrow or re.match(_IN_VAIN, came, re.I) or (edit := _EDIT.match(call)) is None:
         return False
-    if edit[2] is None:
-        return True
-    things = [word for word in unquoted(edit[2]).split() if not word.startswith("-")]
-    return edit[1] == undo["folder"] and things[1:] == [path]
+    if edit["shell"] is None:
+        named = [word.strip("(),'\"").removeprefix("path=") for word in call.split()]
+        return path in named and "&&" not in call and ";" not in call
+    parts = call[edit.start("shell") :].split(" && ")
+    return edit["folder"] == undo["folder"] and all(_edits_only(part, path) for part in parts)
+
+
+def _edits_only(command: str, path: str) -> bool:
+    """Whether a command, perhaps cut short, edits this file in place and does no other thing."""
+    words = [word for word in unquoted(command).split() if word[:1] != "-"]
+    sole = len(words) <= 3 and ";" not in "".join(words)
+    return sole and words[:1] == ["sed"] and words[-1] == path

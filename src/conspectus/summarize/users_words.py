@@ -61,9 +61,12 @@ def said(entries: Sequence[Entry], before: Sequence[str] = ()) -> list[str]:
         for row in text.splitlines():
             rows.setdefault(row.strip(), {})[cite] = None
 
+    short = dict[str, list[str]]()
     for text, cites in map(apart, before):
         if cites and not text.startswith("… "):
             stands(text, cites[0])
+            if "…" in text:
+                short[cites[0]] = [one_line(part) for part in text.split("…")]
     lines: list[str] = []
     again: list[str] = []
     for entry in entries:
@@ -71,7 +74,9 @@ def said(entries: Sequence[Entry], before: Sequence[str] = ()) -> list[str]:
             continue
         text = _words(entry)
         line = one_line(text)
-        name, like = stood.get(line), shapes.get(_FIGURE.sub("0", line))
+        parts = short.get(entry.cite)
+        name = entry.cite if parts and all(part in line for part in parts) else stood.get(line)
+        like = shapes.get(_FIGURE.sub("0", line))
         if len(text) >= REPEATED and name:
             again.append(_again(name, 1, [entry.cite]))
         elif len(text) >= FIGURED and like and (news := _figures(like[1], line)):
