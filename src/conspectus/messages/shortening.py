@@ -6,6 +6,7 @@ The table of `blocks` names the parts of a block that are shortened; the rest st
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
@@ -21,6 +22,8 @@ HEAD = 2 / 3
 Share of a clipped text that its beginning gets: ends hold results, beginnings the kind of text."""
 
 MARK = "[clipped: {left_out:,} of {whole:,} characters left out; original {where}]"
+
+_EQUAL_LINES = re.compile(r"^([^\n]{4,400})\n(?:\1\n){2,}", re.MULTILINE)
 
 Level = Literal["texts", "joined", "media", "whole"]
 
@@ -96,8 +99,11 @@ class _Shortening:
         mark = MARK.format(left_out=left_out, whole=whole, where=self.where)
         if whole <= self.size + len(mark):
             return value
+        value = _EQUAL_LINES.sub(_once, value)
+        shown = min(self.size, len(value))
+        mark = MARK.format(left_out=whole - shown, whole=whole, where=self.where)
         head = int(self.size * HEAD)
-        tail = self.size - head
+        tail = max(0, shown - head)
         return "\n".join(
             part for part in (value[:head], mark, value[-tail:] if tail else "") if part
         )
@@ -196,6 +202,11 @@ class _Shortening:
             else:
                 out += map(self._block, parts)
         return out
+
+
+def _once(match: re.Match[str]) -> str:
+    """Return a run of equal lines as one, with their number."""
+    return f"{match[1]} (this line {match[0].count(match[1])} times)\n"
 
 
 def _plain_text(block: Any) -> str:

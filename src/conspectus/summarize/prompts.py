@@ -53,14 +53,15 @@ ASIDE = (
 UPDATE = "\n\n".join(
     (
         "You hand over a long piece of work to a colleague who will see nothing but your notes and "
-        "the last few messages. The words of the user and one line for each deed with its outcome "
-        "are in the notes already, written by a program. Add what a program cannot see.",
+        "the last few messages. The words of the user and one short line for each deed with its "
+        "outcome are in the notes already, written by a program. Add what a program cannot see.",
         "Answer with these four headings, each followed by lines that begin with a dash. Leave out "
         "a heading that would stay empty.\n"
         "## Goal\n(what the user wants in the end, as it stands now: one or two lines)\n"
         "## Found and decided\n(what was learned, with the values, names and places that show it; "
         "causes; decisions with their reasons and what was turned down; why attempts failed; what "
-        "turned out to be wrong; answers that the user got)\n"
+        "turned out to be wrong; of each change that stands, the function or place and what it "
+        "does now; what the user was told, offered and refused, with the figures)\n"
         "## Next\n(the step that comes next, and what is waited for)\n"
         "## Binding\n(each sentence of the user that sets a rule, a limit, an approval or a "
         "prohibition, copied letter by letter in quotation marks, with the id of its message)",

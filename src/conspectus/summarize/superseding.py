@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from conspectus.summarize import journal
@@ -122,16 +123,22 @@ def newest_of_each_run(lines: Sequence[str]) -> list[str]:
 def named_nowhere(deeds: Sequence[str], others: Sequence[str]) -> list[int]:
     """Return the places of records whose names no later call and no word has.
 
+    Of a tool that was asked for one record alone, that is the one that the work is about.
+
     Example:
         >>> named_nowhere(["get(id=A100) → n=1 [m2]", "get(id=B200) → n=2 [m4]"],
         ...                ["thought: B200 it is. [m5]"])
         [0]
     """
     later = {name for line in others for name in _NAMED.findall(line)}
+    looks = [at for at, line in enumerate(deeds) if journal.looked(line)]
+    tools = [line.removeprefix("$ ").partition("(")[0].partition(" ")[0] for line in deeds]
+    asked = Counter(tools[at] for at in looks)
     found: list[int] = []
     for at in reversed(range(len(deeds))):
         names = set(_NAMED.findall(deeds[at].partition(" → ")[0]))
-        if names and not names & later and journal.looked(deeds[at]):
+        more = at in looks and asked[tools[at]] > 1
+        if names and more and not names & later:
             found.append(at)
         later |= names
     return found[::-1]
