@@ -184,7 +184,7 @@ def _edits(line: str, undo: re.Match[str]) -> bool:
     if edit["shell"] is None:
         named = [word.strip("(),'\"").removeprefix("path=") for word in call.split()]
         return path in named and "&&" not in call and ";" not in call
-    parts = call[edit.start("shell") :].split(" && ")
+    parts = re.split(r" && | ⏎ ", call[edit.start("shell") :])
     return edit["folder"] == undo["folder"] and all(_edits_only(part, path) for part in parts)
 
 
