@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -22,6 +21,7 @@ from conspectus_lab.commands.terminal import (
     print_table,
     write_files,
 )
+from conspectus_lab.files import read_data
 
 if TYPE_CHECKING:
     from conspectus.cli.readers import History
@@ -168,12 +168,7 @@ def _prices(file: Path | None) -> Mapping[str, Price] | None:
     from conspectus.telemetry import Price, PriceList, known_prices
     from conspectus_lab.billing.session import litellms
 
-    try:
-        read = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{file} cannot be read: {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{file} is no JSON: {error}; {FORM_OF_PRICES}") from error
+    read = read_data(file, advice=f"; {FORM_OF_PRICES}")
     if not isinstance(read, dict):
         raise InputError(f"{file} holds no prices by model; {FORM_OF_PRICES}")
     own: dict[str, Price] = {}

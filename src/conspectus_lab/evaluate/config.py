@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ from conspectus.compactor import Compactor
 from conspectus.errors import ConspectusError, InputError
 from conspectus_lab.evaluate.conspectus_system import ConspectusSystem
 from conspectus_lab.evaluate.texts import TokenCount
+from conspectus_lab.files import FORMS, read_data
 
 PASSED_ON = (
     "summarizer",
@@ -102,16 +101,10 @@ def size_of(value: object, what: str) -> tuple[str, int]:
 
 
 def _data(file: Path) -> Mapping[str, Any]:
-    readers = {".toml": tomllib.loads, ".json": json.loads}
-    read = readers.get(file.suffix.lower())
-    if read is None:
+    form = file.suffix[1:].upper()
+    if form not in FORMS:
         raise InputError(f"{file} must be a .toml or a .json file")
-    try:
-        data = read(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{file} cannot be read: {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{file} is no {file.suffix[1:].upper()}: {error}") from error
+    data = read_data(file, form)
     if not isinstance(data, dict):
         raise InputError(f"{file} must hold settings such as keep and summary_tokens")
     return data
