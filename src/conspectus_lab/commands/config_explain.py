@@ -86,13 +86,7 @@ def _done(event: Fired) -> Iterator[str]:
 
 
 def _explain(one: Explained, window: int | None, known: str, full: bool) -> None:
-    from rich.text import Text
-
-    screen = output.console()
-
-    def say(text: str, style: str = "") -> None:
-        screen.print(Text(output.shown(text), style), soft_wrap=True)
-
+    say = output.say
     size = f"{one.messages:,} messages, {one.counted:,} tokens as the trigger counts"
     say(f"{one.name}: {size}", "bold")
     say(f"Window {window:,} tokens, {known}." if window is not None else f"Window {known}.", "dim")

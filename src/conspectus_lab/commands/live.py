@@ -94,9 +94,7 @@ class Live:
 
     def _line(self, text: str, style: str = "") -> None:
         if self._lines:
-            from rich.text import Text
-
-            self._screen.print(Text(output.shown(text), style), soft_wrap=True)
+            output.say(text, style, self._screen)
 
 
 def in_words(done: Compaction) -> str:

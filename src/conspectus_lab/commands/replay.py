@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from conspectus.cli import options, output
+from conspectus.cli.config import show_notes
 from conspectus.cli.failures import DONE, STUCK, one_line
 from conspectus.cli.options import JsonOption
 from conspectus.errors import InputError, PolicyError
@@ -246,8 +247,6 @@ NOTE = (
 
 
 def _print(found: Sequence[Replay], notes: Sequence[str]) -> None:
-    from rich.text import Text
-
     screen, one = output.console(), found[0]
     print_table(screen, _table(found))
     for place in range(len(one.without)):
@@ -258,8 +257,7 @@ def _print(found: Sequence[Replay], notes: Sequence[str]) -> None:
         style="dim",
     )
     stops = [f"{o.name}, {r.title}: {r.stopped}" for o in found for r in o.runs if r.stopped]
-    for note in [*(f"ended early: {stop}" for stop in stops), *_rides(found), *notes]:
-        screen.print(Text(f"Note: {output.shown(note)}", "yellow"), soft_wrap=True)
+    show_notes([*(f"ended early: {stop}" for stop in stops), *_rides(found), *notes])
 
 
 def _rides(found: Sequence[Replay]) -> Iterable[str]:
