@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -56,7 +57,7 @@ def explain(
             found.append(explained(config, name, history.messages, limit, writes))
     if as_json:
         output.print_json(
-            {"file": str(file), "window": limit, "transcripts": [one.to_json() for one in found]}
+            {"file": str(file), "window": limit, "transcripts": [asdict(one) for one in found]}
         )
     else:
         for one in found:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from conspectus.config import SummarizationConfig
@@ -82,10 +82,6 @@ class Explained:
     stopped: str
     verdict: str
     advice: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Convert to plain JSON data."""
-        return asdict(self)
 
 
 def explained(
