@@ -10,7 +10,7 @@ import typer
 
 from conspectus.cli import options, output
 from conspectus.cli.config import FileArgument, WindowOption, read, refuse, show_notes
-from conspectus.cli.failures import BAD_INPUT, DONE, STUCK
+from conspectus.cli.failures import DONE, STUCK
 from conspectus.cli.options import JsonOption
 from conspectus.errors import ConfigError, InputError
 from conspectus_lab.commands.terminal import SummarizerOption
@@ -46,7 +46,6 @@ def explain(
         config, limit, known = read(file, window)
     except ConfigError as error:
         refuse(file, error, as_json)
-        raise typer.Exit(BAD_INPUT) from None
     if not config.enabled:
         raise InputError(f"{file}: summarisation is off; write 'enabled: true' to see what it does")
     writes = options.summarizer_of(summarizer)
@@ -82,7 +81,7 @@ def _done(event: Fired) -> Iterator[str]:
         yield f"{event.shortened} shown short"
     yield f"{event.before:,} -> {event.after:,} tokens"
     if event.left:
-        facts = "1 fact" if len(event.carried) == 1 else f"{len(event.carried)} facts"
+        facts = output.many(len(event.carried), "fact")
         yield f"{_share(event.read)} read, {facts} word for word"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from conspectus.cli import output
-from conspectus.cli.failures import DONE, WORSE
+from conspectus.cli.failures import DONE, WORSE, complain
 from conspectus.cli.options import JsonOption
 from conspectus.errors import InputError, MessageError
 from conspectus_lab.commands.terminal import (
@@ -165,9 +164,7 @@ def evaluate(
     else:
         _print(found, compared)
     if compared is not None and compared.worse:
-        count_ = len(compared.worse)
-        figures = "figure" if count_ == 1 else "figures"
-        print(f"conspectus: error: {count_} {figures} got worse than {against}", file=sys.stderr)
+        complain(f"{output.many(len(compared.worse), 'figure')} got worse than {against}")
         raise typer.Exit(WORSE)
     raise typer.Exit(DONE)
 

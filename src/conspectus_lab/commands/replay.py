@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +10,7 @@ import typer
 
 from conspectus.cli import options, output
 from conspectus.cli.config import show_notes
-from conspectus.cli.failures import DONE, STUCK, one_line
+from conspectus.cli.failures import DONE, STUCK, complain
 from conspectus.cli.options import JsonOption
 from conspectus.errors import InputError, PolicyError
 from conspectus_lab.commands.terminal import (
@@ -158,7 +157,7 @@ def replay(
         for what in broken_promises(one, run)
     )
     for what in wrong:
-        print(f"conspectus: error: {one_line(what)}", file=sys.stderr)
+        complain(what)
     raise typer.Exit(STUCK if wrong else DONE)
 
 
