@@ -21,7 +21,7 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
 from conspectus._core.choices import names_embedded
-from conspectus._core.sizes import check_size, parse_trigger
+from conspectus._core.sizes import check_size, parse_trigger, whole
 from conspectus.errors import PolicyError
 from conspectus.messages import Source
 from conspectus.summarize import ChatModelSummarizer, EmbeddedSummarizer, Summarizer
@@ -114,9 +114,8 @@ def replay(
     """
     clauses = parse_trigger(trigger)
     kind, amount = check_size(keep, "keep")
-    for size, what in ((window, "window"), (summary_tokens, "summary_tokens")):
-        if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
-            raise PolicyError(f"{what} must be a whole number of tokens above 0, not {size!r}")
+    usual = max(LEAST_SUMMARY, min(MOST_SUMMARY, whole(window, "window") // SUMMARY_SHARE))
+    limit = usual if summary_tokens is None else whole(summary_tokens, "summary_tokens")
     number = isinstance(summarizer_seconds, (int, float)) and not isinstance(
         summarizer_seconds, bool
     )
@@ -133,8 +132,7 @@ def replay(
     model, summarizer = _summarizer(summarizer)
     recording = Recording.of(messages)
     sizes = Sizes(TokenMeter())
-    whole = [recording.system] if recording.system else []
-    usual = max(LEAST_SUMMARY, min(MOST_SUMMARY, window // SUMMARY_SHARE))
+    system = [recording.system] if recording.system else []
     plan = Plan(
         recording=recording,
         sizes=sizes,
@@ -142,7 +140,7 @@ def replay(
         trigger=trigger,
         keep=keep,
         in_words=" or ".join(map(str, clauses)),
-        summary_tokens=summary_tokens or usual,
+        summary_tokens=limit,
         summarizer=summarizer,
         chat_model=model,
         notify=on_event or (lambda event, data: None),
@@ -154,7 +152,7 @@ def replay(
     return Replay(
         name=name,
         messages=len(messages),
-        tokens=sizes.messages([*whole, *recording.messages]),
+        tokens=sizes.messages([*system, *recording.messages]),
         window=window,
         trigger=plan.in_words,
         keep=f"{amount:g} of the window" if kind == "fraction" else f"{amount:,} {kind}",
