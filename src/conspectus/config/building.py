@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,11 +25,9 @@ from conspectus.config.source import Path_
 from conspectus.config.values import AllOf, Size
 from conspectus.config.words import meant
 from conspectus.errors import ConspectusError, PolicyError
-from conspectus.events.notes import noted
+from conspectus.events.notes import log
 from conspectus.ledger.skills import Skills
 from conspectus.summarize import ChatModelSummarizer
-
-logger = logging.getLogger("conspectus")
 
 ChatModel = BaseChatModel | Runnable[Any, Any]
 ModelRegistry = Mapping[str, ChatModel | str] | Callable[[str], ChatModel]
@@ -222,7 +219,7 @@ def sizes_of(config: SummarizationConfig, window: int | None) -> dict[str, Any]:
             left_out.append(config.source.problem(("keep",), f"20 messages are kept: {why}"))
             keep = KEEP
         for text in left_out:
-            logger.warning("%s", text, extra=noted("fraction_left_out"))
+            log("fraction_left_out", "%s", text)
         clauses = absolute
     trigger = [one.sizes if isinstance(one, AllOf) else one.pair for one in clauses]
     return {"trigger": trigger, "keep": keep}

@@ -22,12 +22,10 @@ from conspectus.config.reading import read_text
 from conspectus.config.schema import SUBAGENT_KEYS, SubagentSettings, SummarizationConfig
 from conspectus.config.source import SECTION
 from conspectus.errors import ConfigError, PolicyError
-from conspectus.events.notes import noted
+from conspectus.events.notes import log
 from conspectus.guard import ContextGuard
 from conspectus.guard.api import OnStuck, Request, Send
 from conspectus.middleware import SummarizationMiddleware
-
-logger = logging.getLogger("conspectus")
 
 NAME = "SummarizationMiddleware"
 
@@ -108,11 +106,7 @@ class ConfiguredSummarization(SummarizationMiddleware):
         except Exception as error:
             said = str(error)
             if said != self._said:
-                logger.warning(
-                    "the configuration in force is kept: %s",
-                    said,
-                    extra=noted("configuration_refused"),
-                )
+                log("configuration_refused", "the configuration in force is kept: %s", said)
             self._said = said
             return False
         finally:
@@ -141,8 +135,8 @@ class ConfiguredSummarization(SummarizationMiddleware):
         self.go_on_as(other)
         self._config, self._text, self._for_it, self._said = config, text, opened, ""
         for said in stays:
-            logger.warning("%s", said, extra=noted("configuration_fixed"))
-        logger.info("the settings of %s are in force", file, extra=noted("configuration_in_force"))
+            log("configuration_fixed", "%s", said)
+        log("configuration_in_force", "the settings of %s are in force", file, level=logging.INFO)
         return True
 
     def _with_fixed(self, config: SummarizationConfig) -> tuple[SummarizationConfig, list[str]]:

@@ -26,7 +26,7 @@ from conspectus_lab.files import read_data
 
 if TYPE_CHECKING:
     from conspectus_lab.evaluate import Comparison, Evaluation, Noted, System, Transcript
-    from conspectus_lab.evaluate.exams import Asked, Planted
+    from conspectus_lab.evaluate.exams import Asked
     from conspectus_lab.evaluate.texts import TokenCount
 
 NONE = "none"
@@ -120,7 +120,7 @@ def evaluate(
     configuration names one; nothing is changed and nothing is kept.
     """
     check_files(report, out)
-    from conspectus_lab.evaluate import compare
+    from conspectus_lab.evaluate import compare, planted_of
     from conspectus_lab.evaluate import evaluate as measure
     from conspectus_lab.evaluate.config import size_of
     from conspectus_lab.report import evaluation_page
@@ -128,7 +128,7 @@ def evaluate(
     before = _read_measurement(against) if against is not None else None
     if statements is not None and not window:
         raise InputError("--statements are planted in runs in a window; give --window TOKENS, too")
-    planted = _planted(statements)
+    planted = () if statements is None else planted_of(read_data(statements), str(statements))
     count = _counter(counter)
     size = size_of(keep, "--keep")
     systems = _systems(size, config or [], beside, count)
@@ -258,12 +258,6 @@ def _exams(paths: list[str]) -> dict[str, Sequence[Asked]]:
 
     beside = ((name, file.with_name(file.stem + EXAM)) for name, file, _ in _files(paths))
     return {name: asked_of(read_data(file), str(file)) for name, file in beside if file.is_file()}
-
-
-def _planted(file: Path | None) -> Sequence[Planted]:
-    from conspectus_lab.evaluate.exams import planted_of
-
-    return () if file is None else planted_of(read_data(file), str(file))
 
 
 def _read_measurement(file: Path) -> Evaluation:

@@ -60,8 +60,8 @@ def read_config(
     settings = {key: data[key] for key in PASSED_ON if key in data}
     if settings.get("clip_over") is False:
         settings["clip_over"] = None
-    if "trigger" in settings:
-        settings["trigger"] = _trigger(settings["trigger"], file)
+    if isinstance(settings.get("trigger"), str):
+        settings["trigger"] = size_of(settings["trigger"], f"{file}: trigger")
     if "keep" in data:
         keep = size_of(data["keep"], f"{file}: keep")
     rest = {key: value for key, value in settings.items() if key != "summarizer"}  # may need a key
@@ -115,10 +115,3 @@ def _sizes(value: object, file: Path) -> tuple[int, ...]:
     if not sizes or any(type(size) is not int or size < 1 for size in sizes):
         raise InputError(f"{file}: summary_tokens cannot be {value!r}; give tokens, or a list")
     return tuple(dict.fromkeys(sizes))
-
-
-def _trigger(value: object, file: Path) -> object:
-    """Read a trigger for `Compactor`; a text such as `tokens:8000` is a pair."""
-    if isinstance(value, str):
-        return size_of(value, f"{file}: trigger")
-    return value

@@ -226,7 +226,11 @@ def _run(plan: Plan, policy: Policy) -> PolicyRun:
             checkpointer=saver,
             store=store,
         )
-        config = _config(recording)
+        steps = 8 * len(recording.messages) + 100
+        config: RunnableConfig = {
+            "configurable": {"thread_id": THREAD},
+            "recursion_limit": steps,
+        }
         if policy.beside:
             stopped = simulated(_aplay(graph, recording, config, own, plan.pace.turn))
         else:
@@ -273,11 +277,6 @@ def _without(plan: Plan) -> tuple[Bill, ...]:
             history = [*system, *recording.messages[:place]]
             session.pay(history, tools, place - 1)
     return tuple(till.bill() for till in session.tills)
-
-
-def _config(recording: Recording) -> RunnableConfig:
-    steps = 8 * len(recording.messages) + 100
-    return {"configurable": {"thread_id": THREAD}, "recursion_limit": steps}
 
 
 def _play(graph: Any, recording: Recording, config: Any) -> str:
