@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,12 +65,13 @@ class Builder:
         """Return the settings of the agent that is built."""
         return config if self.subagent is None else config.for_subagent(self.subagent)
 
+    @contextlib.contextmanager
     def settings(
-        self, whole: SummarizationConfig, opened: Archive | None = None
-    ) -> tuple[dict[str, Any], Archive | None]:
+        self, whole: SummarizationConfig, in_use: Archive | None = None
+    ) -> Iterator[dict[str, Any]]:
         """Make the arguments of `SummarizationMiddleware`, with the archive they need.
 
-        An archive that is in use already (`opened`) stays.
+        An archive that is in use already stays; one that is opened is closed if the block fails.
         """
         config = self.own(whole)
         models = _Models(self, config)
@@ -93,15 +95,19 @@ class Builder:
         settings |= sizes_of(config, window) if config.enabled else {"trigger": None, "keep": KEEP}
         settings["summarizer"] = _summarizer(config, writes)
         settings["fallbacks"] = [_summarizer(config, one) for one in fallbacks]
-        archive = opened
+        archive = in_use
         if archive is None and config.enabled:
             given = self.archive if self.archive is not None else archive_of(whole)
             try:
                 archive = open_archive(given)
             except ConspectusError as error:
                 raise type(error)(whole.source.problem(("archive",), str(error))) from error
-        settings["archive"] = archive
-        return settings, archive
+        try:
+            yield settings | {"archive": archive}
+        except BaseException:
+            if archive is not None and archive not in (in_use, self.archive):
+                archive.close()
+            raise
 
 
 def _summarizer(config: SummarizationConfig, model: Any) -> Any:

@@ -104,8 +104,7 @@ def evaluate(
         cases.append(yardstick.case(transcript))
     measurable = sum(bool(case.cuts or case.plain) for case in cases)
     cut = sum(bool(case.cuts) for case in cases)
-    with_rounds = {id(s) for s, size in passes if rounds and size}
-    total = len(passes) * measurable + cut * sum(id(s) in with_rounds for s, _ in passes)
+    total = len(passes) * measurable + cut * sum(bool(rounds and size) for _, size in passes)
     done = 0
 
     def step(label: str) -> Callable[[str], None]:
@@ -121,7 +120,7 @@ def evaluate(
     for system, size in passes:
         label = f"{system.name} {size}" if size else system.name
         found, answered = measure(cases, system, size, yardstick, seed, step(label))
-        if id(system) in with_rounds:
+        if rounds and size:
             again = measure_rounds(cases, system, size, rounds, step(f"{label}, {rounds} rounds"))
             found = replace(found, rounds=again)
         results.append(found)

@@ -41,7 +41,8 @@ class Sizes:
         self.meter, self.message = meter, remembered(meter.message)
         self._tools: tuple[Sequence[Any], int] = ((), 0)
 
-    def messages(self, messages: Iterable[BaseMessage]) -> int:
+    def messages(self, messages: Iterable[Any]) -> int:
+        """Count tokens of messages: the form of LangChain's `token_counter`."""
         return sum(map(self.message, messages))
 
     def tools(self, tools: Sequence[Any]) -> int:

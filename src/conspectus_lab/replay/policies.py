@@ -43,29 +43,21 @@ class Setting:
     measure: Measure
     store: BaseStore
 
-    @property
-    def listening(self) -> Summarizer:
-        """Return the observed summariser."""
-        return Listening(self.plan.summarizer, self.measure.notes)
-
-    @property
-    def riding(self) -> Summarizer:
-        """Return the observed summariser, asked as the agent's own model.
+    def listening(self, rides: bool) -> Summarizer:
+        """Return the observed summariser; if it rides, asked as the agent's own model.
 
         Raises:
             PolicyError: no chat model summarises.
         """
+        notes, session = self.measure.notes, self.measure.session
+        if not rides:
+            return Listening(self.plan.summarizer, notes)
         if self.plan.chat_model is None:
             raise PolicyError(
                 "a summary rides the cache where a chat model writes it, and here none does; name "
                 "one as the summariser, or leave this policy out"
             )
-        notes, session = self.measure.notes, self.measure.session
         return Riding(self.plan.summarizer, notes, self.plan.chat_model, lambda: session.age)
-
-    def count(self, messages: Any) -> int:
-        """Count tokens of messages: the form of LangChain's `token_counter`."""
-        return self.plan.sizes.messages(messages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +88,7 @@ def _langchain(setting: Setting) -> list[Middleware]:
             setting.model,
             trigger=plan.trigger,
             keep=plan.keep,
-            token_counter=setting.count,
+            token_counter=plan.sizes.messages,
             summarizer=as_callable(asked, notes, plan.summary_tokens, plan.sizes.meter.text),
         )
     ]
@@ -117,21 +109,21 @@ def ours(name: str, title: str, **given: Any) -> Policy:
             if event == "start":
                 setting.measure.causes.append(str(data["cause"]))
 
-        rides = given.get("summary_request") == "cached"
+        plan = setting.plan
         settings: dict[str, Any] = {
             "model": setting.model,
-            "trigger": setting.plan.trigger,
-            "keep": setting.plan.keep,
-            "token_counter": setting.count,
-            "summarizer": setting.riding if rides else setting.listening,
-            "max_summary_tokens": setting.plan.summary_tokens,
+            "trigger": plan.trigger,
+            "keep": plan.keep,
+            "token_counter": plan.sizes.messages,
+            "summarizer": setting.listening(given.get("summary_request") == "cached"),
+            "max_summary_tokens": plan.summary_tokens,
             "on_event": listen,
             **given,
         }
         summarization = Ours(**settings)
         summarizers = summarization.graph_engine.engine.summarizers
         cast("dict[str, Summarizer]", summarizers)[EMBEDDED] = Fallback(setting.measure.notes)
-        if settings.get("window", setting.plan.window) is None:
+        if settings.get("window", plan.window) is None:
             return [summarization]
         # What cannot be made to fit is sent, as without a guard, and counted.
         return [summarization, ContextGuard(summarization, on_stuck="send")]
