@@ -62,7 +62,7 @@ TARGET = 0.15
 
 def _editing(setting: Setting) -> list[Middleware]:
     """Make LangChain's middleware that clears old tool results and asks no model."""
-    trigger = int(TRIGGER * setting.window)
+    trigger = int(TRIGGER * setting.plan.window)
     return [ContextEditingMiddleware(edits=[ClearToolUsesEdit(trigger=trigger)])]
 
 

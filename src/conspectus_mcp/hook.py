@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperCommand
 
 from conspectus.cli import options
-from conspectus.cli.failures import one_line
+from conspectus.cli.failures import complain
 from conspectus.cli.joined import CLASS
 from conspectus.cli.options import ArchiveOption
 from conspectus.errors import InputError
@@ -89,7 +89,7 @@ setattr(hook, CLASS, Unfailing)
 
 def _tell(text: str) -> None:
     with suppress(OSError, ValueError):  # nobody need listen
-        print(f"conspectus: error: {one_line(text)}", file=sys.stderr)
+        complain(text)
 
 
 def archive_session(data: Mapping[str, Any], where: str, *, redact: bool = False) -> int:

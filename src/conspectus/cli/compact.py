@@ -13,7 +13,7 @@ import typer
 
 from conspectus.cli import options, output
 from conspectus.cli.compaction_report import Report
-from conspectus.cli.failures import ARCHIVE_FAILED, DONE, NO_SUMMARY, STUCK, one_line
+from conspectus.cli.failures import ARCHIVE_FAILED, DONE, NO_SUMMARY, STUCK, complain
 from conspectus.cli.options import LOCAL, ArchiveOption, JsonOption, TenantOption
 from conspectus.errors import InputError
 
@@ -151,7 +151,7 @@ def compact(
     else:
         report.print(output.console(stderr=out == STDOUT), why=not reason)
     if reason:
-        print(f"conspectus: error: {one_line(reason)}", file=sys.stderr)
+        complain(reason)
     raise typer.Exit(code)
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from conspectus.cli import output
-from conspectus.cli.failures import BAD_INPUT, EXIT_CODES, one_line
+from conspectus.cli.failures import BAD_INPUT, EXIT_CODES, complain
 from conspectus.cli.joined import Joined
 from conspectus.cli.options import JsonOption
 from conspectus.errors import ConfigError
@@ -52,7 +51,6 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
         redact_of(config)
     except ConfigError as error:
         refuse(file, error, as_json)
-        raise typer.Exit(BAD_INPUT) from None
     rows, said = meaning(config, limit, known), notes(config, limit)
     if not config.source.found:
         said.insert(0, "the file has no section 'summarization', so nothing is summarised")
@@ -109,11 +107,13 @@ def read(file: Path, window: int | None) -> tuple[SummarizationConfig, int | Non
     return config, *find_window(config)
 
 
-def refuse(file: Path, error: ConfigError, as_json: bool) -> None:
+def refuse(file: Path, error: ConfigError, as_json: bool) -> NoReturn:
+    """Print the mistakes of a configuration, and exit."""
     if as_json:
         output.print_json({"file": str(file), "valid": False, "problems": list(error.problems)})
     for problem in error.problems:
-        print(f"conspectus: error: {one_line(problem)}", file=sys.stderr)
+        complain(problem)
+    raise typer.Exit(BAD_INPUT)
 
 
 def _table(rows: list[tuple[str, str]]) -> None:

@@ -86,6 +86,11 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))
 
 
+def complain(text: str) -> None:
+    """Print an error on one line."""
+    print(f"conspectus: error: {one_line(text)}", file=sys.stderr)
+
+
 def _tell(error: Exception, as_json: bool) -> int:
     """Print an error as one line, and as JSON if asked; return the exit code."""
     kind, code, text = type(error).__name__, BAD_INPUT, str(error)
@@ -104,7 +109,7 @@ def _tell(error: Exception, as_json: bool) -> int:
         traceback.print_exception(error)
     if as_json:
         print(json.dumps({"error": {"type": kind, "message": text, "exit_code": code}}))
-    print(f"conspectus: error: {text}", file=sys.stderr)
+    complain(text)
     return code
 
 

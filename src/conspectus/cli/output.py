@@ -30,6 +30,11 @@ def shown(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)
 
 
+def many(count: int, what: str) -> str:
+    """Count things, with an `s` unless there is one."""
+    return f"{count:,} {what}{'s' * (count != 1)}"
+
+
 def say(text: str, style: str = "", screen: Console | None = None) -> None:
     """Print a text, made safe, on one line however long."""
     from rich.text import Text

@@ -104,17 +104,13 @@ def count(history: History, model: str | None = None) -> dict[str, Any]:
     }
 
 
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'s' * (count != 1)}"
-
-
 def _print(counted: dict[str, Any], history: History) -> None:
     from rich.text import Text
 
-    screen = output.console()
+    screen, many = output.console(), output.many
     screen.print(
-        f"{_many(counted['tokens'], 'token')} in {_many(counted['messages'], 'message')} "
-        f"({counted['format']}), {_many(counted['exchanges'], 'tool exchange')}",
+        f"{many(counted['tokens'], 'token')} in {many(counted['messages'], 'message')} "
+        f"({counted['format']}), {many(counted['exchanges'], 'tool exchange')}",
         soft_wrap=True,
     )
     roles = output.columns("role", ">messages", ">tokens")

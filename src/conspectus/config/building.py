@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,9 @@ from conspectus.config.source import Path_
 from conspectus.config.values import AllOf, Size
 from conspectus.config.words import meant
 from conspectus.errors import ConspectusError, PolicyError
-from conspectus.events.notes import noted
+from conspectus.events.notes import log
 from conspectus.ledger.skills import Skills
 from conspectus.summarize import ChatModelSummarizer
-
-logger = logging.getLogger("conspectus")
 
 ChatModel = BaseChatModel | Runnable[Any, Any]
 ModelRegistry = Mapping[str, ChatModel | str] | Callable[[str], ChatModel]
@@ -67,12 +65,13 @@ class Builder:
         """Return the settings of the agent that is built."""
         return config if self.subagent is None else config.for_subagent(self.subagent)
 
+    @contextlib.contextmanager
     def settings(
-        self, whole: SummarizationConfig, opened: Archive | None = None
-    ) -> tuple[dict[str, Any], Archive | None]:
+        self, whole: SummarizationConfig, in_use: Archive | None = None
+    ) -> Iterator[dict[str, Any]]:
         """Make the arguments of `SummarizationMiddleware`, with the archive they need.
 
-        An archive that is in use already (`opened`) stays.
+        An archive that is in use already stays; one that is opened is closed if the block fails.
         """
         config = self.own(whole)
         models = _Models(self, config)
@@ -96,15 +95,19 @@ class Builder:
         settings |= sizes_of(config, window) if config.enabled else {"trigger": None, "keep": KEEP}
         settings["summarizer"] = _summarizer(config, writes)
         settings["fallbacks"] = [_summarizer(config, one) for one in fallbacks]
-        archive = opened
+        archive = in_use
         if archive is None and config.enabled:
             given = self.archive if self.archive is not None else archive_of(whole)
             try:
                 archive = open_archive(given)
             except ConspectusError as error:
                 raise type(error)(whole.source.problem(("archive",), str(error))) from error
-        settings["archive"] = archive
-        return settings, archive
+        try:
+            yield settings | {"archive": archive}
+        except BaseException:
+            if archive is not None and archive not in (in_use, self.archive):
+                archive.close()
+            raise
 
 
 def _summarizer(config: SummarizationConfig, model: Any) -> Any:
@@ -222,7 +225,7 @@ def sizes_of(config: SummarizationConfig, window: int | None) -> dict[str, Any]:
             left_out.append(config.source.problem(("keep",), f"20 messages are kept: {why}"))
             keep = KEEP
         for text in left_out:
-            logger.warning("%s", text, extra=noted("fraction_left_out"))
+            log("fraction_left_out", "%s", text)
         clauses = absolute
     trigger = [one.sizes if isinstance(one, AllOf) else one.pair for one in clauses]
     return {"trigger": trigger, "keep": keep}

@@ -22,12 +22,10 @@ from conspectus.config.reading import read_text
 from conspectus.config.schema import SUBAGENT_KEYS, SubagentSettings, SummarizationConfig
 from conspectus.config.source import SECTION
 from conspectus.errors import ConfigError, PolicyError
-from conspectus.events.notes import noted
+from conspectus.events.notes import log
 from conspectus.guard import ContextGuard
 from conspectus.guard.api import OnStuck, Request, Send
 from conspectus.middleware import SummarizationMiddleware
-
-logger = logging.getLogger("conspectus")
 
 NAME = "SummarizationMiddleware"
 
@@ -42,14 +40,10 @@ class ConfiguredSummarization(SummarizationMiddleware):
     """
 
     def __init__(self, config: SummarizationConfig, builder: Builder) -> None:
-        settings, opened = builder.settings(config)
-        try:
+        with builder.settings(config) as settings:
             super().__init__(**settings)
-        except BaseException:
-            if opened is not None and opened is not builder.archive:
-                opened.close()
-            raise
-        self._config, self._builder, self._for_it = config, builder, opened
+        self._config, self._builder = config, builder
+        self._for_it: Archive | None = settings["archive"]
         file = config.source.file
         self._file = file.absolute() if file is not None else None
         self._text, self._said = config.source.text, ""
@@ -108,11 +102,7 @@ class ConfiguredSummarization(SummarizationMiddleware):
         except Exception as error:
             said = str(error)
             if said != self._said:
-                logger.warning(
-                    "the configuration in force is kept: %s",
-                    said,
-                    extra=noted("configuration_refused"),
-                )
+                log("configuration_refused", "the configuration in force is kept: %s", said)
             self._said = said
             return False
         finally:
@@ -131,18 +121,14 @@ class ConfiguredSummarization(SummarizationMiddleware):
             # An editor may have emptied it for a moment; `enabled: false` switches off on purpose.
             raise ConfigError((f"{file}: has no section '{SECTION}' any more",))
         config, stays = self._with_fixed(config)
-        settings, opened = self._builder.settings(config, self._for_it)
-        try:
+        with self._builder.settings(config, self._for_it) as settings:
             other = SummarizationMiddleware(**settings)
-        except BaseException:
-            if opened is not None and opened not in (self._for_it, self._builder.archive):
-                opened.close()
-            raise
         self.go_on_as(other)
-        self._config, self._text, self._for_it, self._said = config, text, opened, ""
+        self._config, self._text, self._for_it = config, text, settings["archive"]
+        self._said = ""
         for said in stays:
-            logger.warning("%s", said, extra=noted("configuration_fixed"))
-        logger.info("the settings of %s are in force", file, extra=noted("configuration_in_force"))
+            log("configuration_fixed", "%s", said)
+        log("configuration_in_force", "the settings of %s are in force", file, level=logging.INFO)
         return True
 
     def _with_fixed(self, config: SummarizationConfig) -> tuple[SummarizationConfig, list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,17 +39,13 @@ FORMS = {
     "max_summarizer_tokens": "a whole number of tokens above 0, or null",
     "summarizer_timeout": f"seconds above 0 and at most {LONGEST:,}, or null",
     "fallback_models": "a list of names of models, such as [gpt-4o-mini]",
-    "on_failure": "degrade, keep or raise",
-    "recall": "off, tool or auto",
     "recall_tokens": "a whole number of at least 64 tokens",
-    "history": "replace or preserve",
     "redact": "true, false, secrets, or package.module:function",
     "pin": "the name of a marker, package.module:function, or null",
     "window": "a whole number of tokens above 0, or null",
     "reserved_tokens": "a whole number of tokens, 0 or more",
     "least_gain": "a share of the history, 0 or more and less than 1",
     "background": "true, false, or {prepare: 0.7}",
-    "summary_request": "smallest or cached",
     "stale_results": "true, false, or a mapping such as {newest: 3, least: 2000}",
     "over": "a whole number of at least 201 tokens",
     "newest": "a whole number of results, 0 or more",
@@ -60,15 +57,7 @@ FORMS = {
     "archive": "sqlite:///FILE, postgresql://..., memory:, or null",
     "subagents": "a mapping from names of subagents to their settings",
 }
-"""The allowed values of each key, in words."""
-
-CHOICES = {
-    "type": ("tokens", "messages", "fraction"),
-    "on_failure": ("degrade", "keep", "raise"),
-    "recall": ("off", "tool", "auto"),
-    "history": ("replace", "preserve"),
-    "summary_request": ("smallest", "cached"),
-}
+"""The allowed values of each key in words, but for those that pydantic's own error lists."""
 
 OF_ALTERNATIVES = frozenset({"bool_type", "list_type"})
 """Pydantic's errors of a mapping that stands where `true` or a list may stand, too."""
@@ -172,15 +161,17 @@ def _in_words(where: Path_, error: Any, section: Any) -> tuple[Path_, str]:
         return where, error["msg"]
     key = next((str(step) for step in reversed(where) if isinstance(step, str)), "")
     listed = isinstance(where[-1], int) if where else False
-    form = FORMS.get(key, "a mapping of settings" if "subagents" in where else "another value")
+    choices = error["ctx"]["expected"].replace("'", "") if kind == "literal_error" else ""
+    other = choices or ("a mapping of settings" if "subagents" in where else "another value")
+    form = FORMS.get(key, other)
     if key.startswith("preserve_recent_skill"):
         form = "left out, as it has no effect"
     if listed and key in ("fallback_models", "skill_file_read_tool_names"):
         form = f"a name ({form})"
     value = _at(section, where)
     said = f"must be {form}, not {_shown(value)}"
-    if isinstance(value, str) and key in CHOICES:
-        near = nearest(value, CHOICES[key])
+    if isinstance(value, str) and choices:
+        near = nearest(value, re.split(", | or ", choices))
         said += f"; did you mean '{near}'?" if near else ""
     elif isinstance(value, str) and not isinstance(value, Secret) and _is_number(value):
         said += f"; write it as {_plainly(value)}, without quotes"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from conspectus.archive.scope import label_hash
 from conspectus.errors import PolicyError
@@ -13,8 +13,6 @@ from conspectus.events import ArchiveOperation, CompactionStep, Event, RequestSe
 Naming = Literal["hashed", "plain", "off"]
 """`hashed`: the first 16 characters of the archive's hash, but `main` for that session; `plain`:
 the name; `off`: none."""
-
-CHOICES = ("hashed", "plain", "off")
 
 LOGGER = "conspectus.events"  # Name of the logger; sentences for people are in `conspectus`
 
@@ -109,8 +107,8 @@ def _shown(value: object) -> str:
 
 
 def check_naming(given: object) -> None:
-    if given not in CHOICES:
-        raise PolicyError(f"thread must be one of {CHOICES}, not {given!r}")
+    if given not in get_args(Naming):
+        raise PolicyError(f"thread must be one of {get_args(Naming)}, not {given!r}")
 
 
 def named(whose: Whose | None, naming: Naming) -> dict[str, str]:

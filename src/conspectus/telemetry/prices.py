@@ -17,7 +17,7 @@ from conspectus._core.records import Cost
 from conspectus.errors import PolicyError
 from conspectus.events import SummarizerCall
 from conspectus.events.hub import Pricing, set_pricing
-from conspectus.events.notes import noted
+from conspectus.events.notes import log
 
 READ_ON = "2026-11-23"  # Day on which the pages of `prices.json` were read
 
@@ -35,9 +35,6 @@ LONG: dict[str, tuple[int, float, float]] = {
 cost this many times as much."""
 
 LITELLM = "model_prices_and_context_window_backup.json"
-
-
-logger = logging.getLogger("conspectus")
 
 MILLION = 1_000_000
 
@@ -243,11 +240,8 @@ def _pricing(prices: Mapping[str, Price]) -> Pricing:
             new = name not in unknown and len(unknown) < MILLION
             unknown.add(name)
         if new:
-            logger.info(
-                "no price is set for %s: its calls are counted without one",
-                name,
-                extra=noted("price_unknown"),
-            )
+            said = "no price is set for %s: its calls are counted without one"
+            log("price_unknown", said, name, level=logging.INFO)
         return None
 
     return price_of

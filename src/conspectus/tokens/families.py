@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
-from conspectus.events.notes import noted
+from conspectus.events.notes import log
 
 Family = Literal["o200k", "cl100k", "deepseek", "claude", "unknown"]
 """Families of tokenizers. With `unknown` each piece of a text costs the most of them all."""
@@ -41,8 +40,6 @@ UNKNOWN = (
 )
 """The warning for a model whose name does not match a family."""
 
-logger = logging.getLogger("conspectus")
-
 _FIELDS = ("model_name", "model", "model_id", "azure_deployment", "deployment_name")
 
 
@@ -67,7 +64,7 @@ def maker_of(model: Any) -> Maker:
 @lru_cache(256)
 def say_unknown(name: str) -> None:
     """Log that a model's name names no tokenizer, once for each recent name."""
-    logger.warning("%s", UNKNOWN.format(name=name), extra=noted("tokenizer_unknown"))
+    log("tokenizer_unknown", "%s", UNKNOWN.format(name=name))
 
 
 def named(model: Any) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from conspectus._core.sizes import whole
 from conspectus._langchain import is_message
 from conspectus.errors import PolicyError
 from conspectus.messages import Entry, Source, read_messages
@@ -78,9 +79,8 @@ class TokenMeter:
                 "token_counter must be a callable that takes a list of messages and returns their "
                 f"tokens, or the name of a vocabulary, not {counter!r}"
             )
-        wrong = isinstance(file_tokens, bool) or not isinstance(file_tokens, int) or file_tokens < 1
-        if file_tokens is not None and wrong:
-            raise PolicyError(f"file_tokens must be a whole number above 0, not {file_tokens!r}")
+        if file_tokens is not None:
+            whole(file_tokens, "file_tokens")
         self.family: Family = family_of(model)
         self.maker, self._file_tokens = maker_of(model), file_tokens
         self.exact = counter is not None

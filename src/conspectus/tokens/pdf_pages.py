@@ -31,10 +31,10 @@ def pdf_pages(raw: bytes) -> int | None:
         2
     """
     most, single, room = 0, 0, UNPACKED
-    for part in _plain_parts(raw):
-        counted, alone, packed = _counts(part.text)
-        if packed and part.stream and room > 0:
-            text = _unpacked(part.stream, room)
+    for plain, stream in _plain_parts(raw):
+        counted, alone, packed = _counts(plain)
+        if packed and stream and room > 0:
+            text = _unpacked(stream, room)
             room -= len(text)
             inside = _counts(text)
             counted, alone = max(counted, inside[0]), alone + inside[1]
@@ -45,23 +45,15 @@ def pdf_pages(raw: bytes) -> int | None:
     return pages if 0 < pages <= len(raw) // LEAST_PAGE + UNPACKED - room else None
 
 
-class _Part:
-    """A stretch of the file outside of streams, and the stream after it."""
-
-    __slots__ = ("stream", "text")
-
-    def __init__(self, text: bytes, stream: memoryview) -> None:
-        self.text, self.stream = text, stream
-
-
-def _plain_parts(raw: bytes) -> Iterator[_Part]:
+def _plain_parts(raw: bytes) -> Iterator[tuple[bytes, memoryview]]:
+    """Yield each stretch of the file outside of streams, and the stream after it."""
     at, whole = 0, memoryview(raw)
     while found := _STREAM.search(raw, at):
         end = raw.find(b"endstream", found.end())
         end = len(raw) if end < 0 else end
-        yield _Part(raw[at : found.start()], whole[found.end() : end])
+        yield raw[at : found.start()], whole[found.end() : end]
         at = end + len(b"endstream")
-    yield _Part(raw[at:], whole[:0])
+    yield raw[at:], whole[:0]
 
 
 def _counts(text: bytes) -> tuple[int, int, bool]:

@@ -133,25 +133,17 @@ class Till:
             waited: seconds that the agent waited before it.
         """
         use = self._cache.request(marked(blocks, self._rules, self._lifetime), at)
-        spent = Cost(
-            1,
-            use.input,
-            output,
+        spent = Bill(
+            self._bill.model,
+            requests=1,
+            input_tokens=use.input,
             cached_tokens=use.read,
             written_tokens=use.written + use.written_hour,
             hour_tokens=use.written_hour,
-        )
-        self._bill += Bill(
-            self._bill.model,
-            1,
-            spent.input_tokens,
-            spent.cached_tokens,
-            spent.written_tokens,
-            spent.hour_tokens,
-            output,
-            money=self._price.of(spent),
+            output_tokens=output,
             waited=waited,
         )
+        self._bill += replace(spent, money=self._price.of(spent))
 
     def summarizer(self, cost: Cost) -> None:
         """Add calls of the summariser.

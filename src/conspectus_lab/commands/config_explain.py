@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from conspectus.cli import options, output
 from conspectus.cli.config import FileArgument, WindowOption, read, refuse, show_notes
-from conspectus.cli.failures import BAD_INPUT, DONE, STUCK
+from conspectus.cli.failures import DONE, STUCK
 from conspectus.cli.options import JsonOption
 from conspectus.errors import ConfigError, InputError
 from conspectus_lab.commands.terminal import SummarizerOption
@@ -45,7 +46,6 @@ def explain(
         config, limit, known = read(file, window)
     except ConfigError as error:
         refuse(file, error, as_json)
-        raise typer.Exit(BAD_INPUT) from None
     if not config.enabled:
         raise InputError(f"{file}: summarisation is off; write 'enabled: true' to see what it does")
     writes = options.summarizer_of(summarizer)
@@ -56,7 +56,7 @@ def explain(
             found.append(explained(config, name, history.messages, limit, writes))
     if as_json:
         output.print_json(
-            {"file": str(file), "window": limit, "transcripts": [one.to_json() for one in found]}
+            {"file": str(file), "window": limit, "transcripts": [asdict(one) for one in found]}
         )
     else:
         for one in found:
@@ -81,18 +81,12 @@ def _done(event: Fired) -> Iterator[str]:
         yield f"{event.shortened} shown short"
     yield f"{event.before:,} -> {event.after:,} tokens"
     if event.left:
-        facts = "1 fact" if len(event.carried) == 1 else f"{len(event.carried)} facts"
+        facts = output.many(len(event.carried), "fact")
         yield f"{_share(event.read)} read, {facts} word for word"
 
 
 def _explain(one: Explained, window: int | None, known: str, full: bool) -> None:
-    from rich.text import Text
-
-    screen = output.console()
-
-    def say(text: str, style: str = "") -> None:
-        screen.print(Text(output.shown(text), style), soft_wrap=True)
-
+    say = output.say
     size = f"{one.messages:,} messages, {one.counted:,} tokens as the trigger counts"
     say(f"{one.name}: {size}", "bold")
     say(f"Window {window:,} tokens, {known}." if window is not None else f"Window {known}.", "dim")

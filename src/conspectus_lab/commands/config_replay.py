@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from conspectus.config import SummarizationConfig
-from conspectus.config.building import sizes_of
-from conspectus.config.named import counter_of
+from conspectus.config.building import sizes_of, skills_of
+from conspectus.config.named import counter_of, pin_of
 from conspectus.messages import Source
 from conspectus.middleware.counting import Counting
-from conspectus_lab.replay import Compaction, Original, PolicyRun, replay
-from conspectus_lab.replay.configured import configured
+from conspectus_lab.replay import Compaction, Original, Policy, PolicyRun, ours, replay
 from conspectus_lab.replay.recording import Recording
 
 UNLIMITED = 1_000_000_000
 """Tokens of a window that nothing reaches, for a model with an unknown one."""
+
+PASSED_ON = (
+    "history max_summary_tokens max_summarizer_tokens trim_tokens_to_summarize reserved_tokens "
+    "file_tokens least_gain notes"
+).split()
+"""Settings that the middleware takes under the same name."""
 
 START = 60
 """Characters of a message that identify it for a reader."""
@@ -78,10 +83,6 @@ class Explained:
     verdict: str
     advice: tuple[str, ...]
 
-    def to_json(self) -> dict[str, Any]:
-        """Convert to plain JSON data."""
-        return asdict(self)
-
 
 def explained(
     config: SummarizationConfig,
@@ -98,19 +99,17 @@ def explained(
         summarizer: as for `replay`. Default: the embedded one.
 
     Raises:
-        ConfigError: all of the trigger is a fraction of an unknown window.
+        ConfigError: a counter or a function cannot be loaded, or all of the trigger is a fraction
+            of an unknown window.
         InputError, MessageError: the transcript cannot be replayed.
     """
-    policy = configured(config, window)
-    sizes = sizes_of(config, window)
     found = replay(
         messages,
         name=name,
         window=window if window is not None else UNLIMITED,
-        trigger=sizes["trigger"],
-        keep=sizes["keep"],
         summarizer=summarizer,
-        policies=[policy],
+        policies=[_configured(config, window)],
+        **sizes_of(config, window),
     )
     run = found.runs[0]
     recording = Recording.of(messages)
@@ -128,6 +127,25 @@ def explained(
         stopped=run.stopped,
         verdict=_verdict(config, run, fired, counted, len(recording.messages)),
         advice=tuple(_advice(config, run, window)),
+    )
+
+
+def _configured(config: SummarizationConfig, window: int | None) -> Policy:
+    """Make the middleware of a configuration, with a replay's summariser and store.
+
+    Recall is left out, as the agent of a transcript repeats its recorded words; so are the
+    background, redaction and the provider's cache. In an unknown window nothing is too large.
+    """
+    return ours(
+        "configured",
+        "this configuration",
+        model=None,  # that of a recording has no tokenizer and no window of its own
+        window=window,
+        token_counter=counter_of(config),
+        pin=pin_of(config),
+        skills=skills_of(config),
+        stale_results=config.stale,
+        **{name: getattr(config, name) for name in PASSED_ON},
     )
 
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from conspectus.cli import output
-from conspectus.cli.failures import DONE, WORSE
+from conspectus.cli.failures import DONE, WORSE, complain
 from conspectus.cli.options import JsonOption
 from conspectus.errors import InputError, MessageError
 from conspectus_lab.commands.terminal import (
@@ -24,10 +22,11 @@ from conspectus_lab.commands.terminal import (
     print_table,
     write_files,
 )
+from conspectus_lab.files import read_data
 
 if TYPE_CHECKING:
     from conspectus_lab.evaluate import Comparison, Evaluation, Noted, System, Transcript
-    from conspectus_lab.evaluate.exams import Asked, Planted
+    from conspectus_lab.evaluate.exams import Asked
     from conspectus_lab.evaluate.texts import TokenCount
 
 NONE = "none"
@@ -121,16 +120,18 @@ def evaluate(
     configuration names one; nothing is changed and nothing is kept.
     """
     check_files(report, out)
-    from conspectus_lab.evaluate import compare
+    from conspectus_lab.evaluate import compare, planted_of
     from conspectus_lab.evaluate import evaluate as measure
+    from conspectus_lab.evaluate.config import size_of
     from conspectus_lab.report import evaluation_page
 
     before = _read_measurement(against) if against is not None else None
     if statements is not None and not window:
         raise InputError("--statements are planted in runs in a window; give --window TOKENS, too")
-    planted = _planted(statements)
+    planted = () if statements is None else planted_of(read_data(statements), str(statements))
     count = _counter(counter)
-    systems = _systems(keep, config or [], beside, count)
+    size = size_of(keep, "--keep")
+    systems = _systems(size, config or [], beside, count)
     with _progress() as progressed:
         transcripts, unread = read_transcripts(paths)
         exams = _exams(paths) if window else {}
@@ -138,7 +139,7 @@ def evaluate(
             transcripts,
             systems,
             summary_tokens=summary_tokens or (512, 1024, 2048),
-            keep=systems[0].keep if not config else _size(keep),
+            keep=size,
             recall_tokens=recall_tokens,
             rounds=rounds,
             minimum_tokens=minimum,
@@ -163,9 +164,7 @@ def evaluate(
     else:
         _print(found, compared)
     if compared is not None and compared.worse:
-        count_ = len(compared.worse)
-        figures = "figure" if count_ == 1 else "figures"
-        print(f"conspectus: error: {count_} {figures} got worse than {against}", file=sys.stderr)
+        complain(f"{output.many(len(compared.worse), 'figure')} got worse than {against}")
         raise typer.Exit(WORSE)
     raise typer.Exit(DONE)
 
@@ -249,7 +248,7 @@ def _read(name: str, file: Path) -> Transcript:
 
     history = read_history(file)
     asked = file.with_name(file.stem + QUESTIONS)
-    questions = questions_of(_json(asked), str(asked)) if asked.is_file() else ()
+    questions = questions_of(read_data(asked), str(asked)) if asked.is_file() else ()
     return Transcript.of(name, history.messages, questions)
 
 
@@ -258,28 +257,14 @@ def _exams(paths: list[str]) -> dict[str, Sequence[Asked]]:
     from conspectus_lab.evaluate.exams import asked_of
 
     beside = ((name, file.with_name(file.stem + EXAM)) for name, file, _ in _files(paths))
-    return {name: asked_of(_json(file), str(file)) for name, file in beside if file.is_file()}
-
-
-def _planted(file: Path | None) -> Sequence[Planted]:
-    from conspectus_lab.evaluate.exams import planted_of
-
-    return () if file is None else planted_of(_json(file), str(file))
-
-
-def _json(file: Path, what_to_do: str = "") -> Any:
-    try:
-        return json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{file} cannot be read: {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{file} is no JSON: {error}{what_to_do}") from error
+    return {name: asked_of(read_data(file), str(file)) for name, file in beside if file.is_file()}
 
 
 def _read_measurement(file: Path) -> Evaluation:
     from conspectus_lab.evaluate import Evaluation
 
-    data = _json(file, "; give the file that 'conspectus eval -o FILE' wrote")
+    advice = "; give the file that 'conspectus eval -o FILE' wrote"
+    data = read_data(file, advice=advice)
     if isinstance(data, dict):
         data.pop("against", None)
     try:
@@ -302,22 +287,15 @@ def _counter(name: str) -> TokenCount:
     raise InputError(f"--counter cannot be {name!r}; write approximate or estimate")
 
 
-def _size(keep: str) -> tuple[str, int]:
-    from conspectus_lab.evaluate.config import size_of
-
-    return size_of(keep, "--keep")
-
-
 def _systems(
-    keep: str, configs: list[Path], others: list[str] | None, count: TokenCount
+    keep: tuple[str, int], configs: list[Path], others: list[str] | None, count: TokenCount
 ) -> list[System]:
     """Make our configurations, then the other systems."""
     from conspectus_lab.evaluate import ConspectusSystem, beside, read_config
 
-    size = _size(keep)
     names: list[Any] = [name for name in others or ["langchain"] if name != NONE]
-    ours = [read_config(file, size, count) for file in configs]
-    return [*(ours or [ConspectusSystem(keep=size, count=count)]), *beside(names, size, count)]
+    ours = [read_config(file, keep, count) for file in configs]
+    return [*(ours or [ConspectusSystem(keep=keep, count=count)]), *beside(names, keep, count)]
 
 
 @contextlib.contextmanager
@@ -383,8 +361,6 @@ def _print_compared(compared: Comparison, screen: Any) -> None:
 
 
 def _compared(compared: Comparison) -> dict[str, Any]:
-    from dataclasses import asdict
-
     return {
         "tolerance": compared.tolerance,
         "worse": [asdict(change) for change in compared.worse],

@@ -94,9 +94,7 @@ class Live:
 
     def _line(self, text: str, style: str = "") -> None:
         if self._lines:
-            from rich.text import Text
-
-            self._screen.print(Text(output.shown(text), style), soft_wrap=True)
+            output.say(text, style, self._screen)
 
 
 def in_words(done: Compaction) -> str:
@@ -105,16 +103,12 @@ def in_words(done: Compaction) -> str:
     if done.left:
         share = done.read / done.characters if done.characters else 1.0
         read = "read whole" if share == 1 else f"{share:.0%} of them read"
-        parts.append(f"{_counted(len(done.left), 'message')} left, {read}")
+        parts.append(f"{output.many(len(done.left), 'message')} left, {read}")
     if done.shortened:
         parts.append(f"{done.shortened:,} shown short")
     if done.carried:
-        parts.append(f"{_counted(len(done.carried), 'fact')} carried")
+        parts.append(f"{output.many(len(done.carried), 'fact')} carried")
     return "; ".join(parts)
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 class _Kept(logging.Handler):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from conspectus.cli import options, output
-from conspectus.cli.failures import DONE, STUCK, one_line
+from conspectus.cli.config import show_notes
+from conspectus.cli.failures import DONE, STUCK, complain
 from conspectus.cli.options import JsonOption
 from conspectus.errors import InputError, PolicyError
 from conspectus_lab.commands.terminal import (
@@ -22,6 +21,7 @@ from conspectus_lab.commands.terminal import (
     print_table,
     write_files,
 )
+from conspectus_lab.files import read_data
 
 if TYPE_CHECKING:
     from conspectus.cli.readers import History
@@ -157,7 +157,7 @@ def replay(
         for what in broken_promises(one, run)
     )
     for what in wrong:
-        print(f"conspectus: error: {one_line(what)}", file=sys.stderr)
+        complain(what)
     raise typer.Exit(STUCK if wrong else DONE)
 
 
@@ -168,12 +168,7 @@ def _prices(file: Path | None) -> Mapping[str, Price] | None:
     from conspectus.telemetry import Price, PriceList, known_prices
     from conspectus_lab.billing.session import litellms
 
-    try:
-        read = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{file} cannot be read: {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{file} is no JSON: {error}; {FORM_OF_PRICES}") from error
+    read = read_data(file, advice=f"; {FORM_OF_PRICES}")
     if not isinstance(read, dict):
         raise InputError(f"{file} holds no prices by model; {FORM_OF_PRICES}")
     own: dict[str, Price] = {}
@@ -251,8 +246,6 @@ NOTE = (
 
 
 def _print(found: Sequence[Replay], notes: Sequence[str]) -> None:
-    from rich.text import Text
-
     screen, one = output.console(), found[0]
     print_table(screen, _table(found))
     for place in range(len(one.without)):
@@ -263,8 +256,7 @@ def _print(found: Sequence[Replay], notes: Sequence[str]) -> None:
         style="dim",
     )
     stops = [f"{o.name}, {r.title}: {r.stopped}" for o in found for r in o.runs if r.stopped]
-    for note in [*(f"ended early: {stop}" for stop in stops), *_rides(found), *notes]:
-        screen.print(Text(f"Note: {output.shown(note)}", "yellow"), soft_wrap=True)
+    show_notes([*(f"ended early: {stop}" for stop in stops), *_rides(found), *notes])
 
 
 def _rides(found: Sequence[Replay]) -> Iterable[str]:

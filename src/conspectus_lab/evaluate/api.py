@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from langchain_core.messages.utils import count_tokens_approximately
 
@@ -13,10 +14,10 @@ from conspectus_lab.evaluate.exams import Asked, Planted
 from conspectus_lab.evaluate.going_on import RECALL, measure_going_on
 from conspectus_lab.evaluate.intervals import mean_of
 from conspectus_lab.evaluate.langchain_system import LangChainSystem, TailSystem
-from conspectus_lab.evaluate.measure import Measured, measure
+from conspectus_lab.evaluate.measure import measure
 from conspectus_lab.evaluate.results import Difference, Evaluation, Settings, SystemResult
 from conspectus_lab.evaluate.rounds import measure_rounds
-from conspectus_lab.evaluate.systems import Family, System
+from conspectus_lab.evaluate.systems import Family, System, written
 from conspectus_lab.evaluate.texts import TokenCount
 from conspectus_lab.evaluate.transcripts import Transcript
 
@@ -103,8 +104,7 @@ def evaluate(
         cases.append(yardstick.case(transcript))
     measurable = sum(bool(case.cuts or case.plain) for case in cases)
     cut = sum(bool(case.cuts) for case in cases)
-    with_rounds = {id(s) for s, size in passes if rounds and size}
-    total = len(passes) * measurable + cut * sum(id(s) in with_rounds for s, _ in passes)
+    total = len(passes) * measurable + cut * sum(bool(rounds and size) for _, size in passes)
     done = 0
 
     def step(label: str) -> Callable[[str], None]:
@@ -116,33 +116,23 @@ def evaluate(
         return one
 
     results: list[SystemResult] = []
-    measured: list[Measured] = []
+    shares: list[list[float]] = []
     for system, size in passes:
         label = f"{system.name} {size}" if size else system.name
-        found = measure(cases, system, size, yardstick, seed, step(label))
-        again = None
-        if id(system) in with_rounds:
+        found, answered = measure(cases, system, size, yardstick, seed, step(label))
+        if rounds and size:
             again = measure_rounds(cases, system, size, rounds, step(f"{label}, {rounds} rounds"))
-        measured.append(found)
-        results.append(
-            SystemResult(
-                name=system.name,
-                family=system.family,
-                keep=_written(system.keep),
-                summary_tokens=size,
-                future_use=found.future_use,
-                answers=found.answers,
-                rounds=again,
-            )
-        )
+            found = replace(found, rounds=again)
+        results.append(found)
+        shares.append(answered)
     # In a window, plain truncation stands for all systems of others.
     ours = [system for system in systems if isinstance(system, ConspectusSystem)]
     compared: list[System] = [*ours, TailSystem(keep, count)]
     return Evaluation(
-        Settings(_written(keep), recall_tokens, minimum_tokens, rounds, counter, seed),
+        Settings(written(keep), recall_tokens, minimum_tokens, rounds, counter, seed),
         tuple(case.noted for case in cases),
         tuple(results),
-        tuple(_differences(results, measured, seed)),
+        tuple(_differences(results, shares, seed)),
         tuple(
             measure_going_on(
                 transcripts,
@@ -180,23 +170,21 @@ def beside(
 
 
 def _differences(
-    results: Sequence[SystemResult], measured: Sequence[Measured], seed: int
+    results: Sequence[SystemResult], shares: Sequence[Sequence[float]], seed: int
 ) -> list[Difference]:
     """Subtract each other system from the first, at the same size or at none."""
     found: list[Difference] = []
-    if not results:
-        return found
-    for one, ours in zip(results, measured, strict=True):
+    for one, ours in zip(results, shares, strict=True):
         if one.name != results[0].name:
             continue
-        for other, theirs in zip(results, measured, strict=True):
+        for other, theirs in zip(results, shares, strict=True):
             if other.name == one.name or other.summary_tokens not in (0, one.summary_tokens):
                 continue
             pairs: dict[str, list[float]] = {}
             if one.future_use is not None and other.future_use is not None:
                 there = other.future_use.quoted_in
                 pairs["quoted"] = [v - there[k] for k, v in one.future_use.quoted_in.items()]
-            pairs["answers"] = [a - b for a, b in zip(ours.shares, theirs.shares, strict=True)]
+            pairs["answers"] = [a - b for a, b in zip(ours, theirs, strict=True)]
             for name, values in pairs.items():
                 if (mean := mean_of(values, seed)) is not None:
                     found.append(Difference(name, one.label, other.label, mean))
@@ -228,7 +216,3 @@ def _check_systems(passes: Sequence[tuple[System, int]]) -> None:
     for system, size in passes:
         if isinstance(system, ConspectusSystem):
             system.compactor(size)
-
-
-def _written(keep: tuple[str, int]) -> str:
-    return f"{keep[0]}:{keep[1]}"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ from conspectus.compactor import Compactor
 from conspectus.errors import ConspectusError, InputError
 from conspectus_lab.evaluate.conspectus_system import ConspectusSystem
 from conspectus_lab.evaluate.texts import TokenCount
+from conspectus_lab.files import FORMS, read_data
 
 PASSED_ON = (
     "summarizer",
@@ -61,8 +60,8 @@ def read_config(
     settings = {key: data[key] for key in PASSED_ON if key in data}
     if settings.get("clip_over") is False:
         settings["clip_over"] = None
-    if "trigger" in settings:
-        settings["trigger"] = _trigger(settings["trigger"], file)
+    if isinstance(settings.get("trigger"), str):
+        settings["trigger"] = size_of(settings["trigger"], f"{file}: trigger")
     if "keep" in data:
         keep = size_of(data["keep"], f"{file}: keep")
     rest = {key: value for key, value in settings.items() if key != "summarizer"}  # may need a key
@@ -102,16 +101,10 @@ def size_of(value: object, what: str) -> tuple[str, int]:
 
 
 def _data(file: Path) -> Mapping[str, Any]:
-    readers = {".toml": tomllib.loads, ".json": json.loads}
-    read = readers.get(file.suffix.lower())
-    if read is None:
+    form = file.suffix[1:].upper()
+    if form not in FORMS:
         raise InputError(f"{file} must be a .toml or a .json file")
-    try:
-        data = read(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{file} cannot be read: {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{file} is no {file.suffix[1:].upper()}: {error}") from error
+    data = read_data(file, form)
     if not isinstance(data, dict):
         raise InputError(f"{file} must hold settings such as keep and summary_tokens")
     return data
@@ -122,10 +115,3 @@ def _sizes(value: object, file: Path) -> tuple[int, ...]:
     if not sizes or any(type(size) is not int or size < 1 for size in sizes):
         raise InputError(f"{file}: summary_tokens cannot be {value!r}; give tokens, or a list")
     return tuple(dict.fromkeys(sizes))
-
-
-def _trigger(value: object, file: Path) -> object:
-    """Read a trigger for `Compactor`; a text such as `tokens:8000` is a pair."""
-    if isinstance(value, str):
-        return size_of(value, f"{file}: trigger")
-    return value

@@ -88,7 +88,7 @@ class ConspectusThread:
             raise SummaryError(f"nothing can be measured: {result.reason}")
         left = gone(messages, result.messages)
         by_id: dict[str, list[Mapping[str, Any]]] = {}
-        for row in self._rows():
+        for row in self._archive.export(Scope("local", THREAD)):
             by_id.setdefault(row["id"], []).append(row)
         covered = set(result.record.covers) if result.record else set()
         named = {
@@ -102,7 +102,8 @@ class ConspectusThread:
             evicted=len(left),
             read=sum(any(row["key"] in covered for row in rows) for _, rows in found),
             recoverable=sum(
-                any(_restored(row) == message for row in rows) for message, rows in found
+                message in messages_from_dict([row["message"] for row in rows])
+                for message, rows in found
             ),
             cited=sum(any(row["cite"] in named for row in rows) for _, rows in found),
             summary_tokens=0 if summary is None else self._count([summary]),
@@ -120,9 +121,6 @@ class ConspectusThread:
     def close(self) -> None:
         """Close the archive."""
         self._archive.close()
-
-    def _rows(self) -> list[dict[str, Any]]:
-        return self._archive.export(Scope("local", THREAD))
 
 
 def recalled(compactor: Compactor, query: str, tokens: int) -> str:
@@ -148,7 +146,3 @@ def carried_share(summary: str, facts: Iterable[Fact], count: TokenCount) -> flo
     frame = count([HumanMessage("")])
     whole = count([HumanMessage(body)]) - frame
     return (count([HumanMessage(text)]) - frame) / whole if whole > 0 else 0.0
-
-
-def _restored(row: Mapping[str, Any]) -> BaseMessage:
-    return messages_from_dict([row["message"]])[0]

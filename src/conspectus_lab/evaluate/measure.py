@@ -14,8 +14,8 @@ from conspectus_lab.evaluate.cases import Case, Cut, Yardstick
 from conspectus_lab.evaluate.identifiers import KINDS
 from conspectus_lab.evaluate.intervals import mean_of
 from conspectus_lab.evaluate.langchain_system import tail_of
-from conspectus_lab.evaluate.results import Answers, Contexts, FutureUse, Share
-from conspectus_lab.evaluate.systems import Compacted, Recalling, System
+from conspectus_lab.evaluate.results import Answers, Contexts, FutureUse, Share, SystemResult
+from conspectus_lab.evaluate.systems import Compacted, Recalling, System, written
 from conspectus_lab.pairs import broken_pairs
 
 DISTANCES = ((10, "under 10"), (30, "10 to 29"), (100, "30 to 99"))
@@ -31,15 +31,6 @@ ADDED_UP = "evicted read recoverable cited calls input_tokens output_tokens".spl
 
 OnTranscript = Callable[[str], None]
 """Called with the name of each transcript before it is measured."""
-
-
-@dataclass(slots=True)
-class Measured:
-    """Findings of one pass; `shares` has the share of each marked question's answer."""
-
-    future_use: FutureUse | None
-    answers: Answers | None
-    shares: list[float] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -90,8 +81,8 @@ def measure(
     yardstick: Yardstick,
     seed: int,
     step: OnTranscript,
-) -> Measured:
-    """Measure a system on all cases."""
+) -> tuple[SystemResult, list[float]]:
+    """Measure a system on all cases; also return the share of each marked question's answer."""
     future = _FutureUse(_Sizes(yardstick, system, summary_tokens))
     answers = _Answers(_Sizes(yardstick, system, summary_tokens))
     for case in cases:
@@ -101,7 +92,15 @@ def measure(
             future.add(case)
         if case.marker is not None:
             answers.add(case)
-    return Measured(future.together(seed), answers.together(seed), answers.shares)
+    found = SystemResult(
+        system.name,
+        system.family,
+        written(system.keep),
+        summary_tokens,
+        future.together(seed),
+        answers.together(seed),
+    )
+    return found, answers.shares
 
 
 @dataclass(slots=True)

@@ -92,6 +92,11 @@ class System(Protocol):
         ...
 
 
+def written(keep: tuple[str, int]) -> str:
+    """Write a kept tail as `messages:20`."""
+    return f"{keep[0]}:{keep[1]}"
+
+
 def gone(history: Sequence[BaseMessage], shown: Sequence[BaseMessage]) -> list[BaseMessage]:
     """List the messages of a history that have left; one shown short has not."""
     there = {message.id for message in shown}

@@ -6,10 +6,13 @@ requests, pairs are matched as a provider matches them, and one meter counts tok
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from conspectus._core.records import Cost
@@ -17,8 +20,10 @@ from conspectus.compactor.checking import shown_in
 from conspectus.errors import InputError
 from conspectus.ledger import Ledger
 from conspectus.messages import Entry, is_summary_message, read_messages
+from conspectus.summarize import Summarizer
 from conspectus.summarize.riding import LastRequest
 from conspectus.tokens import TokenMeter
+from conspectus.tokens.tally import remembered
 from conspectus_lab.billing import Block, Pace, Till, block_of
 from conspectus_lab.billing.session import TOOLS
 from conspectus_lab.pairs import broken_pairs
@@ -33,20 +38,11 @@ class Sizes:
     """Count tokens of messages, each version of a message once."""
 
     def __init__(self, meter: TokenMeter) -> None:
-        self.meter = meter
-        self._known: dict[tuple[Any, ...], int] = {}
+        self.meter, self.message = meter, remembered(meter.message)
         self._tools: tuple[Sequence[Any], int] = ((), 0)
 
-    def message(self, message: BaseMessage) -> int:
-        if not isinstance(message.content, str) or message.id is None:
-            return self.meter.message(message)
-        calls = str(message.tool_calls) if isinstance(message, AIMessage) else ""
-        key = (message.id, message.type, message.content, calls)
-        if key not in self._known:
-            self._known[key] = self.meter.message(message)
-        return self._known[key]
-
-    def messages(self, messages: Iterable[BaseMessage]) -> int:
+    def messages(self, messages: Iterable[Any]) -> int:
+        """Count tokens of messages: the form of LangChain's `token_counter`."""
         return sum(map(self.message, messages))
 
     def tools(self, tools: Sequence[Any]) -> int:
@@ -57,18 +53,50 @@ class Sizes:
         return size
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Settings that are the same for every policy of a replay.
+
+    Attributes:
+        sizes: counts tokens, for all policies alike.
+        window: input limit of the model that answers, in tokens.
+        trigger, keep: as LangChain's users write them.
+        in_words: the trigger.
+        summary_tokens: maximum tokens of a summary's text.
+        chat_model: the model behind the summariser, for a policy that asks it in its own way.
+        notify: called with each event of a replay.
+        tills: makes those that add up the cost of one run.
+        pace: time between requests.
+        seconds: that each summary takes longer than here.
+    """
+
+    recording: Recording
+    sizes: Sizes
+    window: int
+    trigger: Any
+    keep: Any
+    in_words: str
+    summary_tokens: int
+    summarizer: Summarizer
+    chat_model: BaseChatModel | None
+    notify: OnEvent
+    tills: Callable[[], list[Till]]
+    pace: Pace
+    seconds: float
+
+
 class Session:
     """Bill requests at their assumed times."""
 
-    def __init__(self, recording: Recording, sizes: Sizes, pace: Pace) -> None:
-        self._recording, self._sizes, self._pace = recording, sizes, pace
+    def __init__(self, plan: Plan) -> None:
+        self._recording, self._sizes, self._pace = plan.recording, plan.sizes, plan.pace
+        self.tills = plan.tills()
         self._blocks: dict[Block, Block] = {}
         self._known: dict[int, tuple[BaseMessage, Block]] = {}
         self._at, self._last, self._position = 0.0, 0.0, -1
 
     def pay(
         self,
-        tills: Sequence[Till],
         messages: Sequence[BaseMessage],
         tools: Sequence[Any],
         position: int,
@@ -77,20 +105,19 @@ class Session:
         """Bill one request.
 
         Args:
-            tills: are paid.
             messages: with the system prompt.
             tools: of the request.
             position: of the newest recorded message in it.
             waited: seconds that the agent waited for it.
         """
-        if not tills:
+        if not self.tills:
             return
         self.arrive(position)
         self._last = self._at
         answer = self._recording.answer(position)
         output = 0 if answer is None else self._sizes.message(answer)
         blocks = self._blocks_of(messages, tools)
-        for till in tills:
+        for till in self.tills:
             till.request(blocks, output, self._at, waited)
 
     def arrive(self, position: int) -> None:
@@ -108,11 +135,16 @@ class Session:
         """Return the seconds since the agent's last request."""
         return self._at - self._last
 
-    def ride(self, tills: Sequence[Till], cost: Cost, last: LastRequest, instruction: int) -> None:
+    def summarizer(self, cost: Cost) -> None:
+        """Bill calls of the summariser."""
+        for till in self.tills:
+            till.summarizer(cost)
+
+    def ride(self, cost: Cost, last: LastRequest, instruction: int) -> None:
         """Bill a summary that was requested with the agent's last request."""
         asked = Block("an instruction", instruction)
         blocks = [*self._blocks_of(last.messages, last.tools), asked]
-        for till in tills:
+        for till in self.tills:
             till.ride(blocks, cost, self._at)
 
     def _blocks_of(self, messages: Sequence[BaseMessage], tools: Sequence[Any]) -> list[Block]:
@@ -134,33 +166,24 @@ class Measure:
     """Measure one run, request by request.
 
     Args:
-        recording: the transcript.
-        sizes: counts tokens, for all policies alike.
-        window: of the model that answers, in tokens.
-        notes: on the summariser's input.
-        cause: returns the cause of the present compaction, in words.
         notify: called with each `step` and each `compaction`.
-        tills: add up the cost of requests.
-        pace: time between them.
-        clock: seconds in the agent's time.
+        beside: the agent runs in simulated time.
+
+    Attributes:
+        notes: on the summariser's input.
+        causes: of compactions, filled by policies that know them.
+        rode: calls of the summariser with the agent's last request.
     """
 
-    def __init__(
-        self,
-        recording: Recording,
-        sizes: Sizes,
-        window: int,
-        notes: Notes,
-        cause: Callable[[], str],
-        notify: OnEvent,
-        tills: Sequence[Till] = (),
-        pace: Pace = Pace(),  # noqa: B008 - it is frozen
-        clock: Callable[[], float] = time.perf_counter,
-    ) -> None:
-        self._recording, self._sizes, self._window = recording, sizes, window
-        self._tills, self.session, self._clock = tills, Session(recording, sizes, pace), clock
+    def __init__(self, plan: Plan, notify: OnEvent, beside: bool) -> None:
+        self._plan, self._notify, self._beside = plan, notify, beside
+        self._recording, self._sizes = plan.recording, plan.sizes
+        self.session = Session(plan)
+        name, seconds = plan.summarizer.name, plan.seconds
+        self.notes = Notes(name, self.session.summarizer, self._ride, seconds)
+        self.causes: list[str] = []
+        self.rode = 0
         self._since: float | None = None
-        self._notes, self._cause, self._notify = notes, cause, notify
         self._view: dict[str, BaseMessage] = {}
         self._whole: dict[str, BaseMessage] = {}
         self._short: frozenset[str] = frozenset()
@@ -169,6 +192,15 @@ class Measure:
         self._ledger = Ledger()
         self.steps: list[Step] = []
         self.compactions: list[Compaction] = []
+
+    def _ride(self, cost: Cost, last: LastRequest, instruction: int) -> None:
+        self.rode += 1
+        self.session.ride(cost, last, instruction)
+
+    def _clock(self) -> float:
+        """Return the seconds in the agent's time."""
+        passed = asyncio.get_running_loop().time() if self._beside else 0.0
+        return time.perf_counter() + self.notes.shift + passed
 
     def ready(self, position: int) -> None:
         """Start to prepare a request whose newest message is at this place."""
@@ -189,7 +221,7 @@ class Measure:
                 "the newest messages have left the request, so the recording cannot go on; keep "
                 "more of them"
             )
-        self.session.pay(self._tills, messages, tools, position, waited)
+        self.session.pay(messages, tools, position, waited)
         compaction = self._compared(messages, position)
         sent = self._sizes.messages(messages) + self._sizes.tools(tools)
         spoken = self._recording.messages[: position + 1]
@@ -199,7 +231,7 @@ class Measure:
             messages=len(messages),
             compacted=compaction is not None,
             broken=len({*broken_pairs(messages)} - {*broken_pairs(spoken)}),
-            over=max(0, sent - self._window),
+            over=max(0, sent - self._plan.window),
             waited=waited,
         )
         if compaction is not None:
@@ -240,12 +272,12 @@ class Measure:
         places, recorded = self._recording.place, self._recording.messages
         entries = read_messages([self._whole.get(n) or recorded[places[n]] for n in left])
         self._ledger = self._ledger.updated(entries)
-        calls, tokens = self._notes.take()
-        known = self._notes.read
+        calls, tokens = self.notes.take()
+        known = self.notes.read
         carried = shown_in(self._summary, self._ledger.to_json())
         return Compaction(
             step=len(self.steps) + 1,
-            cause=self._cause(),
+            cause=self.causes.pop() if self.causes else f"trigger: {self._plan.in_words}",
             before=self._sizes.messages(before),
             after=self._sizes.messages(self._view.values()),
             left=tuple(self._shown(entry) for entry in entries),
@@ -255,7 +287,7 @@ class Measure:
             carried=tuple(Fact(fact.kind, fact.value) for fact in carried),
             calls=calls,
             summarizer_tokens=tokens,
-            by=self._notes.by,
+            by=self.notes.by,
             shortened=short,
         )
 

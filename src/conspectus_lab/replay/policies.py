@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
 
 from langchain.agents.middleware import AgentMiddleware, SummarizationMiddleware
@@ -21,62 +21,43 @@ from conspectus.errors import PolicyError
 from conspectus.guard import ContextGuard
 from conspectus.middleware import SummarizationMiddleware as Ours
 from conspectus.summarize import Summarizer
-from conspectus_lab.replay.listening import Fallback, Listening, Notes, Riding, as_callable
-from conspectus_lab.replay.measure import Sizes
+from conspectus_lab.replay.listening import Fallback, Listening, Riding, as_callable
+from conspectus_lab.replay.measure import Measure, Plan
 
 Middleware = AgentMiddleware[Any, Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Settings that are the same for every policy of a replay.
+    """One run of a replay.
 
     Attributes:
+        plan: the settings that are the same for every policy.
         model: the model that answers; its profile names the window.
-        window: its input limit, in tokens.
-        trigger, keep: as LangChain's users write them.
-        summary_tokens: maximum tokens of a summary's text.
-        chat_model: the model behind the summariser, for a policy that asks it in its own way.
+        measure: of this run.
         store: of the graph.
-        age: seconds since the agent's last request, in the session's time.
-        causes: of compactions, filled by policies that know them.
     """
 
+    plan: Plan
     model: BaseChatModel
-    window: int
-    trigger: Any
-    keep: Any
-    summary_tokens: int
-    summarizer: Summarizer
-    chat_model: BaseChatModel | None
-    sizes: Sizes
-    notes: Notes
+    measure: Measure
     store: BaseStore
-    age: Callable[[], float]
-    causes: list[str] = field(default_factory=list)
 
-    @property
-    def listening(self) -> Summarizer:
-        """Return the observed summariser."""
-        return Listening(self.summarizer, self.notes)
-
-    @property
-    def riding(self) -> Summarizer:
-        """Return the observed summariser, asked as the agent's own model.
+    def listening(self, rides: bool) -> Summarizer:
+        """Return the observed summariser; if it rides, asked as the agent's own model.
 
         Raises:
             PolicyError: no chat model summarises.
         """
-        if self.chat_model is None:
+        notes, session = self.measure.notes, self.measure.session
+        if not rides:
+            return Listening(self.plan.summarizer, notes)
+        if self.plan.chat_model is None:
             raise PolicyError(
                 "a summary rides the cache where a chat model writes it, and here none does; name "
                 "one as the summariser, or leave this policy out"
             )
-        return Riding(self.summarizer, self.notes, self.chat_model, self.age)
-
-    def count(self, messages: Any) -> int:
-        """Count tokens of messages: the form of LangChain's `token_counter`."""
-        return self.sizes.messages(messages)
+        return Riding(self.plan.summarizer, notes, self.plan.chat_model, lambda: session.age)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +81,15 @@ class Policy:
 
 def _langchain(setting: Setting) -> list[Middleware]:
     """Make LangChain's own, with its own limit on a summariser's input."""
-    asked = setting.chat_model or setting.summarizer
-    count = setting.sizes.meter.text
+    plan, notes = setting.plan, setting.measure.notes
+    asked = plan.chat_model or plan.summarizer
     return [
         SummarizationMiddleware(
             setting.model,
-            trigger=setting.trigger,
-            keep=setting.keep,
-            token_counter=setting.count,
-            summarizer=as_callable(asked, setting.notes, setting.summary_tokens, count),
+            trigger=plan.trigger,
+            keep=plan.keep,
+            token_counter=plan.sizes.messages,
+            summarizer=as_callable(asked, notes, plan.summary_tokens, plan.sizes.meter.text),
         )
     ]
 
@@ -126,23 +107,23 @@ def ours(name: str, title: str, **given: Any) -> Policy:
     def middleware(setting: Setting) -> list[Middleware]:
         def listen(event: str, data: Mapping[str, Any]) -> None:
             if event == "start":
-                setting.causes.append(str(data["cause"]))
+                setting.measure.causes.append(str(data["cause"]))
 
-        rides = given.get("summary_request") == "cached"
+        plan = setting.plan
         settings: dict[str, Any] = {
             "model": setting.model,
-            "trigger": setting.trigger,
-            "keep": setting.keep,
-            "token_counter": setting.count,
-            "summarizer": setting.riding if rides else setting.listening,
-            "max_summary_tokens": setting.summary_tokens,
+            "trigger": plan.trigger,
+            "keep": plan.keep,
+            "token_counter": plan.sizes.messages,
+            "summarizer": setting.listening(given.get("summary_request") == "cached"),
+            "max_summary_tokens": plan.summary_tokens,
             "on_event": listen,
             **given,
         }
         summarization = Ours(**settings)
         summarizers = summarization.graph_engine.engine.summarizers
-        cast("dict[str, Summarizer]", summarizers)[EMBEDDED] = Fallback(setting.notes)
-        if settings.get("window", setting.window) is None:
+        cast("dict[str, Summarizer]", summarizers)[EMBEDDED] = Fallback(setting.measure.notes)
+        if settings.get("window", plan.window) is None:
             return [summarization]
         # What cannot be made to fit is sent, as without a guard, and counted.
         return [summarization, ContextGuard(summarization, on_stuck="send")]

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +21,14 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
 from conspectus._core.choices import names_embedded
-from conspectus._core.records import Cost
-from conspectus._core.sizes import check_size, parse_trigger
+from conspectus._core.sizes import check_size, parse_trigger, whole
 from conspectus.errors import PolicyError
 from conspectus.messages import Source
 from conspectus.summarize import ChatModelSummarizer, EmbeddedSummarizer, Summarizer
-from conspectus.summarize.riding import LastRequest
 from conspectus.telemetry import Price
 from conspectus.tokens import TokenMeter
 from conspectus_lab.billing import Bill, Pace, Till
-from conspectus_lab.replay.listening import Notes
-from conspectus_lab.replay.measure import Measure, OnEvent, Session, Sizes
+from conspectus_lab.replay.measure import Measure, OnEvent, Plan, Session, Sizes
 from conspectus_lab.replay.policies import POLICIES, USUAL, Policy, Setting
 from conspectus_lab.replay.recorded import RecordedModel, TurnEnds, recorded_tools
 from conspectus_lab.replay.recording import Recording
@@ -118,9 +114,8 @@ def replay(
     """
     clauses = parse_trigger(trigger)
     kind, amount = check_size(keep, "keep")
-    for size, what in ((window, "window"), (summary_tokens, "summary_tokens")):
-        if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
-            raise PolicyError(f"{what} must be a whole number of tokens above 0, not {size!r}")
+    usual = max(LEAST_SUMMARY, min(MOST_SUMMARY, whole(window, "window") // SUMMARY_SHARE))
+    limit = usual if summary_tokens is None else whole(summary_tokens, "summary_tokens")
     number = isinstance(summarizer_seconds, (int, float)) and not isinstance(
         summarizer_seconds, bool
     )
@@ -137,20 +132,17 @@ def replay(
     model, summarizer = _summarizer(summarizer)
     recording = Recording.of(messages)
     sizes = Sizes(TokenMeter())
-    whole = [recording.system] if recording.system else []
-    usual = max(LEAST_SUMMARY, min(MOST_SUMMARY, window // SUMMARY_SHARE))
-    plan = _Plan(
+    system = [recording.system] if recording.system else []
+    plan = Plan(
         recording=recording,
         sizes=sizes,
         window=window,
+        trigger=trigger,
+        keep=keep,
         in_words=" or ".join(map(str, clauses)),
+        summary_tokens=limit,
         summarizer=summarizer,
-        settings={
-            "trigger": trigger,
-            "keep": keep,
-            "summary_tokens": summary_tokens or usual,
-            "chat_model": model,
-        },
+        chat_model=model,
         notify=on_event or (lambda event, data: None),
         tills=lambda: [Till(model, prices) for model in _listed(priced_as)],
         pace=pace,
@@ -160,7 +152,7 @@ def replay(
     return Replay(
         name=name,
         messages=len(messages),
-        tokens=sizes.messages([*whole, *recording.messages]),
+        tokens=sizes.messages([*system, *recording.messages]),
         window=window,
         trigger=plan.in_words,
         keep=f"{amount:g} of the window" if kind == "fraction" else f"{amount:,} {kind}",
@@ -168,22 +160,6 @@ def replay(
         runs=tuple(_run(plan, policy) for policy in chosen),
         without=without,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """Settings that all runs of a replay share."""
-
-    recording: Recording
-    sizes: Sizes
-    window: int
-    in_words: str
-    summarizer: Summarizer
-    settings: Mapping[str, Any]
-    notify: OnEvent
-    tills: Callable[[], list[Till]]
-    pace: Pace
-    seconds: float
 
 
 def _listed(given: str | Sequence[Any]) -> Sequence[Any]:
@@ -222,7 +198,7 @@ def _summarizer(given: Any) -> tuple[BaseChatModel | None, Summarizer]:
     )
 
 
-def _run(plan: _Plan, policy: Policy) -> PolicyRun:
+def _run(plan: Plan, policy: Policy) -> PolicyRun:
     """Run once, in a temporary folder."""
     recording = plan.recording
 
@@ -230,36 +206,7 @@ def _run(plan: _Plan, policy: Policy) -> PolicyRun:
         plan.notify(event, {"policy": policy.name, **data})
 
     notify("start", {"title": policy.title, "requests": recording.requests})
-    tills = plan.tills()
-
-    def asked(cost: Cost) -> None:
-        for till in tills:
-            till.summarizer(cost)
-
-    rides: list[int] = []
-
-    def rode(cost: Cost, last: LastRequest, instruction: int) -> None:
-        rides.append(instruction)
-        measure.session.ride(tills, cost, last, instruction)
-
-    notes = Notes(plan.summarizer.name, asked, rode, plan.seconds)
-    causes: list[str] = []
-
-    def clock() -> float:
-        passed = asyncio.get_running_loop().time() if policy.beside else 0.0
-        return time.perf_counter() + notes.shift + passed
-
-    measure = Measure(
-        recording,
-        plan.sizes,
-        plan.window,
-        notes,
-        lambda: causes.pop() if causes else f"trigger: {plan.in_words}",
-        notify,
-        tills,
-        plan.pace,
-        clock,
-    )
+    measure = Measure(plan, notify, policy.beside)
     model = RecordedModel(
         recording=recording,
         on_request=measure.request,
@@ -269,17 +216,7 @@ def _run(plan: _Plan, policy: Policy) -> PolicyRun:
     )
     started = time.perf_counter()
     with _places(policy) as (saver, store):
-        setting = Setting(
-            model=model,
-            window=plan.window,
-            summarizer=plan.summarizer,
-            sizes=plan.sizes,
-            notes=notes,
-            store=store,
-            age=lambda: measure.session.age,
-            causes=causes,
-            **plan.settings,
-        )
+        setting = Setting(plan, model, measure, store)
         own = policy.middleware(setting)
         graph = create_agent(
             model,
@@ -289,7 +226,11 @@ def _run(plan: _Plan, policy: Policy) -> PolicyRun:
             checkpointer=saver,
             store=store,
         )
-        config = _config(recording)
+        steps = 8 * len(recording.messages) + 100
+        config: RunnableConfig = {
+            "configurable": {"thread_id": THREAD},
+            "recursion_limit": steps,
+        }
         if policy.beside:
             stopped = simulated(_aplay(graph, recording, config, own, plan.pace.turn))
         else:
@@ -304,8 +245,8 @@ def _run(plan: _Plan, policy: Policy) -> PolicyRun:
         missing=len(missing),
         stopped=stopped,
         seconds=time.perf_counter() - started,
-        bills=tuple(till.bill() for till in tills),
-        rode=len(rides),
+        bills=tuple(till.bill() for till in measure.session.tills),
+        rode=measure.rode,
     )
     notify("end", {"run": run})
     return run
@@ -326,21 +267,16 @@ def _places(policy: Policy) -> Iterator[tuple[Any, BaseStore]]:
         yield saver, store
 
 
-def _without(plan: _Plan) -> tuple[Bill, ...]:
+def _without(plan: Plan) -> tuple[Bill, ...]:
     """Bill the same requests with the whole history in each."""
-    recording, tills = plan.recording, plan.tills()
-    session, tools = Session(recording, plan.sizes, plan.pace), recorded_tools(recording)
+    recording, session = plan.recording, Session(plan)
+    tools = recorded_tools(recording)
     system = [recording.system] if recording.system else []
     for place, message in enumerate(recording.messages):
-        if tills and isinstance(message, AIMessage):
+        if isinstance(message, AIMessage):
             history = [*system, *recording.messages[:place]]
-            session.pay(tills, history, tools, place - 1)
-    return tuple(till.bill() for till in tills)
-
-
-def _config(recording: Recording) -> RunnableConfig:
-    steps = 8 * len(recording.messages) + 100
-    return {"configurable": {"thread_id": THREAD}, "recursion_limit": steps}
+            session.pay(history, tools, place - 1)
+    return tuple(till.bill() for till in session.tills)
 
 
 def _play(graph: Any, recording: Recording, config: Any) -> str:

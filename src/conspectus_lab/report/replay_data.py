@@ -206,14 +206,12 @@ def _ordered(replay: Replay) -> Replay:
 
 
 def _transcript(anchor: str, replay: Replay) -> TranscriptData:
-    anchors = {id(run): f"{anchor}-p{place}" for place, run in enumerate(replay.runs, 1)}
-    colours = _colours(replay.runs)
-    whole = _whole(replay.runs, anchors)
-    runs = tuple(
-        Run(anchors[id(run)], colour, run, tuple(_opened(run, anchors[id(run)], whole)))
-        for run, colour in zip(replay.runs, colours, strict=True)
-    )
-    return TranscriptData(anchor, replay, policy_table(replay), runs)
+    runs: list[Run] = []
+    whole: dict[Original, str] = {}
+    for run, colour in zip(replay.runs, _colours(replay.runs), strict=True):
+        own = f"{anchor}-p{len(runs) + 1}"
+        runs.append(Run(own, colour, run, tuple(_opened(run, own, whole))))
+    return TranscriptData(anchor, replay, policy_table(replay), tuple(runs))
 
 
 def _colours(runs: Runs) -> list[int]:
@@ -228,27 +226,14 @@ def _colours(runs: Runs) -> list[int]:
     return made
 
 
-def _whole(runs: Runs, anchors: Mapping[int, str]) -> dict[Original, str]:
-    """Find the anchor of each message's text, where it first left."""
-    found: dict[Original, str] = {}
-    for run in runs:
-        for number, one in enumerate(run.compactions, 1):
-            for place, original in enumerate(one.left, 1):
-                found.setdefault(original, _left_anchor(anchors[id(run)], number, place))
-    return found
-
-
-def _left_anchor(run: str, compaction: int, place: int) -> str:
-    return f"{run}-c{compaction}-m{place}"
-
-
-def _opened(run: PolicyRun, anchor: str, whole: Mapping[Original, str]) -> Iterator[Opened]:
+def _opened(run: PolicyRun, anchor: str, whole: dict[Original, str]) -> Iterator[Opened]:
+    """Open the compactions of a run; `whole` gets the anchor of each message that first left."""
     where: dict[str, str] = {}
     for number, one in enumerate(run.compactions, 1):
-        left = tuple(
-            Left(_left_anchor(anchor, number, place), whole[original], original)
-            for place, original in enumerate(one.left, 1)
-        )
+        left = []
+        for place, original in enumerate(one.left, 1):
+            own = f"{anchor}-c{number}-m{place}"
+            left.append(Left(own, whole.setdefault(original, own), original))
         for part in left:
             # Of two with one name the later is meant; of one that left twice, where its text is.
             here = part.whole.startswith(f"{anchor}-c")
@@ -261,7 +246,7 @@ def _opened(run: PolicyRun, anchor: str, whole: Mapping[Original, str]) -> Itera
             number,
             one,
             one.read / one.characters if one.characters else None,
-            left,
+            tuple(left),
             tuple(pieces(one.summary, where)),
             tuple((kind, tuple(values)) for kind, values in carried.items()),
         )

@@ -45,11 +45,18 @@ def tables_of(found: Evaluation) -> list[Table]:
     window = found.going_on[0].window if going else 0
     made = [
         _table("Future use", FUTURE_USE_NOTE, future, FUTURE_USE, ("over", "broken")),
-        _by_name("Quoted, by kind of identifier", [(n, use.by_kind) for n, use in future]),
-        _by_name("Quoted, by distance in messages", [(n, use.by_distance) for n, use in future]),
+        _by_name("Quoted, by kind of identifier", NEEDED, [(n, use.by_kind) for n, use in future]),
+        _by_name(
+            "Quoted, by distance in messages", NEEDED, [(n, use.by_distance) for n, use in future]
+        ),
         _table("Answers", ANSWERS_NOTE, answers, ANSWERS, ("over", "broken")),
         _table("Answers beside a plain search", GAINS_NOTE, answers, GAINS),
-        _categories([(name, one.by_category) for name, one in answers]),
+        _by_name(
+            "Answers, by category of question",
+            "In brackets how many questions were marked.",
+            [(name, one.by_category) for name, one in answers],
+            "category {name} ({count:,})",
+        ),
         _table(
             f"{many} rounds of compaction of one thread",
             f"quoted after one compaction, after {many} while the thread grows, and the ratio. "
@@ -75,7 +82,12 @@ def tables_of(found: Evaluation) -> list[Table]:
             GOING_ON,
             ("over",),
         ),
-        _kinds([(name, one.by_kind) for name, one in going]),
+        _by_name(
+            "Going on, by kind",
+            "Of questions and of planted statements: the share that stands in view.",
+            [(name, one.by_kind) for name, one in going if one.by_kind],
+            "{name}",
+        ),
     ]
     return [table for table in made if table.rows]
 
@@ -144,6 +156,7 @@ FUTURE_USE: Columns = {
     "files": lambda use: number(use.quoted.count),
     "cuts": lambda use: number(use.cuts),
 }
+NEEDED = "All transcripts together; in brackets how many were needed."
 ANSWERS_NOTE = (
     "answers: share of the right answers that still stand on one line with enough around them, "
     "in the context and what recall adds. evidence: share of the messages behind them that "
@@ -252,39 +265,23 @@ def _table(
     return Table(title, note, (first, *columns), lines, frozenset(bad))
 
 
-def _by_name(title: str, rows: Sequence[tuple[str, Mapping[str, Share]]]) -> Table:
+def _by_name(
+    title: str,
+    note: str,
+    rows: Sequence[tuple[str, Mapping[str, Share | Mean]]],
+    heading: str = "{name} ({count:,})",
+) -> Table:
+    """Make a table of shares with a column for each name; a missing one stays empty."""
+    known = {n: one for _, shares in reversed(rows) for n, one in shares.items()}
     names = dict.fromkeys(name for _, shares in rows for name in shares)
-    wanted = {name: one.wanted for _, shares in rows[:1] for name, one in shares.items()}
-    return _shares(
-        title,
-        "All transcripts together; in brackets how many were needed.",
-        rows,
-        {name: f"{name} ({wanted[name]:,})" for name in names},
-    )
-
-
-def _kinds(rows: Sequence[tuple[str, Mapping[str, Share]]]) -> Table:
-    names = dict.fromkeys(name for _, shares in rows for name in shares)
-    return _shares(
-        "Going on, by kind",
-        "Of questions and of planted statements: the share that stands in view.",
-        rows if names else (),
-        {name: name for name in names},
-    )
-
-
-def _shares(title: str, note: str, rows: Rows, headings: Mapping[str, str]) -> Table:
-    """Make a table of shares by name; a missing one stays empty."""
+    headings = (heading.format(name=name, count=_part(known[name])[1]) for name in names)
     lines = [
-        (label, *(share(shares[name].share if name in shares else None) for name in headings))
+        (label, *(share(_part(shares[n])[0] if n in shares else None) for n in names))
         for label, shares in rows
     ]
-    return Table(title, note, ("system", *headings.values()), tuple(lines))
+    return Table(title, note, ("system", *headings), tuple(lines))
 
 
-def _categories(rows: Sequence[tuple[str, Mapping[str, Mean]]]) -> Table:
-    counts = {name: mean.count for _, means in rows[:1] for name, mean in means.items()}
-    lines = tuple((label, *(share(means[name].value) for name in counts)) for label, means in rows)
-    headings = (f"category {name} ({count:,})" for name, count in counts.items())
-    note = "In brackets how many questions were marked."
-    return Table("Answers, by category of question", note, ("system", *headings), lines)
+def _part(one: Share | Mean) -> tuple[float | None, int]:
+    """Return a share and its whole."""
+    return (one.share, one.wanted) if isinstance(one, Share) else (one.value, one.count)

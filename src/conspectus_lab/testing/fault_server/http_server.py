@@ -38,7 +38,7 @@ class Owner:
     Attributes:
         take: records a request from its protocol, its torn pairs, its body and its headers.
         reply: returns the answer to a request.
-        failed: returns the answer to a client after the script's own error.
+        failed: returns the answer to a client after an error of the caller's own function.
         connected: called at each connection.
         closes_within: waits so many seconds; True once the server ends.
     """
@@ -48,10 +48,6 @@ class Owner:
     failed: Callable[[Exception], HttpError]
     connected: Callable[[], None]
     closes_within: Callable[[float], bool]
-
-
-class OwnMistake(Exception):
-    """A failure of the caller's own function, which is its cause."""
 
 
 class HttpServer(ThreadingHTTPServer):
@@ -110,14 +106,16 @@ class _Handler(BaseHTTPRequestHandler):
             return
         try:
             body = json.loads(raw)
-            named = {name.lower(): value for name, value in self.headers.items()}
-            request = owner.take(speaks, tuple(wire.torn(body)), body, named)
-        except OwnMistake as mistake:
-            self._error(wire, owner.failed(cast("Exception", mistake.__cause__)), 0)
-            return
+            torn = tuple(wire.torn(body))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             said = f"this is no request: {type(error).__name__}: {error}"
             self._error(wire, faults.bad_request(said), 0)
+            return
+        named = {name.lower(): value for name, value in self.headers.items()}
+        try:
+            request = owner.take(speaks, torn, body, named)
+        except Exception as error:
+            self._error(wire, owner.failed(error), 0)
             return
         try:
             self._answer(wire, request, owner.reply(request))

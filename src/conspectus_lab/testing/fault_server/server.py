@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from conspectus_lab.testing.fault_server import faults
 from conspectus_lab.testing.fault_server.faults import Answer, Broken, HttpError, Reply
-from conspectus_lab.testing.fault_server.http_server import HttpServer, Owner, OwnMistake
+from conspectus_lab.testing.fault_server.http_server import HttpServer, Owner
 from conspectus_lab.testing.fault_server.request import Protocol as Speaks
 from conspectus_lab.testing.fault_server.request import Request
-from conspectus_lab.testing.fault_server.scripts import Script, check_reply, check_script
+
+Script = Sequence[Reply] | Callable[[Request], Reply]
 
 
 class FaultServer:
@@ -94,7 +96,7 @@ class FaultServer:
 
     @script.setter
     def script(self, script: Script) -> None:
-        check_script(script)
+        _check_script(script)
         self._script = script
 
     @property
@@ -166,12 +168,9 @@ class FaultServer:
     def _counted(self, body: dict[str, Any]) -> int:
         if self._count is None:
             return _count(body)
-        try:
-            tokens = self._count(body)
-            if not isinstance(tokens, int):
-                raise TypeError(f"count must return a number of tokens, and returned {tokens!r}")
-        except Exception as error:
-            raise OwnMistake from error
+        tokens = self._count(body)
+        if not isinstance(tokens, int):
+            raise TypeError(f"count must return a number of tokens, and returned {tokens!r}")
         return tokens
 
     def _reply(self, request: Request) -> Answer | HttpError | Broken:
@@ -183,7 +182,7 @@ class FaultServer:
             return faults.context_length(self.window, request.tokens)
         try:
             reply = self._scripted(request)
-            check_reply(reply)
+            _check_reply(reply)
             return Answer(reply) if isinstance(reply, str) else reply
         except Exception as error:
             return self._failed(error)
@@ -211,3 +210,26 @@ def _count(body: Mapping[str, Any]) -> int:
     said = body["input"] if "input" in body else body["messages"]
     parts = [body.get("system"), body.get("instructions"), said, body.get("tools")]
     return sum(len(json.dumps(part, ensure_ascii=False)) for part in parts if part) // 4
+
+
+def _check_script(script: Script) -> None:
+    """Refuse what is neither a list of replies nor a function that returns one."""
+    if callable(script):
+        if inspect.iscoroutinefunction(script):
+            raise TypeError(f"the script {script!r} must not be async; give a plain function")
+        return
+    if isinstance(script, (str, Answer, HttpError, Broken)):
+        raise TypeError(f"a script is a list of replies: give [{script!r}]")
+    if not isinstance(script, Sequence):
+        raise TypeError(f"a script is a list of replies or a function of a Request, not {script!r}")
+    for reply in script:
+        _check_reply(reply)
+
+
+def _check_reply(reply: object) -> None:
+    """Refuse what is no text, answer or fault."""
+    if isinstance(reply, (str, Answer, HttpError, Broken)):
+        return
+    name = getattr(reply, "__name__", "")
+    hint = f"; call it: {name}()" if callable(reply) and name else ""
+    raise TypeError(f"a reply must be a text, an Answer or a fault, not {reply!r}{hint}")
