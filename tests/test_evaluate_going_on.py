@@ -12,7 +12,9 @@ from typer.testing import CliRunner, Result
 from conspectus.cli.app import app
 from conspectus.errors import InputError
 from conspectus_lab.evaluate import Planted, asked_of, planted_of
-from conspectus_lab.evaluate.going_on import holds, plain, repeated, steps_of
+from conspectus_lab.evaluate.conspectus_system import ConspectusSystem
+from conspectus_lab.evaluate.going_on import holds, measure_going_on, plain, repeated, steps_of
+from conspectus_lab.evaluate.transcripts import Transcript
 
 ROOT = Path(__file__).resolve().parents[1]
 DEMO = ROOT / "examples" / "data" / "demo-transcript.json"
@@ -91,6 +93,22 @@ def test_statements_need_a_window_and_a_window_something_larger(tmp_path):
     done = run(tmp_path / "a.json", "--window", 2_000)
     assert done.exit_code == 2
     assert "no transcript is larger" in " ".join(done.output.split())
+
+
+def test_a_run_in_a_window_keeps_as_much_as_the_system_asks_for():
+    talk = [AIMessage(f"Day {n}: " + "all is well " * 30, id=f"m{n}") for n in range(40)]
+    few, more = (
+        measure_going_on(
+            [Transcript("talk", (HumanMessage("Watch.", id="u"), *talk))],
+            {},
+            [],
+            ConspectusSystem(keep=("messages", keep), sizes=(300,)),
+            2_000,
+            count_tokens_approximately,
+        ).tokens
+        for keep in (2, 6)
+    )
+    assert few < more
 
 
 def test_evidence_is_found_however_it_is_written():

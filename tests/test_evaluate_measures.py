@@ -217,9 +217,9 @@ def test_a_question_that_cannot_be_marked_is_left_out(question):
 
 def test_evidence_counts_messages_that_stand_there_whole():
     asked = Question("Who?", "Ann", ("a", "b"))
-    marker = marked(asked, ("a", "Ann is here"), ("b", "and Ben"))
+    marker = marked(asked, ("a", "Ann is\n\nhere"), ("b", "and Ben"))
     (gold,) = marker.gold
-    assert marker.evidence(gold, "[a] Ann is here\nand others") == 0.5
+    assert marker.evidence(gold, "[a] Ann is\nhere\nand others") == 0.5
 
 
 def test_words_are_compared_by_stem_number_and_pairs_of_characters():

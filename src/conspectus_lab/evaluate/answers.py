@@ -95,8 +95,11 @@ class Marker:
         return there / len(gold.items)
 
     def evidence(self, gold: Gold, context: str) -> float:
-        """Return the share of evidence messages that stand whole in a context."""
-        whole = [self._words[name].strip() in context for name in gold.evidence]
+        """Return the share of evidence messages that stand whole in a context of `shown_lines`."""
+        texts = (
+            "\n".join(filter(str.strip, self._words[name].split("\n"))) for name in gold.evidence
+        )
+        whole = [text.strip() in context for text in texts]
         return sum(whole) / len(whole)
 
     def _dates_it(self, wanted: frozenset[str], line: ContextLine, gold: Gold) -> bool:

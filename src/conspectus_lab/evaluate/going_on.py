@@ -80,9 +80,11 @@ class _Compacted:
     """One conversation under our compactor, in a window."""
 
     def __init__(self, system: ConspectusSystem, window: int) -> None:
-        settings = {**system.settings, "window": window, "token_counter": system.count}
+        settings = {"keep": system.keep, **system.settings, "window": window}
+        if system.sizes is not None and len(system.sizes) == 1:
+            settings["max_summary_tokens"] = system.sizes[0]
         self._archive = Archive.open("memory:")
-        self._compactor = Compactor(archive=self._archive, **settings)
+        self._compactor = Compactor(archive=self._archive, token_counter=system.count, **settings)
         self._view: list[BaseMessage] = []
 
     def send(self, messages: Sequence[BaseMessage], *, last: bool = False) -> list[BaseMessage]:
