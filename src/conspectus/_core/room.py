@@ -35,7 +35,7 @@ RELIEF = 2
 
 
 @dataclass(frozen=True, slots=True)
-class _Division:
+class Division:
     """Items that leave and items that stay if the history is cut before one index."""
 
     evict: tuple[int, ...]
@@ -87,7 +87,7 @@ class Room:
             wanted -= 1
         return max(0, wanted)
 
-    def _divide(self, cut: int) -> _Division:
+    def divide(self, cut: int) -> Division:
         """Divide the items at a cut; a summary is replaced, an orphan leaves anyway."""
         evict: list[int] = []
         stay: list[int] = []
@@ -95,7 +95,7 @@ class Room:
             if not item.summary:
                 leaves = i not in self.fixed and (i < cut or i in self.ex.orphans)
                 (evict if leaves else stay).append(i)
-        return _Division(tuple(evict), tuple(stay))
+        return Division(tuple(evict), tuple(stay))
 
     def _kept(self, sizes: Sequence[int]) -> list[int]:
         """Return, for every cut, the tokens that stay if items had these sizes."""
@@ -147,7 +147,7 @@ class Room:
     def summarise(self, clip: bool) -> Plan:
         """Cut where `keep` asks, and give way in the order of the module's docstring."""
         if self.budget is None or self.tokens <= self.budget:
-            wanted = self._divide(self.wanted)
+            wanted = self.divide(self.wanted)
             # The size of `keep` gives way to the aim, unless a caller's own cut comes first.
             small = self.budget is None or self.tokens <= self._aim(self.budget)
             if not wanted.evict and (small or self.policy.keep_first):
@@ -183,7 +183,7 @@ class Room:
             return found
         if self.tokens <= self.budget:
             return Keep("a summary would not make it smaller", self.tokens)
-        return self._stuck(self._divide(later[-1]), share, clip)
+        return self._stuck(self.divide(later[-1]), share, clip)
 
     def _beside(self, kept: int, roomy: int, limit: int) -> int:
         """Return the room of a summary beside all of `keep`; 0 if that is too little.
@@ -258,7 +258,7 @@ class Room:
 
         The user's own words are clipped only with `theirs`, and spared items never.
         """
-        tried = self._divide(cut)
+        tried = self.divide(cut)
         if not tried.evict:
             if self.standing <= share:
                 share = 0  # the standing summary stays as it is
@@ -270,7 +270,7 @@ class Room:
         plan = self._compact(tried, clips, share)
         return plan if self._is_worth_it(plan) else None
 
-    def _without_window(self, wanted: _Division) -> Plan:
+    def _without_window(self, wanted: Division) -> Plan:
         """Plan without a budget, by the freed tokens alone."""
         limit = self.policy.summary_limit(None)
         plan = self._compact(wanted, (), limit)
@@ -302,7 +302,7 @@ class Room:
             gone, clips = plan.evicted, plan.clips
             summary = min(self.floor, plan.summary_tokens)
         else:
-            gone, clips = self._divide(self.wanted).evict, ()
+            gone, clips = self.divide(self.wanted).evict, ()
             summary = self.floor if gone else 0
         least = asked - sum(self.items[i].kept_as for i in gone)
         least -= sum(self.items[clip.index].tokens - clip.limit for clip in clips)
@@ -342,7 +342,7 @@ class Room:
     def _fits_at(self, stay: Sequence[int], room: int, spared: frozenset[int], level: int) -> bool:
         return sum(self._size(i, level, spared) for i in stay) <= room
 
-    def _stuck(self, tried: _Division, share: int, clip: bool) -> Stuck:
+    def _stuck(self, tried: Division, share: int, clip: bool) -> Stuck:
         assert self.budget is not None
         smallest = (self._size(i, 1) if clip else self.items[i].tokens for i in tried.stay)
         needed = sum(smallest) + (share if tried.evict or self.standing else 0)
@@ -365,7 +365,7 @@ class Room:
         )
         return Stuck(reason, self.tokens, self.tokens, self.budget)
 
-    def _compact(self, tried: _Division, clips: tuple[Clip, ...], share: int) -> Compact:
+    def _compact(self, tried: Division, clips: tuple[Clip, ...], share: int) -> Compact:
         shown = {clip.index: clip.limit for clip in clips}
         kept = sum(shown.get(i, self.items[i].tokens) for i in tried.stay)
         return Compact(
