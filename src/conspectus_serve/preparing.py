@@ -73,7 +73,6 @@ class PreparedRequest:
         streamed: the client asks for events.
     """
 
-    tenant: str
     body: dict[str, Any]
     content: bytes
     turn: Turn | None = None
@@ -94,10 +93,14 @@ class PreparedRequest:
     streamed: bool = False
 
     @property
+    def rewritten(self) -> bool:
+        """Return whether its answer is made of several, or has a block before it."""
+        return self.lookups is not None or self.lead is not None
+
+    @property
     def read_on_the_way(self) -> bool:
         """Return whether its answer is read, and so must not be compressed."""
-        rewritten = self.lookups is not None or self.lead is not None
-        return self.kept or rewritten or bool(self.edits)
+        return self.kept or self.rewritten or bool(self.edits)
 
     @property
     def headers(self) -> Raw:
@@ -174,7 +177,7 @@ class RequestPreparer:
                 raise Refusal(400, str(error)) from None
         body, tenant = asked.body, arrived.tenant
         new = arrived.protocol.history(body) or []
-        plain = PreparedRequest(tenant, body, arrived.raw, streamed=given.get("stream") is True)
+        plain = PreparedRequest(body, arrived.raw, streamed=given.get("stream") is True)
         if body.get("conversation"):
             return replace(plain, state="upstream")
         parent, before, thread = body.get("previous_response_id"), list[Any](), arrived.thread
