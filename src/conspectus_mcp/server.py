@@ -20,7 +20,7 @@ from conspectus.errors import ArchiveError, ConspectusError, NotFoundError
 from conspectus.recall.layout import label
 from conspectus.tokens import TokenMeter
 from conspectus_mcp.grants import Client, Grant, client_of
-from conspectus_mcp.looking import Looking
+from conspectus_mcp.looking import Looking, handle_of, line_of
 from conspectus_mcp.opening import Opening
 
 NAME = "conspectus"
@@ -162,9 +162,9 @@ class _Server(MCPServer[Any]):
             raise ResourceError(_sendable(str(error))) from error
         return [
             Resource(
-                uri=SCHEME + place.handle,
+                uri=SCHEME + handle_of(place),
                 name=_sendable(label(place.thread)),
-                description=_sendable(place.line),
+                description=_sendable(line_of(place)),
                 mime_type="text/plain",
             )
             for place in places
