@@ -15,7 +15,7 @@ from conspectus_serve.clearing import cleared
 from conspectus_serve.compacted import block_of, compacted, iteration_of
 from conspectus_serve.fitting import RequestFitter, TooLarge, Turn
 from conspectus_serve.headers import Raw, said
-from conspectus_serve.items import MARK, BadItem, CompactionItem, Items
+from conspectus_serve.items import MARK, BadItem, Items
 from conspectus_serve.protocols import RESPONSES, Protocol
 from conspectus_serve.recall_tool import Lookups, tool_in
 from conspectus_serve.recalling import RequestRecall
@@ -290,7 +290,7 @@ class RequestPreparer:
 
     def _item(self, turn: Turn, view: Sequence[Any]) -> str:
         """Sign an item that stands for the history so far."""
-        return self._items.written(turn.tenant, CompactionItem(turn.found.thread, tuple(view)))
+        return self._items.written(turn.tenant, turn.found.thread, view)
 
 
 def parsed(raw: bytes) -> dict[str, Any]:
