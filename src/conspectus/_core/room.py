@@ -329,14 +329,14 @@ class Room:
         for spared in (theirs | never, never)[: 1 + words]:
             fits = partial(self._fits_at, stay, room, spared)
             if fits(least):
-                level = highest(least, most, fits)
-                sizes = {i: self._size(i, level, spared) for i in stay}
-                return tuple(Clip(i, n) for i, n in sizes.items() if n < self.items[i].tokens)
+                return self.shortest(stay, highest(least, most, fits), spared)
         return None
 
-    def shortest(self, some: Sequence[int], level: int) -> tuple[Clip, ...]:
+    def shortest(
+        self, some: Sequence[int], level: int, spared: frozenset[int] = frozenset()
+    ) -> tuple[Clip, ...]:
         """Clip these items to a level, as far as they may be."""
-        sizes = {i: self._size(i, level) for i in some}
+        sizes = {i: self._size(i, level, spared) for i in some}
         return tuple(Clip(i, n) for i, n in sizes.items() if n < self.items[i].tokens)
 
     def _fits_at(self, stay: Sequence[int], room: int, spared: frozenset[int], level: int) -> bool:

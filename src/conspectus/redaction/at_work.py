@@ -313,10 +313,7 @@ def for_view(redacted: Entry, original: Entry) -> Entry:
         elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
             update[name] = [_renamed(n, o) for n, o in zip(new, old, strict=True)]
     shown = made.model_copy(update=update) if is_message(made) else {**made, **update}
-    [entry] = read_messages([shown])
-    entry.key, entry.id, entry.given_id = original.key, original.id, original.given_id
-    entry.redacted = True
-    return entry
+    return _read(shown, original)
 
 
 _SIGNED = ("thinking", "redacted_thinking", "reasoning")
