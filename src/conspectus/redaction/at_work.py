@@ -86,17 +86,12 @@ class Redaction:
             return self.redactor.identity
         return type(self.redactor).__name__
 
-    def entries(self, entries: Sequence[Entry]) -> Flow[tuple[list[Entry], Counts]]:
-        """Redact messages, each by itself, and count the replacements by kind.
+    def entries(self, entries: Sequence[Entry]) -> Flow[list[Entry]]:
+        """Redact messages, each by itself: the result for one does not depend on others.
 
-        The result for a message does not depend on others. A failing redactor is a
-        `RedactionError`.
+        A failing redactor is a `RedactionError`.
         """
-        done = yield from self.together(entries, (), apart=True)
-        counts: Counter[str] = Counter()
-        for one in done.counts:
-            counts.update(one)
-        return done.entries, dict(counts)
+        return (yield from self.together(entries, (), apart=True)).entries
 
     def texts(self, texts: Sequence[str]) -> Flow[list[str]]:
         """Redact texts; errors as above."""
