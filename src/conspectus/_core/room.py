@@ -290,10 +290,8 @@ class Room:
         return enough
 
     def _not_worth_it(self) -> Keep:
-        count, unit = self.gain.messages, "messages"
-        if not count:
-            count, unit = self.gain.tokens, "tokens"
-        asks = f"{count:,} {unit}"
+        messages, tokens = self.gain.messages, self.gain.tokens
+        asks = f"{messages:,} messages" if messages else f"{tokens:,} tokens"
         return Keep(f"a compaction would not free the {asks} that least_gain asks for", self.tokens)
 
     def out_of_reach(self, plan: Keep | Compact, trigger: int, asked: int) -> OutOfReach | None:
