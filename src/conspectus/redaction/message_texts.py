@@ -14,8 +14,7 @@ from conspectus.messages.codec import not_too_deep
 from conspectus.redaction.names import named_kind
 
 STRUCTURE = frozenset("id type role tool_call_id tool_use_id call_id index mime_type".split())
-"""Structural keys of messages, blocks and calls; in data such as tool arguments they are redacted.
-Structural keys of messages, blocks and calls; in data such as tool arguments they are redacted."""
+"""Structural keys of messages, blocks and calls; in data such as arguments they are redacted."""
 
 FREE = frozenset("args arguments input artifact output result metadata response_metadata".split())
 """Keys of data of any form."""
