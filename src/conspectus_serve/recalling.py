@@ -85,11 +85,9 @@ class RequestRecall:
         except ArchiveError as error:
             logger.warning("nothing could be recalled for a request: %s", error)
             return RecalledView(view)
-        if not text:
-            return RecalledView(view)
         message = {"role": "user", "content": text}
         size = turn.engine.meter.message(message)
-        if turn.spare is not None and size > turn.spare:
+        if not text or (turn.spare is not None and size > turn.spare):
             return RecalledView(view)
         while place and is_users(view[place - 1]):  # the user's messages of a turn stay together
             place -= 1
