@@ -155,7 +155,10 @@ class Endpoint:
         settled = self._settled(made.turn)
         if made.answer is not None:
             await settled
-            await _whole(made, send)
+            kind = "text/event-stream" if made.answer.startswith(b"event:") else "application/json"
+            response = Response(made.answer, headers={"content-type": kind})
+            response.raw_headers += made.headers
+            await response(request.scope, request.receive, send)
             return
         answer = await self._sent(request, made.content, whole=made.read_on_the_way)
         try:
@@ -285,16 +288,6 @@ class Endpoint:
         if watch is not None and (ended := watch.response()) is not None:
             await asyncio.shield(self._work(self._preparing.answered_flow(made, *ended)))
         await send({"type": "http.response.body", "body": b"".join(held), "more_body": False})
-
-
-async def _whole(made: PreparedRequest, send: Send) -> None:
-    """Send an answer that the endpoint makes itself."""
-    assert made.answer is not None
-    kind = b"text/event-stream" if made.answer.startswith(b"event:") else b"application/json"
-    size = str(len(made.answer)).encode()
-    head = [(b"content-type", kind), (b"content-length", size), *made.headers]
-    await send({"type": "http.response.start", "status": 200, "headers": head})
-    await send({"type": "http.response.body", "body": made.answer})
 
 
 async def _while_there(work: Coroutine[Any, Any, None], gone: Coroutine[Any, Any, None]) -> None:
