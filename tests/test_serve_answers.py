@@ -1,12 +1,15 @@
 """Answers of upstreams that are not as the providers write them, read event by event."""
 
+import asyncio
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 from conspectus_serve.answers.chat import ChatAnswer
 from conspectus_serve.answers.events import written
 from conspectus_serve.answers.messages import MessagesAnswer
 from conspectus_serve.answers.responses import ResponsesAnswer
+from conspectus_serve.clearing import with_edits
 
 NAME = "conspectus_recall"
 
@@ -61,3 +64,21 @@ def test_a_call_without_an_id_cannot_be_answered_and_ends_nothing():
     responses.whole(whole)
     assert responses.asks == []
     assert responses.body()["output"] == []
+
+
+def test_edits_are_reported_at_once_where_lines_end_with_carriage_returns():
+    delta = b'event: message_delta\r\ndata: {"type": "message_delta", "delta": {}}\r\n\r\n'
+    stop = b'event: message_stop\r\ndata: {"type": "message_stop"}\r\n\r\n'
+
+    async def sent() -> AsyncIterator[bytes]:
+        yield delta
+        yield stop
+
+    async def seen() -> list[bytes]:
+        return [piece async for piece in with_edits(sent(), [{"type": "one"}], True)]
+
+    first, last = asyncio.run(seen())
+    assert json.loads(first.partition(b"data:")[2])["context_management"] == {
+        "applied_edits": [{"type": "one"}]
+    }
+    assert last == stop

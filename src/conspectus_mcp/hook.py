@@ -141,16 +141,16 @@ def standing_context(data: Mapping[str, Any], where: str) -> str:
     """
     from conspectus.archive import Scope
     from conspectus.messages.recalled import recalled_text
-    from conspectus_mcp.looking import KeptThread, standing_lines
+    from conspectus_mcp.looking import handle_of, standing_lines
 
     if data.get("source") not in BACK:
         return ""
     session, file = _text(data, "session_id"), options.file_of(where)
     if file is not None and not file.exists():
         return ""
-    place = KeptThread(tenant_of(_project(data)), session)
+    place = Scope(tenant_of(_project(data)), session)
     with options.opened(where, existing=True) as kept:
-        chain = kept.chain(Scope(place.tenant, place.thread))
+        chain = kept.chain(place)
     if not chain:
         return ""
     lines: list[str] = []
@@ -164,7 +164,7 @@ def standing_context(data: Mapping[str, Any], where: str) -> str:
         lines.append(line)
     about = (
         f"Earlier messages of this session are archived word for word. The tools of the server "
-        f"conspectus search and read them; the session's id there is {place.handle}."
+        f"conspectus search and read them; the session's id there is {handle_of(place)}."
     )
     if not lines:
         return about

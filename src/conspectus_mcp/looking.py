@@ -30,23 +30,15 @@ SUMMARY = 8_000
 """Characters of a summary in one answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeptThread:
-    """A thread that a client may read."""
+def handle_of(place: Scope) -> str:
+    """Return a thread's id of 16 hexadecimal digits, whatever characters its name has."""
+    tenant, thread, _ = place.hashes
+    return hashlib.sha256(f"{tenant}{thread}".encode()).hexdigest()[:16]
 
-    tenant: str
-    thread: str
 
-    @property
-    def handle(self) -> str:
-        """Return its id of 16 hexadecimal digits, whatever characters its name has."""
-        tenant, thread, _ = Scope(self.tenant, self.thread).hashes
-        return hashlib.sha256(f"{tenant}{thread}".encode()).hexdigest()[:16]
-
-    @property
-    def line(self) -> str:
-        """Describe the thread on one line."""
-        return f'[{self.handle}] "{label(self.thread)}" of {label(self.tenant)}'
+def line_of(place: Scope) -> str:
+    """Describe a thread on one line."""
+    return f'[{handle_of(place)}] "{label(place.thread)}" of {label(place.tenant)}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +49,17 @@ class Looking:
     grant: Grant
     count: Callable[[str], int]
 
-    def places(self) -> Flow[list[KeptThread]]:
+    def places(self) -> Flow[list[Scope]]:
         """List all threads that are kept and granted, by tenant and name."""
         found = []
         for tenant in self.grant.tenants:
             threads = yield from self.archive.threads_flow(tenant)
-            found += [KeptThread(tenant, one) for one in threads if self.grant.allows(tenant, one)]
+            found += [Scope(tenant, one) for one in threads if self.grant.allows(tenant, one)]
         return found
 
     def threads(self, start: int) -> Flow[str]:
         """List a page of the threads."""
-        found = yield from self.places()
-        lines = [place.line for place in found]
+        lines = [line_of(place) for place in (yield from self.places())]
         return _listed(lines, start, "No thread is kept that you may read.")
 
     def search(self, query: str, thread: str, session: str, limit: int, tokens: int) -> Flow[str]:
@@ -78,7 +69,7 @@ class Looking:
         places = yield from self._named(thread) if thread else self.places()
         searched, texts = places[:SEARCHED], []
         for place in searched:
-            scope = Scope(place.tenant, place.thread, session)
+            scope = replace(place, session=session)
             chain = yield from self.archive.chain_flow(scope)
             result = yield from recall_flow(
                 self.archive,
@@ -96,7 +87,7 @@ class Looking:
         parts: list[str] = []
         used = shown = 0
         for _, place, text, hits in texts:
-            part = text if len(places) == 1 else f"{place.line}\n{text}"
+            part = text if len(places) == 1 else f"{line_of(place)}\n{text}"
             used += self.count(part)
             shown += hits
             if parts and (used > tokens or shown > limit):
@@ -118,8 +109,7 @@ class Looking:
         """Read a message by its id, from a character on, or a range of messages."""
         if until and start:
             raise InputError("start goes with one id; leave out until to read on in one message")
-        scope = yield from self._scope(thread, session)
-        chain = yield from self.archive.chain_flow(scope)
+        scope, chain = yield from self._chain(thread, session)
         result = yield from recall_flow(
             self.archive,
             scope,
@@ -142,15 +132,13 @@ class Looking:
 
     def compactions(self, start: int, thread: str, session: str) -> Flow[str]:
         """List a page of the compactions in force, the first one first."""
-        scope = yield from self._scope(thread, session)
-        chain = yield from self.archive.chain_flow(scope)
+        _, chain = yield from self._chain(thread, session)
         lines = [f"{number}. {_outline(record)}" for number, record in enumerate(chain, 1)]
         return _listed(lines, start, "No compaction is in force in this thread.")
 
     def compaction(self, id: str, start: int, thread: str, session: str) -> Flow[str]:
         """Show the messages, the cause and the summary of one compaction."""
-        scope = yield from self._scope(thread, session)
-        chain = yield from self.archive.chain_flow(scope)
+        scope, chain = yield from self._chain(thread, session)
         record = next((one for one in chain if one.id == id.strip()), None)
         if record is None:
             raise NotFoundError(
@@ -173,20 +161,21 @@ class Looking:
     def overview(self, handle: str) -> Flow[str]:
         """Show one thread with its compactions, standing facts and newest summary."""
         [place] = yield from self._named(handle)
-        chain = yield from self.archive.chain_flow(Scope(place.tenant, place.thread))
+        chain = yield from self.archive.chain_flow(place)
         lines = [f"{number}. {_outline(one)}" for number, one in enumerate(chain, 1)][-PAGE:]
-        text = [place.line, *_section("Compactions", lines)]
+        text = [line_of(place), *_section("Compactions", lines)]
         if chain:
             text += _section("Stated and standing", list(standing_lines(chain[-1].ledger)))
             summary = as_notes(chain[-1].summary[:SUMMARY])
             text += _section("Summary", summary.splitlines())
         return recalled_text("\n".join(text))
 
-    def _scope(self, thread: str, session: str) -> Flow[Scope]:
-        places = yield from self._named(thread)
-        return Scope(places[0].tenant, places[0].thread, session)
+    def _chain(self, thread: str, session: str) -> Flow[tuple[Scope, tuple[Record, ...]]]:
+        [place] = yield from self._named(thread)
+        scope = replace(place, session=session)
+        return scope, (yield from self.archive.chain_flow(scope))
 
-    def _named(self, thread: str) -> Flow[list[KeptThread]]:
+    def _named(self, thread: str) -> Flow[list[Scope]]:
         """Find the one thread of a handle or a name; without one, the only thread."""
         places = yield from self.places()
         if not thread:
@@ -195,7 +184,7 @@ class Looking:
                 raise NotFoundError("nothing is archived yet that you may read")
         else:
             bare = thread.strip().removeprefix("[").removesuffix("]")
-            found = [one for one in places if one.handle == bare]
+            found = [one for one in places if handle_of(one) == bare]
             found = found or [one for one in places if one.thread == thread]
         if not found:
             raise NotFoundError(

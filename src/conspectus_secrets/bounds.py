@@ -12,7 +12,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 
-from conspectus_secrets.ends import LONGEST, LONGEST_QUOTED, QUOTE, Runs, closing, cut
+from conspectus_secrets.ends import LONGEST, LONGEST_QUOTED, QUOTE, RUN, closing, cut
 from conspectus_secrets.scripts import ended
 from conspectus_secrets.words import STANDS_FOR, can_be, placeholder
 
@@ -65,7 +65,7 @@ class Bounds:
     def __init__(self, text: str, view: str | None = None) -> None:
         self.text = text
         self.view = text if view is None else view
-        self._runs = Runs(self.view)
+        self._run = (0, 0)
         self._ended: dict[int, int] = {}
 
     @cached_property
@@ -89,8 +89,12 @@ class Bounds:
         return self._open(at)[0]
 
     def run_end(self, at: int) -> int:
-        """Return the end of the unbroken run from here."""
-        return self._runs.end(at)
+        """Return the end of the unbroken run from here, at a space, a quote or a tag."""
+        begin, end = self._run  # a long one is read once for many requests
+        if not begin <= at < end:
+            match = RUN.match(self.view, at)
+            self._run = begin, end = at, match.end() if match else at
+        return end
 
     def column(self, at: int) -> int:
         """Count the characters before this place on its line, or in its JSON string."""

@@ -60,9 +60,7 @@ def called_secrets(bounds: Bounds) -> Iterator[Found]:
         yield from _quoted(bounds, match, match["name"], sure, ")")
     for match in _SETTINGS.finditer(view):
         yield from _quoted(bounds, match, match["name"], bool(match["sure"]), "),")
-    for match in _DEFAULTS.finditer(view):
-        yield from _quoted(bounds, match, match["name"], True, "")
-    for match in _VARIABLES.finditer(view):
+    for match in (*_DEFAULTS.finditer(view), *_VARIABLES.finditer(view)):
         yield from _quoted(bounds, match, match["name"], True, "")
     for match in _SECURE_STRINGS.finditer(view):
         yield from _quoted(bounds, match, "password", True, "")

@@ -18,7 +18,7 @@ JUDGED = 512
 
 QUOTE = re.compile(r"""[bBrRfFuU]{0,2}(?P<quote>\\{0,8}(?:\"\"\"|'''|["'`]))""")
 _LINE_ENDS = re.compile(r"\\++[nrt]")
-_RUN = re.compile(r"[^\s\"'`<>]*+")
+RUN = re.compile(r"[^\s\"'`<>]*+")
 
 
 def closing(text: str, start: int, quote: str) -> int | None:
@@ -57,19 +57,3 @@ def whole(text: str, at: int, stop: int, rest: re.Pattern[str]) -> int:
     if stop - at < JUDGED or (more := rest.match(text, stop)) is None:
         return stop
     return cut(text, at, more.end())
-
-
-class Runs:
-    """Find the ends of unbroken runs; a long one is read once for many requests."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._last = (0, 0)
-
-    def end(self, at: int) -> int:
-        """Return the end of the run from here, at a space, a quote or a tag."""
-        begin, end = self._last
-        if not begin <= at < end:
-            match = _RUN.match(self._text, at)
-            self._last = begin, end = at, match.end() if match else at
-        return end

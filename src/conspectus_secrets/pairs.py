@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from conspectus.redaction.names import named_kind
 from conspectus_secrets.bounds import Bounds, Value, believed, telling, unfolded
@@ -67,28 +66,18 @@ def _all(bounds: Bounds) -> Iterator[Found]:
     yield from _fields(bounds)
 
 
-@dataclass(frozen=True, slots=True)
-class _Field:
-    """A field called name or value, with the places of its begin and of its content."""
-
-    begin: int
-    at: int
-    is_value: bool
-    quote: str
-    sign: str
+Field = re.Match[str]
+"""A field called name or value; its content begins at the match's end."""
 
 
 def _fields(bounds: Bounds) -> Iterator[Found]:
     """Yield values whose name stands in another field of the same mapping."""
     view = bounds.view
-    fields = [
-        _Field(m.start(), m.end(), m["value"] is not None, m["quote"] or "", m["sign"])
-        for m in _FIELD.finditer(view)
-    ]
+    fields = list(_FIELD.finditer(view))
     for number, field in enumerate(fields):
-        if field.is_value:
+        if field["value"]:
             continue
-        name = _NAME.match(view, field.at)
+        name = _NAME.match(view, field.end())
         kind = named_kind(name["name"]) if name else None
         if name is None or kind is None:
             continue
@@ -100,80 +89,79 @@ def _fields(bounds: Bounds) -> Iterator[Found]:
 
 
 def _beside(
-    bounds: Bounds, fields: list[_Field], number: int, step: int, name: re.Match[str], kind: str
+    bounds: Bounds, fields: list[Field], number: int, step: int, name: re.Match[str], kind: str
 ) -> Found | None:
     """Return the value after a name, or before it."""
     field = fields[number]
     for other in range(number + step, number + step * (NEAR + 1), step):
-        if not 0 <= other < len(fields) or abs(fields[other].begin - field.begin) > FAR:
+        if not 0 <= other < len(fields) or abs(fields[other].start() - field.start()) > FAR:
             return None
-        if fields[other].is_value:
+        if fields[other]["value"]:
             value = fields[other]
             break
     else:
         return None
-    if bool(field.quote) != bool(value.quote):
+    if bool(field["quote"]) != bool(value["quote"]):
         return None
     after = step > 0
-    gap = bounds.view[name.end() : value.begin] if after else ""
+    gap = bounds.view[name.end() : value.start()] if after else ""
     held = _held(bounds, value, gap, kind, name["name"], after)
     if held is None:
         return None
     if not after:
-        if held.end > field.begin:
+        if held.end > field.start():
             return None
-        gap = bounds.view[held.end + len(held.quote) : field.begin]
+        gap = bounds.view[held.end + len(held.quote) : field.start()]
     if not _together(bounds, gap, field, value):
         return None
-    quotes = value.quote if value.quote and not held.quote else ""
+    quotes = value["quote"] if value["quote"] and not held.quote else ""
     return held.begin, held.end, kind, quotes
 
 
 def _held(
-    bounds: Bounds, field: _Field, gap: str, kind: str, name: str, after: bool
+    bounds: Bounds, field: Field, gap: str, kind: str, name: str, after: bool
 ) -> Value | None:
     """Return the value of a field, if it can be a secret of this kind."""
-    quoted = bounds.quoted(field.at)
+    at = field.end()
+    quoted = bounds.quoted(at)
     if quoted is not None and not bounds.clings(quoted):
         return quoted if believed(kind, name, bounds.of(quoted), True, True) else None
-    if field.sign != ":":
+    if field["sign"] != ":":
         return None  # code: a variable, a call
-    if field.quote:  # a number may be a password
-        number = _NUMBER.match(bounds.view, field.at) if kind == "password" else None
+    if field["quote"]:  # a number may be a password
+        number = _NUMBER.match(bounds.view, at) if kind == "password" else None
         return Value(number.start(), number.end(), "") if number else None
-    if _BLOCK_MARK.match(bounds.view, field.at):
-        column = bounds.column(field.begin)
-        mark = _BLOCK_MARK.match(bounds.view, field.at)
-        return _block(bounds, mark.end() if mark else field.at, column, kind)
+    if mark := _BLOCK_MARK.match(bounds.view, at):
+        return _block(bounds, mark.end(), bounds.column(field.start()), kind)
     if not after or ((gap.lstrip().startswith(",") or "\n" not in gap) and "#" not in gap):
-        word = _WORD.match(bounds.view, field.at)
+        word = _WORD.match(bounds.view, at)
         if word is None or not ("," in word[0] or "}" in word[0] or telling(kind, word[0])):
             return None
-        line = _INLINE.match(bounds.view, field.at)
-        end = line.end() if line else bounds.run_end(field.at)
-        stop = bounds.trimmed(field.at, min(end, bounds.line_end(field.at)))
-        while line is None and stop > field.at and bounds.view[stop - 1] in "},]":
+        line = _INLINE.match(bounds.view, at)
+        end = line.end() if line else bounds.run_end(at)
+        stop = bounds.trimmed(at, min(end, bounds.line_end(at)))
+        while line is None and stop > at and bounds.view[stop - 1] in "},]":
             stop -= 1
-        value = Value(field.at, stop, "")
+        value = Value(at, stop, "")
         sure = False
     else:
-        whole = bounds.bare(field.at, kind)
+        whole = bounds.bare(at, kind)
         if whole is None:
             return None
         value, sure = whole, not bounds.of(whole).endswith((",", ";"))
     return value if believed(kind, name, bounds.of(value), sure, False) else None
 
 
-def _together(bounds: Bounds, gap: str, field: _Field, value: _Field) -> bool:
+def _together(bounds: Bounds, gap: str, field: Field, value: Field) -> bool:
     """Return whether a name and a value stand in the same mapping, by the text between them."""
     rest = _STRING.sub(" ", gap.lstrip("\"'\\") if gap[:1] in "\"'\\" else gap)
     if any(sign in rest.replace("=>", "") for sign in "{};()<>"):
         return False
-    if field.quote or value.quote:
+    if field["quote"] or value["quote"]:
         return True
     if "\n" not in gap:
-        return not rest.strip() or rest.lstrip().startswith(",") or field.sign == "="
-    columns = [bounds.column(one.begin) for one in (field, value)]
+        return not rest.strip() or rest.lstrip().startswith(",") or field["sign"] == "="
+    columns = [bounds.column(one.start()) for one in (field, value)]
     if columns[0] != columns[1]:
         return False
     lines = rest.split("\n")[1:-1]

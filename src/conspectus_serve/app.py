@@ -35,7 +35,7 @@ from conspectus_serve.preparing import (
 from conspectus_serve.protocols import PATHS, error_body
 from conspectus_serve.recalling import RequestRecall
 from conspectus_serve.relay import Upstream, UpstreamAnswer, UpstreamFailed
-from conspectus_serve.rewriting import Ready, Rewriting, rewriting_of
+from conspectus_serve.rewriting import Rewriting
 from conspectus_serve.secret import Secret, secret_beside
 from conspectus_serve.settings import ServeSettings
 from conspectus_serve.turns import Turns, Watch
@@ -51,7 +51,7 @@ WORKERS = 8
 """Requests prepared at once, each in a thread, so that no stream waits for another."""
 
 
-UNPREPARED = PreparedRequest("", {}, b"")
+UNPREPARED = PreparedRequest({}, b"")
 
 
 class Endpoint:
@@ -155,7 +155,10 @@ class Endpoint:
         settled = self._settled(made.turn)
         if made.answer is not None:
             await settled
-            await _whole(made, send)
+            kind = "text/event-stream" if made.answer.startswith(b"event:") else "application/json"
+            response = Response(made.answer, headers={"content-type": kind})
+            response.raw_headers += made.headers
+            await response(request.scope, request.receive, send)
             return
         answer = await self._sent(request, made.content, whole=made.read_on_the_way)
         try:
@@ -170,7 +173,8 @@ class Endpoint:
                     settled = self._settled(made.turn)
             await settled
             again = partial(self._sent, request, whole=True, again=True)
-            await self._relay(answer, send, made, rewriting_of(made, self._work, again))
+            rewriting = Rewriting(made, self._work, again) if made.rewritten else None
+            await self._relay(answer, send, made, rewriting)
         finally:
             await answer.close()
 
@@ -235,18 +239,17 @@ class Endpoint:
 
     async def _relay(
         self,
-        first: UpstreamAnswer,
+        answer: UpstreamAnswer,
         send: Send,
         made: PreparedRequest = UNPREPARED,
         rewriting: Rewriting | None = None,
     ) -> None:
-        answer: UpstreamAnswer | Ready = first
         if rewriting is not None and answer.status == 200 and not made.streamed:
-            answer, rewriting = await rewriting.whole(first), None
+            answer, rewriting = await rewriting.whole(answer), None
         good = answer.status == 200
         head, pieces = to_client(answer.headers), answer.pieces()
         if good and rewriting is not None:
-            pieces = rewriting.streamed(first)
+            pieces = rewriting.streamed(answer)
         if good and made.edits:
             pieces = with_edits(pieces, made.edits, made.streamed)
         if good and (rewriting is not None or made.edits):
@@ -285,16 +288,6 @@ class Endpoint:
         if watch is not None and (ended := watch.response()) is not None:
             await asyncio.shield(self._work(self._preparing.answered_flow(made, *ended)))
         await send({"type": "http.response.body", "body": b"".join(held), "more_body": False})
-
-
-async def _whole(made: PreparedRequest, send: Send) -> None:
-    """Send an answer that the endpoint makes itself."""
-    assert made.answer is not None
-    kind = b"text/event-stream" if made.answer.startswith(b"event:") else b"application/json"
-    size = str(len(made.answer)).encode()
-    head = [(b"content-type", kind), (b"content-length", size), *made.headers]
-    await send({"type": "http.response.start", "status": 200, "headers": head})
-    await send({"type": "http.response.body", "body": made.answer})
 
 
 async def _while_there(work: Coroutine[Any, Any, None], gone: Coroutine[Any, Any, None]) -> None:

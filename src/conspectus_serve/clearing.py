@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
+from conspectus_serve.answers.events import events_of
 from conspectus_serve.asked import CLEAR_EDIT, value_of
 
 CLEAR_FROM, CLEAR_KEEPS = 100_000, 3
@@ -71,16 +72,14 @@ async def with_edits(
     pieces: AsyncIterator[bytes], edits: Sequence[Mapping[str, Any]], streamed: bool
 ) -> AsyncIterator[bytes]:
     """Yield the pieces of an answer, with the applied edits where Anthropic reports them."""
-    rest = b""
-    async for piece in pieces:
-        rest += piece
-        while streamed and b"\n\n" in rest:
-            event, _, rest = rest.partition(b"\n\n")
-            head, mark, data = event.partition(b"data:")
-            if mark and b'"message_delta"' in data:
-                event = head + b"data: " + _reported_in(data, edits)
-            yield event + b"\n\n"
-    yield rest if streamed else _reported_in(rest, edits)
+    if not streamed:
+        yield _reported_in(b"".join([piece async for piece in pieces]), edits)
+        return
+    async for event in events_of(pieces):
+        head, mark, data = event.partition(b"data:")
+        if mark and b'"message_delta"' in data:
+            event = head + b"data: " + _reported_in(data.rstrip(), edits) + b"\n\n"
+        yield event
 
 
 def _reported_in(data: bytes, edits: Sequence[Mapping[str, Any]]) -> bytes:

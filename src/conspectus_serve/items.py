@@ -6,7 +6,6 @@ import hashlib
 import hmac
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from conspectus.errors import InputError
@@ -22,39 +21,32 @@ class BadItem(InputError):
     """A compaction item has our prefix and no valid signature."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionItem:
-    """The thread of a compaction item, and the messages in place of the compacted ones."""
-
-    thread: str
-    view: tuple[Any, ...]
-
-
 class Items:
     """Write and read compaction items.
+
+    An item holds its thread, and a view: the messages in place of the compacted ones.
 
     Args:
         keys: the first one signs; all of them verify.
 
     Example:
         >>> items = Items(["key-one"])
-        >>> item = CompactionItem("t-1", ({"role": "user", "content": "Notes."},))
-        >>> text = items.written("tenant", item)
-        >>> "Notes." in text, items.read("tenant", text).thread
-        (True, 't-1')
+        >>> text = items.written("tenant", "t-1", [{"role": "user", "content": "Notes."}])
+        >>> items.read("tenant", text)
+        ('t-1', [{'role': 'user', 'content': 'Notes.'}])
     """
 
     def __init__(self, keys: Sequence[str]) -> None:
         self._keys = [key.encode() for key in keys]
 
-    def written(self, tenant: str, item: CompactionItem) -> str:
+    def written(self, tenant: str, thread: str, view: Sequence[Any]) -> str:
         """Return the content of an item, which only its tenant can bring back."""
-        data = {"thread": item.thread, "view": list(item.view)}
+        data = {"thread": thread, "view": list(view)}
         text = json.dumps(data, separators=(",", ":"), ensure_ascii=True)
         return f"{MARK}{_signed(self._keys[0], tenant, text)}.{text}"
 
-    def read(self, tenant: str, content: str) -> CompactionItem:
-        """Verify and read an item.
+    def read(self, tenant: str, content: str) -> tuple[str, list[Any]]:
+        """Verify an item, and return its thread and its view.
 
         Raises:
             BadItem: no key of the operator has signed it for this tenant.
@@ -71,7 +63,7 @@ class Items:
                 "send the history that it stands for"
             )
         data = json.loads(text)
-        return CompactionItem(data["thread"], tuple(data["view"]))
+        return data["thread"], data["view"]
 
     def expanded(self, tenant: str, history: Sequence[Any]) -> tuple[list[Any], str | None]:
         """Expand our items in a history, and return it with their thread.
@@ -83,19 +75,16 @@ class Items:
         thread = None
         for message in history:
             if (content := ours(message)) is not None:
-                item = self.read(tenant, content)
-                thread = item.thread
+                thread, view = self.read(tenant, content)
                 # The view holds some messages before it once more.
-                made = [one for one in made if one not in item.view]
-                made += item.view
+                made = [*(one for one in made if one not in view), *view]
                 continue
             place = _block_of_ours(message)
             if place is None:
                 made.append(message)
                 continue
             block = message["content"][place]
-            item = self.read(tenant, block[CONTENT])
-            thread, made = item.thread, list(item.view)  # all before such a block is behind it
+            thread, made = self.read(tenant, block[CONTENT])  # all before it is behind it
             if rest := message["content"][place + 1 :]:
                 made.append({**message, "content": rest})
         return made, thread

@@ -8,22 +8,21 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from conspectus._core.choices import names_embedded
+from conspectus._core.choices import EMBEDDED, names_embedded
 from conspectus._core.items import Window
 from conspectus._core.policy import Policy
 from conspectus._newest import Newest
 from conspectus.agents.models import reserved_for_answer
 from conspectus.archive import Archive
 from conspectus.compactor.engine import Engine
-from conspectus.compactor.settings import AnySummarizer, EngineSettings
+from conspectus.compactor.settings import EngineSettings
 from conspectus.config import SummarizationConfig
-from conspectus.config.building import sizes_of
+from conspectus.config.building import sizes_of, summarizer_of
 from conspectus.config.checks import clause_of
 from conspectus.config.named import counter_of, pin_of, redact_of
 from conspectus.config.windows import profile_of
 from conspectus.errors import PolicyError
 from conspectus.messages.cache_marks import without_cache_marks
-from conspectus.summarize import ChatModelSummarizer
 from conspectus.tokens import TokenMeter
 from conspectus_serve.protocols import Protocol
 from conspectus_serve.settings import ServeSettings
@@ -121,31 +120,22 @@ class Models:
             stale_results=config.stale,
         )
         meter = TokenMeter(self._counter, model=model or None, file_tokens=config.file_tokens)
-        first, *others = (config.model_name or "embedded", *config.fallback_models)
+        named = (config.model_name or EMBEDDED, *config.fallback_models)
+        first, *others = (
+            summarizer_of(config, EMBEDDED if names_embedded(one) else one) for one in named
+        )
         return EngineSettings(
-            summarizer=self._summarizer(first),
+            summarizer=first,
             archive=self._archive,
             max_summarizer_tokens=config.max_summarizer_tokens,
             trim_tokens_to_summarize=config.trim_tokens_to_summarize,
-            fallbacks=[self._summarizer(one) for one in others],
+            fallbacks=others,
             on_failure=config.on_failure,
             pin=self._pin,
             summarizer_timeout=config.summarizer_timeout,
             redact=self._redact,
             notes=config.notes,
         ).engine(policy, meter)
-
-    def _summarizer(self, name: str) -> AnySummarizer:
-        if names_embedded(name):
-            return "embedded"
-        config = self._config
-        return ChatModelSummarizer(
-            name,
-            prompt=config.summary_prompt,
-            trim_tokens_to_summarize=config.trim_tokens_to_summarize,
-            max_summarizer_tokens=config.max_summarizer_tokens,
-            timeout=config.summarizer_timeout,
-        )
 
 
 @lru_cache(maxsize=256)

@@ -15,7 +15,7 @@ from conspectus_serve.clearing import cleared
 from conspectus_serve.compacted import block_of, compacted, iteration_of
 from conspectus_serve.fitting import RequestFitter, TooLarge, Turn
 from conspectus_serve.headers import Raw, said
-from conspectus_serve.items import MARK, BadItem, CompactionItem, Items
+from conspectus_serve.items import MARK, BadItem, Items
 from conspectus_serve.protocols import RESPONSES, Protocol
 from conspectus_serve.recall_tool import Lookups, tool_in
 from conspectus_serve.recalling import RequestRecall
@@ -73,7 +73,6 @@ class PreparedRequest:
         streamed: the client asks for events.
     """
 
-    tenant: str
     body: dict[str, Any]
     content: bytes
     turn: Turn | None = None
@@ -94,10 +93,14 @@ class PreparedRequest:
     streamed: bool = False
 
     @property
+    def rewritten(self) -> bool:
+        """Return whether its answer is made of several, or has a block before it."""
+        return self.lookups is not None or self.lead is not None
+
+    @property
     def read_on_the_way(self) -> bool:
         """Return whether its answer is read, and so must not be compressed."""
-        rewritten = self.lookups is not None or self.lead is not None
-        return self.kept or rewritten or bool(self.edits)
+        return self.kept or self.rewritten or bool(self.edits)
 
     @property
     def headers(self) -> Raw:
@@ -174,7 +177,7 @@ class RequestPreparer:
                 raise Refusal(400, str(error)) from None
         body, tenant = asked.body, arrived.tenant
         new = arrived.protocol.history(body) or []
-        plain = PreparedRequest(tenant, body, arrived.raw, streamed=given.get("stream") is True)
+        plain = PreparedRequest(body, arrived.raw, streamed=given.get("stream") is True)
         if body.get("conversation"):
             return replace(plain, state="upstream")
         parent, before, thread = body.get("previous_response_id"), list[Any](), arrived.thread
@@ -287,7 +290,7 @@ class RequestPreparer:
 
     def _item(self, turn: Turn, view: Sequence[Any]) -> str:
         """Sign an item that stands for the history so far."""
-        return self._items.written(turn.tenant, CompactionItem(turn.found.thread, tuple(view)))
+        return self._items.written(turn.tenant, turn.found.thread, view)
 
 
 def parsed(raw: bytes) -> dict[str, Any]:

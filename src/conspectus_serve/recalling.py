@@ -19,8 +19,13 @@ from conspectus.archive import Archive
 from conspectus.archive.values import manifest
 from conspectus.errors import ArchiveError
 from conspectus.messages import read_messages
-from conspectus.messages.recalled import LEAST_RECALL, recalled_text
-from conspectus.messages.summary import is_summary_message
+from conspectus.messages.recalled import (
+    LEAST_RECALL,
+    brings_results,
+    is_users,
+    newest_user,
+    recalled_text,
+)
 from conspectus.recall.for_agents import question_of, unasked_flow
 from conspectus_serve.fitting import Turn
 from conspectus_serve.recall_tool import Lookups, may_have_tool, tool_in
@@ -80,11 +85,9 @@ class RequestRecall:
         except ArchiveError as error:
             logger.warning("nothing could be recalled for a request: %s", error)
             return RecalledView(view)
-        if not text:
-            return RecalledView(view)
         message = {"role": "user", "content": text}
         size = turn.engine.meter.message(message)
-        if turn.spare is not None and size > turn.spare:
+        if not text or (turn.spare is not None and size > turn.spare):
             return RecalledView(view)
         while place and is_users(view[place - 1]):  # the user's messages of a turn stay together
             place -= 1
@@ -136,30 +139,3 @@ def _name(turn: Turn, last: int) -> str:
     known = max((count for count in names if count <= last), default=0)
     rest = json.dumps(list(turn.plain[known : last + 1]), sort_keys=True)
     return hashlib.sha256(f"{names.get(known, '')} {rest}".encode()).hexdigest()[:32]
-
-
-def is_users(message: Any) -> bool:
-    """Return whether a user wrote it; Anthropic's results of tools only have the user's role.
-
-    Example:
-        >>> is_users({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t"}]})
-        False
-    """
-    if not isinstance(message, dict) or message.get("role") != "user":
-        return False
-    if is_summary_message(message):
-        return False
-    [entry] = read_messages([message])
-    return bool(entry.own) or (bool(entry.media) and not entry.answers)
-
-
-def newest_user(messages: Sequence[Any]) -> int | None:
-    """Return the index of the newest message of the user; None if there is none."""
-    places = range(len(messages) - 1, -1, -1)
-    return next((place for place in places if is_users(messages[place])), None)
-
-
-def brings_results(message: Any) -> bool:
-    """Return whether a message holds results of tools."""
-    [entry] = read_messages([message])
-    return bool(entry.answers)

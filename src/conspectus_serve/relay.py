@@ -75,6 +75,12 @@ class UpstreamAnswer:
         except httpx.HTTPError as error:
             raise _failed(error) from None
 
+    def with_body(self, content: bytes) -> UpstreamAnswer:
+        """Return the answer with a body in place of the one that was read, of another length."""
+        self._read = content
+        self.headers = [one for one in self.headers if one[0].lower() != b"content-length"]
+        return self
+
     async def close(self) -> None:
         """Close the connection."""
         await self._response.aclose()

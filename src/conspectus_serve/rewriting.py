@@ -9,8 +9,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from conspectus._drive import Flow
 from conspectus_serve.answers.chat import ChatAnswer
@@ -18,64 +17,35 @@ from conspectus_serve.answers.events import events_of
 from conspectus_serve.answers.messages import MessagesAnswer
 from conspectus_serve.answers.reading import AnswerReader, Lookup, LookupResult
 from conspectus_serve.answers.responses import ResponsesAnswer
-from conspectus_serve.headers import Raw
 from conspectus_serve.preparing import PreparedRequest
 from conspectus_serve.recall_tool import NAME, ROUNDS
 from conspectus_serve.relay import UpstreamAnswer
 
 logger = logging.getLogger("conspectus")
 
-T = TypeVar("T")
-
-
-class Work(Protocol):
-    """Drive a flow in a thread."""
-
-    def __call__(self, flow: Flow[T], /) -> Awaitable[T]:
-        """Return the flow's result."""
-
-
+Work = Callable[[Flow[LookupResult]], Awaitable[LookupResult]]
 Send = Callable[[bytes], Awaitable[UpstreamAnswer]]
-Look = Callable[[Sequence[Lookup]], Awaitable[Sequence[LookupResult]]]
-GoOn = Callable[[list[dict[str, Any]]], Awaitable[UpstreamAnswer]]
 
 
-class Ready:
-    """An answer that is already complete."""
-
-    def __init__(self, status: int, headers: Raw, content: bytes) -> None:
-        self.status, self.headers, self._content = status, headers, content
-
-    async def pieces(self) -> AsyncIterator[bytes]:
-        """Yield the body."""
-        yield self._content
-
-    async def close(self) -> None:
-        """Do nothing: nothing is open."""
-
-
-@dataclass(slots=True)
 class Rewriting:
     """Make one answer of the upstream's answers.
 
-    Attributes:
-        reading: of its protocol.
-        rounds: maximum requests.
-        look: carries out calls.
-        go_on: asks the upstream again, with more messages.
-        answer: that is being read.
+    Args:
+        made: the request, with lookups or a block before the answer.
+        work: drives a flow in a thread.
+        send: asks the upstream again, with another body.
     """
 
-    reading: AnswerReader
-    rounds: int
-    look: Look
-    go_on: GoOn
-    answer: UpstreamAnswer | None = None
+    def __init__(self, made: PreparedRequest, work: Work, send: Send) -> None:
+        self._lookups, self._body = made.lookups, dict(made.sent)
+        self._work, self._send = work, send
+        self._reading = _reader_of(made)
+        self._answer: UpstreamAnswer | None = None  # that is being read
 
     async def close(self) -> None:
         """Close the answer that is being read."""
-        if self.answer is not None:
-            await self.answer.close()
+        if self._answer is not None:
+            await self._answer.close()
 
     async def streamed(self, first: UpstreamAnswer) -> AsyncIterator[bytes]:
         """Yield the client's events of an answer that comes as events.
@@ -83,85 +53,74 @@ class Rewriting:
         Raises:
             UpstreamFailed: the upstream has broken off.
         """
-        self.answer, reading = first, self.reading
-        for left in reversed(range(self.rounds)):
-            async for event in events_of(self.answer.pieces()):
+        self._answer, reading = first, self._reading
+        for left in reversed(range(ROUNDS)):
+            async for event in events_of(self._answer.pieces()):
                 for made in self._seen(event):
                     yield made
             calls = reading.asks if left else ()
             if not calls:
                 break
-            found = await self.look(calls)
-            await self.answer.close()
-            self.answer = await self.go_on(reading.exchange(found))
-            if self.answer.status != 200:
-                yield reading.failed(_json(await _read(self.answer)))
+            self._answer = await self._again(self._answer, calls)
+            if self._answer.status != 200:
+                yield reading.failed(_json(await _read(self._answer)))
                 return
         for made in reading.end():
             yield made
 
     def _seen(self, event: bytes) -> list[bytes]:
         try:
-            return self.reading.event(event)
+            return self._reading.event(event)
         except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
             # The client decides how an answer must look.
             logger.info("an event was not understood: %s", type(error).__name__)
             return [event]
 
-    async def whole(self, first: UpstreamAnswer) -> UpstreamAnswer | Ready:
+    async def whole(self, answer: UpstreamAnswer) -> UpstreamAnswer:
         """Return the client's answer of one that comes whole, or a refusal on the way as it came.
 
         Raises:
             UpstreamFailed: the upstream has broken off.
         """
-        self.answer, reading = first, self.reading
-        for left in reversed(range(self.rounds)):
-            answer = self.answer
+        reading = self._reading
+        for left in reversed(range(ROUNDS)):
             content = await _read(answer)
-            headers: Raw = [one for one in answer.headers if one[0].lower() != b"content-length"]
             await answer.close()
             if answer.status != 200:
-                return Ready(answer.status, headers, content)
+                return answer.with_body(content)
             try:
                 reading.whole(_json(content))
                 calls = reading.asks if left else ()
                 if not calls:
-                    return Ready(200, headers, json.dumps(reading.body()).encode())
+                    return answer.with_body(json.dumps(reading.body()).encode())
             except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
                 logger.info("an answer was not understood: %s", type(error).__name__)
-                return Ready(200, headers, content)
-            self.answer = await self.go_on(reading.exchange(await self.look(calls)))
+                return answer.with_body(content)
+            answer = await self._again(answer, calls)
         raise AssertionError("the last request is answered")
 
-
-def rewriting_of(made: PreparedRequest, work: Work, send: Send) -> Rewriting | None:
-    """Return the rewriting of a request's answer; None if it goes on as it comes."""
-    lookups, body = made.lookups, dict(made.sent)
-    if lookups is None and made.lead is None:
-        return None
-
-    async def look(calls: Sequence[Lookup]) -> Sequence[LookupResult]:
+    async def _again(self, answer: UpstreamAnswer, calls: Sequence[Lookup]) -> UpstreamAnswer:
+        """Carry out calls, and ask the upstream again with their results."""
+        lookups = self._lookups
         assert lookups is not None
-        return [await work(lookups.found_flow(call)) for call in calls]
-
-    async def go_on(exchange: list[dict[str, Any]]) -> UpstreamAnswer:
-        assert lookups is not None
+        found = [await self._work(lookups.found_flow(call)) for call in calls]
+        await answer.close()
+        exchange = self._reading.exchange(found)
         lookups.going_on(exchange)
         field = lookups.turn.protocol.field
-        body[field] = [*body[field], *exchange]
-        return await send(json.dumps(body, separators=(",", ":")).encode())
+        self._body[field] = [*self._body[field], *exchange]
+        return await self._send(json.dumps(self._body, separators=(",", ":")).encode())
 
+
+def _reader_of(made: PreparedRequest) -> AnswerReader:
     assert made.turn is not None
     name = made.turn.protocol.name
-    tool = NAME if lookups is not None else ""
-    reading: AnswerReader
+    tool = NAME if made.lookups is not None else ""
     if name == "chat":
-        reading = ChatAnswer(tool)
-    elif name == "messages":
-        reading = MessagesAnswer(tool, made.lead, made.iterations)
-    else:
-        reading = ResponsesAnswer(tool, stored=body.get("store") is not False)
-    return Rewriting(reading, ROUNDS, look, go_on)
+        return ChatAnswer(tool)
+    if name == "messages":
+        return MessagesAnswer(tool, made.lead, made.iterations)
+    return ResponsesAnswer(tool, stored=made.sent.get("store") is not False)
 
 
 async def _read(answer: UpstreamAnswer) -> bytes:

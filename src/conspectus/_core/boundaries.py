@@ -1,12 +1,8 @@
-"""Legal cuts: where a history may be divided without breaking it.
-
-A cut rule names stretches that no cut may enter; a stay rule names items that never leave the view.
-A cut is legal if it satisfies all of them.
-"""
+"""Legal cuts: where a history may be divided without breaking it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -105,23 +101,16 @@ class _Groups:
         self.home[other] = one
 
 
-CutRule = Callable[[Sequence[Item], Exchanges], Iterable[tuple[int, int]]]
-"""Returns stretches `(first, last)`: no cut may fall after `first` and up to `last`."""
+def legal_cuts(items: Sequence[Item], ex: Exchanges) -> list[bool]:
+    """Tell for every index whether the history may be cut before it.
 
-StayRule = Callable[[Sequence[Item], Exchanges], Iterable[int]]  # Returns items that stay in view
-
-
-def calls_and_results_together(items: Sequence[Item], ex: Exchanges) -> Iterable[tuple[int, int]]:
-    """Keep a tool result on the same side as its call."""
-    return ex.last.items()
-
-
-def leading_system(items: Sequence[Item], ex: Exchanges) -> Iterable[int]:
-    """Keep system messages at the start: they are instructions, not history."""
-    for i, item in enumerate(items):
-        if item.role != "system":
-            return
-        yield i
+    A tool result stays on the same side as its call.
+    """
+    depth = [0] * (len(items) + 2)
+    for first, last in ex.last.items():
+        depth[first + 1] += 1
+        depth[last + 1] -= 1
+    return [closed == 0 for closed in accumulate(depth[: len(items) + 1])]
 
 
 def newest_user(items: Sequence[Item]) -> int | None:
@@ -130,38 +119,6 @@ def newest_user(items: Sequence[Item]) -> int | None:
         if items[i].role == "user" and not (items[i].summary or items[i].marked):
             return i
     return None
-
-
-def newest_user_message(items: Sequence[Item], ex: Exchanges) -> Iterable[int]:
-    """Keep the user's newest message: the agent works on it."""
-    if (newest := newest_user(items)) is not None:
-        yield newest
-
-
-def pinned(items: Sequence[Item], ex: Exchanges) -> Iterable[int]:
-    """Keep pinned messages, with the calls and results that they need."""
-    return (i for i, item in enumerate(items) if item.pinned)
-
-
-def pending_calls(items: Sequence[Item], ex: Exchanges) -> Iterable[int]:
-    """Keep calls without an answer, which may still get one or wait for approval."""
-    return ex.pending
-
-
-CUT_RULES: tuple[CutRule, ...] = (calls_and_results_together,)
-STAY_RULES: tuple[StayRule, ...] = (leading_system, newest_user_message, pinned, pending_calls)
-
-
-def legal_cuts(
-    items: Sequence[Item], ex: Exchanges, rules: Sequence[CutRule] = CUT_RULES
-) -> list[bool]:
-    """Tell for every index whether the history may be cut before it."""
-    depth = [0] * (len(items) + 2)
-    for rule in rules:
-        for first, last in rule(items, ex):
-            depth[first + 1] += 1
-            depth[last + 1] -= 1
-    return [closed == 0 for closed in accumulate(depth[: len(items) + 1])]
 
 
 def never_clipped(items: Sequence[Item], ex: Exchanges) -> frozenset[int]:
@@ -173,10 +130,17 @@ def never_clipped(items: Sequence[Item], ex: Exchanges) -> frozenset[int]:
     return ex.under_way | {i for i, item in enumerate(items) if item.role == "system"}
 
 
-def must_stay(
-    items: Sequence[Item], ex: Exchanges, rules: Sequence[StayRule] = STAY_RULES
-) -> frozenset[int]:
-    """Return indexes that never leave the view, with the rest of their exchanges."""
-    named = {i for rule in rules for i in rule(items, ex)}
+def must_stay(items: Sequence[Item], ex: Exchanges) -> frozenset[int]:
+    """Return indexes that never leave the view, with the rest of their exchanges.
+
+    Those are leading system messages, which are instructions and no history; the user's newest
+    message, as the agent works on it; pinned messages; and calls without an answer, which may still
+    get one or wait for approval.
+    """
+    leading = next((i for i, item in enumerate(items) if item.role != "system"), len(items))
+    pinned = (i for i, item in enumerate(items) if item.pinned)
+    named = {*range(leading), *pinned, *ex.pending}
+    if (newest := newest_user(items)) is not None:
+        named.add(newest)
     groups = {ex.group[i] for i in named}
     return frozenset(i for g in groups for i in ex.members(g) if ex.group[i] == g)

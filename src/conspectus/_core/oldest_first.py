@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from conspectus._core.boundaries import exchanges, legal_cuts, must_stay, never_clipped
-from conspectus._core.items import Clip, Compact, Item, Keep, Plan, Stuck, highest, spans_of
-from conspectus._core.room import GIANT
+from conspectus._core.items import Clip, Compact, Item, Keep, Plan, Stuck, Window, spans_of
+from conspectus._core.policy import Policy
+from conspectus._core.room import GIANT, Room
 
 WORTH = 10
 """A plan that stays above the limit must save at least one part in this many of the history."""
@@ -47,17 +47,13 @@ def oldest_first(items: Sequence[Item], limits: Limits, *, clip: bool) -> Plan:
     return _Cutting(items, limits).plan(clip)
 
 
-class _Cutting:
+class _Cutting(Room):
     def __init__(self, items: Sequence[Item], limits: Limits) -> None:
-        self.items, self.limits = items, limits
-        self.ex = exchanges(items)
-        self.fixed = must_stay(items, self.ex)
-        self.whole = never_clipped(items, self.ex)
-        cuts = legal_cuts(items, self.ex)
-        self.legal = [cut for cut in range(1, len(items)) if cuts[cut]]
-        self.tokens = sum(item.tokens for item in items)
-        standing = sum(item.tokens for item in items if item.summary)
-        self.kept = self.tokens - standing  # the size if nothing left
+        tokens = sum(item.tokens for item in items)
+        super().__init__(items, Policy(), Window(limits.most), tokens=tokens, words=True)
+        self.limits = limits
+        self.legal = [cut for cut in range(1, len(items)) if self.cuts[cut]]
+        self.kept = self.tokens - self.standing  # the size if nothing left
         first = items[0] if items else None
         self.system = first.tokens if first is not None and first.role == "system" else 0
         may_leave = [
@@ -105,14 +101,7 @@ class _Cutting:
 
     def _evict(self, cut: int) -> tuple[int, ...]:
         """Return the items that leave with this cut; none, orphans included, without one."""
-        return tuple(
-            i
-            for i, item in enumerate(self.items)
-            if cut
-            and not item.summary
-            and i not in self.fixed
-            and (i < cut or i in self.ex.orphans)
-        )
+        return self.divide(cut).evict if cut else ()
 
     def _at(self, cut: int, share: int, clips: tuple[Clip, ...] = ()) -> Compact | None:
         """Cut here; the summary may take more than its share if there is space."""
@@ -126,15 +115,14 @@ class _Cutting:
         if evict:
             most = limits.share + limits.frame + limits.slack if share >= limits.share else share
             room = max(share, min(most, limits.most - kept))
-        at_most = kept + (room if evict else self.tokens - self.kept)
+        at_most = kept + (room if evict else self.standing)
         cause = f"{limits.reach:,} tokens have gathered"
         return Compact(cause, spans_of(evict), clips, room, self.tokens, at_most, limits.most)
 
     def _clipped(self, cuts: Sequence[int]) -> Compact | None:
         """Clip the rest: first without a summary, then as little as fits."""
         limits, quarter = self.limits, self.limits.most // GIANT
-        standing = self.tokens - self.kept
-        if found := self._level(0, max(standing, limits.share), quarter):
+        if found := self._level(0, max(self.standing, limits.share), quarter):
             return found
         for level in (quarter, 1):
             for share in self._shares():
@@ -144,33 +132,11 @@ class _Cutting:
         return None
 
     def _level(self, cut: int, share: int, least: int) -> Compact | None:
-        """Clip the largest items to one level, as high as fits and at least `least`.
-
-        Tool results and the agent's own words give way before the user's.
-        """
+        """Clip the largest items to one level, as high as fits and at least `least`."""
         gone = set(self._evict(cut))
         stay = [i for i, m in enumerate(self.items) if i not in gone and not m.summary]
-        room = self.limits.most - share
-        theirs = frozenset(i for i in stay if self.items[i].role == "user")
-        spared = self.whole | theirs
-
-        def size(i: int, level: int) -> int:
-            item = self.items[i]
-            if i in spared:
-                return item.tokens
-            return min(item.tokens, max(item.smallest(), level))
-
-        def fits(level: int) -> bool:
-            return sum(size(i, level) for i in stay) <= room
-
-        if not fits(least):
-            spared = self.whole
-        if not fits(least):
-            return None
-        level = highest(least, max([least, *(self.items[i].tokens for i in stay)]), fits)
-        sizes = {i: size(i, level) for i in stay}
-        clips = tuple(Clip(i, n) for i, n in sizes.items() if n < self.items[i].tokens)
-        return self._at(cut, share, clips)
+        clips = self.clips(stay, self.limits.most - share, least)
+        return None if clips is None else self._at(cut, share, clips)
 
     def _best(self, cut: int) -> Plan:
         limits = self.limits

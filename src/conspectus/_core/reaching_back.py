@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conspectus._core.items import Clip, Compact, highest
+from conspectus._core.items import Compact, highest
 
 if TYPE_CHECKING:
     from conspectus._core.room import Room
@@ -44,8 +44,7 @@ def reaching_back(room: Room, plan: Compact, aim: int) -> Compact:
         return sum(room.size(i, level, users) for i in more) <= left
 
     level = highest(least, max(least, *(room.items[i].tokens for i in more)), fits)
-    sizes = {i: room.size(i, level, users) for i in reversed(more)}
-    clips = (Clip(i, n) for i, n in sizes.items() if n < room.items[i].tokens)
+    clips = room.shortest(more[::-1], level, users)
     tried = room.divide(more[-1])
     wider = room.compact(tried, (*plan.clips, *clips), plan.summary_tokens if tried.evict else 0)
     return wider if room.is_worth_it(wider) else plan

@@ -48,18 +48,12 @@ class Draft:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Draft:
-        return cls(
-            text=data["text"],
-            by=data["by"],
-            read=tuple(data["read"]),
-            cost=Cost.from_json(data["cost"]),
-            tokens=data["tokens"],
-            embedded=tuple(data["embedded"]),
-            cut=data.get("cut", 0),
-            binding=tuple(data.get("binding", ())),
-            request=data.get("request", ""),
-            seconds=data.get("seconds", 0.0),
-        )
+        known = {one.name for one in fields(cls)}
+        parts = {k: v for k, v in data.items() if k in known}
+        for name in ("read", "embedded", "binding"):
+            parts[name] = tuple(parts.get(name, ()))
+        parts["cost"] = Cost.from_json(parts["cost"])
+        return cls(**parts)
 
 
 @dataclass(frozen=True, slots=True)

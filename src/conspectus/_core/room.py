@@ -36,7 +36,7 @@ RELIEF = 2
 
 
 @dataclass(frozen=True, slots=True)
-class _Division:
+class Division:
     """Items that leave and items that stay if the history is cut before one index."""
 
     evict: tuple[int, ...]
@@ -88,7 +88,7 @@ class Room:
             wanted -= 1
         return max(0, wanted)
 
-    def divide(self, cut: int) -> _Division:
+    def divide(self, cut: int) -> Division:
         """Divide the items at a cut; a summary is replaced, an orphan leaves anyway."""
         evict: list[int] = []
         stay: list[int] = []
@@ -96,7 +96,7 @@ class Room:
             if not item.summary:
                 leaves = i not in self.fixed and (i < cut or i in self.ex.orphans)
                 (evict if leaves else stay).append(i)
-        return _Division(tuple(evict), tuple(stay))
+        return Division(tuple(evict), tuple(stay))
 
     def _kept(self, sizes: Sequence[int]) -> list[int]:
         """Return, for every cut, the tokens that stay if items had these sizes."""
@@ -271,7 +271,7 @@ class Room:
         plan = self.compact(tried, clips, share)
         return plan if self.is_worth_it(plan) else None
 
-    def _without_window(self, wanted: _Division) -> Plan:
+    def _without_window(self, wanted: Division) -> Plan:
         """Plan without a budget, by the freed tokens alone."""
         limit = self.policy.summary_limit(None)
         plan = self.compact(wanted, (), limit)
@@ -291,10 +291,8 @@ class Room:
         return enough
 
     def _not_worth_it(self) -> Keep:
-        count, unit = self.gain.messages, "messages"
-        if not count:
-            count, unit = self.gain.tokens, "tokens"
-        asks = f"{count:,} {unit}"
+        messages, tokens = self.gain.messages, self.gain.tokens
+        asks = f"{messages:,} messages" if messages else f"{tokens:,} tokens"
         return Keep(f"a compaction would not free the {asks} that least_gain asks for", self.tokens)
 
     def out_of_reach(self, plan: Keep | Compact, trigger: int, asked: int) -> OutOfReach | None:
@@ -330,20 +328,20 @@ class Room:
         for spared in (theirs | never, never)[: 1 + words]:
             fits = partial(self._fits_at, stay, room, spared)
             if fits(least):
-                level = highest(least, most, fits)
-                sizes = {i: self.size(i, level, spared) for i in stay}
-                return tuple(Clip(i, n) for i, n in sizes.items() if n < self.items[i].tokens)
+                return self.shortest(stay, highest(least, most, fits), spared)
         return None
 
-    def shortest(self, some: Sequence[int], level: int) -> tuple[Clip, ...]:
+    def shortest(
+        self, some: Sequence[int], level: int, spared: frozenset[int] = frozenset()
+    ) -> tuple[Clip, ...]:
         """Clip these items to a level, as far as they may be."""
-        sizes = {i: self.size(i, level) for i in some}
+        sizes = {i: self.size(i, level, spared) for i in some}
         return tuple(Clip(i, n) for i, n in sizes.items() if n < self.items[i].tokens)
 
     def _fits_at(self, stay: Sequence[int], room: int, spared: frozenset[int], level: int) -> bool:
         return sum(self.size(i, level, spared) for i in stay) <= room
 
-    def _stuck(self, tried: _Division, share: int, clip: bool) -> Stuck:
+    def _stuck(self, tried: Division, share: int, clip: bool) -> Stuck:
         assert self.budget is not None
         smallest = (self.size(i, 1) if clip else self.items[i].tokens for i in tried.stay)
         needed = sum(smallest) + (share if tried.evict or self.standing else 0)
@@ -366,7 +364,7 @@ class Room:
         )
         return Stuck(reason, self.tokens, self.tokens, self.budget)
 
-    def compact(self, tried: _Division, clips: tuple[Clip, ...], share: int) -> Compact:
+    def compact(self, tried: Division, clips: tuple[Clip, ...], share: int) -> Compact:
         shown = {clip.index: clip.limit for clip in clips}
         kept = sum(shown.get(i, self.items[i].tokens) for i in tried.stay)
         return Compact(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from conspectus._core.items import Size
 from conspectus.errors import PolicyError
@@ -125,20 +125,13 @@ def _clause(value: object, name: str) -> tuple[TriggerClause, ...]:
                 f"{name} clause must specify at least one of 'tokens', 'messages', 'fraction'. "
                 f"{TRIGGER_FORM}."
             )
-        return (_all_of(_check(kind, amount, name) for kind, amount in value.items()),)
-    if not isinstance(value, tuple):
+        sizes = [_check(kind, amount, name) for kind, amount in value.items()]
+    elif isinstance(value, tuple):
+        sizes = [check_size(value, name)]
+    else:
         raise PolicyError(f"{name} cannot be {value!r}. {TRIGGER_FORM}.")
-    return (_all_of([check_size(value, name)]),)
-
-
-def _all_of(sizes: Iterable[ContextSize]) -> TriggerClause:
-    by_kind = dict(sizes)
-    tokens, messages = by_kind.get("tokens"), by_kind.get("messages")
-    return TriggerClause(
-        tokens=None if tokens is None else int(tokens),
-        messages=None if messages is None else int(messages),
-        fraction=by_kind.get("fraction"),
-    )
+    parts: dict[str, Any] = dict(sizes)
+    return (TriggerClause(**parts),)
 
 
 def tightest(trigger: Sequence[TriggerClause]) -> int | None:

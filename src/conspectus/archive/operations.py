@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
+    from langgraph.store.base import Item as LangGraphItem
     from langgraph.store.base import Op as LangGraphOp
 
 
@@ -50,25 +51,15 @@ class NamespacesOp(NamedTuple):
 Op = GetOp | PutOp | SearchOp | NamespacesOp
 
 
-class Item(Protocol):
-    """A value as a store returns it."""
-
-    @property
-    def namespace(self) -> tuple[str, ...]: ...
-
-    @property
-    def key(self) -> str: ...
-
-    @property
-    def value(self) -> Any: ...
-
-
 class FileItem(NamedTuple):
     """A value as `FileStore` returns it."""
 
     namespace: tuple[str, ...]
     key: str
     value: Any
+
+
+Item: TypeAlias = "FileItem | LangGraphItem"  # A value as a store returns it
 
 
 def for_langgraph(ops: Iterable[Op]) -> list[LangGraphOp]:

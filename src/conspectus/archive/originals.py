@@ -7,7 +7,7 @@ is shared across sessions, threads or tenants, and `forget` deletes them too.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from conspectus._drive import Flow
@@ -57,9 +57,9 @@ class Originals:
         A damaged message, or one of which a text is gone, is None.
         """
         found = yield from self._wire.read(scope.namespace("messages"), keys)
-        wanted: dict[str, None] = {}
+        wanted: dict[str, str] = {}
         for data in found.values():
-            _pointers(data and data.get("message"), wanted)
+            _joined(data and data.get("message"), lambda name: wanted.setdefault(name, ""))
         if not wanted:
             return found
         values = yield from self._wire.read(scope.namespace(TEXTS), list(wanted))
@@ -82,7 +82,7 @@ def _whole(data: dict[str, Any] | None, texts: Mapping[str, str]) -> dict[str, A
     if data is None:
         return None
     try:
-        return {**data, "message": _joined(data.get("message"), texts)}
+        return {**data, "message": _joined(data.get("message"), texts.__getitem__)}
     except (KeyError, TypeError):
         return None
 
@@ -100,23 +100,10 @@ def _parted(value: Any, texts: dict[str, str]) -> Any:
     return [_parted(part, texts) for part in value] if isinstance(value, list) else value
 
 
-def _pointers(value: Any, found: dict[str, None]) -> None:
-    """Add the digests of all texts that some data points to."""
+def _joined(value: Any, text_of: Callable[[str], str]) -> Any:
+    """Undo `_parted`, with the text of each digest that some data points to."""
     if isinstance(value, Mapping):
         if value.get(TAG) == _TEXT:
-            found[value["value"]] = None
-        else:
-            for part in value.values():
-                _pointers(part, found)
-    elif isinstance(value, list):
-        for part in value:
-            _pointers(part, found)
-
-
-def _joined(value: Any, texts: Mapping[str, str]) -> Any:
-    """Undo `_parted`; a missing text is a `KeyError`."""
-    if isinstance(value, Mapping):
-        if value.get(TAG) == _TEXT:
-            return texts[value["value"]]
-        return {key: _joined(part, texts) for key, part in value.items()}
-    return [_joined(part, texts) for part in value] if isinstance(value, list) else value
+            return text_of(value["value"])
+        return {key: _joined(part, text_of) for key, part in value.items()}
+    return [_joined(part, text_of) for part in value] if isinstance(value, list) else value

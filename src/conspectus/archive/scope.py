@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from conspectus.errors import InputError
 from conspectus.events import Whose
@@ -48,13 +48,6 @@ def name_of(data: Mapping[str, object]) -> str | None:
         with suppress(ValueError):
             return bytes.fromhex(exact).decode("utf-8", "surrogatepass")
     return name if isinstance(name, str) else None
-
-
-class Namespaced(Protocol):
-    """The namespaces of one agent's history."""
-
-    def namespace(self, kind: Label) -> tuple[str, ...]:
-        """Return the namespace of values of one kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +98,9 @@ class Scope:
     def namespace(self, kind: Label) -> tuple[str, ...]:
         """Return the namespace of values of one kind."""
         return (ROOT, *self.hashes, kind)
+
+
+Namespaced = Scope | Found  # It names where the values of one agent's history are
 
 
 def tenant_namespace(tenant: str, *below: str) -> tuple[str, ...]:

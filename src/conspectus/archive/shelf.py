@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -175,7 +175,11 @@ def _all(by_id: Mapping[str, Mapping[str, Any]]) -> dict[str, _Read]:
     """Return the sound records among some values."""
     made: dict[str, _Read | None] = {}
     for name in by_id:
-        for one in reversed(list(_down(name, by_id, made))):
+        down: dict[str, None] = {}  # it and those it is made of, as far as they are not made yet
+        while name in by_id and name not in made and name not in down:
+            down[name] = None
+            name = str(by_id[name].get("base"))
+        for one in reversed(down):
             made[one] = _made(one, by_id[one], made.get(str(by_id[one].get("base"))))
     return {name: one for name, one in made.items() if one is not None}
 
@@ -190,19 +194,6 @@ def _parent_of(data: Mapping[str, Any]) -> str | None:
         return str(data.get("base"))
     parent = (data.get("record") or {}).get("parent")
     return parent if isinstance(parent, str) else None
-
-
-def _down(
-    name: str, by_id: Mapping[str, Mapping[str, Any]], made: Mapping[str, Any]
-) -> Iterator[str]:
-    """Yield a record's name and those it is made of, as far as they are not made yet."""
-    seen: set[str] = set()
-    while name in by_id and name not in made and name not in seen:
-        seen.add(name)
-        yield name
-        if "delta" not in by_id[name]:
-            return
-        name = str(by_id[name].get("base"))
 
 
 def digest(text: str) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import re
 import sqlite3
 import threading
 import time
@@ -37,6 +36,7 @@ from conspectus.archive.operations import (
 from conspectus.archive.packed import packed, unpacked
 from conspectus.archive.trouble import ON_ITS_LOOP, explain, is_of_a_database
 from conspectus.errors import ArchiveError, ArchiveTimeout, PolicyError
+from conspectus.messages.codec import sendable
 
 if TYPE_CHECKING:
     from langgraph.store.base import BaseStore
@@ -49,8 +49,6 @@ MOST_MEANT = 8_000  # Characters of a text that are embedded; embedding models r
 CHUNK_SIZE = 8_000_000  # Most bytes of packed values in one batch, unless a single value is larger
 
 Namespace = tuple[str, ...]
-
-_UNSENDABLE = re.compile("[\ud800-\udfff\x00]")
 
 
 def dumps(data: Any) -> str:
@@ -134,7 +132,7 @@ class Wire:
         value: dict[str, Any] = {"v": FORMAT, "z": whole}
         index: Literal[False] | list[str] = False
         if meaning is not None and self.semantic and meaning.strip():
-            value["text"] = _UNSENDABLE.sub("\ufffd", meaning[:MOST_MEANT])
+            value["text"] = sendable(meaning[:MOST_MEANT])
             index = ["text"]
         return PutOp(namespace, key, value, index, None if ttl is None else ttl / 60)
 
@@ -289,8 +287,7 @@ def aside(call: Callable[[], object], timeout: float | None = None) -> Io:
 
 def meaning_op(namespace: Namespace, query: str, limit: int) -> SearchOp:
     """Return the search for the values nearest in meaning, best first."""
-    wanted = _UNSENDABLE.sub("\ufffd", query[:MOST_MEANT])
-    return SearchOp(namespace, query=wanted, limit=limit)
+    return SearchOp(namespace, query=sendable(query[:MOST_MEANT]), limit=limit)
 
 
 def _chunks(ops: Sequence[Op]) -> Iterator[list[Op]]:

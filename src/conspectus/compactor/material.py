@@ -228,7 +228,7 @@ class Material:
         # A clip must be the same whenever it is made again, so it goes by its own message only.
         keys = [self.history.places[clip.index].item.key for clip in self.plan.clips]
         short = {key: self.originals[key] for key in keys}
-        alone, _ = yield from redaction.entries(list(short.values()))
+        alone = yield from redaction.entries(list(short.values()))
         self.to_show = dict(zip(short, alone, strict=True))
         adopted, count = self.adopted, len(self.originals)
         done = yield from redaction.together(

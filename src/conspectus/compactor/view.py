@@ -177,7 +177,7 @@ def look_flow(
     ]
     redacted: dict[int, Entry | None] = dict.fromkeys(short)
     try:
-        done, _ = yield from redaction.entries([entries[index] for index in short])
+        done = yield from redaction.entries([entries[index] for index in short])
         redacted = {i: for_view(one, entries[i]) for i, one in zip(short, done, strict=True)}
     except RedactionError as error:
         log("shown_whole", "messages that were shown short are shown whole for now: %s", error)

@@ -93,8 +93,8 @@ class Builder:
         }
         window = settings["window"] or profile_window(answers)
         settings |= sizes_of(config, window) if config.enabled else {"trigger": None, "keep": KEEP}
-        settings["summarizer"] = _summarizer(config, writes)
-        settings["fallbacks"] = [_summarizer(config, one) for one in fallbacks]
+        settings["summarizer"] = summarizer_of(config, writes)
+        settings["fallbacks"] = [summarizer_of(config, one) for one in fallbacks]
         archive = in_use
         if archive is None and config.enabled:
             given = self.archive if self.archive is not None else archive_of(whole)
@@ -110,7 +110,8 @@ class Builder:
             raise
 
 
-def _summarizer(config: SummarizationConfig, model: Any) -> Any:
+def summarizer_of(config: SummarizationConfig, model: Any) -> Any:
+    """Return the summariser of a chat model, or of the name of one, with the file's settings."""
     if model == EMBEDDED:
         return EMBEDDED
     return ChatModelSummarizer(

@@ -55,26 +55,20 @@ def with_short_arguments(entry: Entry, longest: int, ending: str, where: str = A
         }
 
     def block(part: Any) -> Any:
-        if not isinstance(part, Mapping) or part.get("name") not in WRITERS:
+        if not isinstance(part, Mapping):
             return part
-        return {
-            **part,
-            **{key: short(part[key]) for key in ("input", "args", "arguments") if key in part},
-        }
+        if isinstance(part.get("function"), Mapping):
+            return {**part, "function": block(part["function"])}
+        if part.get("name") not in WRITERS:
+            return part
+        own = [key for key in ("input", "args", "arguments") if key in part]
+        return {**part, **{key: short(part[key]) for key in own}}
+
+    def blocks(parts: Any) -> Any:
+        return [block(part) for part in parts] if isinstance(parts, list) else parts
 
     extra = {**source.additional_kwargs, "conspectus": {"clip_of": entry.cite}}
-    if isinstance(raw := extra.get("tool_calls"), list):
-        extra["tool_calls"] = [
-            {**call, "function": block(call["function"])}
-            if isinstance(call, Mapping) and isinstance(call.get("function"), Mapping)
-            else call
-            for call in raw
-        ]
-    content = source.content
-    return source.model_copy(
-        update={
-            "content": [block(part) for part in content] if isinstance(content, list) else content,
-            "tool_calls": [block(call) for call in source.tool_calls],
-            "additional_kwargs": extra,
-        }
-    )
+    if "tool_calls" in extra:
+        extra["tool_calls"] = blocks(extra["tool_calls"])
+    made = {"content": blocks(source.content), "tool_calls": blocks(source.tool_calls)}
+    return source.model_copy(update={**made, "additional_kwargs": extra})

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import is_
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
 TAG = "~conspectus"  # Key of a tagged value: `{"~conspectus": "bytes", "value": ...}`
+_UNSENDABLE = re.compile("[\ud800-\udfff\x00]")
 LONG = 4096  # Bits above which an integer is written in hexadecimal
 
 DEEPEST = 200
@@ -121,6 +123,11 @@ def not_too_deep(value: Any, inside: tuple[int, ...] = ()) -> Any:
     if isinstance(value, dict):
         return dict(zip(value, new, strict=True))
     return tuple(new) if isinstance(value, tuple) else new
+
+
+def sendable(text: str) -> str:
+    """Replace characters that JSON in UTF-8 or a store cannot carry: lone surrogates and NUL."""
+    return _UNSENDABLE.sub("\ufffd", text)
 
 
 def _described(what: str) -> dict[str, str]:

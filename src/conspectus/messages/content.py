@@ -17,8 +17,7 @@ NO_TEXT = frozenset(
 """Kinds of blocks beside the table's media whose bytes are no text."""
 
 FUNCTION = "function:"
-"""Prefix of the id of a call in OpenAI's first form, which had none; the function's name follows.
-Prefix of the id of a call in OpenAI's first form, which had none; the function's name follows."""
+"""Opens the id of a call in OpenAI's first form, which had none; the function's name follows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -317,28 +317,20 @@ def _from_dict(message: Mapping[str, Any], place: int) -> Entry:
                 "answers"
             )
         parts.answers.append(call_id)
-    given = message.get("id")
-    return _entry(
-        message, None if given is None else str(given), role, message.get("name"), parts, message
-    )
+    return _entry(message, message.get("id"), role, message.get("name"), parts, message)
 
 
 def _from_item(item: Mapping[str, Any]) -> Entry:
     parts = Parts()
     read_block(item, parts)
-    given = item.get("id")
     role: Role = "assistant" if author_of(item) == "model" else "tool"
-    return _entry(item, None if given is None else str(given), role, None, parts, item)
+    return _entry(item, item.get("id"), role, None, parts, item)
 
 
 def _entry(
-    source: Source,
-    given_id: str | None,
-    role: Role,
-    name: Any,
-    parts: Parts,
-    extra: Mapping[str, Any],
+    source: Source, given: Any, role: Role, name: Any, parts: Parts, extra: Mapping[str, Any]
 ) -> Entry:
+    given_id = None if given is None else str(given)
     if role == "user" and parts.answers and not any(parts.own):
         role = "tool"  # Anthropic's results come in the name of the user
     date = next((str(extra[key]) for key in DATE_KEYS if extra.get(key)), None)

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from conspectus._langchain import is_message
 from conspectus.messages.blocks import ANSWERS, kind_name, opened
 from conspectus.messages.summary import is_summary_message
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
+
+    from conspectus.messages.entries import Source
 
 LEAST_RECALL = 64  # Tokens below which hardly one message could be shown
 RECALLED = "recalled"  # `lc_source` of such a message
@@ -45,17 +48,26 @@ def recalled_message(text: str, turn: str) -> BaseMessage:
     )
 
 
-def is_users(message: BaseMessage) -> bool:
-    """Tell whether a user wrote a message; results of tools are none of theirs."""
-    from langchain_core.messages import HumanMessage
+def is_users(message: Source) -> bool:
+    """Tell whether a user wrote a message; results of tools are none of theirs.
 
-    if not isinstance(message, HumanMessage) or is_summary_message(message):
+    Example:
+        >>> is_users({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t"}]})
+        False
+    """
+    if is_message(message):
+        from langchain_core.messages import HumanMessage
+
+        said = isinstance(message, HumanMessage)
+    else:
+        said = message.get("role") == "user" and bool(message.get("content"))
+    if not said or is_summary_message(message):
         return False
     kinds = _kinds(message)
     return not kinds or not kinds <= ANSWERS
 
 
-def newest_user(messages: Sequence[BaseMessage]) -> int | None:
+def newest_user(messages: Sequence[Source]) -> int | None:
     """Return the place of the user's newest message; None without one."""
     return next((i for i in range(len(messages) - 1, -1, -1) if is_users(messages[i])), None)
 
@@ -71,17 +83,19 @@ def with_recalled(
     place = newest_user(messages) if recalled is not None else None
     if recalled is None or place is None:
         return list(messages)
-    if _answers(messages[place]):  # between a call and its result a provider takes nothing
+    if brings_results(messages[place]):  # between a call and its result a provider takes nothing
         place += 1
     return [*messages[:place], recalled, *messages[place:]]
 
 
-def _answers(message: BaseMessage) -> bool:
+def brings_results(message: Source) -> bool:
+    """Tell whether a message holds results of tools."""
     return not _kinds(message).isdisjoint(ANSWERS)
 
 
-def _kinds(message: BaseMessage) -> set[str]:
-    blocks = message.content if isinstance(message.content, list) else []
+def _kinds(message: Source) -> set[str]:
+    content = message.content if is_message(message) else message.get("content")
+    blocks = content if isinstance(content, list) else []
     return {kind_name(opened(one)) if isinstance(one, Mapping) else "text" for one in blocks}
 
 

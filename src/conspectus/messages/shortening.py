@@ -18,8 +18,7 @@ from conspectus.messages.content import describe
 from conspectus.messages.entries import Entry, Source, answers_computer
 
 HEAD = 2 / 3
-"""Share of a clipped text that its beginning gets: ends hold results, beginnings the kind of text.
-Share of a clipped text that its beginning gets: ends hold results, beginnings the kind of text."""
+"""Share of a clipped text for its beginning: ends hold results, beginnings the kind of text."""
 
 MARK = "[clipped: {left_out:,} of {whole:,} characters left out; original {where}]"
 

@@ -100,9 +100,9 @@ def recall_flow(
         except NotFoundError:
             seen.tell(outcome="not_found")
             raise
-        found = _result(room)
-        seen.tell(results=len(found.hits), tokens=found.tokens, truncated=found.truncated)
-        return found
+        pieces, text, size, truncated = room.result()
+        seen.tell(results=len(pieces), tokens=size, truncated=truncated)
+        return RecallResult(tuple(piece.hit for piece in pieces), text, size, truncated)
 
 
 def unknown_thread(tenant: str, thread: str) -> NotFoundError:
@@ -111,11 +111,6 @@ def unknown_thread(tenant: str, thread: str) -> NotFoundError:
         f"the archive keeps no thread {_shown(thread)} of {_shown(tenant)}; 'conspectus archive "
         "list', or Archive.threads in Python, names those that it keeps"
     )
-
-
-def _result(room: Packing) -> RecallResult:
-    pieces, text, tokens, truncated = room.result()
-    return RecallResult(tuple(piece.hit for piece in pieces), text, tokens, truncated)
 
 
 def _by_query(

@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from conspectus.archive.values import Archived
+from conspectus.messages.codec import sendable
 from conspectus.messages.framing import as_notes
 
 LEAST = 40  # Least characters of a message that are shown
 NEAR = 600  # Characters within which marks count as close together
-
-_UNSENDABLE = re.compile("[\ud800-\udfff\x00]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +157,11 @@ def _line(piece: Piece, cited: bool) -> str:
     head = f"[{name}{who}{date}]"
     note = f" {piece.shortened}" if piece.shortened else ""
     # Lines after the first are indented, so that none can pass for the line of another message.
-    text = "\n  ".join(as_notes(_UNSENDABLE.sub("\ufffd", piece.text)).splitlines())
+    text = "\n  ".join(as_notes(sendable(piece.text)).splitlines())
     return f"{head}{note} {text}".rstrip()
 
 
 def label(text: str) -> str:
     """Return a name or date on one line of 64 characters that cannot close its bracket."""
-    bare = " ".join(_UNSENDABLE.sub("\ufffd", text).split())[:64]
+    bare = " ".join(sendable(text).split())[:64]
     return as_notes(bare).translate(str.maketrans("[]·", "()-"))

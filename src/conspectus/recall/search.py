@@ -19,8 +19,7 @@ from conspectus.recall.rank import Asked, fused, holding_enough, merged, plain, 
 from conspectus.recall.words import Ask, Query, query_of
 
 CANDIDATES = 120
-"""Passages with terms of a query whose neighbours are ranked; half for each of several sentences.
-Passages with terms of a query whose neighbours are ranked; half for each of several sentences."""
+"""Passages with terms of a query whose neighbours are ranked; half as many for each sentence."""
 
 EXACT = 2.0  # Weight of an identifier that stands in a message as in the query
 MEANT = 48  # Messages asked of a semantic index

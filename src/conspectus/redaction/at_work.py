@@ -86,17 +86,12 @@ class Redaction:
             return self.redactor.identity
         return type(self.redactor).__name__
 
-    def entries(self, entries: Sequence[Entry]) -> Flow[tuple[list[Entry], Counts]]:
-        """Redact messages, each by itself, and count the replacements by kind.
+    def entries(self, entries: Sequence[Entry]) -> Flow[list[Entry]]:
+        """Redact messages, each by itself: the result for one does not depend on others.
 
-        The result for a message does not depend on others. A failing redactor is a
-        `RedactionError`.
+        A failing redactor is a `RedactionError`.
         """
-        done = yield from self.together(entries, (), apart=True)
-        counts: Counter[str] = Counter()
-        for one in done.counts:
-            counts.update(one)
-        return done.entries, dict(counts)
+        return (yield from self.together(entries, (), apart=True)).entries
 
     def texts(self, texts: Sequence[str]) -> Flow[list[str]]:
         """Redact texts; errors as above."""
@@ -313,10 +308,7 @@ def for_view(redacted: Entry, original: Entry) -> Entry:
         elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
             update[name] = [_renamed(n, o) for n, o in zip(new, old, strict=True)]
     shown = made.model_copy(update=update) if is_message(made) else {**made, **update}
-    [entry] = read_messages([shown])
-    entry.key, entry.id, entry.given_id = original.key, original.id, original.given_id
-    entry.redacted = True
-    return entry
+    return _read(shown, original)
 
 
 _SIGNED = ("thinking", "redacted_thinking", "reasoning")

@@ -14,8 +14,7 @@ from conspectus.messages.codec import not_too_deep
 from conspectus.redaction.names import named_kind
 
 STRUCTURE = frozenset("id type role tool_call_id tool_use_id call_id index mime_type".split())
-"""Structural keys of messages, blocks and calls; in data such as tool arguments they are redacted.
-Structural keys of messages, blocks and calls; in data such as tool arguments they are redacted."""
+"""Structural keys of messages, blocks and calls; in data such as arguments they are redacted."""
 
 FREE = frozenset("args arguments input artifact output result metadata response_metadata".split())
 """Keys of data of any form."""
@@ -53,41 +52,37 @@ def walk(message: Any, put: Put) -> Any:
     Parts that are nested too deep to be kept are only described.
     """
     if not is_message(message):
-        return _mapping(not_too_deep(message), put, False)[0]
+        return _mapping(not_too_deep(message), put, False)
     names = [*type(message).model_fields, *(message.__pydantic_extra__ or {})]
     parts = {name: getattr(message, name) for name in names if name != "usage_metadata"}
-    made, changed = _mapping(not_too_deep(parts), put, False)
-    if not changed and all(map(is_, made.values(), parts.values())):
+    made = _mapping(not_too_deep(parts), put, False)
+    if all(map(is_, made.values(), parts.values())):
         return message
     return message.model_copy(update={k: v for k, v in made.items() if v is not parts.get(k)})
 
 
-def _value(value: Any, put: Put, key: str | None, free: bool) -> tuple[Any, bool]:
-    """Return a value with its texts replaced, and whether it changed."""
+def _value(value: Any, put: Put, key: str | None, free: bool) -> Any:
+    """Return a value with its texts replaced; the same object if nothing changed."""
     if isinstance(value, str):
         made = put(str.__str__(value), key)
-        return (made, True) if made != value else (value, False)
-    if isinstance(value, bool) or value is None or isinstance(value, float):
-        return value, False
-    if isinstance(value, int):  # a number can be a password, under such a name
-        if key is None:
-            return value, False
-        text = str(value) if value.bit_length() < 256 else ""
-        made = put(text, key) if text else text
-        return (made, True) if made != text else (value, False)
+        return made if made != value else value
+    if isinstance(value, int) and not isinstance(value, bool):
+        if key is None or value.bit_length() >= 256:
+            return value
+        made = put(str(value), key)  # a number can be a password, under such a name
+        return made if made != str(value) else value
     if isinstance(value, Mapping):
         return _mapping(value, put, free, key)
     if isinstance(value, (list, tuple)):
         keys = _keys(value, key) if free else [None] * len(value)
         parts = [_value(part, put, k, free) for part, k in zip(value, keys, strict=True)]
-        if not any(changed for _, changed in parts):
-            return value, False
-        made_parts = [part for part, _ in parts]
-        return (tuple(made_parts) if isinstance(value, tuple) else made_parts), True
+        if all(map(is_, parts, value)):
+            return value
+        return tuple(parts) if isinstance(value, tuple) else parts
     if isinstance(value, (bytes, bytearray)):
         made_bytes = _bytes(bytes(value), put, key)
-        return (value, False) if made_bytes is None else (type(value)(made_bytes), True)
-    return value, False  # an object of a program, of which only the type is archived
+        return value if made_bytes is None else type(value)(made_bytes)
+    return value  # no text, or an object of a program, of which only the type is archived
 
 
 def _keys(values: Sequence[Any], key: str | None) -> list[str | None]:
@@ -109,34 +104,32 @@ def _keys(values: Sequence[Any], key: str | None) -> list[str | None]:
     return keys
 
 
-def _mapping(
-    value: Mapping[Any, Any], put: Put, free: bool, key: str | None = None
-) -> tuple[Any, bool]:
+def _mapping(value: Mapping[Any, Any], put: Put, free: bool, key: str | None = None) -> Any:
     made: dict[Any, Any] = {}
     changed = False
     given = _given_name(value)
     mime = str(value.get("mime_type") or value.get("media_type") or "") if not free else ""
     for name, part in value.items():
-        new_name, new_part, other = name, part, False
+        new_name, new_part = name, part
         if free or name not in STRUCTURE or not isinstance(part, (str, int, type(None))):
             if isinstance(name, str) and free:
                 new_name = put(str.__str__(name), None)
                 while new_name != name and new_name in made:
                     new_name += "'"
             if name in ENCODED and isinstance(part, str) and _is_text(mime):
-                new_part, other = _encoded(part, put)
+                new_part = _encoded(part, put)
             elif name == "additional_kwargs" and not free and isinstance(part, Mapping):
-                new_part, other = _kwargs(part, put)
+                new_part = _kwargs(part, put)
             else:
                 under = name if isinstance(name, str) else None
                 if given is not None and under is not None and under.lower() in VALUED:
                     under = given
                 if free and key is not None and key.lower() == "cookies":
                     under = key
-                new_part, other = _value(part, put, under, free or name in FREE)
-        changed = changed or other or new_name != name
+                new_part = _value(part, put, under, free or name in FREE)
+        changed = changed or new_part is not part or new_name != name
         made[new_name] = new_part
-    return (made, True) if changed else (value, False)
+    return made if changed else value
 
 
 def _given_name(value: Mapping[Any, Any]) -> str | None:
@@ -152,26 +145,26 @@ def _given_name(value: Mapping[Any, Any]) -> str | None:
     )
 
 
-def _kwargs(value: Mapping[Any, Any], put: Put) -> tuple[Any, bool]:
+def _kwargs(value: Mapping[Any, Any], put: Put) -> Any:
     """Redact a provider's additions to a message: data, and calls, whose ids stay."""
     calls = {k: v for k, v in value.items() if k in ("tool_calls", "function_call")}
     rest = {k: v for k, v in value.items() if k not in calls}
-    parts = [_mapping(calls, put, False), _mapping(rest, put, True)]
-    return ({**parts[0][0], **parts[1][0]}, True) if any(p[1] for p in parts) else (value, False)
+    made = [_mapping(calls, put, False), _mapping(rest, put, True)]
+    return value if made[0] is calls and made[1] is rest else {**made[0], **made[1]}
 
 
 def _is_text(mime: str) -> bool:
     return mime.startswith("text/") or mime.split("/")[-1] in ("json", "xml", "yaml", "x-yaml")
 
 
-def _encoded(value: str, put: Put) -> tuple[str, bool]:
+def _encoded(value: str, put: Put) -> str:
     try:
         raw = base64.b64decode(value, validate=True)
     except ValueError:
         made = put(value, None)
-        return made, made != value
+        return made if made != value else value
     made_bytes = _bytes(raw, put, None)
-    return (value, False) if made_bytes is None else (base64.b64encode(made_bytes).decode(), True)
+    return value if made_bytes is None else base64.b64encode(made_bytes).decode()
 
 
 def _bytes(value: bytes, put: Put, key: str | None) -> bytes | None:

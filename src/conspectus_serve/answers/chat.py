@@ -22,15 +22,13 @@ class ChatAnswer(AnswerReader):
         super().__init__(tool)
         self._frame: dict[str, Any] = {}
         self._said: dict[str, str] = {}
-        self._last: dict[str, Any] = {}
-        self._begin()
 
     def _begin(self) -> None:
+        super()._begin()
         self._texts: dict[str, str] = {}
         self._calls: dict[int, dict[str, Any]] = {}
         self._waiting: dict[int, list[dict[str, Any]]] = {}
         self._newest: dict[int, int] = {}
-        self._places: dict[int, int] = {}
         self._held: list[dict[str, Any] | bytes] = []
         self._reason: str | None = None
 
@@ -62,7 +60,7 @@ class ChatAnswer(AnswerReader):
         choice = data["choices"][0]
         delta = dict(choice.get("delta") or {})
         changed = self._grown(delta) or changed
-        if choice.get("finish_reason") is not None and (late := self._released()):
+        if choice.get("finish_reason") is not None and (late := self._left()):
             delta["tool_calls"] = [*late, *(delta.get("tool_calls") or ())]
         made = {**data, "choices": [{**choice, "delta": delta}]}
         self._reason = choice.get("finish_reason") or self._reason
@@ -124,10 +122,9 @@ class ChatAnswer(AnswerReader):
         return at
 
     def _placed(self, at: int, pieces: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        place = self._places.setdefault(at, len(self._places))
-        return [{**one, "index": place} for one in pieces]
+        return [{**one, "index": self._place(at)} for one in pieces]
 
-    def _released(self) -> list[dict[str, Any]]:
+    def _left(self) -> list[dict[str, Any]]:
         """Release calls whose name is only a beginning of our tool's name."""
         waiting, self._waiting = self._waiting, {}
         return [one for at, pieces in waiting.items() for one in self._placed(at, pieces)]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conspectus_serve.answers.events import data_of, written
-from conspectus_serve.answers.reading import THOUGHTS, AnswerReader, Lookup, LookupResult
+from conspectus_serve.answers.reading import AnswerReader, Lookup, LookupResult
 from conspectus_serve.compacted import events_of_block
 
 GROWS = {
@@ -31,6 +31,8 @@ class MessagesAnswer(AnswerReader):
         iterations: usage before the answer, in Anthropic's form.
     """
 
+    place_field = "index"
+
     def __init__(
         self,
         tool: str,
@@ -39,15 +41,11 @@ class MessagesAnswer(AnswerReader):
     ) -> None:
         super().__init__(tool)
         self._lead, self._iterations = lead, list(iterations)
-        self._seen: list[dict[str, Any]] = [] if lead is None else [dict(lead)]
+        self._seen += [] if lead is None else [dict(lead)]
         self._count = len(self._seen)
-        self._last: dict[str, Any] = {}
-        self._begin()
 
     def _begin(self) -> None:
-        self._blocks: dict[int, dict[str, Any]] = {}
-        self._places: dict[int, int] = {}
-        self._pending: list[dict[str, Any]] = []
+        super()._begin()
         self._held: list[dict[str, Any]] = []
         self._reason: str | None = None
 
@@ -74,38 +72,13 @@ class MessagesAnswer(AnswerReader):
             self._held.append(data)
             return []
         if kind in ("content_block_start", "content_block_delta", "content_block_stop"):
-            return [
-                raw if one is data and place == one["index"] else written({**one, "index": place})
-                for one, place in self._block(kind, data)
-            ]
+            at = data["index"]
+            if kind == "content_block_start":
+                self._blocks[at] = dict(data["content_block"])
+            elif kind == "content_block_delta":
+                _grow(self._blocks.setdefault(at, {}), data["delta"])
+            return [raw if one == data else written(one) for one in self._shown(data)]
         return [raw]
-
-    def _block(self, kind: str, data: dict[str, Any]) -> list[tuple[dict[str, Any], int]]:
-        """Add an event of a block, and return the events that the client sees now."""
-        at = data["index"]
-        if kind == "content_block_start":
-            self._blocks[at] = dict(data["content_block"])
-        elif kind == "content_block_delta":
-            _grow(self._blocks.setdefault(at, {}), data["delta"])
-        block = self._blocks.get(at, {})
-        if self._is_ours(block):
-            return []
-        if self._tool and block.get("type") in THOUGHTS and at not in self._places:
-            self._pending.append(data)
-            return []
-        return [*self._released(), (data, self._place(at))]
-
-    def _place(self, at: int) -> int:
-        if at not in self._places:
-            self._places[at] = self._count
-            self._count += 1
-        return self._places[at]
-
-    def _released(self) -> list[tuple[dict[str, Any], int]]:
-        """Release held thoughts: a block of the client's follows them."""
-        made = [(one, self._place(one["index"])) for one in self._pending]
-        self._pending = []
-        return made
 
     def whole(self, body: Mapping[str, Any]) -> None:
         self._last = dict(body)
@@ -124,7 +97,6 @@ class MessagesAnswer(AnswerReader):
             if one.get("type") != "text" or one.get("text"):
                 made = {key: value for key, value in one.items() if key != "partial_json"}
                 said.append({**made, "input": _input(one)} if "input" in one else made)
-        self._seen += self._visible(self._blocks, on=True)
         self._iterations.append(self._iteration())
         self._next()
         return [{"role": "assistant", "content": said}, {"role": "user", "content": results}]
@@ -147,7 +119,7 @@ class MessagesAnswer(AnswerReader):
         return "end_turn" if only_ours and self._reason == "tool_use" else self._reason
 
     def end(self) -> list[bytes]:
-        made = [written({**one, "index": place}) for one, place in self._released()]
+        made = [*map(written, self._released())]
         for one in self._held:
             if one["type"] == "message_delta":
                 delta = {**one["delta"], "stop_reason": self._ended()}
@@ -156,7 +128,7 @@ class MessagesAnswer(AnswerReader):
         return made
 
     def body(self) -> dict[str, Any]:
-        content = [*self._seen, *self._visible(self._blocks)]
+        content = [*self._seen, *self._visible()]
         usage = self._reported(self._last.get("usage") or {})
         return {**self._last, "content": content, "stop_reason": self._ended(), "usage": usage}
 

@@ -34,13 +34,22 @@ class AnswerReader(ABC):
 
     Feed it each event with `event`, or a whole body with `whole`. After each request `asks` lists
     the calls to look up. `exchange` begins the next request; `end` or `body` finishes the answer.
+
+    An answer consists of blocks, or items. A reader keeps those of the last request in `_blocks` by
+    their place, and those of the requests before that the client sees in `_seen`.
     """
+
+    place_field = ""  # Of an event of a block
 
     def __init__(self, tool: str) -> None:
         self._tool = tool
         self._earlier: list[Mapping[str, Any]] = []
         self._usage: Mapping[str, Any] | None = None
         self._round = 0
+        self._seen: list[dict[str, Any]] = []
+        self._count = 0
+        self._last: dict[str, Any] = {}
+        self._begin()
 
     @property
     @abstractmethod
@@ -80,11 +89,14 @@ class AnswerReader(ABC):
 
     # What the readers share
 
-    @abstractmethod
     def _begin(self) -> None:
         """Forget the last request to the upstream."""
+        self._blocks: dict[int, dict[str, Any]] = {}
+        self._places: dict[int, int] = {}
+        self._pending: list[dict[str, Any]] = []
 
     def _next(self) -> None:
+        self._seen += self._visible(on=True)
         if self._usage is not None:
             self._earlier.append(self._usage)
         self._usage = None
@@ -98,13 +110,11 @@ class AnswerReader(ABC):
     def _is_ours(self, block: Mapping[str, Any]) -> bool:
         return block.get("type") in CALLS and block.get("name") == self._tool
 
-    def _visible(
-        self, blocks: Mapping[int, dict[str, Any]], *, on: bool = False
-    ) -> list[dict[str, Any]]:
+    def _visible(self, *, on: bool = False) -> list[dict[str, Any]]:
         """List the blocks that the client sees, without thoughts before our calls if `on`."""
         made: list[dict[str, Any]] = []
         thoughts: list[dict[str, Any]] = []
-        for _, one in sorted(blocks.items()):
+        for _, one in sorted(self._blocks.items()):
             if self._is_ours(one):
                 continue
             if one.get("type") in THOUGHTS:
@@ -112,6 +122,33 @@ class AnswerReader(ABC):
             else:
                 made, thoughts = [*made, *thoughts, one], []
         return made if on else [*made, *thoughts]
+
+    def _place(self, at: int) -> int:
+        """Return the client's place of a block."""
+        if at not in self._places:
+            self._places[at] = self._count
+            self._count += 1
+        return self._places[at]
+
+    def _shown(self, data: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return the events to send for one of a block, in the client's places.
+
+        Thoughts are held back until a block of the client's follows them.
+        """
+        at = data[self.place_field]
+        block = self._blocks.get(at, {})
+        if self._is_ours(block):
+            return []
+        if self._tool and block.get("type") in THOUGHTS and at not in self._places:
+            self._pending.append(data)
+            return []
+        return self._released(data)
+
+    def _released(self, *more: dict[str, Any]) -> list[dict[str, Any]]:
+        """Release held thoughts, and more events behind them."""
+        held, self._pending = [*self._pending, *more], []
+        name = self.place_field
+        return [{**one, name: self._place(one[name])} for one in held]
 
 
 def summed(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:

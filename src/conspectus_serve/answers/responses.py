@@ -28,24 +28,22 @@ class ResponsesAnswer(AnswerReader):
         stored: the upstream keeps its responses and knows their items by id.
     """
 
+    place_field = "output_index"
+
     def __init__(self, tool: str, *, stored: bool = True) -> None:
         super().__init__(tool)
         self._stored = stored
         self._frame: dict[str, Any] = {}
-        self._seen: list[dict[str, Any]] = []
-        self._number = self._count = 0
-        self._begin()
+        self._number = 0
 
     def _begin(self) -> None:
-        self._items: dict[int, dict[str, Any]] = {}
-        self._places: dict[int, int] = {}
-        self._pending: list[dict[str, Any]] = []
-        self._last: dict[str, Any] = {}
+        super()._begin()
+        self._last = {}
         self._kind = ""
 
     @property
     def asks(self) -> Sequence[Lookup]:
-        calls = [one for one in self._items.values() if _is_clients(one)]
+        calls = [one for one in self._blocks.values() if _is_clients(one)]
         answerable = all(self._is_ours(one) and one.get("call_id") for one in calls)
         if self._last.get("status") != "completed" or not answerable:
             return []
@@ -67,29 +65,9 @@ class ResponsesAnswer(AnswerReader):
             return [raw]
         if "output_index" not in data:
             return [self._numbered(data)]
-        at = data["output_index"]
         if kind in ("response.output_item.added", "response.output_item.done"):
-            self._items[at] = data["item"]
-        item = self._items.get(at, {})
-        if self._is_ours(item):
-            return []
-        if item.get("type") == "reasoning" and at not in self._places:
-            self._pending.append(data)
-            return []
-        return [*self._released(), self._placed(data)]
-
-    def _released(self) -> list[bytes]:
-        """Release held thoughts: an item of the client's follows them."""
-        made = [self._placed(one) for one in self._pending]
-        self._pending = []
-        return made
-
-    def _placed(self, data: dict[str, Any]) -> bytes:
-        at = data["output_index"]
-        if at not in self._places:
-            self._places[at] = self._count
-            self._count += 1
-        return self._numbered({**data, "output_index": self._places[at]})
+            self._blocks[data["output_index"]] = data["item"]
+        return [*map(self._numbered, self._shown(data))]
 
     def _numbered(self, data: dict[str, Any]) -> bytes:
         made = {**data, "sequence_number": self._number}
@@ -111,7 +89,7 @@ class ResponsesAnswer(AnswerReader):
 
     def _whole(self, response: Mapping[str, Any]) -> None:
         self._last = dict(response)
-        self._items = dict(enumerate(response["output"]))
+        self._blocks = dict(enumerate(response["output"]))
         self._usage = response.get("usage")
 
     def exchange(self, found: Sequence[LookupResult]) -> list[dict[str, Any]]:
@@ -119,8 +97,7 @@ class ResponsesAnswer(AnswerReader):
             {"type": "function_call_output", "call_id": call.id, "output": one.text}
             for call, one in zip(self.asks, found, strict=True)
         ]
-        said = [made for one in self._items.values() for made in self._sent_back(one)]
-        self._seen += self._visible(self._items, on=True)
+        said = [made for one in self._blocks.values() for made in self._sent_back(one)]
         self._next()
         return [*said, *results]
 
@@ -133,14 +110,14 @@ class ResponsesAnswer(AnswerReader):
         return [{key: value for key, value in item.items() if key != "id"}]
 
     def end(self) -> list[bytes]:
-        made = self._released()
+        made = [*map(self._numbered, self._released())]
         if self._kind:
             made.append(self._numbered({"type": self._kind, "response": self.body()}))
         return made
 
     def body(self) -> dict[str, Any]:
         made = self._own(self._last)
-        made["output"] = [*self._seen, *self._visible(self._items)]
+        made["output"] = [*self._seen, *self._visible()]
         if total := self._total():
             made["usage"] = total
         return made
