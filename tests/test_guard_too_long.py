@@ -23,13 +23,13 @@ METER = TokenMeter()
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
 LIMIT = 2_000
 ASKED = "What do the tables say?"
-LINE = "one more row of a table that is far too long\n"
+ROWS = "".join(f"{n}: one more row of a table that is far too long\n" for n in range(400))
 
 
 @tool
 def read_table(name: str) -> str:
     """Read a table."""
-    return f"first row of {name}\n" + LINE * 400 + f"last row of {name}\n"
+    return f"first row of {name}\n" + ROWS + f"last row of {name}\n"
 
 
 def sizes_of(model: ScriptedChatModel) -> list[int]:
@@ -186,7 +186,7 @@ def read(count: int) -> list[BaseMessage]:
 def test_the_users_own_words_are_not_cut_without_an_archive():
     model, graph = agent(history="preserve", store=False)
     with pytest.raises(StuckError):
-        graph.invoke({"messages": [HumanMessage("Look at this: " + LINE * 400)]}, CONFIG)
+        graph.invoke({"messages": [HumanMessage("Look at this: " + ROWS)]}, CONFIG)
     assert len(model.calls) == 1
 
 
