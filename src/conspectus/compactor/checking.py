@@ -107,7 +107,11 @@ def draft_name(
     `limit` is the size that the summary is asked to have, in tokens; `identity` says all else that
     would change it, such as prompts, focus and model.
     """
-    parts = [parent, keys, limit, identity, standing, dict(ledger)]
+    return hash_of([parent, keys, limit, identity, standing, dict(ledger)])
+
+
+def hash_of(parts: Sequence[Any]) -> str:
+    """Hash plain data, the same in every process."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 

@@ -298,10 +298,9 @@ class Compaction:
             del error  # it holds this frame
 
     def _draft_name(self) -> str:
-        head, material = self.history.head, self.material
+        material, parent = self.material, self.history.head_id
         identity, ledger = self.engine.identity(material.focus), material.ledger.to_json()
         limit, standing = material.lengths.asked, material.standing
-        parent = head.id if head else None
         return draft_name(parent, material.keys, limit, identity, standing, ledger)
 
     def _found(self, plan: str) -> Flow[Draft | None]:
@@ -369,9 +368,9 @@ class Compaction:
         return {"seconds": round(own + prepared, 3), "waited": waited, **money}
 
     def _record(self, draft: Draft | None) -> Record:
-        material, head = self.material, self.history.head
+        material = self.material
         return Record.make(
-            parent=head.id if head else None,
+            parent=self.history.head_id,
             covers=material.keys,
             clips=material.marks,
             summary=draft.text if draft else material.standing,

@@ -136,8 +136,8 @@ class Memory:
 
 
 LOOK_AGAIN, LONGEST_LOOK = 0.02, 600.0
-"""Seconds between two checks of a summary that another worker is writing, and until its task is
-taken to be lost."""
+"""Seconds between two checks of a summary or notes that another worker is writing, and until its
+task is taken to be lost."""
 
 
 def taken_flow(memory: Memory, scope: Scope, plan: str) -> Flow[bool]:

@@ -124,8 +124,8 @@ class Session:
 
     def decided(self, history: History, force: bool) -> tuple[History, Plan]:
         """Plan; after a failed summary only if the history has changed."""
-        head, memory = history.head.id if history.head else None, self.engine.memory
-        failed = memory.of(self.scope).failure(head, history.size.messages, self.over(history))
+        memory, count = self.engine.memory, history.size.messages
+        failed = memory.of(self.scope).failure(history.head_id, count, self.over(history))
         history, decided = self._decide(history, failed, force)
         if not isinstance(decided, Stuck) and decided.beyond and memory.first_beyond():
             log("trigger_out_of_reach", "%s", decided.beyond)

@@ -14,12 +14,11 @@ from conspectus._core.given_cut import only_clipped, plan_given
 from conspectus._core.items import Compact, Keep, Plan
 from conspectus._core.records import Draft
 from conspectus._drive import Flow, pause
-from conspectus.compactor.memory import LONGEST_LOOK
+from conspectus.compactor.memory import LONGEST_LOOK, LOOK_AGAIN
 from conspectus.compactor.observed import whose_of
-from conspectus.compactor.preparation import LOOK_AGAIN
 from conspectus.compactor.preparing import (
     PreparationMark,
-    begin_on_flow,
+    begin_flow,
     find_mark_flow,
     jobs_of,
     leaving_of,
@@ -69,8 +68,8 @@ def chosen_flow(session: Session, history: History, decided: Plan) -> Flow[Chose
     if not isinstance(decided, Compact):
         jobs, size = jobs_of(session), session.asked or history.size
         near = isinstance(decided, Keep) and session.nears(size, jobs.setting)
-        if near and jobs.wanted(session.scope, history.head.id if history.head else "", size):
-            yield from begin_on_flow(session, history)
+        if near and jobs.wanted(session.scope, history.head_id or "", size):
+            yield from begin_flow(session, history)
         return usual
     if not decided.summary_tokens:
         return usual
@@ -83,7 +82,7 @@ def chosen_flow(session: Session, history: History, decided: Plan) -> Flow[Chose
     short = _shown_short(session, history, decided, found) if over and not failed else None
     if not failed and (not over or short is not None):
         if found is None or not found.under_way:
-            (yield from begin_on_flow(session, history)).due = True
+            (yield from begin_flow(session, history)).due = True
         tell(Preparing, whose_of(session.scope), step="went_on")
         if short is not None:
             return Chosen(short[1], view=short[0], goes_on=True)

@@ -81,6 +81,10 @@ class History:
         return self.chain[-1] if self.chain else None
 
     @property
+    def head_id(self) -> str | None:
+        return None if self.head is None else self.head.id
+
+    @property
     def size(self) -> Size:
         return Size(sum(place.item.tokens for place in self.places), len(self.places))
 
