@@ -35,7 +35,6 @@ from conspectus.compactor.checking import (
     refused,
 )
 from conspectus.compactor.engine import Engine
-from conspectus.compactor.hooks import Preview
 from conspectus.compactor.material import Material, tell_hooks_flow
 from conspectus.compactor.memory import taken_flow
 from conspectus.compactor.observed import by_name, cause_of, emit, failed, said_once, whose_of
@@ -179,7 +178,9 @@ class Compaction:
                 return written
             draft, spent, failures, found = written
             if (ask := self.engine.preview) is not None:
-                draft = yield from self._preview(ask, draft, found)
+                with observing(CompactionStep, step="preview", by=draft.by) as shown:
+                    draft = yield from approved_flow(ask, material, draft, plan.cause, found)
+                    shown.tell(outcome="ok" if draft is not None else "refused")
                 if draft is None:
                     said = "the summary was refused by the person who was asked"
                     return Failed(said, SummaryError(said), spent, True, failures)
@@ -347,46 +348,40 @@ class Compaction:
         text = yield from redacted_summary_flow(self.material.redaction, draft.text)
         return replace(draft, text=text)
 
-    def _preview(self, ask: Preview, draft: Draft, kept: bool) -> Flow[Draft | None]:
-        with observing(CompactionStep, step="preview", by=draft.by) as seen:
-            answer = yield from approved_flow(ask, self.material, draft, self.plan.cause, kept)
-            seen.tell(outcome="ok" if answer is not None else "refused")
-        return answer
-
     # The record
 
     @property
     def _seconds(self) -> float:
         return round(time.monotonic() - self.start, 3)
 
-    def _bill(self, draft: Draft | None) -> dict[str, Any]:
+    def _bill(self, draft: Draft) -> dict[str, Any]:
         """Return the seconds and the money that the record cost, beside tokens."""
         own, prepared = self._seconds, 0.0 if self.ready is None else self.ready.seconds
-        by, cost = ("", Cost()) if draft is None else (draft.by, draft.cost)
-        money = events.money_of(cost, (by, *self.engine.summarizers))
+        money = events.money_of(draft.cost, (draft.by, *self.engine.summarizers))
         waited = round(own + self.waited, 3)
         return {"seconds": round(own + prepared, 3), "waited": waited, **money}
 
     def _record(self, draft: Draft | None) -> Record:
         material = self.material
+        made = draft or Draft(material.standing, by="", read=())
         return Record.make(
             parent=self.history.head_id,
             covers=material.keys,
             clips=material.marks,
-            summary=draft.text if draft else material.standing,
+            summary=made.text,
             ledger=material.ledger.to_json(),
             cause=self.plan.cause,
             tokens_before=self.plan.tokens,
-            tokens_after=material.tokens + (draft.tokens if draft else 0),
+            tokens_after=material.tokens + made.tokens,
             messages_after=len(material.places) + bool(self.plan.summary_tokens),
             archived=self.engine.archive is not None,
-            by=draft.by if draft else "",
-            cost=draft.cost if draft else Cost(),
-            cut=draft.cut if draft else 0,
-            request=draft.request if draft else "",
+            by=made.by,
+            cost=made.cost,
+            cut=made.cut,
+            request=made.request,
             redacted=dict(material.redacted) if material.redaction is not None else {},
             order=material.among(),
-            bill=self._bill(draft),
+            bill=self._bill(made),
         )
 
     # Events

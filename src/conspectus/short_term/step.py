@@ -16,7 +16,7 @@ from conspectus._core.oldest_first import Limits, oldest_first
 from conspectus._core.policy import Policy, grown
 from conspectus._core.records import Record
 from conspectus._core.sizes import TriggerClause
-from conspectus._drive import Flow
+from conspectus._drive import Flow, Io
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.background import Background, Preparations
@@ -26,6 +26,7 @@ from conspectus.compactor.memory import FailedSummary, Memory
 from conspectus.compactor.observed import log_failures, whose_of
 from conspectus.compactor.result import Failed, as_the_models
 from conspectus.compactor.session import SUMMARY_FLOOR, Session
+from conspectus.compactor.settings import open_archive
 from conspectus.compactor.swapping import Chosen, chosen_flow, settled_flow
 from conspectus.compactor.view import SMALL, History, look_flow, with_floors
 from conspectus.errors import ArchiveError, RedactionError, StuckError, SummaryError
@@ -72,7 +73,9 @@ class ShortTermCall:
         if not due and not records.is_news(given.archive, scope, running):
             return self._plain(parts, running)
         try:
-            archive = yield from records.opened_flow(given.archive)
+            archive = given.archive
+            if not isinstance(archive, Archive):
+                archive = yield Io(lambda: open_archive(given.archive))
             try:
                 yield from records.follow_flow(archive, given.archive, scope, running)
                 if not due:
@@ -87,7 +90,8 @@ class ShortTermCall:
         except ArchiveError as error:
             if given.on_failure == "raise":
                 raise
-            records.unreachable(error)
+            said = "the archive cannot be read for now, nothing is summarised: %s"
+            log("history_kept", said, error)
             return self._plain(parts, running)
 
     # The result
