@@ -27,7 +27,6 @@ from conspectus.agents.state import HeadState, Requested, read_head, scope_of
 from conspectus.agents.views import Grown, Views
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.engine import Engine, OnEvent
-from conspectus.compactor.hooks import Preview
 from conspectus.compactor.redacting import redacted_texts_flow
 from conspectus.compactor.riding import sending
 from conspectus.events.notes import log
@@ -52,7 +51,6 @@ class GraphEngine:
 
     Attributes:
         model: the only model that the window is for; empty for any.
-        sizes: the caller's count of a message for `keep`; None for the meter's.
         reaches: the records of channels, and the keys that they cover.
         heads: the record in force that this process has seen last, by archive and history.
         keeps: returns the location of one agent's originals without an archive; None where the
@@ -65,8 +63,6 @@ class GraphEngine:
     tenant: Tenant = None
     window: Window | None = None
     model: str = ""
-    sizes: Callable[[Any], int] | None = None
-    preview: Preview | None = None
     views: Views = field(default_factory=Views)
     reaches: Grown[tuple[tuple[Record, ...], frozenset[str]]] = field(default_factory=Grown)
     heads: Newest[tuple[ref[Archive], Scope], str] = field(

@@ -147,7 +147,7 @@ class Compaction:
             record, gone = outcome.record, set(plan.evicted)
             if self.waited:
                 seen.tell(waited=self.waited + self._seconds)
-            after = applied(self.history, record, gone, self.material.clips, engine.meter)
+            after = applied(self.history, record, gone, self.material.clips, engine)
             failures = yield from redacted_texts_flow(self.material.redaction, outcome.failures)
             seen.tell(
                 outcome="passing" if engine.passing else "compacted",

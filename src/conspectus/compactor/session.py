@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from conspectus._core.given_cut import foreseen
 from conspectus._core.items import Plan, Size, Stuck, Window
@@ -42,7 +41,6 @@ class Session:
     Attributes:
         asked: the size that the trigger is compared with, if the caller counts in its own way.
         last: the size that the latest compaction reached, counted likewise.
-        sizes: the caller's count of a message for `keep`.
         ratio: the correction of the estimate by reports of usage, if the caller knows it.
     """
 
@@ -52,7 +50,6 @@ class Session:
     anchor: Anchor
     asked: Size | None = None
     last: Size | None = None
-    sizes: Callable[[Any], int] | None = None
     ratio: float | None = None
 
     def message_size(self, body: str) -> int:
@@ -64,23 +61,18 @@ class Session:
 
     def folded(self, entries: Sequence[Entry]) -> Flow[History]:
         """Put the records that belong to a history in force, and fold them over it."""
-        pin = self.engine.pin
-        pins = [pin is not None and bool(pin(entry.source)) for entry in entries]
         known = yield from self.anchor.chain_flow()
-        redaction, meter = self.engine.redaction, self.engine.meter
-        history = yield from look_flow(redaction, entries, known, meter, pins, self.sizes)
+        history = yield from look_flow(self.engine, entries, known)
         if self.engine.archive is not None and not all(record.archived for record in known):
             # Made when there was no archive: they stand like another library's summary.
-            before = history.head
-            history = look(entries, (), meter, pins, self.sizes)
-            return replace(history, before=before)
+            return replace(look(self.engine, entries, ()), before=history.head)
         if all(place.entry is not None for place in history.places):
             # A summary that the records in force do not know may be that of another branch, or of a
             # time that the history has gone back to.
             for name in may_be_summaries(entries, marked=self.anchor.checkpointed):
                 other = yield from self.anchor.named_flow(name)
                 if other:
-                    again = yield from look_flow(redaction, entries, other, meter, pins, self.sizes)
+                    again = yield from look_flow(self.engine, entries, other)
                     if again.chain:
                         history = again
                         break
@@ -161,14 +153,14 @@ class Session:
         if where is None:
             return history, decide(history.items)
         if (how := engine.policy.arguments) is not None:
-            history = with_briefs(history, how, engine.meter, where, self.sizes)
+            history = with_briefs(history, engine, how)
         bounds = [engine.policy.clip_over] if engine.policy.clip_over is not None else []
         if (stale := engine.policy.stale) is not None:
             bounds.append(0 if any(item.expendable for item in history.items) else stale.smallest)
         bounds += [self.room.budget // GIANT] if self.room is not None else []
-        history = with_floors(history, engine.meter, min(bounds, default=0), where)
+        history = with_floors(history, engine, min(bounds, default=0))
         decided = decide(history.items)
         if isinstance(decided, Stuck):
-            history = with_floors(history, engine.meter, 0, where)
+            history = with_floors(history, engine, 0)
             decided = decide(history.items)
         return history, decided

@@ -131,7 +131,7 @@ def _ready(
     draft = yield from session.anchor.find_draft_flow(known.plan)
     if draft is None:
         return known
-    leaving, where = leaving_of(known, history), session.engine.where
+    leaving = leaving_of(known, history)
     given = plan_given(
         history.items,
         session.engine.policy,
@@ -140,7 +140,7 @@ def _ready(
         leaving,
         session.message_size(draft.text),
         asked=session.asked,
-        clip=where is not None,
+        clip=session.engine.where is not None,
         words=session.engine.archive is not None,
         written=written_since(known, history),
     )
@@ -160,14 +160,14 @@ def _shown_short(
     Return the history with the least sizes of its messages, and the plan, or None if it does not
     fit.
     """
-    where, room = session.engine.where, session.room
-    if where is None or room is None:
+    engine, room = session.engine, session.room
+    if engine.where is None or room is None:
         return None
-    history = with_floors(history, session.engine.meter, session.engine.policy.clip_to, where)
+    history = with_floors(history, engine, engine.policy.clip_to)
     leaving = () if known is None else leaving_of(known, history)
-    words, written = session.engine.archive is not None, written_since(known, history)
-    policy = session.engine.policy
-    plan = only_clipped(history.items, policy, room, decided, leaving, words=words, written=written)
+    words, written = engine.archive is not None, written_since(known, history)
+    items, policy = history.items, engine.policy
+    plan = only_clipped(items, policy, room, decided, leaving, words=words, written=written)
     return None if plan is None else (history, plan)
 
 

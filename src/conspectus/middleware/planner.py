@@ -80,7 +80,7 @@ class Planner:
     def __init__(
         self, graph: GraphEngine, counting: Counting, preserve: bool, recalled: int = 0
     ) -> None:
-        self.graph, self.preserve, self._recalled = graph, preserve, recalled
+        self.graph, self.preserve, self.recalled = graph, preserve, recalled
         self._counting = counting
         self._policy = graph.engine.policy
         self._meter = graph.engine.meter
@@ -156,14 +156,14 @@ class Planner:
             name_messages(messages[sizes.fresh :], messages[: sizes.fresh])
         requested = read_requested(state)
         room = self.graph.room(requested)
-        beside = self._counting.base + self.room_for(self._recalled, requested, view)
+        beside = self._counting.base + self.room_for(self.recalled, requested, view)
         room = room and replace(room, reserved=room.reserved + beside)
         now = _Now(channel, key, view, held is not found.held, sizes, room)
         return replace(now, over=room is not None and self._tokens(now)[0] > room.budget)
 
     def _session(self, now: _Now) -> Session:
         ratio = self._tokens(now)[1]
-        return now.channel.session(now.room, asked=self._asked(now), ratio=ratio, preview=True)
+        return now.channel.session(now.room, asked=self._asked(now), ratio=ratio)
 
     def _prepare(self, now: _Now) -> Flow[None]:
         jobs, head = self.graph.engine.background, now.held.head_id
