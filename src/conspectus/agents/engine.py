@@ -21,7 +21,7 @@ from conspectus._core.items import Window
 from conspectus._core.records import Record
 from conspectus._drive import Flow
 from conspectus._newest import Newest
-from conspectus.agents.identity import Tenant
+from conspectus.agents.identity import Tenant, config_of_run
 from conspectus.agents.models import profile_window
 from conspectus.agents.state import HeadState, Requested, read_head, scope_of
 from conspectus.agents.views import Grown, Views
@@ -169,14 +169,8 @@ def hide_from_streams(messages: Iterable[BaseMessage]) -> None:
     removal is not part of the chat. Its handlers know messages by id; handlers of another kind show
     all.
     """
-    from langgraph.config import get_config
-
-    try:
-        callbacks = get_config().get("callbacks")
-    except RuntimeError:  # called by hand, outside a graph
-        return
     ids = {message.id for message in messages}
-    for handler in getattr(callbacks, "handlers", None) or ():
+    for handler in getattr(config_of_run().get("callbacks"), "handlers", None) or ():
         seen = getattr(handler, "seen", None)
         if isinstance(seen, set) and hasattr(handler, "stream"):
             seen.update(ids)

@@ -204,7 +204,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
         return self._earlier if background is None else [*self._earlier, background]
 
     def _warn(self) -> None:
-        for caveat in self._built.caveats:
+        for caveat in self.graph_engine.engine.policy.caveats:
             warn_caller(caveat, UserWarning, self)
 
     @property

@@ -38,7 +38,6 @@ class Built:
     trigger: Any
     planner: Planner
     turn_recall: TurnRecall | None
-    caveats: tuple[str, ...]
 
     def read(self, name: str) -> Any:
         return self.shown[name] if name in self.shown else self.given[name]
@@ -115,5 +114,4 @@ def built(given: Mapping[str, Any]) -> Built:
         trigger=trigger,
         planner=planner,
         turn_recall=TurnRecall(planner) if shown else None,
-        caveats=policy.caveats,
     )

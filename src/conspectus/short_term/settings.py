@@ -12,6 +12,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage, SystemMessage
 
 from conspectus._core.choices import FAILURES, OnFailure
+from conspectus._core.sizes import whole
 from conspectus._newest import Newest
 from conspectus.compactor.settings import AnyArchive
 from conspectus.errors import PolicyError
@@ -51,18 +52,10 @@ class ShortTermSettings:
     known: Mapping[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name, least in (
-            ("max_tokens", 1),
-            ("max_tokens_before_summary", 0),
-            ("max_summary_tokens", 0),
-        ):
-            value = getattr(self, name)
-            if value is None and name == "max_tokens_before_summary":
-                continue
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise PolicyError(
-                    f"{name} must be a whole number of at least {least}, got {value!r}."
-                )
+        whole(self.max_tokens, "max_tokens")
+        if self.max_tokens_before_summary is not None:
+            whole(self.max_tokens_before_summary, "max_tokens_before_summary", 0)
+        whole(self.max_summary_tokens, "max_summary_tokens", 0)
         if self.max_summary_tokens >= self.max_tokens:
             # The first sentence is the one that users of LangMem look for.
             raise PolicyError(

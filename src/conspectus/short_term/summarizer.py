@@ -47,9 +47,8 @@ class PromptedSummarizer:
     overflows the model's window is read in halves.
     """
 
-    def __init__(self, settings: ShortTermSettings, timeout: float | None = None) -> None:
+    def __init__(self, settings: ShortTermSettings) -> None:
         self._settings = settings
-        self._timeout = TIMEOUT if timeout is None else timeout
         model = settings.model
         named = getattr(model, "model_name", None) or getattr(model, "model", None)
         name = str(named) if isinstance(named, str) else type(model).__name__
@@ -107,9 +106,9 @@ class PromptedSummarizer:
         facts = {"summarizer": self.name, "model": asked, "provider": provider}
         with observing(SummarizerCall, **facts) as seen:
             try:
-                answer = _said((yield Io(lambda: model.invoke(prompt), acall, self._timeout)))
+                answer = _said((yield Io(lambda: model.invoke(prompt), acall, TIMEOUT)))
             except Exception as error:
-                failure = explained(error, self.name, self._timeout, "have it write less")
+                failure = explained(error, self.name, TIMEOUT, "have it write less")
                 failure.cost = before + Cost(1, sent).asked_of(asked or self.name)
                 seen.tell(outcome=outcome_of(failure))
                 if isinstance(failure, SummarizerTimeout):
