@@ -85,7 +85,6 @@ class Compaction:
         ready: the draft that was prepared for it; None for none.
         waited: seconds that the caller has waited for that draft.
         begun: name of the draft that this worker has claimed; empty for none.
-        asked: names of the summarisers that were asked.
     """
 
     session: Session
@@ -100,7 +99,6 @@ class Compaction:
     scope: Scope = field(init=False)
     material: Material = field(init=False)
     begun: str = ""
-    asked: set[str] = field(default_factory=set)
     start: float = field(default_factory=time.monotonic)
 
     def __post_init__(self, focus: str, adopted: Draft | None) -> None:
@@ -258,11 +256,13 @@ class Compaction:
         error: Exception = SummaryError("no summariser was given")
         for by in ladder_of(self.engine, self.plan):
             last = self.engine.memory.of(self.scope).last_request
-            for wait in (*RETRY_AFTER, None):
+            for tries, wait in enumerate((*RETRY_AFTER, None)):
                 asked, cached, transient = 0.0, False, False
                 try:
                     with observing(CompactionStep, step="summarize", by=by) as seen:
-                        self._may_be_asked(by)
+                        # After a pause asked for here, which has waited, it is tried again.
+                        if not tries and (rest := self.engine.memory.rests(by)):
+                            raise resting(by, rest)
                         request = request_of(material, spent.tokens)
                         request = riding(material, by, request, last, again=bool(failures))
                         cached, last = request.last is not None, None
@@ -333,16 +333,6 @@ class Compaction:
         if self.begun:
             self.engine.memory.end(self.scope, self.begun)
             self.begun = ""
-
-    def _may_be_asked(self, by: str) -> None:
-        """Raise if the provider of a summariser has asked for a pause.
-
-        After a pause asked for in this compaction, which has waited, it is tried again.
-        """
-        rest = 0.0 if by in self.asked else self.engine.memory.rests(by)
-        self.asked.add(by)
-        if rest:
-            raise resting(by, rest)
 
     def _redacted(self, draft: Draft) -> Flow[Draft]:
         text = yield from redacted_summary_flow(self.material.redaction, draft.text)
