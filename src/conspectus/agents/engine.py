@@ -6,7 +6,6 @@ setting changes.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -73,8 +72,6 @@ class GraphEngine:
     _archives: Newest[int, tuple[BaseStore, Archive]] = field(
         default_factory=lambda: Newest(STORES)
     )
-    _said: set[str] = field(default_factory=set)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def sending(self, request: ModelRequest[Any]) -> AbstractContextManager[None]:
         """Wrap the call of a model: remember its request, for a later summary."""
@@ -135,11 +132,8 @@ class GraphEngine:
         return (yield from redacted_texts_flow(self.engine.redaction, [str(error)]))[0]
 
     def say_once(self, text: str) -> None:
-        with self._lock:
-            if text in self._said:
-                return
-            self._said.add(text)
-        log("setting_missing", text)
+        if self.engine.memory.is_news(text):
+            log("setting_missing", text)
 
 
 def last_request(request: ModelRequest[Any], window: int | None) -> LastRequest | None:

@@ -90,14 +90,15 @@ class Memory:
         self._threads: Newest[Scope, SessionMemory] = Newest(THREADS)
         self._under_way: dict[tuple[Scope, str], int] = {}
         self._resting: dict[str, float] = {}
-        self._said = False
+        self._said: set[str] = set()
         self._lock = threading.Lock()
 
-    def first_beyond(self) -> bool:
-        """Return whether this is the first trigger out of reach in all sessions."""
+    def is_news(self, sentence: str) -> bool:
+        """Return whether a sentence is new in all sessions; from now on it is not."""
         with self._lock:
-            said, self._said = self._said, True
-            return not said
+            news = sentence not in self._said
+            self._said.add(sentence)
+            return news
 
     def rest(self, summarizer: str, seconds: float) -> None:
         """Leave a summariser alone, in all sessions, as long as its provider has asked."""

@@ -119,8 +119,9 @@ class Session:
         memory, count = self.engine.memory, history.size.messages
         failed = memory.of(self.scope).failure(history.head_id, count, self.over(history))
         history, decided = self._decide(history, failed, force)
-        if not isinstance(decided, Stuck) and decided.beyond and memory.first_beyond():
-            log("trigger_out_of_reach", "%s", decided.beyond)
+        beyond = "" if isinstance(decided, Stuck) else decided.beyond
+        if beyond and memory.is_news("trigger_out_of_reach"):
+            log("trigger_out_of_reach", "%s", beyond)
         if isinstance(decided, Stuck) and failed is not None and failed.why:
             # The numbers alone would not say what to mend.
             decided = replace(decided, reason=f"{decided.reason}; {failed.why}")

@@ -9,7 +9,7 @@ from functools import cached_property
 from numbers import Real
 from typing import Any
 
-from langchain_core.messages import BaseMessage, SystemMessage
+from langchain_core.messages import BaseMessage
 
 from conspectus._core.choices import FAILURES, OnFailure
 from conspectus._core.sizes import whole
@@ -86,7 +86,16 @@ class ShortTermSettings:
 
     @cached_property
     def tallies(self) -> Tallies:
-        return _tallies_of(self.token_counter)
+        """The sizes that the counter has given so far: a message is counted once."""
+        counter = self.token_counter
+
+        def count(message: BaseMessage) -> int:
+            return _whole(counter, [message])
+
+        try:
+            return _tallies.get_or_make(counter, lambda: Tallies(count, by_content=False))
+        except TypeError:  # it has no hash: a method of a model
+            return Tallies(count, by_content=False)
 
     @property
     def reach(self) -> int:
@@ -104,23 +113,8 @@ class ShortTermSettings:
         """Count the tokens of the messages that show a summary."""
         return self.count(shown(self.final_prompt, summary))
 
-    def bare_size(self, summary: str) -> int:
-        return self.count([SystemMessage(summary)]) if summary else 0
-
 
 NAMES = tuple(one.name for one in fields(ShortTermSettings) if one.name != "known")
-
-
-def _tallies_of(counter: TokenCounter) -> Tallies:
-    """Return the sizes that a counter has given so far: a message is counted once."""
-
-    def count(message: BaseMessage) -> int:
-        return _whole(counter, [message])
-
-    try:
-        return _tallies.get_or_make(counter, lambda: Tallies(count, by_content=False))
-    except TypeError:  # it has no hash: a method of a model
-        return Tallies(count, by_content=False)
 
 
 def _whole(counter: TokenCounter, messages: Sequence[Any]) -> int:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from conspectus._core.choices import EMBEDDED
 from conspectus._core.records import Cost
@@ -132,7 +132,8 @@ class PromptedSummarizer:
     def _room(self, request: SummaryRequest) -> int:
         given = self._settings
         most = int(max(given.max_tokens, given.reach) * ONE_MORE)
-        return max(most - given.bare_size(request.standing), most // 2, 1)
+        before = given.count([SystemMessage(request.standing)]) if request.standing else 0
+        return max(most - before, most // 2, 1)
 
     def _readings(
         self, entries: Sequence[Entry], room: int, request: SummaryRequest
