@@ -126,8 +126,7 @@ class Compactor(Closing):
             `docs/bill.md`. Default: `"smallest"`.
 
     It is a context manager: after the block nothing is prepared any more, and an archive that it
-        has
-    opened is closed; see `close`.
+    has opened is closed; see `close`.
 
     Raises:
         PolicyError: a setting is invalid.
