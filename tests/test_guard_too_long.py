@@ -166,7 +166,7 @@ def test_what_was_taken_is_remembered_and_is_no_wall():
     assert len(learned) == 1
     most = next(iter(learned.values()))
     assert LIMIT / 4 < most - overhead < LIMIT
-    said = "Look at this: " + LINE * 85  # more than was taken, and less than would be refused
+    said = "Look at this: " + ROWS[: 85 * 48]  # more than was taken, and less than would be refused
     assert most - overhead < METER.message(HumanMessage(said)) < LIMIT
     refused = len([size for size in sizes_of(model) if size > LIMIT])
     with contextlib.suppress(StuckError):

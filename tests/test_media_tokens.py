@@ -21,6 +21,7 @@ from conspectus import (
 )
 from conspectus.config import SummarizationConfig, create_summarization_middleware
 from conspectus.messages import read_messages
+from conspectus.messages.media import media_of
 from conspectus.tokens.media import PAGE_BYTES, PER_PAGE, media_tokens
 from conspectus.tokens.pdf_pages import UNPACKED, pdf_pages
 from conspectus.tokens.recordings import SPEECH, seconds
@@ -84,6 +85,11 @@ NAMED: list[dict[str, Any]] = [
     {"type": "audio", "file_id": "file-1"},
     {"type": "video", "url": "https://example.org/a.mp4"},
 ]
+
+
+def test_an_address_that_holds_its_bytes_as_text_is_read_too():
+    media = media_of({"type": "file", "url": "data:text/plain;charset=utf-8,two%20words"})
+    assert (media.kind, media.raw()) == ("text", b"two words")
 
 
 @pytest.mark.parametrize("packed", [False, True])

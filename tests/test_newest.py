@@ -32,3 +32,12 @@ def test_an_empty_value_that_was_made_is_found_again_and_clear_keeps_nothing():
     kept.clear()
     assert kept.get("a") is None
     assert len(kept) == 0
+
+
+def test_the_sizes_of_all_are_bounded_too_but_the_newest_stays():
+    kept: Newest[str, list[int]] = Newest(9, 3, len)
+    kept.put("a", [1])
+    kept.put("b", [1, 2])
+    assert kept.values() == [[1], [1, 2]]
+    kept.put("c", [1, 2, 3, 4])
+    assert kept.values() == [[1, 2, 3, 4]]

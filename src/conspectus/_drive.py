@@ -12,7 +12,7 @@ import contextvars
 import threading
 import time
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -207,59 +207,41 @@ def _forget(task: asyncio.Future[Any]) -> None:
 
 async def in_a_daemon(call: Callable[[], T]) -> T:
     """Run a call that may never end in a daemon thread, which the loop's end does not await."""
-    loop = asyncio.get_running_loop()
-    answered: asyncio.Future[T] = loop.create_future()
-    context = contextvars.copy_context()
-
-    # The future is an argument and no closure: a failure holds its frames, and these would hold it.
-    def settle(future: asyncio.Future[T], answer: T | None, failure: BaseException | None) -> None:
-        if future.done():
-            return
-        if failure is not None:
-            future.set_exception(failure)
-        else:
-            future.set_result(cast("T", answer))
-
-    def work(future: asyncio.Future[T]) -> None:
-        answer: T | None = None
-        failure: BaseException | None = None
-        try:
-            answer = context.run(call)
-        except StopIteration as error:  # a future cannot hold it, and would never end
-            failure = RuntimeError("what was called raised StopIteration")
-            failure.__cause__ = error
-        except BaseException as error:
-            failure = error
-        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
-            loop.call_soon_threadsafe(settle, future, answer, failure)
-        del future, failure
-
-    thread = threading.Thread(target=work, args=(answered,), daemon=True, name=LEFT_BEHIND)
-    thread.start()
-    try:
-        return await answered
-    finally:
-        del answered
+    return cast("T", _opened(await asyncio.wrap_future(_daemon(call))))
 
 
 def _within(call: Callable[[], T], seconds: float) -> T:
     """Run `call` in a daemon thread and stop waiting after `seconds`."""
-    box: dict[str, Any] = {}
-    done = threading.Event()
+    try:
+        box = _daemon(call).result(seconds)
+    except TimeoutError:
+        raise StepTimeout(f"no answer within {seconds:g} seconds") from None
+    return cast("T", _opened(box))
+
+
+def _daemon(call: Callable[[], Any]) -> Future[dict[str, Any]]:
+    """Begin a call in a daemon thread.
+
+    Its future gets a box with the answer or the failure: it would not hold every failure, and hand
+    others on as copies.
+    """
+    ended: Future[dict[str, Any]] = Future()
+    ended.set_running_or_notify_cancel()  # whoever stops waiting does not stop the thread
     context = contextvars.copy_context()
 
     def work() -> None:
+        box: dict[str, Any] = {}
         try:
             box["answer"] = context.run(call)
         except BaseException as error:
             box["failure"] = error
-        finally:
-            done.set()
+        ended.set_result(box)
 
     threading.Thread(target=work, daemon=True, name=LEFT_BEHIND).start()
-    if not done.wait(seconds):
-        raise StepTimeout(f"no answer within {seconds:g} seconds")
+    return ended
+
+
+def _opened(box: dict[str, Any]) -> Any:
     if "failure" in box:
         raise box.pop("failure")  # it holds this frame, which holds the box
-    answer: T = box["answer"]
-    return answer
+    return box["answer"]

@@ -12,10 +12,13 @@ V = TypeVar("V")
 
 
 class Newest(Generic[K, V]):
-    """The newest values: bounded, and safe to share between workers."""
+    """The newest values: bounded, and safe to share between workers.
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    With `size`, those beside the newest go, too, while the sizes of all exceed `largest`.
+    """
+
+    def __init__(self, most: int, largest: int = 0, size: Callable[[V], int] | None = None) -> None:
+        self._most, self._largest, self._size = most, largest, size
         self._values: OrderedDict[K, V] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -51,6 +54,11 @@ class Newest(Generic[K, V]):
     def _put(self, key: K, value: V) -> V:
         self._values[key] = value
         self._values.move_to_end(key)
-        while len(self._values) > self._most:
+        while len(self._values) > self._most or (len(self._values) > 1 and self._too_large()):
             self._values.popitem(last=False)
         return value
+
+    def _too_large(self) -> bool:
+        return (
+            self._size is not None and sum(map(self._size, self._values.values())) > self._largest
+        )

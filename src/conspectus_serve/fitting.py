@@ -211,8 +211,7 @@ class RequestFitter:
         chain = yield from self._archive.chain_flow(source)
         if not chain:
             return False
-        entries, meter = read_messages(turn.plain), turn.engine.meter
-        fitting = look(entries, chain, meter, [False] * len(entries)).chain
+        fitting = look(turn.engine, read_messages(turn.plain), chain).chain
         if not fitting:
             return False
         yield from self._archive.copy_flow(source, turn.scope, fitting[-1].id)

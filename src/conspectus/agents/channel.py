@@ -65,21 +65,15 @@ class Channel:
         *,
         asked: Size | None = None,
         ratio: float | None = None,
-        preview: bool = False,
     ) -> Session:
         """Make the session of the history; `asked` and `ratio` are those of `Session`."""
         graph, archive, scope = self.graph, self.graph.archive(self.runtime), self.scope
-        engine = replace(
-            graph.engine,
-            archive=archive,
-            on_event=graph.listener(self.runtime),
-            preview=graph.preview if preview else None,
-        )
+        engine = replace(graph.engine, archive=archive, on_event=graph.listener(self.runtime))
         if archive is None and graph.keeps is not None:
             engine = replace(engine, kept_in=graph.keeps(scope))
         head, checkpointed = self.held.head, is_checkpointed()
         anchor = Anchor(archive, engine.memory, scope, head, checkpointed)
-        return Session(engine, scope, room, anchor, asked, self.held.after, graph.sizes, ratio)
+        return Session(engine, scope, room, anchor, asked, self.held.after, ratio)
 
     def passing_session(self, room: Window | None, ratio: float | None) -> Session | None:
         """Make a session that commits nothing, for one request without an archive.
@@ -88,7 +82,7 @@ class Channel:
         failures are not to be bridged, or a person reads each summary.
         """
         graph = self.graph
-        if graph.engine.on_failure != "degrade" or graph.preview is not None:
+        if graph.engine.on_failure != "degrade" or graph.engine.preview is not None:
             return None
         engine = replace(
             graph.engine,
@@ -102,7 +96,7 @@ class Channel:
             background=None,
         )
         anchor = Anchor.of(engine, self.scope)
-        return Session(engine, self.scope, room, anchor, sizes=graph.sizes, ratio=ratio)
+        return Session(engine, self.scope, room, anchor, ratio=ratio)
 
     def failure(self, messages: int, over: bool) -> FailedSummary | None:
         """Return the latest summary of the history, if it failed."""

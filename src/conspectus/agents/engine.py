@@ -6,7 +6,6 @@ setting changes.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -21,13 +20,12 @@ from conspectus._core.items import Window
 from conspectus._core.records import Record
 from conspectus._drive import Flow
 from conspectus._newest import Newest
-from conspectus.agents.identity import Tenant
+from conspectus.agents.identity import Tenant, config_of_run
 from conspectus.agents.models import profile_window
 from conspectus.agents.state import HeadState, Requested, read_head, scope_of
 from conspectus.agents.views import Grown, Views
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.engine import Engine, OnEvent
-from conspectus.compactor.hooks import Preview
 from conspectus.compactor.redacting import redacted_texts_flow
 from conspectus.compactor.riding import sending
 from conspectus.events.notes import log
@@ -52,7 +50,6 @@ class GraphEngine:
 
     Attributes:
         model: the only model that the window is for; empty for any.
-        sizes: the caller's count of a message for `keep`; None for the meter's.
         reaches: the records of channels, and the keys that they cover.
         heads: the record in force that this process has seen last, by archive and history.
         keeps: returns the location of one agent's originals without an archive; None where the
@@ -65,8 +62,6 @@ class GraphEngine:
     tenant: Tenant = None
     window: Window | None = None
     model: str = ""
-    sizes: Callable[[Any], int] | None = None
-    preview: Preview | None = None
     views: Views = field(default_factory=Views)
     reaches: Grown[tuple[tuple[Record, ...], frozenset[str]]] = field(default_factory=Grown)
     heads: Newest[tuple[ref[Archive], Scope], str] = field(
@@ -77,8 +72,6 @@ class GraphEngine:
     _archives: Newest[int, tuple[BaseStore, Archive]] = field(
         default_factory=lambda: Newest(STORES)
     )
-    _said: set[str] = field(default_factory=set)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def sending(self, request: ModelRequest[Any]) -> AbstractContextManager[None]:
         """Wrap the call of a model: remember its request, for a later summary."""
@@ -139,11 +132,8 @@ class GraphEngine:
         return (yield from redacted_texts_flow(self.engine.redaction, [str(error)]))[0]
 
     def say_once(self, text: str) -> None:
-        with self._lock:
-            if text in self._said:
-                return
-            self._said.add(text)
-        log("setting_missing", text)
+        if self.engine.memory.is_news(text):
+            log("setting_missing", text)
 
 
 def last_request(request: ModelRequest[Any], window: int | None) -> LastRequest | None:
@@ -173,14 +163,8 @@ def hide_from_streams(messages: Iterable[BaseMessage]) -> None:
     removal is not part of the chat. Its handlers know messages by id; handlers of another kind show
     all.
     """
-    from langgraph.config import get_config
-
-    try:
-        callbacks = get_config().get("callbacks")
-    except RuntimeError:  # called by hand, outside a graph
-        return
     ids = {message.id for message in messages}
-    for handler in getattr(callbacks, "handlers", None) or ():
+    for handler in getattr(config_of_run().get("callbacks"), "handlers", None) or ():
         seen = getattr(handler, "seen", None)
         if isinstance(seen, set) and hasattr(handler, "stream"):
             seen.update(ids)

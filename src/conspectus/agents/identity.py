@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.messages import BaseMessage
 
@@ -108,10 +108,15 @@ def _digest(text: str) -> str:
 
 
 def _configured() -> Mapping[str, Any]:
+    found: Mapping[str, Any] = config_of_run().get("configurable", {})
+    return found
+
+
+def config_of_run() -> Mapping[str, Any]:
+    """Return the config of the running graph; an empty one for a step called by hand."""
     from langgraph.config import get_config
 
     try:
-        found: Mapping[str, Any] = get_config().get("configurable", {})
-    except RuntimeError:  # called by hand, outside a graph
+        return cast("Mapping[str, Any]", get_config())
+    except RuntimeError:  # outside a graph
         return {}
-    return found

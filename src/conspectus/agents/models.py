@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from conspectus.summarize.calls import named
+
 OUTPUT_SETTINGS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
 """Settings that limit an answer."""
 
@@ -13,13 +15,7 @@ MOST_OUTPUT = 0.5
 
 def model_name(model: object) -> str:
     """Return a name that tells a model from others, or an empty text."""
-    if model is None:
-        return ""
-    for attribute in ("model_name", "model", "model_id", "deployment_name"):
-        found = getattr(model, attribute, None)
-        if isinstance(found, str) and found:
-            return f"{type(model).__name__}:{found}"
-    return f"{type(model).__name__}:"
+    return "" if model is None else f"{type(model).__name__}:{named(model)}"
 
 
 def profile_window(model: object) -> int | None:

@@ -7,8 +7,6 @@ that is folded, and other middleware's changes of a request are laid over the vi
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from operator import call, is_
@@ -17,6 +15,7 @@ from weakref import ref
 
 from langchain_core.messages import BaseMessage
 
+from conspectus._newest import Newest
 from conspectus.archive import Scope
 from conspectus.tokens.tally import fingerprint
 
@@ -52,21 +51,21 @@ class Grown(Generic[T]):
     """
 
     def __init__(self) -> None:
-        self._threads: OrderedDict[Scope, _Known[T]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._threads: Newest[Scope, _Known[T]] = Newest(
+            THREADS, MESSAGES, lambda known: len(known.marks)
+        )
 
     @property
     def messages(self) -> int:
-        return sum(len(known.marks) for known in tuple(self._threads.values()))
+        return sum(len(known.marks) for known in self._threads.values())
 
     def keep(self, scope: Scope, head: str, channel: Sequence[BaseMessage], value: T) -> None:
         marks = [fingerprint(message) for message in channel]
-        self._put(scope, _Known(head, [*map(ref, channel)], marks, value))
+        self._threads.put(scope, _Known(head, [*map(ref, channel)], marks, value))
 
     def find(self, scope: Scope, head: str, channel: Sequence[BaseMessage]) -> tuple[T, int] | None:
         """Find the value of a channel that has only grown since, and its length then."""
-        with self._lock:
-            known = self._threads.get(scope)
+        known = self._threads.get(scope)
         if known is None or known.head != head:
             return None
         count = len(known.marks)
@@ -76,17 +75,8 @@ class Grown(Generic[T]):
         if not all(map(is_, before, map(call, known.channel))):
             if [*map(fingerprint, before)] != known.marks:
                 return None
-            self._put(scope, replace(known, channel=[*map(ref, before)]))
+            self._threads.put(scope, replace(known, channel=[*map(ref, before)]))
         return known.value, count
-
-    def _put(self, scope: Scope, known: _Known[T]) -> None:
-        with self._lock:
-            self._threads.pop(scope, None)
-            self._threads[scope] = known
-            while len(self._threads) > 1 and (
-                len(self._threads) > THREADS or self.messages > MESSAGES
-            ):
-                self._threads.popitem(last=False)
 
 
 class Views:

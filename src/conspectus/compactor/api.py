@@ -126,8 +126,7 @@ class Compactor(Closing):
             `docs/bill.md`. Default: `"smallest"`.
 
     It is a context manager: after the block nothing is prepared any more, and an archive that it
-        has
-    opened is closed; see `close`.
+    has opened is closed; see `close`.
 
     Raises:
         PolicyError: a setting is invalid.
@@ -235,8 +234,7 @@ class Compactor(Closing):
             SummaryError: no summariser succeeded, and `on_failure` is `"raise"`.
             RedactionError: the redactor failed, and `on_failure` is `"raise"`.
         """
-        scope = scope_of(tenant, thread_id, session)
-        return self._sent(scope, run(self._compact(scope, messages, force, focus)))
+        return run(self._compact(scope_of(tenant, thread_id, session), messages, force, focus))
 
     async def acompact(
         self,
@@ -250,15 +248,13 @@ class Compactor(Closing):
     ) -> CompactionResult:
         """`compact` on an event loop."""
         scope = scope_of(tenant, thread_id, session)
-        return self._sent(scope, await arun(self._compact(scope, messages, force, focus)))
+        return await arun(self._compact(scope, messages, force, focus))
 
     def _compact(
         self, scope: Scope, messages: Sequence[Source], force: bool, focus: str | None
     ) -> Flow[CompactionResult]:
         flow = compact_flow(self._session(scope), messages, force, focus or "")
-        return heard_by(self._engine.listeners, flow)
-
-    def _sent(self, scope: Scope, result: CompactionResult) -> CompactionResult:
+        result = yield from heard_by(self._engine.listeners, flow)
         if self._last_request is not None:
             last = replace(self._last_request, messages=tuple(result.messages), at=monotonic())
             self._engine.memory.of(scope).last_request = last

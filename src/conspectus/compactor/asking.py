@@ -77,7 +77,7 @@ def in_notes_flow(
     if not request.shares.parts:
         return draft
     # The notes shorten its lines until the rest fits, so its length is checked before.
-    if wrong := lengths.exceeded_by(draft, material.size(draft.text)):
+    if wrong := lengths.problems(draft, material.size(draft.text)):
         raise refused(by, draft, wrong)
     most, whole = engine.text_within(lengths.most), form == "whole"
     live = draft.request == "cached"

@@ -144,9 +144,9 @@ def _failed(
 
 
 def _remember_failure(session: Session, history: History, error: Exception | None) -> None:
-    head, size = history.head.id if history.head else None, history.size
+    size, over = history.size, session.over(history)
     why = f"secrets could not be redacted: {error}" if isinstance(error, RedactionError) else ""
-    failure = FailedSummary(head, session.asked or size, size, session.over(history), why)
+    failure = FailedSummary(history.head_id, session.asked or size, size, over, why)
     session.engine.memory.of(session.scope).failed = failure
 
 

@@ -20,7 +20,7 @@ from conspectus.events import CompactionStep, observing
 from conspectus.ledger import Fact, Ledger
 from conspectus.messages import SUMMARY_LINE
 from conspectus.messages.framing import as_notes
-from conspectus.summarize import Summary, cut_short, problems
+from conspectus.summarize import Summary, cut_short
 
 MOST_ASKED = 20
 """Answers that do not fit, after which a preview is given up."""
@@ -40,9 +40,8 @@ def checked(material: Material, draft: Draft) -> tuple[Draft, tuple[str, ...]]:
         if material.engine.archive is None:
             carried = {fact.source for fact in material.ledger.facts}
             text = uncited(text, {entry.cite for entry in entries} | carried)
-        tokens, lengths = material.size(text), material.lengths
-        replaced, limit = lengths.replaced, lengths.most
-        found = problems(draft, entries, tokens=tokens, replaced=replaced, limit=limit)
+        tokens = material.size(text)
+        found = material.lengths.problems(draft, tokens, entries)
         seen.tell(problems=len(found), tokens=tokens, outcome="refused" if found else "ok")
     return replace(draft, text=text, tokens=tokens), found
 
@@ -107,7 +106,11 @@ def draft_name(
     `limit` is the size that the summary is asked to have, in tokens; `identity` says all else that
     would change it, such as prompts, focus and model.
     """
-    parts = [parent, keys, limit, identity, standing, dict(ledger)]
+    return hash_of([parent, keys, limit, identity, standing, dict(ledger)])
+
+
+def hash_of(parts: Sequence[Any]) -> str:
+    """Hash plain data, the same in every process."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 

@@ -35,7 +35,6 @@ from conspectus.compactor.checking import (
     refused,
 )
 from conspectus.compactor.engine import Engine
-from conspectus.compactor.hooks import Preview
 from conspectus.compactor.material import Material, tell_hooks_flow
 from conspectus.compactor.memory import taken_flow
 from conspectus.compactor.observed import by_name, cause_of, emit, failed, said_once, whose_of
@@ -86,7 +85,6 @@ class Compaction:
         ready: the draft that was prepared for it; None for none.
         waited: seconds that the caller has waited for that draft.
         begun: name of the draft that this worker has claimed; empty for none.
-        asked: names of the summarisers that were asked.
     """
 
     session: Session
@@ -101,7 +99,6 @@ class Compaction:
     scope: Scope = field(init=False)
     material: Material = field(init=False)
     begun: str = ""
-    asked: set[str] = field(default_factory=set)
     start: float = field(default_factory=time.monotonic)
 
     def __post_init__(self, focus: str, adopted: Draft | None) -> None:
@@ -148,7 +145,7 @@ class Compaction:
             record, gone = outcome.record, set(plan.evicted)
             if self.waited:
                 seen.tell(waited=self.waited + self._seconds)
-            after = applied(self.history, record, gone, self.material.clips, engine.meter)
+            after = applied(self.history, record, gone, self.material.clips, engine)
             failures = yield from redacted_texts_flow(self.material.redaction, outcome.failures)
             seen.tell(
                 outcome="passing" if engine.passing else "compacted",
@@ -179,7 +176,9 @@ class Compaction:
                 return written
             draft, spent, failures, found = written
             if (ask := self.engine.preview) is not None:
-                draft = yield from self._preview(ask, draft, found)
+                with observing(CompactionStep, step="preview", by=draft.by) as shown:
+                    draft = yield from approved_flow(ask, material, draft, plan.cause, found)
+                    shown.tell(outcome="ok" if draft is not None else "refused")
                 if draft is None:
                     said = "the summary was refused by the person who was asked"
                     return Failed(said, SummaryError(said), spent, True, failures)
@@ -257,11 +256,13 @@ class Compaction:
         error: Exception = SummaryError("no summariser was given")
         for by in ladder_of(self.engine, self.plan):
             last = self.engine.memory.of(self.scope).last_request
-            for wait in (*RETRY_AFTER, None):
+            for tries, wait in enumerate((*RETRY_AFTER, None)):
                 asked, cached, transient = 0.0, False, False
                 try:
                     with observing(CompactionStep, step="summarize", by=by) as seen:
-                        self._may_be_asked(by)
+                        # After a pause asked for here, which has waited, it is tried again.
+                        if not tries and (rest := self.engine.memory.rests(by)):
+                            raise resting(by, rest)
                         request = request_of(material, spent.tokens)
                         request = riding(material, by, request, last, again=bool(failures))
                         cached, last = request.last is not None, None
@@ -298,10 +299,9 @@ class Compaction:
             del error  # it holds this frame
 
     def _draft_name(self) -> str:
-        head, material = self.history.head, self.material
+        material, parent = self.material, self.history.head_id
         identity, ledger = self.engine.identity(material.focus), material.ledger.to_json()
         limit, standing = material.lengths.asked, material.standing
-        parent = head.id if head else None
         return draft_name(parent, material.keys, limit, identity, standing, ledger)
 
     def _found(self, plan: str) -> Flow[Draft | None]:
@@ -334,25 +334,9 @@ class Compaction:
             self.engine.memory.end(self.scope, self.begun)
             self.begun = ""
 
-    def _may_be_asked(self, by: str) -> None:
-        """Raise if the provider of a summariser has asked for a pause.
-
-        After a pause asked for in this compaction, which has waited, it is tried again.
-        """
-        rest = 0.0 if by in self.asked else self.engine.memory.rests(by)
-        self.asked.add(by)
-        if rest:
-            raise resting(by, rest)
-
     def _redacted(self, draft: Draft) -> Flow[Draft]:
         text = yield from redacted_summary_flow(self.material.redaction, draft.text)
         return replace(draft, text=text)
-
-    def _preview(self, ask: Preview, draft: Draft, kept: bool) -> Flow[Draft | None]:
-        with observing(CompactionStep, step="preview", by=draft.by) as seen:
-            answer = yield from approved_flow(ask, self.material, draft, self.plan.cause, kept)
-            seen.tell(outcome="ok" if answer is not None else "refused")
-        return answer
 
     # The record
 
@@ -360,34 +344,34 @@ class Compaction:
     def _seconds(self) -> float:
         return round(time.monotonic() - self.start, 3)
 
-    def _bill(self, draft: Draft | None) -> dict[str, Any]:
+    def _bill(self, draft: Draft) -> dict[str, Any]:
         """Return the seconds and the money that the record cost, beside tokens."""
         own, prepared = self._seconds, 0.0 if self.ready is None else self.ready.seconds
-        by, cost = ("", Cost()) if draft is None else (draft.by, draft.cost)
-        money = events.money_of(cost, (by, *self.engine.summarizers))
+        money = events.money_of(draft.cost, (draft.by, *self.engine.summarizers))
         waited = round(own + self.waited, 3)
         return {"seconds": round(own + prepared, 3), "waited": waited, **money}
 
     def _record(self, draft: Draft | None) -> Record:
-        material, head = self.material, self.history.head
+        material = self.material
+        made = draft or Draft(material.standing, by="", read=())
         return Record.make(
-            parent=head.id if head else None,
+            parent=self.history.head_id,
             covers=material.keys,
             clips=material.marks,
-            summary=draft.text if draft else material.standing,
+            summary=made.text,
             ledger=material.ledger.to_json(),
             cause=self.plan.cause,
             tokens_before=self.plan.tokens,
-            tokens_after=material.tokens + (draft.tokens if draft else 0),
+            tokens_after=material.tokens + made.tokens,
             messages_after=len(material.places) + bool(self.plan.summary_tokens),
             archived=self.engine.archive is not None,
-            by=draft.by if draft else "",
-            cost=draft.cost if draft else Cost(),
-            cut=draft.cut if draft else 0,
-            request=draft.request if draft else "",
+            by=made.by,
+            cost=made.cost,
+            cut=made.cut,
+            request=made.request,
             redacted=dict(material.redacted) if material.redaction is not None else {},
             order=material.among(),
-            bill=self._bill(draft),
+            bill=self._bill(made),
         )
 
     # Events

@@ -36,6 +36,7 @@ class Engine:
         timeout: seconds for one try of a summariser that sets none itself.
         hooks: functions that get the messages that are about to leave.
         size: tokens of the message that shows a summary, where that is not one of ours.
+        sizes: the caller's count of a message for `keep`; None for the meter's.
         passing: its records are thrown away with the one request that they are made for.
         kept_in: says in a clip where its original is without an archive, with `{cite}` for its id;
             None where nothing keeps originals, so that nothing is clipped.
@@ -57,6 +58,7 @@ class Engine:
     hooks: tuple[BeforeSummarization, ...] = ()
     skills: Skills | None = None
     size: Callable[[str], int] | None = None
+    sizes: Callable[[Any], int] | None = None
     redaction: Redaction | None = None
     listeners: tuple[Listener, ...] = ()
     passing: bool = False

@@ -88,12 +88,9 @@ def hooks_of(given: BeforeSummarization | Sequence[BeforeSummarization] | None) 
 
 def copied(entry: Entry, *, closed: bool) -> Source:
     """Copy a message for hooks; with `closed` without objects that no redactor can read."""
-    if not closed:
+    if not closed or entry.encoded.lossless:
         return _copy(entry.source)
-    encoded = entry.encoded
-    if encoded.lossless:
-        return _copy(entry.source)
-    return decode(encoded.form, encoded.text, entry.given_id)
+    return decode(entry.encoded.form, entry.encoded.text, entry.given_id)
 
 
 def _copy(message: Source) -> Source:

@@ -67,8 +67,8 @@ class Lengths:
         cut = plan.summary_cap is not None
         return cls(asked, max(asked, fine), max(asked, most), replaced, cut)
 
-    def exceeded_by(self, draft: Draft, tokens: int) -> tuple[str, ...]:
-        return problems(draft, (), tokens=tokens, replaced=self.replaced, limit=self.most)
+    def problems(self, draft: Draft, tokens: int, entries: Sequence[Entry] = ()) -> tuple[str, ...]:
+        return problems(draft, entries, tokens=tokens, replaced=self.replaced, limit=self.most)
 
 
 @dataclass(slots=True)

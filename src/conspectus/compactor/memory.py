@@ -90,14 +90,15 @@ class Memory:
         self._threads: Newest[Scope, SessionMemory] = Newest(THREADS)
         self._under_way: dict[tuple[Scope, str], int] = {}
         self._resting: dict[str, float] = {}
-        self._said = False
+        self._said: set[str] = set()
         self._lock = threading.Lock()
 
-    def first_beyond(self) -> bool:
-        """Return whether this is the first trigger out of reach in all sessions."""
+    def is_news(self, sentence: str) -> bool:
+        """Return whether a sentence is new in all sessions; from now on it is not."""
         with self._lock:
-            said, self._said = self._said, True
-            return not said
+            news = sentence not in self._said
+            self._said.add(sentence)
+            return news
 
     def rest(self, summarizer: str, seconds: float) -> None:
         """Leave a summariser alone, in all sessions, as long as its provider has asked."""
@@ -136,8 +137,8 @@ class Memory:
 
 
 LOOK_AGAIN, LONGEST_LOOK = 0.02, 600.0
-"""Seconds between two checks of a summary that another worker is writing, and until its task is
-taken to be lost."""
+"""Seconds between two checks of a summary or notes that another worker is writing, and until its
+task is taken to be lost."""
 
 
 def taken_flow(memory: Memory, scope: Scope, plan: str) -> Flow[bool]:

@@ -11,8 +11,8 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
@@ -21,7 +21,7 @@ from weakref import WeakValueDictionary
 from conspectus._core.items import Size
 from conspectus._drive import CLEAN_UP, LONGEST_END, Flow, Io, arun, run
 from conspectus.archive.gate import GATE, Gate, Stopped
-from conspectus.compactor.memory import LONGEST_LOOK
+from conspectus.compactor.memory import LONGEST_LOOK, LOOK_AGAIN
 
 Outcome = Literal["", "ready", "elsewhere", "nothing", "failed", "cancelled"]
 
@@ -124,9 +124,6 @@ class Preparation:
 _LIVE: WeakValueDictionary[str, Preparation] = WeakValueDictionary()
 """The preparations of this process, by name."""
 
-LOOK_AGAIN = 0.02
-"""Seconds between two looks at what is under way."""
-
 Make = Callable[[Preparation], Flow[None]]
 
 
@@ -177,20 +174,28 @@ def _context(job: Preparation) -> contextvars.Context:
     return context
 
 
+@contextmanager
+def _to_its_end(job: Preparation) -> Iterator[None]:
+    """Note whatever ends a preparation; it ends nothing else."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        job.ended("cancelled", "its task was cancelled")
+    except Stopped as error:
+        job.ended("cancelled", str(error))
+    except BaseException as error:
+        job.ended("failed", f"{type(error).__name__}: {error}")
+
+
 def _in_thread(job: Preparation, make: Make) -> None:
     context = _context(job)
 
     def work() -> None:
-        try:
+        with _to_its_end(job):
             context.run(run, make(job))
-        except Stopped as error:
-            job.ended("cancelled", str(error))
-        except BaseException as error:
-            job.ended("failed", f"{type(error).__name__}: {error}")
-        finally:
-            if not job.gate.is_shut:
-                context.run(run, undone_flow(job))
-            job._over.set()
+        if not job.gate.is_shut:
+            context.run(run, undone_flow(job))
+        job._over.set()
 
     # A daemon: the end of the process waits for nobody, and nothing that it writes is in force.
     thread = threading.Thread(target=work, daemon=True, name="conspectus-background")
@@ -199,19 +204,11 @@ def _in_thread(job: Preparation, make: Make) -> None:
 
 
 async def _work(job: Preparation, make: Make) -> None:
-    try:
+    with _to_its_end(job):
         await arun(make(job))
-    except asyncio.CancelledError:
-        job.ended("cancelled", "its task was cancelled")
-        raise
-    except Stopped as error:
-        job.ended("cancelled", str(error))
-    except BaseException as error:
-        job.ended("failed", f"{type(error).__name__}: {error}")
-    finally:
-        if not job.gate.is_shut:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(arun(undone_flow(job)), CLEAN_UP)
+    if not job.gate.is_shut:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(arun(undone_flow(job)), CLEAN_UP)
 
 
 def _over(job: Preparation, task: asyncio.Task[None]) -> None:

@@ -6,8 +6,6 @@ history, by which worker. It puts nothing in force: `swapping` does, at the trig
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,9 +13,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from conspectus._core.given_cut import may_leave
-from conspectus._core.items import Compact, Size
+from conspectus._core.items import Compact
 from conspectus._drive import Flow, pause
 from conspectus.compactor.background import Preparations
+from conspectus.compactor.checking import hash_of
 from conspectus.compactor.compaction import Compaction
 from conspectus.compactor.memory import LONGEST_LOOK
 from conspectus.compactor.observed import whose_of
@@ -44,53 +43,35 @@ SETTLES = 0.1
 """Seconds after which a worker checks whether another has claimed the same draft."""
 
 
-def begin_flow(
-    session: Session, fold: Callable[[Session], Flow[History]], head: str = ""
-) -> Flow[Preparation]:
+Given = History | Callable[[Session], Flow[History]]
+"""A history that is read and counted, or the way to read it in the background."""
+
+
+def begin_flow(session: Session, given: Given, head: str = "") -> Flow[Preparation]:
     """Prepare a session's next notes in the background; `head` is the record in force, if known."""
-
-    def look(own: Session) -> Flow[tuple[Session, History]]:
-        return own.corrected((yield from fold(own)))
-
-    return (yield from _begun(session, look, head, session.asked))
-
-
-def begin_on_flow(session: Session, history: History) -> Flow[Preparation]:
-    """Prepare the next notes of a history that is already read and counted."""
-
-    def look(own: Session) -> Flow[tuple[Session, History]]:
-        yield from ()
-        return own, history
-
-    head = history.head.id if history.head is not None else ""
-    return (yield from _begun(session, look, head, session.asked or history.size))
-
-
-def _begun(
-    session: Session,
-    look: Callable[[Session], Flow[tuple[Session, History]]],
-    head: str,
-    size: Size | None,
-) -> Flow[Preparation]:
+    size = session.asked
+    if isinstance(given, History):
+        head, size = given.head_id or "", size or given.size
     # Nobody of this run is told or asked: it may be over before the notes are there.
     engine = replace(session.engine, on_event=None, preview=None, hooks=())
     beside = replace(session, engine=engine, anchor=replace(session.anchor, aside=True))
 
     def make(job: Preparation) -> Flow[None]:
-        return heard_by(engine.listeners, _prepare(look(beside), job, beside))
+        return heard_by(engine.listeners, _prepare(beside, given, job))
 
     return (yield from jobs_of(session).begin(session.scope, head, size, make))
 
 
-def _prepare(look: Flow[tuple[Session, History]], job: Preparation, beside: Session) -> Flow[None]:
-    whose, redaction = whose_of(beside.scope), beside.engine.redaction
+def _prepare(session: Session, given: Given, job: Preparation) -> Flow[None]:
+    whose, redaction = whose_of(session.scope), session.engine.redaction
     tell(Preparing, whose, step="began")
     with observing(Preparing, whose, step="finished", waited=0.0) as seen:
         if redaction is not None:
             seen.withhold()
         try:
-            session, history = yield from look
-            covers = yield from _made(session, history, job)
+            if not isinstance(given, History):
+                session, given = session.corrected((yield from given(session)))
+            covers = yield from _made(session, given, job)
             seen.tell(messages=covers, reason=job.reason if job.outcome == "nothing" else "")
         except ConspectusError as error:
             job.ended("failed", (yield from redacted_texts_flow(redaction, [str(error)]))[0])
@@ -122,7 +103,10 @@ def _made(session: Session, history: History, job: Preparation) -> Flow[int]:
                 job.ended("elsewhere")
                 return False
         job.undo = lambda: _unclaimed(session, history, job)
-        if (yield from _claimed(session, history, _mark(session, history, name, keys, job))):
+        view, who, until = keys_of(history), owner_of(job), time.time() + LEASE
+        count, seen, identity = len(view), hash_of(view), identity_of(session)
+        mark = PreparationMark(name, keys, count, seen, identity, who, until)
+        if (yield from _claimed(session, history, mark)):
             return True
         job.undo = None
         job.ended("elsewhere")
@@ -139,15 +123,6 @@ def _made(session: Session, history: History, job: Preparation) -> Flow[int]:
     job.undo = None
     job.ended("ready")
     return len(compaction.material.keys)
-
-
-def _mark(
-    session: Session, history: History, name: str, keys: tuple[str, ...], job: Preparation
-) -> PreparationMark:
-    view, until = keys_of(history), time.time() + LEASE
-    return PreparationMark(
-        name, keys, len(view), hash_of(view), identity_of(session), owner_of(job), until
-    )
 
 
 def _unclaimed(session: Session, history: History, job: Preparation) -> Flow[None]:
@@ -260,10 +235,6 @@ def written_since(known: PreparationMark | None, history: History) -> frozenset[
     own = [i for i, place in enumerate(history.places) if not place.item.summary]
     later = [] if known is None else own[known.count :]
     return frozenset(i for i in later if history.places[i].item.role == "assistant")
-
-
-def hash_of(parts: Sequence[str]) -> str:
-    return hashlib.sha256(json.dumps(list(parts)).encode()).hexdigest()[:32]
 
 
 def identity_of(session: Session) -> str:

@@ -123,7 +123,8 @@ def _unfit(material: Material, last: LastRequest) -> str:
     """Return why a summary cannot follow a request, or an empty text."""
     if material.redaction is not None:
         return "what is summarised is redacted, and the request is not"
-    if (marks := list(cache_marks(last))) == [] and needs_marks(last):
+    marks = cache_marks(last)
+    if not marks and needs_marks(last):
         return "it has no cache_control, so its provider remembers nothing of it"
     # Marks of an hour stand first, so the messages live as long as the shortest.
     lives = LIVES_LONG if marks and all(mark.get("ttl") == "1h" for mark in marks) else LIVES
@@ -204,21 +205,13 @@ def told_to(last: LastRequest, name: str) -> Any:
     return told[0] if told else getattr(getattr(last.model, "bound", last.model), name, None)
 
 
-def cache_marks(last: LastRequest) -> Iterator[Mapping[str, Any]]:
-    """Yield the marks for a provider's cache in a request."""
-    bound = getattr(last.model, "kwargs", None) or {}
-    for settings in settings_of(last):
-        yield from _marks(settings.get(CACHE))
+def cache_marks(last: LastRequest) -> list[Mapping[str, Any]]:
+    """Return the marks for a provider's cache in a request."""
+    bound, holders = getattr(last.model, "kwargs", None) or {}, [*settings_of(last)]
     for tool in (*last.tools, *(bound.get("tools") or ())):
-        told = tool if isinstance(tool, Mapping) else getattr(tool, "extras", None) or {}
-        yield from _marks(told.get(CACHE))
+        holders.append(tool if isinstance(tool, Mapping) else getattr(tool, "extras", None) or {})
     for message in last.messages:
         content = message.content if is_message(message) else message.get("content")
-        for block in content if isinstance(content, list) else ():
-            if isinstance(block, Mapping):
-                yield from _marks(block.get(CACHE))
-
-
-def _marks(found: object) -> Iterator[Mapping[str, Any]]:
-    if isinstance(found, Mapping):
-        yield found
+        blocks = content if isinstance(content, list) else ()
+        holders += [block for block in blocks if isinstance(block, Mapping)]
+    return [mark for one in holders if isinstance(mark := one.get(CACHE), Mapping)]

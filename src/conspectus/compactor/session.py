@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from conspectus._core.given_cut import foreseen
 from conspectus._core.items import Compact, Plan, Size, Stuck, Window
@@ -43,7 +42,6 @@ class Session:
     Attributes:
         asked: the size that the trigger is compared with, if the caller counts in its own way.
         last: the size that the latest compaction reached, counted likewise.
-        sizes: the caller's count of a message for `keep`.
         ratio: the correction of the estimate by reports of usage, if the caller knows it.
     """
 
@@ -53,7 +51,6 @@ class Session:
     anchor: Anchor
     asked: Size | None = None
     last: Size | None = None
-    sizes: Callable[[Any], int] | None = None
     ratio: float | None = None
 
     def message_size(self, body: str) -> int:
@@ -65,23 +62,18 @@ class Session:
 
     def folded(self, entries: Sequence[Entry]) -> Flow[History]:
         """Put the records that belong to a history in force, and fold them over it."""
-        pin = self.engine.pin
-        pins = [pin is not None and bool(pin(entry.source)) for entry in entries]
         known = yield from self.anchor.chain_flow()
-        redaction, meter = self.engine.redaction, self.engine.meter
-        history = yield from look_flow(redaction, entries, known, meter, pins, self.sizes)
+        history = yield from look_flow(self.engine, entries, known)
         if self.engine.archive is not None and not all(record.archived for record in known):
             # Made when there was no archive: they stand like another library's summary.
-            before = history.head
-            history = look(entries, (), meter, pins, self.sizes)
-            return replace(history, before=before)
+            return replace(look(self.engine, entries, ()), before=history.head)
         if all(place.entry is not None for place in history.places):
             # A summary that the records in force do not know may be that of another branch, or of a
             # time that the history has gone back to.
             for name in may_be_summaries(entries, marked=self.anchor.checkpointed):
                 other = yield from self.anchor.named_flow(name)
                 if other:
-                    again = yield from look_flow(redaction, entries, other, meter, pins, self.sizes)
+                    again = yield from look_flow(self.engine, entries, other)
                     if again.chain:
                         history = again
                         break
@@ -125,11 +117,12 @@ class Session:
 
     def decided(self, history: History, force: bool) -> tuple[History, Plan]:
         """Plan; after a failed summary only if the history has changed."""
-        head, memory = history.head.id if history.head else None, self.engine.memory
-        failed = memory.of(self.scope).failure(head, history.size.messages, self.over(history))
+        memory, count = self.engine.memory, history.size.messages
+        failed = memory.of(self.scope).failure(history.head_id, count, self.over(history))
         history, decided = self._decide(history, failed, force)
-        if not isinstance(decided, Stuck) and decided.beyond and memory.first_beyond():
-            log("trigger_out_of_reach", "%s", decided.beyond)
+        beyond = "" if isinstance(decided, Stuck) else decided.beyond
+        if beyond and memory.is_news("trigger_out_of_reach"):
+            log("trigger_out_of_reach", "%s", beyond)
         if isinstance(decided, Stuck) and failed is not None and failed.why:
             # The numbers alone would not say what to mend.
             decided = replace(decided, reason=f"{decided.reason}; {failed.why}")
@@ -162,16 +155,16 @@ class Session:
         if where is None:
             return history, decide(history.items)
         if (how := engine.policy.arguments) is not None:
-            history = with_briefs(history, how, engine.meter, where, self.sizes)
+            history = with_briefs(history, engine, how)
         bounds = [engine.policy.clip_over] if engine.policy.clip_over is not None else []
         if (stale := engine.policy.stale) is not None:
             bounds.append(0 if any(item.expendable for item in history.items) else stale.smallest)
         bounds += [self.room.budget // GIANT] if self.room is not None else []
-        history = with_floors(history, engine.meter, min(bounds, default=0), where)
+        history = with_floors(history, engine, min(bounds, default=0))
         decided = decide(history.items)
         leaves = isinstance(decided, Compact) and decided.evict and self.room is not None
         if isinstance(decided, Stuck) or leaves:
             over = 0 if self.room is None or not leaves else self.room.budget // SHORT
-            history = with_floors(history, engine.meter, over, where)
+            history = with_floors(history, engine, over)
             decided = decide(history.items)
         return history, decided

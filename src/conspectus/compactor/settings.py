@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from conspectus._core.choices import EMBEDDED, FAILURES, OnFailure, names_embedded
 from conspectus._core.items import Window
 from conspectus._core.policy import Policy
+from conspectus._core.sizes import whole
 from conspectus._langchain import is_chat_model, is_message, is_runnable, is_store
 from conspectus.archive import Archive
 from conspectus.compactor.background import AnyBackground, Preparations
@@ -161,14 +162,10 @@ def frame_of(meter: TokenMeter) -> int:
 
 def window_of(window: int | None, reserved: int) -> Window | None:
     """Check and read `window` and `reserved_tokens`."""
-    for name, value, least in (("window", window, 1), ("reserved_tokens", reserved, 0)):
-        wrong = isinstance(value, bool) or not isinstance(value, int) or value < least
-        if value is not None and wrong:
-            raise PolicyError(
-                f"{name} must be a whole number of tokens, {least} or more, not {value!r}"
-            )
+    whole(reserved, "reserved_tokens", 0)
     if window is None:
         return None
+    whole(window, "window")
     if reserved >= window:
         raise PolicyError(
             f"reserved_tokens ({reserved:,}) leaves nothing of the window ({window:,})"

@@ -14,12 +14,11 @@ from conspectus._core.given_cut import only_clipped, plan_given
 from conspectus._core.items import Compact, Keep, Plan
 from conspectus._core.records import Draft
 from conspectus._drive import Flow, pause
-from conspectus.compactor.memory import LONGEST_LOOK
+from conspectus.compactor.memory import LONGEST_LOOK, LOOK_AGAIN
 from conspectus.compactor.observed import whose_of
-from conspectus.compactor.preparation import LOOK_AGAIN
 from conspectus.compactor.preparing import (
     PreparationMark,
-    begin_on_flow,
+    begin_flow,
     find_mark_flow,
     jobs_of,
     leaving_of,
@@ -69,8 +68,8 @@ def chosen_flow(session: Session, history: History, decided: Plan) -> Flow[Chose
     if not isinstance(decided, Compact):
         jobs, size = jobs_of(session), session.asked or history.size
         near = isinstance(decided, Keep) and session.nears(size, jobs.setting)
-        if near and jobs.wanted(session.scope, history.head.id if history.head else "", size):
-            yield from begin_on_flow(session, history)
+        if near and jobs.wanted(session.scope, history.head_id or "", size):
+            yield from begin_flow(session, history)
         return usual
     if not decided.summary_tokens:
         return usual
@@ -83,7 +82,7 @@ def chosen_flow(session: Session, history: History, decided: Plan) -> Flow[Chose
     short = _shown_short(session, history, decided, found) if over and not failed else None
     if not failed and (not over or short is not None):
         if found is None or not found.under_way:
-            (yield from begin_on_flow(session, history)).due = True
+            (yield from begin_flow(session, history)).due = True
         tell(Preparing, whose_of(session.scope), step="went_on")
         if short is not None:
             return Chosen(short[1], view=short[0], goes_on=True)
@@ -132,7 +131,7 @@ def _ready(
     draft = yield from session.anchor.find_draft_flow(known.plan)
     if draft is None:
         return known
-    leaving, where = leaving_of(known, history), session.engine.where
+    leaving = leaving_of(known, history)
     given = plan_given(
         history.items,
         session.engine.policy,
@@ -141,7 +140,7 @@ def _ready(
         leaving,
         session.message_size(draft.text),
         asked=session.asked,
-        clip=where is not None,
+        clip=session.engine.where is not None,
         words=session.engine.archive is not None,
         written=written_since(known, history),
     )
@@ -161,14 +160,14 @@ def _shown_short(
     Return the history with the least sizes of its messages, and the plan, or None if it does not
     fit.
     """
-    where, room = session.engine.where, session.room
-    if where is None or room is None:
+    engine, room = session.engine, session.room
+    if engine.where is None or room is None:
         return None
-    history = with_floors(history, session.engine.meter, session.engine.policy.clip_to, where)
+    history = with_floors(history, engine, engine.policy.clip_to)
     leaving = () if known is None else leaving_of(known, history)
-    words, written = session.engine.archive is not None, written_since(known, history)
-    policy = session.engine.policy
-    plan = only_clipped(history.items, policy, room, decided, leaving, words=words, written=written)
+    words, written = engine.archive is not None, written_since(known, history)
+    items, policy = history.items, engine.policy
+    plan = only_clipped(items, policy, room, decided, leaving, words=words, written=written)
     return None if plan is None else (history, plan)
 
 

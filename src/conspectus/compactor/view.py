@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from conspectus._core.arguments import Arguments
@@ -12,6 +12,7 @@ from conspectus._core.items import Clip, Item, Size
 from conspectus._core.records import ClipMark, Record, View, fold, place_of_summary
 from conspectus._drive import Flow
 from conspectus._langchain import is_ai_message
+from conspectus.compactor.engine import Engine
 from conspectus.compactor.recognising import bears_mark, clip_text, sent_of
 from conspectus.errors import RedactionError
 from conspectus.events.notes import log
@@ -30,7 +31,7 @@ from conspectus.messages import (
     with_short_arguments,
 )
 from conspectus.messages.results import is_expendable, tools_of
-from conspectus.redaction import Redaction, for_view
+from conspectus.redaction import for_view
 from conspectus.tokens import Report, TokenMeter
 
 SMALL = 80
@@ -81,6 +82,10 @@ class History:
         return self.chain[-1] if self.chain else None
 
     @property
+    def head_id(self) -> str | None:
+        return None if self.head is None else self.head.id
+
+    @property
     def size(self) -> Size:
         return Size(sum(place.item.tokens for place in self.places), len(self.places))
 
@@ -95,22 +100,19 @@ def like_of(messages: Sequence[Source]) -> type:
 
 
 def look(
+    engine: Engine,
     entries: Sequence[Entry],
     chain: Sequence[Record],
-    meter: TokenMeter,
-    pins: Iterable[bool],
-    sizes: Callable[[Source], int] | None = None,
     redacted: Mapping[int, Entry | None] | None = None,
 ) -> History:
     """Fold the records of a thread over a history, and measure the view.
 
-    Args:
-        sizes: the caller's count of a message, if it is not the meter's.
-        redacted: messages to show short without their secrets, by place; None for one that could
-            not be redacted, which is shown whole.
+    `redacted` are the messages to show short without their secrets, by place; None for one that
+    could not be redacted, which is shown whole.
     """
     view: View = fold(chain, sent_of(entries, chain))
-    pinned = list(pins)
+    meter, sizes, pin = engine.meter, engine.sizes, engine.pin
+    pinned = [pin is not None and bool(pin(entry.source)) for entry in entries]
     like = like_of([entry.source for entry in entries])
     newest = max((i for i, e in enumerate(entries) if e.role == "user"), default=-1)
     first = next((i for i, e in enumerate(entries) if e.role != "system"), -1)
@@ -120,7 +122,7 @@ def look(
         if shown.index is None:
             assert view.chain
             record = next(r for r in reversed(view.chain) if r.summary)
-            places.append(summary_place(record, meter, like, sizes))
+            places.append(summary_place(record, engine, like))
             continue
         entry = entries[shown.index]
         source = entry.source
@@ -159,17 +161,11 @@ def look(
     return History(tuple(places), view.chain, view.dropped, like)
 
 
-def look_flow(
-    redaction: Redaction | None,
-    entries: Sequence[Entry],
-    chain: Sequence[Record],
-    meter: TokenMeter,
-    pins: Iterable[bool],
-    sizes: Callable[[Source], int] | None = None,
-) -> Flow[History]:
+def look_flow(engine: Engine, entries: Sequence[Entry], chain: Sequence[Record]) -> Flow[History]:
     """Redact the messages that are shown short, then `look`."""
+    redaction = engine.redaction
     if redaction is None or not any(record.clips for record in chain):
-        return look(entries, chain, meter, pins, sizes)
+        return look(engine, entries, chain)
     short = [
         shown.index
         for shown in fold(chain, sent_of(entries, chain)).shown
@@ -181,7 +177,7 @@ def look_flow(
         redacted = {i: for_view(one, entries[i]) for i, one in zip(short, done, strict=True)}
     except RedactionError as error:
         log("shown_whole", "messages that were shown short are shown whole for now: %s", error)
-    return look(entries, chain, meter, pins, sizes, redacted)
+    return look(engine, entries, chain, redacted)
 
 
 def shortened(original: Entry, how: Clip | ClipMark, meter: TokenMeter, where: str) -> Source:
@@ -225,20 +221,19 @@ def corrected(history: History, ratio: float) -> History:
     return replace(history, places=tuple(map(scaled, history.places)))
 
 
-def summary_place(
-    record: Record, meter: TokenMeter, like: type, sizes: Callable[[Source], int] | None = None
-) -> Place:
+def summary_place(record: Record, engine: Engine, like: type) -> Place:
     text = summary_text(record.summary, archived=record.archived, mark=record.mark)
     message = summary_message(text, record.id, like=like)
-    counted = -1 if sizes is None else sizes(message)
-    tokens = meter.message(message)
+    counted = -1 if engine.sizes is None else engine.sizes(message)
+    tokens = engine.meter.message(message)
     item = Item(f"summary:{record.id}", "user", tokens, summary=True, counted=counted)
     return Place(item, message, None)
 
 
-def with_floors(history: History, meter: TokenMeter, over: int, where: str = ARCHIVED) -> History:
+def with_floors(history: History, engine: Engine, over: int) -> History:
     """Measure the least size of every message larger than `over` tokens."""
-    newest, places = newest_user(history.items), []
+    newest, places, meter, where = newest_user(history.items), [], engine.meter, engine.where
+    assert where is not None
     for index, place in enumerate(history.places):
         entry, large = place.entry, place.item.tokens > max(SMALL, over)
         if entry is not None and place.item.floor < 0 and large:
@@ -249,14 +244,10 @@ def with_floors(history: History, meter: TokenMeter, over: int, where: str = ARC
     return replace(history, places=tuple(places))
 
 
-def with_briefs(
-    history: History,
-    how: Arguments,
-    meter: TokenMeter,
-    where: str,
-    sizes: Callable[[Source], int] | None,
-) -> History:
+def with_briefs(history: History, engine: Engine, how: Arguments) -> History:
     """Measure each message whose large arguments could be shortened."""
+    sizes, where = engine.sizes, engine.where
+    assert where is not None
     places = []
     for place in history.places:
         whole = place.entry is not None and place.mark is None
@@ -264,7 +255,7 @@ def with_briefs(
             assert place.entry is not None
             short = with_short_arguments(place.entry, how.longest, how.ending, where)
             counted = -1 if sizes is None else sizes(short)
-            item = replace(place.item, brief=meter.message(short), brief_counted=counted)
+            item = replace(place.item, brief=engine.meter.message(short), brief_counted=counted)
             place = replace(place, item=item)
         places.append(place)
     return replace(history, places=tuple(places))
@@ -290,11 +281,11 @@ def clipped(place: Place, original: Entry, how: Clip, meter: TokenMeter, where: 
 
 
 def applied(
-    history: History, record: Record, gone: set[int], clips: dict[int, Place], meter: TokenMeter
+    history: History, record: Record, gone: set[int], clips: dict[int, Place], engine: Engine
 ) -> History:
     """Apply a record to the view, as folding it over the whole history would."""
     places: list[Place] = []
-    summary = summary_place(record, meter, history.like) if record.summary else None
+    summary = summary_place(record, engine, history.like) if record.summary else None
     covers = set(record.covers)
     behind = place_of_summary(
         [

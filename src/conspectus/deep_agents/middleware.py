@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, NotRequired, cast
 from weakref import WeakSet
 
@@ -90,11 +91,6 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         rest = {name: value for name, value in options.items() if name not in old}
         return {**rest, **{DEPRECATED[name]: found[DEPRECATED[name]] for name in old}}
 
-    @property
-    def window(self) -> int | None:
-        """The input limit that was given, in tokens; None for the profile's."""
-        return self._options.get("window")
-
     def for_model(self, model: BaseChatModel) -> DeepAgentsSummarization:
         """Make the same with the limits of another model, and the same archive.
 
@@ -138,7 +134,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         last = None
         for place, record in enumerate(chain[known + 1 :], start=known + 2):
             try:
-                done = yield from mirror.write(place, record, self._finder(channel))
+                done = yield from mirror.write(place, record, partial(self._find, channel))
             except RedactionError as error:
                 log("mirror_failed", "the readable copies could not be written: %s", error)
                 break
@@ -147,28 +143,24 @@ class DeepAgentsSummarization(SummarizationMiddleware):
             last = record.id
         return {MIRRORED: last} if last is not None else None
 
-    def _finder(self, channel: Channel) -> Any:
+    def _find(self, channel: Channel, keys: Sequence[str]) -> Flow[Mapping[str, Source]]:
         """Find originals in the channel, and others in the archive."""
-
-        def find(keys: Sequence[str]) -> Flow[Mapping[str, Source]]:
-            # Of all messages, as one may name the secret in another.
-            own = yield from self._without_secrets(read_messages(channel.messages))
-            found = {key: own[key] for key in keys if key in own}
-            archive = self.graph_engine.archive(channel.runtime)
-            gone = [key for key in keys if key not in found]
-            if gone and archive is not None:
-                try:
-                    archived = yield from archive.find_flow(channel.scope, gone)
-                except ArchiveError as error:
-                    log("mirror_failed", "some originals could not be read: %s", error)
-                    return found
-                entries = read_messages([one.message for one in archived.values()])
-                for key, entry in zip(archived, entries, strict=True):
-                    entry.key = key  # some may be older than the redactor
-                found.update((yield from self._without_secrets(entries)))
-            return found
-
-        return find
+        # Of all messages, as one may name the secret in another.
+        own = yield from self._without_secrets(read_messages(channel.messages))
+        found = {key: own[key] for key in keys if key in own}
+        archive = self.graph_engine.archive(channel.runtime)
+        gone = [key for key in keys if key not in found]
+        if gone and archive is not None:
+            try:
+                archived = yield from archive.find_flow(channel.scope, gone)
+            except ArchiveError as error:
+                log("mirror_failed", "some originals could not be read: %s", error)
+                return found
+            entries = read_messages([one.message for one in archived.values()])
+            for key, entry in zip(archived, entries, strict=True):
+                entry.key = key  # some may be older than the redactor
+            found.update((yield from self._without_secrets(entries)))
+        return found
 
     def _without_secrets(self, entries: Sequence[Entry]) -> Flow[dict[str, Source]]:
         """Return messages by key, as the archive would have them."""

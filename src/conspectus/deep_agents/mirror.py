@@ -7,15 +7,11 @@ logged and tried again at the next step.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import mimetypes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
-from urllib.parse import unquote_to_bytes
 
 from deepagents.backends.protocol import BackendProtocol
 
@@ -25,6 +21,7 @@ from conspectus.archive import Scope
 from conspectus.archive.scope import label_hash
 from conspectus.events.notes import log
 from conspectus.messages import Entry, Source, read_messages
+from conspectus.messages.media import media_of
 
 FOLDER = "conversation_history"
 """Under the backend's root for artifacts."""
@@ -61,7 +58,7 @@ class Mirror:
                     continue
                 entry = read_messages([found[key]])[0]
                 entry.key = key
-                files = media_of(entry, f"{self.folder}/media")
+                files = files_of(entry, f"{self.folder}/media")
                 media.update(files)
                 texts.append(readable(entry, list(files)))
         text = "\n".join(texts).encode("utf-8", "backslashreplace")
@@ -104,40 +101,11 @@ def readable(entry: Entry, media: Sequence[str] = ()) -> str:
     return "\n".join(part for part in parts if part) + "\n"
 
 
-def media_of(entry: Entry, folder: str) -> dict[str, bytes]:
+def files_of(entry: Entry, folder: str) -> dict[str, bytes]:
     files = {}
     for block in entry.media:
-        found = _bytes_of(block)
-        if found is not None:
-            mime, content = found
-            ending = mimetypes.guess_extension(mime) or ".bin"
+        media = media_of(block)
+        if content := media.raw():
+            ending = mimetypes.guess_extension(media.mime) or ".bin"
             files[f"{folder}/{hashlib.sha256(content).hexdigest()[:32]}{ending}"] = content
     return files
-
-
-def _bytes_of(block: Mapping[str, Any]) -> tuple[str, bytes] | None:
-    parts: dict[str, Any] = dict(block)
-    for name in ("source", "image_url", "file", "input_audio"):
-        inner = block.get(name)
-        if isinstance(inner, Mapping):
-            parts = {**parts, **inner}
-        elif isinstance(inner, str):
-            parts.setdefault("url", inner)
-    mime = str(parts.get("mime_type") or parts.get("media_type") or "application/octet-stream")
-    for name in ("data", "base64", "file_data", "url"):
-        value = parts.get(name)
-        if not isinstance(value, str) or (name == "url" and not value.startswith("data:")):
-            continue
-        try:
-            return _decoded(value, mime)
-        except (ValueError, binascii.Error):
-            return None
-    return None
-
-
-def _decoded(value: str, mime: str) -> tuple[str, bytes]:
-    if not value.startswith("data:"):
-        return mime, base64.b64decode(value, validate=True)
-    head, _, body = value[5:].partition(",")
-    told = head.split(";")[0] or mime
-    return told, base64.b64decode(body) if head.endswith(";base64") else unquote_to_bytes(body)

@@ -159,7 +159,7 @@ class RequestFitter:
     def summarised(self, call: GuardedCall, measured: Measured) -> Flow[GuardedCall]:
         """Summarise all but what `keep` asks for."""
         own = yield from call.channel.view()
-        session = call.channel.session(None, ratio=measured.ratio, preview=True)
+        session = call.channel.session(None, ratio=measured.ratio)
         result = yield from compact_flow(session, call.channel.messages, True, "")
         if result.record is None:
             return call
@@ -254,12 +254,12 @@ class RequestFitter:
         measured: Measured,
         messages: Sequence[BaseMessage],
     ) -> Flow[CompactionResult]:
-        session = call.channel.session(room, ratio=measured.ratio, preview=True)
+        session = call.channel.session(room, ratio=measured.ratio)
         result = yield from compact_flow(session, messages, False, "")
         log_failures(result)
         return result
 
     def _after(self, result: CompactionResult) -> Size:
-        count = self.graph.sizes
+        count = self.graph.engine.sizes
         tokens = result.tokens_after if count is None else sum(map(count, result.messages))
         return Size(tokens, len(result.messages))

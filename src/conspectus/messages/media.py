@@ -13,6 +13,7 @@ import binascii
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
+from urllib.parse import unquote_to_bytes
 
 MediaKind = Literal["image", "pdf", "audio", "video", "text", "file", "sealed"]
 
@@ -82,7 +83,8 @@ def media_of(block: Mapping[str, Any]) -> Media:
             data = bytes(value)
             break
         if isinstance(value, str) and value.startswith("data:"):
-            head, _, data = value.partition(",")
+            head, _, body = value.partition(",")
+            data = body if head.endswith(";base64") else unquote_to_bytes(body)
             mime = head[5:].partition(";")[0]
             break
         if isinstance(value, str) and value and key not in ADDRESSES and "://" not in value[:10]:

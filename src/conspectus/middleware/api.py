@@ -188,9 +188,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
         self._warn()
         self.tools = []
         if recall != "off":
-            self.tools.append(
-                recall_tool(lambda: (self.graph_engine, self._built.planner), 2 * recall_tokens)
-            )
+            self.tools.append(recall_tool(lambda: self._built.planner, 2 * recall_tokens))
         if compact_tool:
             self.tools.append(tool_to_compact())
 
@@ -206,7 +204,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
         return self._earlier if background is None else [*self._earlier, background]
 
     def _warn(self) -> None:
-        for caveat in self._built.caveats:
+        for caveat in self.graph_engine.engine.policy.caveats:
             warn_caller(caveat, UserWarning, self)
 
     @property
@@ -217,7 +215,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
     @property
     def graph_engine(self) -> GraphEngine:
         """The engine; another one once a setting has changed."""
-        return self._built.graph
+        return self._built.planner.graph
 
     def go_on_as(self, other: SummarizationMiddleware) -> None:
         """Take the settings of another instance with the same archive, from the next step on.

@@ -36,10 +36,8 @@ class Built:
     given: Mapping[str, Any]
     shown: Mapping[str, Any]
     trigger: Any
-    graph: GraphEngine
     planner: Planner
     turn_recall: TurnRecall | None
-    caveats: tuple[str, ...]
 
     def read(self, name: str) -> Any:
         return self.shown[name] if name in self.shown else self.given[name]
@@ -52,7 +50,8 @@ class Built:
                 "by it; build the middleware and the agent anew"
             )
         made = built({**self.given, name: value})
-        made.graph.written, made.graph.keeps = self.graph.written, self.graph.keeps
+        graph, before = made.planner.graph, self.planner.graph
+        graph.written, graph.keeps = before.written, before.keeps
         return made
 
 
@@ -91,14 +90,16 @@ def built(given: Mapping[str, Any]) -> Built:
         # Whatever stands for the model answers prompts, and is no function of messages.
         settings = replace(settings, summarizer=settings.chat_model(model))
     meter = meter_for(given["token_counter"], model, given["file_tokens"])
-    engine = settings.engine(policy, meter)
+    engine = replace(
+        settings.engine(policy, meter),
+        preview=asked_of(given["preview"]),
+        sizes=counting.message,
+    )
     graph = GraphEngine(
         engine,
         given["tenant"],
         window_of(known, given["reserved_tokens"]),
         model_name(model) if window is None else "",
-        counting.message,
-        asked_of(given["preview"]),
         keeps=(lambda scope: KEPT) if history == "preserve" else None,
     )
     shown = recall_tokens if recall == "auto" else 0
@@ -111,8 +112,6 @@ def built(given: Mapping[str, Any]) -> Built:
             "summarizer": read_summarizer(given["summarizer"]),
         },
         trigger=trigger,
-        graph=graph,
         planner=planner,
-        turn_recall=TurnRecall(graph, planner, shown) if shown else None,
-        caveats=policy.caveats,
+        turn_recall=TurnRecall(planner) if shown else None,
     )

@@ -17,8 +17,9 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
-from conspectus.errors import PolicyError
+from conspectus.summarize.calls import model_and_provider
 from conspectus.tokens import TokenCounter, TokenMeter
+from conspectus.tokens.meter import checked_count
 from conspectus.tokens.tally import Sizes
 
 MOST_SCALE = 1.25
@@ -45,7 +46,7 @@ class Counting:
 
     def __init__(self, counter: TokenCounter, model: object) -> None:
         self.approximate = counter is count_tokens_approximately
-        self._provider = _provider(model)
+        self._provider = model_and_provider(model, "")[1]
         self._counter: Callable[[list[BaseMessage]], Any] = rounded(counter)
         self.whole: TokenCounter = counter
         if self.approximate:
@@ -60,7 +61,7 @@ class Counting:
         self.base = 0 if self.approximate else self._nothing()
 
     def message(self, message: BaseMessage) -> int:
-        return max(0, _whole(self._counter([message])) - self.base)
+        return max(0, checked_count(self._counter([message])) - self.base)
 
     def asked(self, sizes: Sizes, since: int) -> int:
         """Return the size for the trigger, in tokens; reports before `since` are out of date."""
@@ -95,7 +96,7 @@ class Counting:
     def _trusts(self, provider: str | None) -> bool:
         """Return whether reports of a provider are those of the managed model."""
         own = self._provider
-        return provider is not None and (provider == own or provider in ALIASES.get(own or "", ()))
+        return bool(provider) and (provider == own or provider in ALIASES.get(own, ()))
 
     def _nothing(self) -> int:
         try:
@@ -124,19 +125,3 @@ def meter_for(
         counter = None
     exact = rounded(counter) if callable(counter) else counter
     return TokenMeter(exact, model=model, file_tokens=file_tokens)
-
-
-def _whole(count: object) -> int:
-    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-        raise PolicyError(
-            f"token_counter must return a whole number of tokens, and returned {count!r}"
-        )
-    return count
-
-
-def _provider(model: Any) -> str | None:
-    try:
-        found = None if model is None else model._get_ls_params().get("ls_provider")
-        return found if isinstance(found, str) else None
-    except Exception:  # a model of one's own may have no parameters to tell
-        return None

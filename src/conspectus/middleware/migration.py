@@ -6,7 +6,7 @@ their summary covers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,21 +22,6 @@ class ForeignSummary:
     text: str
     covers: frozenset[str]
     by: str
-
-
-def foreign_mark(state: Mapping[str, Any]) -> int | None:
-    """Hash a foreign summary without reading the history; return None for none."""
-    event, context = state.get("_summarization_event"), state.get("context")
-    if isinstance(event, Mapping):
-        message = event.get("summary_message")
-        text = str(message.text) if isinstance(message, BaseMessage) else ""
-        return hash((text, str(event.get("cutoff_index"))))
-    running = context.get("running_summary") if isinstance(context, Mapping) else None
-    if running is None:
-        return None
-    covered = _field(running, "summarized_message_ids")
-    count = len(covered) if isinstance(covered, Sized) else 0
-    return hash((str(_field(running, "summary")), count))
 
 
 def foreign_summary(state: Mapping[str, Any]) -> ForeignSummary | None:

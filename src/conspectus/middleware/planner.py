@@ -40,7 +40,7 @@ from conspectus.events.notes import log
 from conspectus.messages import is_summary_message
 from conspectus.messages.recalled import newest_user
 from conspectus.middleware.counting import Counting
-from conspectus.middleware.migration import foreign_mark, foreign_summary
+from conspectus.middleware.migration import foreign_summary
 from conspectus.middleware.waiting import OldArguments, Waiting
 from conspectus.tokens import correction
 from conspectus.tokens.tally import Sizes, Tallies
@@ -64,7 +64,7 @@ class _Now:
     copied: bool
     sizes: Sizes
     room: Window | None
-    over: bool
+    over: bool = False
 
     @property
     def held(self) -> HeadState:
@@ -80,7 +80,7 @@ class Planner:
     def __init__(
         self, graph: GraphEngine, counting: Counting, preserve: bool, recalled: int = 0
     ) -> None:
-        self.graph, self.preserve, self._recalled = graph, preserve, recalled
+        self.graph, self.preserve, self.recalled = graph, preserve, recalled
         self._counting = counting
         self._policy = graph.engine.policy
         self._meter = graph.engine.meter
@@ -156,14 +156,14 @@ class Planner:
             name_messages(messages[sizes.fresh :], messages[: sizes.fresh])
         requested = read_requested(state)
         room = self.graph.room(requested)
-        beside = self._counting.base + self.room_for(self._recalled, requested, view)
+        beside = self._counting.base + self.room_for(self.recalled, requested, view)
         room = room and replace(room, reserved=room.reserved + beside)
-        over = room is not None and self._tokens(view, sizes, held, room, key)[0] > room.budget
-        return _Now(channel, key, view, held is not found.held, sizes, room, over)
+        now = _Now(channel, key, view, held is not found.held, sizes, room)
+        return replace(now, over=room is not None and self._tokens(now)[0] > room.budget)
 
     def _session(self, now: _Now) -> Session:
-        ratio = self._tokens(now.view, now.sizes, now.held, now.room, now.key)[1]
-        return now.channel.session(now.room, asked=self._asked(now), ratio=ratio, preview=True)
+        ratio = self._tokens(now)[1]
+        return now.channel.session(now.room, asked=self._asked(now), ratio=ratio)
 
     def _prepare(self, now: _Now) -> Flow[None]:
         jobs, head = self.graph.engine.background, now.held.head_id
@@ -208,18 +208,17 @@ class Planner:
 
     def _taken_over(self, now: _Now, focus: str | None) -> Flow[CompactionResult | None]:
         """Take over a summary of another library; return None if nothing of it may leave."""
-        held = now.held
-        mark = foreign_mark(now.channel.state) if held.data is None else None
-        if mark is None or self._waiting.useless(now.key, mark) or self._waits(now, focus):
+        foreign = foreign_summary(now.channel.state) if now.held.data is None else None
+        if foreign is None or self._waits(now, focus):
             return None
-        foreign = foreign_summary(now.channel.state)
-        if foreign is not None:
-            session, messages = self._session(now), now.channel.messages
-            covers, text = foreign.covers, foreign.text
-            result = yield from adopt_flow(session, messages, covers, text, foreign.by)
-            if result.record is not None or result.failed:
-                return result
-        self._waiting.found_useless(now.key, mark)
+        if self._waiting.useless(now.key, hash(foreign)):
+            return None
+        session, messages = self._session(now), now.channel.messages
+        covers, text = foreign.covers, foreign.text
+        result = yield from adopt_flow(session, messages, covers, text, foreign.by)
+        if result.record is not None or result.failed:
+            return result
+        self._waiting.found_useless(now.key, hash(foreign))
         return None
 
     # Whether anything is due
@@ -249,8 +248,7 @@ class Planner:
             return False
         failed = now.channel.failure(sizes.messages, now.over)
         if now.over:
-            tokens = self._tokens(now.view, sizes, held, now.room, now.key)[0]
-            return failed is None or grown(tokens, failed.size.tokens)
+            return failed is None or grown(self._tokens(now)[0], failed.size.tokens)
         asked = self._asked(now)
         if policy.fired(asked, limit, self._reached(now)) is None:
             return False
@@ -262,33 +260,26 @@ class Planner:
         return sizes.totals[0] > (policy.keep_tokens(limit) or 0)
 
     def _asked(self, now: _Now) -> Size:
-        since = _since(now.view, now.held)
-        return Size(self._counting.asked(now.sizes, since), now.sizes.messages)
+        return Size(self._counting.asked(now.sizes, _since(now)), now.sizes.messages)
 
     def _reached(self, now: _Now) -> Size | None:
         """Return the size after the latest compaction, or None."""
         after = now.held.after
         if after is None:
             return None
-        told = self._counting.reached(now.sizes, _since(now.view, now.held))
+        told = self._counting.reached(now.sizes, _since(now))
         return replace(after, tokens=max(after.tokens, told))
 
-    def _tokens(
-        self,
-        view: Sequence[BaseMessage],
-        sizes: Sizes,
-        held: HeadState,
-        room: Window | None,
-        key: str,
-    ) -> tuple[int, float]:
+    def _tokens(self, now: _Now) -> tuple[int, float]:
         """Return the meter's size of the view, and the ratio that reports correct it by."""
+        sizes, room = now.sizes, now.room
         if self._meter.exact:
             return sizes.totals[0] + self._counting.base, 1.0
         if len(sizes.totals) == 1:  # the guard has measured the window, if there is one
-            sizes = self._metered.follow(key, view)
+            sizes = self._metered.follow(now.key, now.view)
         column = len(sizes.totals) - 1
         reserved, limit = (room.reserved, room.limit) if room is not None else (0, None)
-        ratio = correction(sizes.reports(_since(view, held), column), reserved, limit)
+        ratio = correction(sizes.reports(_since(now), column), reserved, limit)
         return math.ceil(sizes.totals[column] * ratio), ratio
 
     def room_for(self, recalled: int, requested: Requested, messages: Sequence[BaseMessage]) -> int:
@@ -329,8 +320,8 @@ class Planner:
         return {"messages": [removal, *view], HELD: held.to_json()}
 
 
-def _since(view: Sequence[BaseMessage], held: HeadState) -> int:
+def _since(now: _Now) -> int:
     """Return the place from which on models' reports are of this history."""
-    if held.data is None and view and is_summary_message(view[0]):
-        return len(view)  # somebody else's summary: nobody knows which answers came after it
-    return held.messages_after
+    if now.held.data is None and now.view and is_summary_message(now.view[0]):
+        return len(now.view)  # somebody else's summary: nobody knows which answers came after it
+    return now.held.messages_after

@@ -13,7 +13,6 @@ from langchain_core.messages import BaseMessage, RemoveMessage
 
 from conspectus._drive import Flow
 from conspectus.agents.channel import Channel
-from conspectus.agents.engine import GraphEngine
 from conspectus.agents.state import RECALLED, Recalled, read_recalled, read_requested, turn_of
 from conspectus.errors import ArchiveError
 from conspectus.events.notes import log
@@ -30,10 +29,10 @@ from conspectus.recall.for_agents import asks_for_something, question_of, unaske
 
 
 class TurnRecall:
-    """Choose the originals that each turn is shown, of at most so many `tokens`."""
+    """Choose the originals that each turn is shown, of at most so many tokens as planned."""
 
-    def __init__(self, graph: GraphEngine, planner: Planner, tokens: int) -> None:
-        self._graph, self._planner, self._tokens = graph, planner, tokens
+    def __init__(self, planner: Planner) -> None:
+        self._planner, self._graph = planner, planner.graph
 
     def step(self, state: Mapping[str, Any], runtime: object) -> Flow[Update | None]:
         """Take a step of the planner; choose originals at the start of a turn."""
@@ -87,7 +86,7 @@ class TurnRecall:
                 chain,
                 query=query,
                 own=own,
-                tokens=max(1, self._planner.room_for(self._tokens, requested, view)),
+                tokens=max(1, self._planner.room_for(self._planner.recalled, requested, view)),
                 count=lambda text: meter.message(recalled_message(recalled_text(text), turn)),
             )
         except ArchiveError as error:

@@ -15,7 +15,6 @@ from langgraph.types import Command
 
 from conspectus._drive import Flow, arun, run
 from conspectus.agents.channel import Channel
-from conspectus.agents.engine import GraphEngine
 from conspectus.agents.identity import name_messages
 from conspectus.agents.state import asking, read_requested
 from conspectus.errors import ArchiveError, ConspectusError
@@ -39,14 +38,15 @@ Start = Annotated[int, ABOUT["start"]]
 Focus = Annotated[str, "What the summary must keep above all, in a few words."]
 
 
-def recall_tool(now: Callable[[], tuple[GraphEngine, Planner]], tokens: int) -> BaseTool:
+def recall_tool(now: Callable[[], Planner], tokens: int) -> BaseTool:
     """Make the tool that finds originals of the agent's own session and branch.
 
-    `now` returns the engine and the planner, as settings may change while an agent runs.
+    `now` returns the planner, as settings may change while an agent runs.
     """
 
     def found(runtime: Runtime, query: str, id: str, until: str, start: int) -> Flow[str]:
-        graph, planner = now()
+        planner = now()
+        graph = planner.graph
         channel = Channel.of(graph, runtime.state, runtime)
         name_messages(channel.messages)
         archive = graph.archive(runtime)
@@ -67,7 +67,7 @@ def recall_tool(now: Callable[[], tuple[GraphEngine, Planner]], tokens: int) -> 
             raise ToolException(str(error)) from error
 
     def heard(flow: Flow[str]) -> Flow[str]:
-        return heard_by(now()[0].engine.listeners, flow)
+        return heard_by(now().graph.engine.listeners, flow)
 
     def recall(
         runtime: Runtime, query: Query = "", id: Id = "", until: Until = "", start: Start = 0

@@ -13,7 +13,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from pydantic import BaseModel
 
 from conspectus._core.choices import OnFailure
-from conspectus._drive import arun, run
+from conspectus._drive import Flow, arun, run
 from conspectus.compactor.background import AnyBackground, Closing, Preparations
 from conspectus.compactor.memory import Memory
 from conspectus.compactor.settings import AnyArchive, open_archive
@@ -26,7 +26,6 @@ from conspectus.short_term.prompts import (
     DEFAULT_INITIAL_SUMMARY_PROMPT,
     Prompt,
 )
-from conspectus.short_term.running_summary import SummarizationResult
 from conspectus.short_term.settings import NAMES, ShortTermSettings, TokenCounter
 from conspectus.short_term.step import ShortTermCall
 from conspectus.summarize import NotesSetting
@@ -107,23 +106,27 @@ class SummarizationNode(Closing, Runnable[Any, dict[str, Any]]):
         Raises:
             ValueError: the state is neither, or has no messages; see `summarize_messages`.
         """
-        messages, context = self._read(input)
-        step = self._call(config)
-        return self._update(context, run(step.run(messages, context.get("running_summary"))))
+        return run(self._updated(input, config))
 
     async def ainvoke(
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> dict[str, Any]:
         """`invoke` on an event loop."""
-        messages, context = self._read(input)
-        step = self._call(config)
-        done = await arun(step.run(messages, context.get("running_summary")))
-        return self._update(context, done)
+        return await arun(self._updated(input, config))
 
-    def _call(self, config: RunnableConfig | None) -> ShortTermCall:
+    def _updated(self, given: Any, config: RunnableConfig | None) -> Flow[dict[str, Any]]:
+        messages, context = self._read(given)
         configured = ((config or {}).get("configurable") or {}).get("thread_id")
         thread = self._thread or configured or configured_thread()
-        return ShortTermCall(self._settings(), self._memory, thread, self._background)
+        call = ShortTermCall(self._settings(), self._memory, thread, self._background)
+        done = yield from call.run(messages, context.get("running_summary"))
+        made: list[Any] = done.messages
+        update: dict[str, Any] = {self.output_messages_key: made}
+        if done.running_summary is not None:
+            if self.input_messages_key == self.output_messages_key:
+                update[self.output_messages_key] = [RemoveMessage(REMOVE_ALL_MESSAGES), *made]
+            update["context"] = {**context, "running_summary": done.running_summary}
+        return update
 
     def _settings(self) -> ShortTermSettings:
         """Return the settings as the attributes are now."""
@@ -160,12 +163,3 @@ class SummarizationNode(Closing, Runnable[Any, dict[str, Any]]):
         if context is not None and not isinstance(context, Mapping):
             raise InputError(f"context must be a dict, not {type(context).__name__}")
         return messages, context or {}
-
-    def _update(self, context: Mapping[str, Any], done: SummarizationResult) -> dict[str, Any]:
-        messages: list[Any] = done.messages
-        update: dict[str, Any] = {self.output_messages_key: messages}
-        if done.running_summary is not None:
-            if self.input_messages_key == self.output_messages_key:
-                update[self.output_messages_key] = [RemoveMessage(REMOVE_ALL_MESSAGES), *messages]
-            update["context"] = {**context, "running_summary": done.running_summary}
-        return update

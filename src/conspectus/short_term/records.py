@@ -14,13 +14,12 @@ from weakref import ref
 from langchain_core.messages import BaseMessage
 
 from conspectus._core.records import Cost, Record
-from conspectus._drive import Flow, Io
+from conspectus._drive import Flow
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.anchors import Chain
-from conspectus.compactor.settings import AnyArchive, open_archive
-from conspectus.errors import ArchiveError, InputError
-from conspectus.events.notes import log
+from conspectus.compactor.settings import AnyArchive
+from conspectus.errors import InputError
 from conspectus.short_term.running_summary import RunningSummary, name_of
 
 REMEMBERED = 256
@@ -58,14 +57,6 @@ def conversation(
         return str(thread)
     covered = set() if running is None else running.summarized_message_ids
     return hash(tuple(str(m.content) for m in messages if m.id in covered))
-
-
-def opened_flow(given: AnyArchive) -> Flow[Archive]:
-    """-"""
-    if isinstance(given, Archive):
-        return given
-    archive: Archive = yield Io(lambda: open_archive(given))
-    return archive
 
 
 def is_news(given: AnyArchive, scope: Scope, running: RunningSummary | None) -> bool:
@@ -119,7 +110,3 @@ def scope_of(thread: object) -> Scope:
             'config has {"configurable": {"thread_id": ...}}'
         )
     return Scope("local", str(thread))
-
-
-def unreachable(error: ArchiveError) -> None:
-    log("history_kept", "the archive cannot be read for now, nothing is summarised: %s", error)

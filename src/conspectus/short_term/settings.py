@@ -9,9 +9,10 @@ from functools import cached_property
 from numbers import Real
 from typing import Any
 
-from langchain_core.messages import BaseMessage, SystemMessage
+from langchain_core.messages import BaseMessage
 
 from conspectus._core.choices import FAILURES, OnFailure
+from conspectus._core.sizes import whole
 from conspectus._newest import Newest
 from conspectus.compactor.settings import AnyArchive
 from conspectus.errors import PolicyError
@@ -51,18 +52,10 @@ class ShortTermSettings:
     known: Mapping[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name, least in (
-            ("max_tokens", 1),
-            ("max_tokens_before_summary", 0),
-            ("max_summary_tokens", 0),
-        ):
-            value = getattr(self, name)
-            if value is None and name == "max_tokens_before_summary":
-                continue
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise PolicyError(
-                    f"{name} must be a whole number of at least {least}, got {value!r}."
-                )
+        whole(self.max_tokens, "max_tokens")
+        if self.max_tokens_before_summary is not None:
+            whole(self.max_tokens_before_summary, "max_tokens_before_summary", 0)
+        whole(self.max_summary_tokens, "max_summary_tokens", 0)
         if self.max_summary_tokens >= self.max_tokens:
             # The first sentence is the one that users of LangMem look for.
             raise PolicyError(
@@ -93,7 +86,16 @@ class ShortTermSettings:
 
     @cached_property
     def tallies(self) -> Tallies:
-        return _tallies_of(self.token_counter)
+        """The sizes that the counter has given so far: a message is counted once."""
+        counter = self.token_counter
+
+        def count(message: BaseMessage) -> int:
+            return _whole(counter, [message])
+
+        try:
+            return _tallies.get_or_make(counter, lambda: Tallies(count, by_content=False))
+        except TypeError:  # it has no hash: a method of a model
+            return Tallies(count, by_content=False)
 
     @property
     def reach(self) -> int:
@@ -111,23 +113,8 @@ class ShortTermSettings:
         """Count the tokens of the messages that show a summary."""
         return self.count(shown(self.final_prompt, summary))
 
-    def bare_size(self, summary: str) -> int:
-        return self.count([SystemMessage(summary)]) if summary else 0
-
 
 NAMES = tuple(one.name for one in fields(ShortTermSettings) if one.name != "known")
-
-
-def _tallies_of(counter: TokenCounter) -> Tallies:
-    """Return the sizes that a counter has given so far: a message is counted once."""
-
-    def count(message: BaseMessage) -> int:
-        return _whole(counter, [message])
-
-    try:
-        return _tallies.get_or_make(counter, lambda: Tallies(count, by_content=False))
-    except TypeError:  # it has no hash: a method of a model
-        return Tallies(count, by_content=False)
 
 
 def _whole(counter: TokenCounter, messages: Sequence[Any]) -> int:

@@ -16,7 +16,7 @@ from conspectus._core.oldest_first import Limits, oldest_first
 from conspectus._core.policy import Policy, grown
 from conspectus._core.records import Record
 from conspectus._core.sizes import TriggerClause
-from conspectus._drive import Flow
+from conspectus._drive import Flow, Io
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.background import Background, Preparations
@@ -26,6 +26,7 @@ from conspectus.compactor.memory import FailedSummary, Memory
 from conspectus.compactor.observed import log_failures, whose_of
 from conspectus.compactor.result import Failed, as_the_models
 from conspectus.compactor.session import SUMMARY_FLOOR, Session
+from conspectus.compactor.settings import open_archive
 from conspectus.compactor.swapping import Chosen, chosen_flow, settled_flow
 from conspectus.compactor.view import SMALL, History, look_flow, with_floors
 from conspectus.errors import ArchiveError, RedactionError, StuckError, SummaryError
@@ -72,7 +73,9 @@ class ShortTermCall:
         if not due and not records.is_news(given.archive, scope, running):
             return self._plain(parts, running)
         try:
-            archive = yield from records.opened_flow(given.archive)
+            archive = given.archive
+            if not isinstance(archive, Archive):
+                archive = yield Io(lambda: open_archive(given.archive))
             try:
                 yield from records.follow_flow(archive, given.archive, scope, running)
                 if not due:
@@ -87,7 +90,8 @@ class ShortTermCall:
         except ArchiveError as error:
             if given.on_failure == "raise":
                 raise
-            records.unreachable(error)
+            said = "the archive cannot be read for now, nothing is summarised: %s"
+            log("history_kept", said, error)
             return self._plain(parts, running)
 
     # The result
@@ -121,19 +125,19 @@ class ShortTermCall:
         before = None
         if archive is None and running is not None:
             before = records.facts_before(running, self._where(parts, running))
-        history = yield from _history(given, parts, running, standing, chain)
+        # A caller's history decides what is made anew: drafts are kept in archives only, and in
+        # memory where they were prepared.
+        memory = Memory() if self.background is None else self.memory
+        engine = _engine(given, archive, memory, self.background)
+        history = yield from _history(engine, parts, running, standing, chain)
         history = replace(history, before=before)
-        history, decided = decide(given, history, archive is not None)
+        history, decided = decide(given, engine, history, clip=archive is not None)
         over = history.size.tokens > given.max_tokens
         failed = self.memory.of(scope).failure(_mark(running), history.size.messages, over)
         held = failed is not None and not grown(history.size.tokens, failed.size.tokens)
         if held and isinstance(decided, Compact) and decided.evict:
             decided = Keep("its latest summary failed", history.size.tokens)
-        # A caller's history decides what is made anew: drafts are kept in archives only, and in
-        # memory where they were prepared.
-        memory = Memory() if self.background is None else self.memory
         anchor = Anchor(archive, memory, scope, head=chain)
-        engine = _engine(given, archive, memory, self.background)
         turn, chosen = Turn(engine, scope, None, anchor, settings=given), Chosen(decided)
         if self.background is not None and not held:
             room = Window(given.max_tokens)
@@ -256,7 +260,7 @@ def _mark(running: RunningSummary | None) -> str | None:
 
 
 def _history(
-    given: ShortTermSettings,
+    engine: Engine,
     parts: HistoryParts,
     running: RunningSummary | None,
     standing: list[BaseMessage],
@@ -271,11 +275,8 @@ def _history(
         text = summary_text(running.summary, archived=archived, **mark)
         between = [summary_message(text, head.id if head is not None else "before")]
     messages = [*parts.alone, *parts.rest[:leading], *between, *parts.rest[leading:]]
-    entries = read_messages(messages)
-    meter = TokenMeter(given.count)
-    pins = [False] * len(entries)
-    history = yield from look_flow(given.redaction, entries, chain, meter, pins)
-    size = sum(given.count([message]) for message in standing)
+    history = yield from look_flow(engine, read_messages(messages), chain)
+    size = sum(map(engine.meter.message, standing))
     places = tuple(
         replace(place, item=replace(place.item, tokens=size)) if place.item.summary else place
         for place in history.places
@@ -320,7 +321,7 @@ class Turn(Session):
         """Plan as if a share of the trigger had to gather."""
         sooner = copy(self.settings)
         sooner.max_tokens_before_summary = math.ceil(self.settings.reach * share)
-        return decide(sooner, history, clip=False)
+        return decide(sooner, self.engine, history, clip=False)
 
     def message_size(self, body: str) -> int:
         return self.settings.summary_size(body)
@@ -332,7 +333,9 @@ def swaps_below(given: ShortTermSettings) -> Policy:
     return Policy(trigger=(TriggerClause(tokens=max(1, reach)),))
 
 
-def decide(given: ShortTermSettings, history: History, clip: bool) -> tuple[History, Plan]:
+def decide(
+    given: ShortTermSettings, engine: Engine, history: History, clip: bool
+) -> tuple[History, Plan]:
     """Plan without clips; with them only if that is not enough."""
     frame = given.summary_size("")
     limits = Limits(
@@ -347,5 +350,5 @@ def decide(given: ShortTermSettings, history: History, clip: bool) -> tuple[Hist
     fits = isinstance(decided, Compact) and decided.at_most <= given.max_tokens
     if not clip or fits or history.size.tokens <= given.max_tokens:
         return history, decided
-    history = with_floors(history, TokenMeter(given.count), SMALL)
+    history = with_floors(history, engine, SMALL)
     return history, oldest_first(history.items, limits, clip=True)

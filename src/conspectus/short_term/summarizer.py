@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from conspectus._core.choices import EMBEDDED
 from conspectus._core.records import Cost
@@ -47,9 +47,8 @@ class PromptedSummarizer:
     overflows the model's window is read in halves.
     """
 
-    def __init__(self, settings: ShortTermSettings, timeout: float | None = None) -> None:
+    def __init__(self, settings: ShortTermSettings) -> None:
         self._settings = settings
-        self._timeout = TIMEOUT if timeout is None else timeout
         model = settings.model
         named = getattr(model, "model_name", None) or getattr(model, "model", None)
         name = str(named) if isinstance(named, str) else type(model).__name__
@@ -107,9 +106,9 @@ class PromptedSummarizer:
         facts = {"summarizer": self.name, "model": asked, "provider": provider}
         with observing(SummarizerCall, **facts) as seen:
             try:
-                answer = _said((yield Io(lambda: model.invoke(prompt), acall, self._timeout)))
+                answer = _said((yield Io(lambda: model.invoke(prompt), acall, TIMEOUT)))
             except Exception as error:
-                failure = explained(error, self.name, self._timeout, "have it write less")
+                failure = explained(error, self.name, TIMEOUT, "have it write less")
                 failure.cost = before + Cost(1, sent).asked_of(asked or self.name)
                 seen.tell(outcome=outcome_of(failure))
                 if isinstance(failure, SummarizerTimeout):
@@ -133,7 +132,8 @@ class PromptedSummarizer:
     def _room(self, request: SummaryRequest) -> int:
         given = self._settings
         most = int(max(given.max_tokens, given.reach) * ONE_MORE)
-        return max(most - given.bare_size(request.standing), most // 2, 1)
+        before = given.count([SystemMessage(request.standing)]) if request.standing else 0
+        return max(most - before, most // 2, 1)
 
     def _readings(
         self, entries: Sequence[Entry], room: int, request: SummaryRequest

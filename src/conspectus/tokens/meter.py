@@ -178,12 +178,16 @@ class TokenMeter:
     def _ask(self, messages: Sequence[Source]) -> int:
         assert self._counter is not None
         plain = [m if is_message(m) else _as_langchain(m) for m in messages]
-        count = self._counter(plain)
-        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-            raise PolicyError(
-                f"token_counter must return a whole number of tokens, and returned {count!r}"
-            )
-        return count
+        return checked_count(self._counter(plain))
+
+
+def checked_count(count: object) -> int:
+    """Return the count of a caller's counter; raise `PolicyError` if it is none."""
+    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+        raise PolicyError(
+            f"token_counter must return a whole number of tokens, and returned {count!r}"
+        )
+    return count
 
 
 def _as_langchain(message: Source) -> BaseMessage:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import threading
 from array import array
 from bisect import bisect_left
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import call
@@ -178,26 +177,19 @@ class Tallies:
 
     def __init__(self, *counts: Count, by_content: bool = True) -> None:
         self._counts = tuple(map(remembered, counts)) if by_content else counts
-        self._threads: OrderedDict[str, Tally] = OrderedDict()
-        self._lock = threading.Lock()
+        self._threads: Newest[str, Tally] = Newest(THREADS, MESSAGES, len)
 
     def follow(self, thread: str, messages: Sequence[BaseMessage]) -> Sizes:
         """Return the sizes of a thread as it is now, under a stable name."""
-        with self._lock:
-            tally = self._threads.pop(thread, None) or Tally(self._counts)
-            self._threads[thread] = tally
+        tally = self._threads.get(thread) or Tally(self._counts)
         sizes = tally.follow(messages)
-        with self._lock:
-            while len(self._threads) > 1 and (
-                len(self._threads) > THREADS or self.messages > MESSAGES
-            ):
-                self._threads.popitem(last=False)
+        self._threads.put(thread, tally)  # now that its size is known
         return sizes
 
     @property
     def messages(self) -> int:
         """Messages in all tallies together."""
-        return sum(len(tally) for tally in self._threads.values())
+        return sum(map(len, self._threads.values()))
 
 
 def remembered(count: Count) -> Count:
