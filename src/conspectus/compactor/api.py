@@ -234,7 +234,8 @@ class Compactor(Closing):
             SummaryError: no summariser succeeded, and `on_failure` is `"raise"`.
             RedactionError: the redactor failed, and `on_failure` is `"raise"`.
         """
-        return run(self._compact(scope_of(tenant, thread_id, session), messages, force, focus))
+        scope = scope_of(tenant, thread_id, session)
+        return self._sent(scope, run(self._compact(scope, messages, force, focus)))
 
     async def acompact(
         self,
@@ -248,13 +249,15 @@ class Compactor(Closing):
     ) -> CompactionResult:
         """`compact` on an event loop."""
         scope = scope_of(tenant, thread_id, session)
-        return await arun(self._compact(scope, messages, force, focus))
+        return self._sent(scope, await arun(self._compact(scope, messages, force, focus)))
 
     def _compact(
         self, scope: Scope, messages: Sequence[Source], force: bool, focus: str | None
     ) -> Flow[CompactionResult]:
         flow = compact_flow(self._session(scope), messages, force, focus or "")
-        result = yield from heard_by(self._engine.listeners, flow)
+        return heard_by(self._engine.listeners, flow)
+
+    def _sent(self, scope: Scope, result: CompactionResult) -> CompactionResult:
         if self._last_request is not None:
             last = replace(self._last_request, messages=tuple(result.messages), at=monotonic())
             self._engine.memory.of(scope).last_request = last
