@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import importlib
 import inspect
 import logging
 import re
@@ -10,7 +9,6 @@ import runpy
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -37,18 +35,13 @@ from conspectus.deep_agents import (
 )
 from conspectus.deep_agents.middleware import DeepAgentsSummarization
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from scripts import ROOT, imported
 
-ROOT = Path(__file__).resolve().parents[1]
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 Stacks = dict[str, list[AgentMiddleware[Any, Any, Any]]]
 
 
-@pytest.fixture(scope="module")
-def scenario() -> Iterator[ModuleType]:
-    """The run of `benchmarks/deep_agents.py`."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "benchmarks")
-        yield importlib.import_module("deep_agent_run")
+scenario = imported("deep_agent_run")
 
 
 @pytest.fixture

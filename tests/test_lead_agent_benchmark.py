@@ -1,27 +1,20 @@
 """The lead agent over many turns, restarted: a shorter run of `make bench-lead-agent`."""
 
-import importlib
-from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 from postgres_support import postgres_schema
+from scripts import imported
 
 pytestmark = pytest.mark.slow
 
 
-ROOT = Path(__file__).resolve().parents[1]
 TURNS = 24
 
 
-@pytest.fixture(scope="module")
-def script() -> Iterator[ModuleType]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "benchmarks")
-        yield importlib.import_module("lead_agent_turns")
+script = imported("lead_agent_turns")
 
 
 @pytest.fixture(scope="module")

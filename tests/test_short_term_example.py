@@ -1,20 +1,13 @@
 """The example and the benchmark of the short-term memory do what they say."""
 
-import importlib
 import subprocess
 import sys
-from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from scripts import ROOT, imported
 
-
-@pytest.fixture
-def example(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(ROOT / "examples")
-    return importlib.import_module("langgraph_short_term")
+example = imported("langgraph_short_term", "examples")
 
 
 def test_the_example_keeps_the_name_over_four_turns(example, capsys):
