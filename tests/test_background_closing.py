@@ -175,8 +175,7 @@ def test_aclose_waits_for_its_task():
     async def app() -> str:
         async with compactor(model) as own:
             ahead = await own.aprepare(NEAR, thread_id="t")
-            while not model.asked.is_set():
-                await asyncio.sleep(0.005)
+            await model.begun()
             asyncio.get_running_loop().call_later(0.1, model.going.set)
         assert at_work() == []
         return ahead.outcome
@@ -197,8 +196,7 @@ def test_no_task_is_left_of_an_agent_that_is_ended(how, tmp_path):
         with Archive.open(tmp_path / "a.db") as archive:
             own = compactor(model, archive=archive)
             task = asyncio.create_task(working(own))
-            while not model.asked.is_set():
-                await asyncio.sleep(0.005)
+            await model.begun()
             if how == "aclose":
                 await own.aclose(0)
                 assert at_work() == []
@@ -234,8 +232,7 @@ def test_close_on_the_thread_of_its_loop_does_not_wait_for_itself():
     async def app() -> None:
         own = compactor(model)
         ahead = await own.aprepare(NEAR, thread_id="t")
-        while not model.asked.is_set():
-            await asyncio.sleep(0.005)
+        await model.begun()
         own.close()
         assert not ahead.under_way
         await ahead.await_end(LIMIT)
