@@ -1,9 +1,11 @@
 """What the promise tests share: summarisers that behave in one given way, and what must hold."""
 
-from collections.abc import Callable, Sequence
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import CompactionResult, Compactor, EmbeddedSummarizer, Summary, SummaryRequest
@@ -29,6 +31,28 @@ class Scripted:
 
     async def asummarize(self, request: SummaryRequest) -> Summary:
         return self.summarize(request)
+
+
+class Faulty(InMemoryStore):
+    """A store that fails, or confirms and forgets, for the kinds of values named.
+
+    Attributes:
+        drafts: the names under which drafts were put.
+    """
+
+    def __init__(self, *, fail: Iterable[str] = (), forget: Iterable[str] = ()) -> None:
+        super().__init__()
+        self.fail, self.forget, self.drafts = set(fail), set(forget), list[str]()
+
+    def batch(self, ops: Any) -> Any:
+        ops = list(ops)
+        puts = {id(op): set(op.namespace) for op in ops if isinstance(op, PutOp)}
+        if any(self.fail & kinds for kinds in puts.values()):
+            raise sqlite3.OperationalError("database or disk is full")
+        self.drafts += [op.key for op in ops if "drafts" in puts.get(id(op), ())]
+        kept = [op for op in ops if not self.forget & puts.get(id(op), set())]
+        answers = iter(super().batch(kept))
+        return [next(answers) if op in kept else None for op in ops]
 
 
 def short(request: SummaryRequest) -> str:
@@ -79,6 +103,7 @@ def check_sequence(messages: Sequence[Any], result: Any) -> None:
 __all__ = [
     "SCOPE",
     "EmbeddedSummarizer",
+    "Faulty",
     "Scripted",
     "check_nothing_missing",
     "check_sequence",
