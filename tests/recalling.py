@@ -17,6 +17,7 @@ from conspectus_lab.testing.scripted_models import ScriptedChatModel
 PORT = "The database port of the billing service is 5433."
 ASKED = "Which database port has the billing service?"
 FILLER = "and then look at what it imports, and at what imports it. " * 3
+PORTS = [f"Port {n} of the billing service is {5000 + n}, {FILLER}" for n in range(50)]
 
 
 @tool

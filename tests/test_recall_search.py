@@ -16,14 +16,14 @@ from conspectus.archive.operations import Op, PutOp
 from conspectus.archive.wire import unpack
 from conspectus.errors import ArchiveError, InputError
 from conspectus.messages import Entry
-from conspectus.recall import RecallResult, index_of, recall_flow
+from conspectus.recall import index_of, recall_flow
 from conspectus.recall.index import TOGETHER
 from conspectus.recall.postings import Part
 from conspectus.recall.words import _apart, query_of, stem, terms_of
 from conspectus_lab.testing.archive_conformance import record_of, talk
+from recall_support import SCOPE, ask, keep
 from stored_values import store_of
 
-SCOPE = Scope("ann", "thread")
 ENDINGS = ("", "s", "ed", "ing", "ings", "able", "ation", "ational", "fulness", "iveness")
 
 TALK = {
@@ -41,15 +41,7 @@ TALK = {
 def archived(archive: Archive, scope: Scope, *texts: str) -> tuple[list[Entry], Record]:
     index_of(archive)  # as the engine does
     entries = talk(*texts)
-    archive.put(scope, entries)
-    record = record_of(entries)
-    archive.commit(scope, record)
-    return entries, record
-
-
-def ask(archive: Archive, query: str, scope: Scope = SCOPE) -> RecallResult:
-    chain = archive.chain(scope)
-    return run(recall_flow(archive, scope, chain, query=query, tokens=100_000, count=len))
+    return entries, keep(archive, entries, scope)
 
 
 def found(archive: Archive, query: str, scope: Scope = SCOPE) -> set[str]:
