@@ -74,8 +74,7 @@ class Agent:
     @property
     def messages(self) -> list[BaseMessage]:
         """What the state holds."""
-        found: list[BaseMessage] = self.graph.get_state(self.thread).values["messages"]
-        return found
+        return self.graph.get_state(self.thread).values["messages"]
 
 
 def fits(value: Any, schema: Any = None) -> bool:

@@ -70,7 +70,6 @@ def compacted(messages: Sequence[Any], compactor: Compactor, **more: Any) -> Com
 
 def originals_in(compactor: Compactor) -> list[Any]:
     """Every original that the head can reach, as it was put."""
-    assert compactor.archive is not None
     chain = compactor.archive.chain(SCOPE)
     keys = [key for record in chain for key in record.covers]
     return [found.message for found in compactor.archive.get(SCOPE, keys)]
@@ -82,7 +81,6 @@ def check_nothing_missing(messages: Sequence[Any], result: Any, compactor: Compa
     left = [m for m in messages if id(m) not in kept]
     if not left:
         return
-    assert compactor.archive is not None
     chain = compactor.archive.chain(SCOPE)
     keys = {key for r in chain for key in (*r.covers, *(c.key for c in r.clips))}
     entries = [e for e in read_messages(list(messages)) if id(e.source) not in kept]

@@ -70,8 +70,7 @@ class RecallingAgent:
 
     @property
     def values(self) -> dict[str, Any]:
-        values: dict[str, Any] = self.graph.get_state(self.config).values
-        return values
+        return self.graph.get_state(self.config).values
 
     def say(self, *texts: str, asynchronous: bool = False, config: Any = None) -> None:
         for text in texts:

@@ -40,7 +40,6 @@ def prepared(own: Compactor, messages: list[Any]) -> Preparation:
 
 def check_whole(own: Compactor, messages: list[Any], result: CompactionResult) -> None:
     """Every message is in view or in the archive, as it was sent."""
-    assert own.archive is not None
     chain = own.archive.chain(SCOPE)
     left = [key for record in chain for key in record.covers]
     found = [one.message for one in own.archive.get(SCOPE, left)]
@@ -95,7 +94,6 @@ def test_a_draft_is_swapped_in_without_waiting(heard):
     assert result.outcome == "compacted"
     assert len(model.keys) == 1, "one call in all"
     assert result.tokens_after < 3_000
-    assert result.record is not None
     assert result.record.covers == model.keys[0]
     later = texts(DUE[len(NEAR) :])
     assert later in texts(result.messages), "all that came after the snapshot stands in view"
@@ -169,7 +167,6 @@ def test_what_came_after_the_snapshot_is_shown_short_too_but_not_the_newest(hear
     result = compact(own, sent)
     soon.cancel()
     assert result.preparing
-    assert result.record is not None
     assert result.record.covers == ()
     assert result.tokens_after <= 4_000
     assert not heard.steps("waited")
@@ -178,7 +175,6 @@ def test_what_came_after_the_snapshot_is_shown_short_too_but_not_the_newest(hear
     model.finishes(heard)
     result = compact(own, [*sent, *told(1, 50)])
     assert heard.steps("swapped_in", "topped_up"), "at once, not only after it has grown by a tenth"
-    assert own.archive is not None
     keys = [key for one in own.archive.chain(SCOPE) for key in one.covers]
     keys += [mark.key for one in own.archive.chain(SCOPE) for mark in one.clips]
     originals = [one.message for one in own.archive.get(SCOPE, keys)]
@@ -205,7 +201,6 @@ def test_the_record_says_how_long_it_took_and_how_much_of_it_was_waited_for(hear
     time.sleep(0.3)
     model.finishes(heard)
     record = compact(own, DUE).record
-    assert record is not None
     assert heard.steps("swapped_in")
     assert record.bill["seconds"] > 0.3 > record.bill["waited"]
 

@@ -76,7 +76,6 @@ def test_what_the_summariser_has_named_as_binding_stays_in_force(background, tmp
     later = told(11, 31) if background else []
     with compactor(model, archive=tmp_path / "a.db", background=background) as own:
         own.compact([*near, *later], thread_id="t", force=not background)
-        assert own.archive is not None
         [ahead], [made] = own.archive.chain(SCOPE), plain.archive.chain(SCOPE)  # type: ignore[union-attr]
         assert len(model.keys) == 2, "one call for each archive"
     assert ahead.ledger == made.ledger
@@ -157,7 +156,6 @@ def test_no_request_is_over_the_window_whenever_the_model_answers(seed):
         assert result.outcome == "stuck" or result.tokens_after <= window
         check_nothing_missing(sent, result, own)
         check_sequence(sent, result)
-    assert own.archive is not None
     assert own.archive.chain(SCOPE)
     model.going.set()
     own.close()

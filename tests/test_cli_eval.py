@@ -63,7 +63,6 @@ def test_a_person_sees_the_numbers_of_the_data(folder):
     shown = run(folder, *FEW, "--recall-tokens", "64")
     lines = [line.split() for line in shown.stdout.splitlines()]
     use = found.system("conspectus", 256).future_use
-    assert use is not None
     row = next(line for line in lines if line[:2] == ["conspectus", "256"])
     assert row[2] == f"{use.quoted.value:.3f}"
     assert "1 left out: it cannot be read" in shown.stdout

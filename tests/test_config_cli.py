@@ -281,8 +281,7 @@ def test_explain_says_which_words_of_the_user_a_summary_carries(tmp_path):
 def test_explain_counts_as_the_configuration_counts(tmp_path, transcript):
     def at(*lines: str) -> int:
         file = section(tmp_path, "enabled: true", "keep: {type: messages, value: 4}", *lines)
-        request: int = explained(file, transcript)["compactions"][0]["request"]
-        return request
+        return explained(file, transcript)["compactions"][0]["request"]
 
     plain = at("trigger: {type: tokens, value: 1200}")
     words = at(

@@ -90,7 +90,6 @@ def test_originals_are_confirmed_before_a_summary_and_the_draft_stored_before_th
     result = bench.compact()
     assert result.outcome == "compacted"
     assert bench.steps == STEPS
-    assert result.record is not None
     assert len(result.record.covers) == result.evicted > 0
     assert result.record.tokens_after == result.tokens_after
     assert result.record.archived
@@ -119,7 +118,6 @@ def test_a_draft_that_no_longer_passes_is_made_anew():
     bench.compact()
     bench.store.fail.clear()
     (plan,) = bench.store.drafts
-    assert bench.compactor.archive is not None
     bench.compactor.archive.save_draft(SCOPE, plan, Draft("", "model", ()))
     result = bench.compact()
     assert result.summary == "- 60 messages about the task, by model [x]"

@@ -97,8 +97,7 @@ class Agent:
 
     @property
     def values(self) -> dict[str, Any]:
-        values: dict[str, Any] = self.graph.get_state(CONFIG).values
-        return values
+        return self.graph.get_state(CONFIG).values
 
 
 def summarization(**more: Any) -> SummarizationMiddleware:

@@ -218,7 +218,6 @@ def test_recalled_text_has_no_authority(archive):
 
 
 def exported(compactor: Compactor) -> list[dict[str, Any]]:
-    assert compactor.archive is not None
     return compactor.archive.export(Scope("local", "t"))
 
 
