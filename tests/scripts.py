@@ -1,6 +1,8 @@
-"""Modules out of folders that are no packages, such as the benchmarks and the examples."""
+"""Modules out of folders that are no packages, such as the benchmarks, and whole programs."""
 
 import importlib
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,3 +30,9 @@ def imported(name: str, folder: str = "benchmarks") -> Any:
             yield importlib.import_module(name)
 
     return module
+
+
+def ran(*arguments: object, **how: Any) -> subprocess.CompletedProcess[Any]:
+    """A program in Python, in a process of its own, and what it said."""
+    how = {"capture_output": True, "text": True, "check": False, **how}
+    return subprocess.run([sys.executable, *map(str, arguments)], **how)

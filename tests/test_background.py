@@ -18,6 +18,7 @@ from conspectus import CompactionResult, Compactor, PolicyError
 from conspectus.archive import Archive, Scope
 from conspectus.compactor import preparing as module
 from conspectus.compactor.background import Background, Preparation
+from scripts import ran
 
 SCOPE = Scope("local", "t", "main")
 NEAR, DUE = told(31), told(42)
@@ -627,9 +628,7 @@ def test_a_process_that_ends_waits_for_nobody(tmp_path):
     code = PROCESS.format(tests=tests, calls=str(tmp_path / "calls"), seconds=60, archive="memory:")
     code = code.replace("ahead.wait(120)", "time.sleep(0.5)")
     began = time.monotonic()
-    ended = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, timeout=50
-    )
+    ended = ran("-c", code, check=True, timeout=50, text=False)
     assert time.monotonic() - began < 55
     assert b"Traceback" not in ended.stderr
 

@@ -2,8 +2,6 @@
 
 import asyncio
 import os
-import subprocess
-import sys
 import threading
 from collections.abc import Iterable
 from contextlib import suppress
@@ -21,6 +19,7 @@ from conspectus.compactor import preparation
 from conspectus.config import SummarizationConfig, create_summarization_middleware
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import agent, middleware, said, steps, thread
+from scripts import ran
 
 SCOPE = Scope("local", "t", "main")
 NEAR, DUE = told(31), told(42)
@@ -317,7 +316,7 @@ print("whole")
 @pytest.mark.slow
 def test_a_connection_closed_after_it_never_takes_the_interpreter_down(tmp_path):
     code = CLOSED.format(tests=str(Path(__file__).parent), file=str(tmp_path / "s.db"))
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = ran("-c", code)
     assert (done.returncode, done.stdout) == (0, "whole\n"), done.stderr
 
 
@@ -350,7 +349,5 @@ print(ahead.outcome, flush=True)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is forked there")
 def test_a_forked_process_waits_for_no_thread_that_stayed_behind():
     code = FORKED.format(tests=str(Path(__file__).parent))
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=LIMIT
-    )
+    done = ran("-c", code, timeout=LIMIT)
     assert done.stdout.split() == ["elsewhere", "0", "True", "ready"], done.stderr

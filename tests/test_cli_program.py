@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from cli_support import refused, run
 from conspectus.cli.failures import Program
+from scripts import ran
 
 PROGRAM = [sys.executable, "-m", "conspectus.cli"]
 TALK = [
@@ -65,9 +66,7 @@ def test_wrong_use_is_one_line_that_names_the_help(args):
 )
 def test_a_command_without_its_extra_names_it(module, command):
     line = f"import sys; sys.modules[{module!r}] = None; from conspectus.cli import main"
-    result = subprocess.run(
-        [sys.executable, "-c", f"{line}; main()", *command], capture_output=True, check=False
-    )
+    result = ran("-c", f"{line}; main()", *command, text=False)
     assert result.returncode == 2
     assert result.stdout == b""
     assert f"pip install 'conspectus[{command[0]}]'" in result.stderr.decode()

@@ -6,7 +6,6 @@ import inspect
 import logging
 import re
 import runpy
-import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -35,7 +34,7 @@ from conspectus.deep_agents import (
 )
 from conspectus.deep_agents.middleware import DeepAgentsSummarization
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
-from scripts import ROOT, imported
+from scripts import ROOT, imported, ran
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 Stacks = dict[str, list[AgentMiddleware[Any, Any, Any]]]
@@ -620,5 +619,5 @@ def test_without_the_extra_it_is_said_how_to_install_it():
         "from conspectus.deep_agents import summarization_defaults\n"
         "from conspectus.deep_agents import create_deep_agent"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = ran("-c", code)
     assert "pip install 'conspectus[deepagents]'" in done.stderr.splitlines()[-1]

@@ -1,7 +1,5 @@
 """Prices: our dated list and LiteLLM's agree, names are found, and a bill is told from records."""
 
-import subprocess
-import sys
 from dataclasses import astuple, fields
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,6 +23,7 @@ from conspectus.telemetry import (
 )
 from conspectus.telemetry import prices as price_lists
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from scripts import ran
 from telemetry_support import compact
 from test_telemetry_usage import OLD, reporting
 
@@ -65,7 +64,7 @@ def test_litellm_is_read_as_a_file_and_never_imported():
         "assert len(litellm_prices()) > 1_000\n"
         "print(any(name.split('.')[0] == 'litellm' for name in sys.modules))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = ran("-c", code, check=True)
     assert done.stdout.strip() == "False"
 
 

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import subprocess
 import sys
 from typing import Any
 
@@ -21,6 +20,7 @@ from conspectus.telemetry import (
     unlisten,
 )
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from scripts import ran
 from telemetry_support import SECRET, compact, dicts, instrumented
 
 
@@ -32,9 +32,7 @@ def alone() -> Any:
 
 def python(source: str) -> str:
     """What a new process prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", source], capture_output=True, encoding="utf-8", check=True
-    )
+    done = ran("-c", source, encoding="utf-8", check=True)
     return done.stdout.strip()
 
 
