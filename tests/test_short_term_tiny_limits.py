@@ -25,6 +25,7 @@ def test_a_summary_that_fits_by_itself_is_used_and_none_is_a_dash(most, answer):
         notes=[],
     )
     if answer == SAID:
+        assert result.running_summary is not None
         assert result.running_summary.summary == SAID
     else:
         assert result.running_summary is None or result.running_summary.summary.strip() != "-"
