@@ -29,6 +29,16 @@ class Gate:
         made.going.set()
         return made
 
+    async def begun(self) -> None:
+        """Wait on an event loop until it is asked."""
+        while not self.asked.is_set():
+            await asyncio.sleep(0.005)
+
+    def finishes(self, heard: "Heard") -> None:
+        """Let it go on, and wait for the end of what is prepared."""
+        self.going.set()
+        heard.until("finished")
+
 
 @dataclass
 class Stopped(Gate):
@@ -83,6 +93,15 @@ def compactor(summarizer: Any, **more: Any) -> Compactor:
     return Compactor(summarizer, **{**given, **more})
 
 
+def preparing(messages: list[Any], **more: Any) -> tuple[Stopped, Compactor]:
+    """A compactor whose model is asked for notes on these messages just now."""
+    model = Stopped()
+    own = compactor(model, **more)
+    assert own.compact(messages, thread_id="t").outcome == "kept"
+    assert model.asked.wait(LIMIT), "preparing has begun by itself"
+    return model, own
+
+
 class Heard:
     """What was told of preparing, as long as this is open."""
 
@@ -102,6 +121,10 @@ class Heard:
 
     def steps(self, *wanted: str) -> list[Preparing]:
         return [one for one in self.all if one.step in wanted]
+
+    def until(self, step: str) -> None:
+        """Wait for a step."""
+        until(lambda: bool(self.steps(step)))
 
 
 def until(true: Callable[[], bool], seconds: float = LIMIT) -> None:

@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from conspectus._drive import Io
 from cpu_times import OPTION, CpuTimes
+from scripts import folder_of_scripts
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile("short", deadline=None, derandomize=True, suppress_health_check=SLOW)
@@ -58,7 +59,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for each in cases.values():
         mark = each[0].get_closest_marker("sampled")
-        assert mark is not None
         (count,) = mark.args
         for place, item in enumerate(each):
             if place * count // len(each) == (place - 1) * count // len(each):
@@ -80,6 +80,12 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         "conspectus.compactor.compaction.pause", lambda seconds: Io(lambda: seen.append(seconds))
     )
     return seen
+
+
+@pytest.fixture
+def own_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the user's own archive below the folder of the test."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
 
 
 @pytest.fixture
@@ -111,8 +117,7 @@ def no_pauses() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def script() -> Iterator[Callable[[str], ModuleType]]:
     """Import a script of the benchmarks, a folder that is no package, by its name."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(Path(__file__).resolve().parents[1] / "benchmarks")
+    with folder_of_scripts():
         yield importlib.import_module
 
 

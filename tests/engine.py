@@ -1,9 +1,11 @@
 """What the promise tests share: summarisers that behave in one given way, and what must hold."""
 
-from collections.abc import Callable, Sequence
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import CompactionResult, Compactor, EmbeddedSummarizer, Summary, SummaryRequest
@@ -31,6 +33,28 @@ class Scripted:
         return self.summarize(request)
 
 
+class Faulty(InMemoryStore):
+    """A store that fails, or confirms and forgets, for the kinds of values named.
+
+    Attributes:
+        drafts: the names under which drafts were put.
+    """
+
+    def __init__(self, *, fail: Iterable[str] = (), forget: Iterable[str] = ()) -> None:
+        super().__init__()
+        self.fail, self.forget, self.drafts = set(fail), set(forget), list[str]()
+
+    def batch(self, ops: Any) -> Any:
+        ops = list(ops)
+        puts = {id(op): set(op.namespace) for op in ops if isinstance(op, PutOp)}
+        if any(self.fail & kinds for kinds in puts.values()):
+            raise sqlite3.OperationalError("database or disk is full")
+        self.drafts += [op.key for op in ops if "drafts" in puts.get(id(op), ())]
+        kept = [op for op in ops if not self.forget & puts.get(id(op), set())]
+        answers = iter(super().batch(kept))
+        return [next(answers) if op in kept else None for op in ops]
+
+
 def short(request: SummaryRequest) -> str:
     return f"- {len(request.entries)} messages about the task [x]"
 
@@ -46,7 +70,6 @@ def compacted(messages: Sequence[Any], compactor: Compactor, **more: Any) -> Com
 
 def originals_in(compactor: Compactor) -> list[Any]:
     """Every original that the head can reach, as it was put."""
-    assert compactor.archive is not None
     chain = compactor.archive.chain(SCOPE)
     keys = [key for record in chain for key in record.covers]
     return [found.message for found in compactor.archive.get(SCOPE, keys)]
@@ -58,7 +81,6 @@ def check_nothing_missing(messages: Sequence[Any], result: Any, compactor: Compa
     left = [m for m in messages if id(m) not in kept]
     if not left:
         return
-    assert compactor.archive is not None
     chain = compactor.archive.chain(SCOPE)
     keys = {key for r in chain for key in (*r.covers, *(c.key for c in r.clips))}
     entries = [e for e in read_messages(list(messages)) if id(e.source) not in kept]
@@ -79,6 +101,7 @@ def check_sequence(messages: Sequence[Any], result: Any) -> None:
 __all__ = [
     "SCOPE",
     "EmbeddedSummarizer",
+    "Faulty",
     "Scripted",
     "check_nothing_missing",
     "check_sequence",

@@ -146,6 +146,11 @@ def is_summary(message: BaseMessage) -> bool:
     return message.additional_kwargs.get("lc_source") == "summarization"
 
 
+def summaries(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """The summaries among messages."""
+    return [message for message in messages if is_summary(message)]
+
+
 def torn(messages: Sequence[BaseMessage], pending: Sequence[str] = ()) -> list[str]:
     """What a strict provider would reject: results without their call right before them, calls
     without all their results right after them."""

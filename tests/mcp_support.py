@@ -133,7 +133,6 @@ def archived(
     compactor = Compactor(archive=archive, keep=("messages", 1), clip_over=None)
     where = {"thread_id": thread, "tenant": tenant, "session": session}
     assert compactor.compact(messages, force=True, **where).outcome == "compacted"
-    assert compactor.archive is not None
     compactor.archive.close()
 
 

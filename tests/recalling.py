@@ -17,6 +17,7 @@ from conspectus_lab.testing.scripted_models import ScriptedChatModel
 PORT = "The database port of the billing service is 5433."
 ASKED = "Which database port has the billing service?"
 FILLER = "and then look at what it imports, and at what imports it. " * 3
+PORTS = [f"Port {n} of the billing service is {5000 + n}, {FILLER}" for n in range(50)]
 
 
 @tool
@@ -69,8 +70,7 @@ class RecallingAgent:
 
     @property
     def values(self) -> dict[str, Any]:
-        values: dict[str, Any] = self.graph.get_state(self.config).values
-        return values
+        return self.graph.get_state(self.config).values
 
     def say(self, *texts: str, asynchronous: bool = False, config: Any = None) -> None:
         for text in texts:

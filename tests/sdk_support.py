@@ -1,11 +1,7 @@
 """What the loops of other SDKs talk to, and what they must have kept."""
 
 import json
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from conspectus import Archive
@@ -44,8 +40,10 @@ def looked(turn: int) -> str:
 def script(request: Request) -> Answer:
     """A model that looks once at each question, and then answers."""
     last = request.messages[-1]
-    blocks = last["content"] if isinstance(last["content"], list) else []
-    if last["role"] == "tool" or any(block.get("type") == "tool_result" for block in blocks):
+    content = last.get("content")
+    blocks = content if isinstance(content, list) else [last]
+    results = ("tool_result", "function_call_output")
+    if last.get("role") == "tool" or any(block.get("type") in results for block in blocks):
         return Answer(f"It is sound, says request {request.number}.")
     return Answer("I look.", calls=(ToolCall("look", {"n": request.number}),))
 
@@ -71,86 +69,6 @@ def check_requests(server: FaultServer) -> None:
     assert server.refused == []
     assert server.torn == []
     assert max(request.tokens for request in server.requests) <= WINDOW
-
-
-@dataclass
-class ResponsesServer:
-    """What speaks OpenAI's Responses on loopback, without a stream.
-
-    Attributes:
-        url: the `base_url` for a client.
-        bodies: of all requests.
-        wrong: why a request is none that the provider takes.
-    """
-
-    url: str = ""
-    bodies: list[dict[str, Any]] = field(default_factory=list)
-    wrong: list[str] = field(default_factory=list)
-
-    def answer(self, body: dict[str, Any]) -> dict[str, Any]:
-        """One response."""
-        self.bodies.append(body)
-        items, number = body["input"], len(self.bodies)
-        calls = [one["call_id"] for one in items if one.get("type") == "function_call"]
-        results = [one["call_id"] for one in items if one.get("type") == "function_call_output"]
-        if calls != results:
-            self.wrong.append(f"{number}: calls {calls}, results {results}")
-        parts = [items, body.get("instructions", ""), body.get("tools", [])]
-        if sum(map(size, parts)) > WINDOW:
-            self.wrong.append(f"{number}: over the window")
-        if items[-1].get("type") == "function_call_output":
-            text = {
-                "type": "output_text",
-                "text": f"It is sound, says {number}.",
-                "annotations": [],
-            }
-            output = {
-                "id": f"msg_{number}", "type": "message", "role": "assistant",
-                "status": "completed", "content": [text],
-            }  # fmt: skip
-        else:
-            output = {
-                "id": f"fc_{number}", "type": "function_call", "call_id": f"call_{number}",
-                "name": "look", "arguments": json.dumps({"n": number}), "status": "completed",
-            }  # fmt: skip
-        return {
-            "id": f"resp_{number}", "object": "response", "created_at": 0, "status": "completed",
-            "model": body["model"], "output": [output], "tools": [], "tool_choice": "auto",
-            "parallel_tool_calls": True, "metadata": {},
-            "usage": {
-                "input_tokens": 1, "output_tokens": 1, "total_tokens": 2,
-                "input_tokens_details": {"cached_tokens": 0},
-                "output_tokens_details": {"reasoning_tokens": 0},
-            },
-        }  # fmt: skip
-
-
-@contextmanager
-def responses_server() -> Iterator[ResponsesServer]:
-    """A server that speaks Responses, until the end of the block."""
-    made = ResponsesServer()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            text = json.dumps(made.answer(body)).encode()
-            self.send_response(200)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    made.url = f"http://127.0.0.1:{server.server_port}/v1"
-    try:
-        yield made
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def until_large(step: Callable[[int], None], history: Sequence[Any]) -> None:

@@ -21,6 +21,7 @@ from conspectus import short_term as ours
 
 BOTH = {"LangMem": theirs, "Conspectus": ours}
 LABELS = re.compile(r"\A(?:\[result of a tool\]\n)?(?:\[part [^\]]*\]\n)?")
+LIMITS: dict[str, Any] = {"max_tokens": 200, "max_summary_tokens": 60}
 TOLD = "The work so far was looked at and put in order."
 
 
@@ -67,6 +68,14 @@ def talk(turns: int, words: int = 20) -> list[AnyMessage]:
     for n in range(turns):
         made += [human(f"h{n}", words), ai(f"a{n}", words)]
     return [*made, human(f"h{turns}", words)]
+
+
+def summarise(
+    library: Any, messages: Sequence[BaseMessage], running: Any = None, **more: Any
+) -> Any:
+    """With a plain model and small limits, where a test says nothing else."""
+    more = {"model": PlainModel(), **LIMITS, **more}
+    return library.summarize_messages(messages, running_summary=running, **more)
 
 
 def words_of(messages: Sequence[BaseMessage]) -> list[tuple[str, str | None, str]]:

@@ -1,5 +1,6 @@
 """What telemetry tests look at: finished spans as paths, metrics as plain numbers."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,7 +12,7 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from conspectus.errors import SummaryError
+from conspectus import Compactor
 from conspectus.events import hub
 from conspectus.summarize import Summary, SummaryRequest
 from conspectus.telemetry import instrument
@@ -65,6 +66,10 @@ class Telemetry:
     def named(self, name: str) -> list[ReadableSpan]:
         """Spans of a name."""
         return [one for one in self.spans if one.name == name]
+
+    def told(self, name: str) -> list[dict[str, Any]]:
+        """The attributes of spans of a name."""
+        return [dict(one.attributes or {}) for one in self.named(name)]
 
     @property
     def metrics(self) -> dict[str, Any]:
@@ -131,8 +136,7 @@ class Own:
         if self._error is not None:
             raise self._error
         if self._inner is not None:
-            answer: Summary = self._inner.summarize(request)
-            return answer
+            return self._inner.summarize(request)
         keys = tuple(entry.key for entry in request.entries)
         more = () if self._cost is None else (self._cost,)
         return Summary("The work goes on as it was planned.", keys, *more)
@@ -163,4 +167,12 @@ def dicts(count: int, words: int = 40) -> list[dict[str, str]]:
     ]
 
 
-__all__ = ["SECRET", "Own", "SummaryError", "Telemetry", "busy", "dicts", "instrumented"]
+def compact(
+    summarizer: Any = None, name: str = "t", *, count: int = 9, loop: bool = False, **more: Any
+) -> Any:
+    """What comes of one compaction by force, with or without an event loop."""
+    own = Compactor(summarizer, keep=("messages", 2), **more)
+    where: dict[str, Any] = {"thread_id": name, "force": True}
+    if loop:
+        return asyncio.run(own.acompact(dicts(count), **where))
+    return own.compact(dicts(count), **where)

@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from background_support import LIMIT, Stopped, compactor, texts, told, until
+from background_support import LIMIT, Stopped, compactor, preparing, texts, told, until
 from conspectus import CompactionResult, Compactor, PolicyError
 from conspectus.archive import Archive, Scope
-from conspectus.compactor import preparing
+from conspectus.compactor import preparing as module
 from conspectus.compactor.background import Background, Preparation
+from scripts import ran
 
 SCOPE = Scope("local", "t", "main")
 NEAR, DUE = told(31), told(42)
@@ -40,7 +41,6 @@ def prepared(own: Compactor, messages: list[Any]) -> Preparation:
 
 def check_whole(own: Compactor, messages: list[Any], result: CompactionResult) -> None:
     """Every message is in view or in the archive, as it was sent."""
-    assert own.archive is not None
     chain = own.archive.chain(SCOPE)
     left = [key for record in chain for key in record.covers]
     found = [one.message for one in own.archive.get(SCOPE, left)]
@@ -86,20 +86,15 @@ def test_nothing_is_prepared_unless_it_is_asked_for(heard):
 
 
 def test_a_draft_is_swapped_in_without_waiting(heard):
-    model = Stopped()
-    own = compactor(model)
-    assert compact(own, NEAR).outcome == "kept"
-    assert model.asked.wait(LIMIT), "preparing has begun by itself"
+    model, own = preparing(NEAR)
     again = compact(own, told(33))
     assert (again.outcome, again.preparing) == ("kept", False)
-    model.going.set()
-    until(lambda: bool(heard.steps("finished")))
+    model.finishes(heard)
     model.going.clear()  # whoever asks it now waits
     result = compact(own, DUE)
     assert result.outcome == "compacted"
     assert len(model.keys) == 1, "one call in all"
     assert result.tokens_after < 3_000
-    assert result.record is not None
     assert result.record.covers == model.keys[0]
     later = texts(DUE[len(NEAR) :])
     assert later in texts(result.messages), "all that came after the snapshot stands in view"
@@ -108,33 +103,22 @@ def test_a_draft_is_swapped_in_without_waiting(heard):
     assert heard.all[-1].waited < 1
 
 
-def test_the_step_goes_on_while_the_messages_fit(heard):
+@pytest.mark.parametrize("before", [[NEAR], []], ids=["prepared", "not prepared"])
+def test_the_step_goes_on_while_the_messages_fit(heard, before):
+    """Also where the trigger itself begins it."""
     model = Stopped()
     own = compactor(model)
-    compact(own, NEAR)
+    for messages in before:
+        compact(own, messages)
     result = compact(own, DUE)
     assert (result.outcome, result.preparing, result.messages) == ("kept", True, DUE)
-    model.going.set()
-    until(lambda: bool(heard.steps("finished")))
+    model.finishes(heard)
     assert compact(own, DUE).outcome == "compacted"
     assert len(model.keys) == 1
 
 
-def test_where_nothing_was_prepared_the_trigger_begins_it_and_the_step_goes_on():
-    model = Stopped()
-    own = compactor(model)
-    result = compact(own, DUE)
-    assert (result.outcome, result.preparing) == ("kept", True)
-    model.going.set()
-    until(lambda: compact(own, DUE).outcome == "compacted")
-    assert len(model.keys) == 1
-
-
 def test_over_the_window_the_step_waits_for_what_is_under_way(heard):
-    model = Stopped()
-    own = compactor(model)
-    compact(own, NEAR)
-    assert model.asked.wait(LIMIT)
+    model, own = preparing(NEAR)
     threading.Timer(0.3, model.going.set).start()
     large = told(60)
     result = compact(own, large)
@@ -148,13 +132,10 @@ def test_over_the_window_the_step_waits_for_what_is_under_way(heard):
 
 
 def test_messages_that_leave_soon_are_shown_short_before_anybody_waits(heard):
-    model = Stopped()
-    own = compactor(model)
     read = [f"I have read log {n}: " + "row " * 600 for n in range(3)]
     large = [{"role": "assistant", "content": text} for text in read]
     near = [*told(2), *large, *told(8, 2)]
-    assert compact(own, near).outcome == "kept"
-    assert model.asked.wait(LIMIT)
+    model, own = preparing(near)
     sent = [*near, *told(23, 10)]
     result = compact(own, sent)
     assert result.preparing
@@ -162,8 +143,7 @@ def test_messages_that_leave_soon_are_shown_short_before_anybody_waits(heard):
     assert 0 < result.clipped <= 3
     assert result.tokens_after <= 4_000
     assert not heard.steps("waited")
-    model.going.set()
-    until(lambda: bool(heard.steps("finished")))
+    model.finishes(heard)
     result = compact(own, [*result.messages, *told(1, 33)])
     assert result.evicted
     assert len(model.keys) == 1
@@ -175,10 +155,7 @@ def test_messages_that_leave_soon_are_shown_short_before_anybody_waits(heard):
 
 
 def test_what_came_after_the_snapshot_is_shown_short_too_but_not_the_newest(heard):
-    model = Stopped()
-    own = compactor(model)
-    assert compact(own, NEAR).outcome == "kept"
-    assert model.asked.wait(LIMIT)
+    model, own = preparing(NEAR)
     wish = {"role": "user", "content": "What I want: " + "words of mine " * 40}
     reads = [
         message
@@ -191,17 +168,14 @@ def test_what_came_after_the_snapshot_is_shown_short_too_but_not_the_newest(hear
     result = compact(own, sent)
     soon.cancel()
     assert result.preparing
-    assert result.record is not None
     assert result.record.covers == ()
     assert result.tokens_after <= 4_000
     assert not heard.steps("waited")
     assert result.messages[-1] == reads[-1]
     assert wish in result.messages
-    model.going.set()
-    until(lambda: bool(heard.steps("finished")))
+    model.finishes(heard)
     result = compact(own, [*sent, *told(1, 50)])
     assert heard.steps("swapped_in", "topped_up"), "at once, not only after it has grown by a tenth"
-    assert own.archive is not None
     keys = [key for one in own.archive.chain(SCOPE) for key in one.covers]
     keys += [mark.key for one in own.archive.chain(SCOPE) for mark in one.clips]
     originals = [one.message for one in own.archive.get(SCOPE, keys)]
@@ -209,10 +183,7 @@ def test_what_came_after_the_snapshot_is_shown_short_too_but_not_the_newest(hear
 
 
 def test_what_the_agent_has_written_since_the_snapshot_stays_whole(heard):
-    model = Stopped()
-    own = compactor(model)
-    compact(own, NEAR)
-    assert model.asked.wait(LIMIT)
+    model, own = preparing(NEAR)
     wrote = {"role": "assistant", "content": "port=5433 retries=7 " * 130}
     read = [calling("c1"), answered("c1", "log: " + "row " * 1_300)]
     sent = [*NEAR, wrote, *read, *told(1, 50)]
@@ -220,23 +191,17 @@ def test_what_the_agent_has_written_since_the_snapshot_stays_whole(heard):
     assert result.preparing
     assert result.clipped == 1
     assert wrote in result.messages
-    model.going.set()
-    until(lambda: bool(heard.steps("finished")))
+    model.finishes(heard)
     result = compact(own, [*sent, *told(1, 51)])
     assert heard.steps("swapped_in")
     assert wrote in result.messages
 
 
 def test_the_record_says_how_long_it_took_and_how_much_of_it_was_waited_for(heard):
-    model = Stopped()
-    own = compactor(model)
-    compact(own, NEAR)
-    assert model.asked.wait(LIMIT)
+    model, own = preparing(NEAR)
     time.sleep(0.3)
-    model.going.set()
-    until(lambda: bool(heard.steps("finished")))
+    model.finishes(heard)
     record = compact(own, DUE).record
-    assert record is not None
     assert heard.steps("swapped_in")
     assert record.bill["seconds"] > 0.3 > record.bill["waited"]
 
@@ -379,10 +344,7 @@ def test_a_summariser_that_fails_beside_the_agent_is_asked_again_at_the_trigger(
 
 
 def test_a_summariser_that_hangs_is_waited_for_as_long_as_one_call_may_take(heard):
-    model = Stopped()
-    own = compactor(model, summarizer_timeout=0.5)
-    compact(own, NEAR)
-    assert model.asked.wait(LIMIT)
+    model, own = preparing(NEAR, summarizer_timeout=0.5)
     began = time.monotonic()
     large = told(60)
     result = compact(own, large)
@@ -404,13 +366,10 @@ def test_the_same_on_an_event_loop(heard):
 
     async def agent() -> CompactionResult:
         await own.acompact(NEAR, thread_id="t")
-        while not model.asked.is_set():
-            await asyncio.sleep(0.005)
+        await model.begun()
         going_on = await own.acompact(DUE, thread_id="t")
         assert going_on.preparing
-        model.going.set()
-        while not heard.steps("finished"):
-            await asyncio.sleep(0.005)
+        await asyncio.to_thread(model.finishes, heard)
         return await own.acompact(DUE, thread_id="t")
 
     result = asyncio.run(agent())
@@ -441,8 +400,7 @@ def test_a_loop_that_ends_leaves_no_task_and_no_half_state(tmp_path):
 
     async def agent() -> Preparation:
         ahead = await own.aprepare(NEAR, thread_id="t")
-        while not model.asked.is_set():
-            await asyncio.sleep(0.005)
+        await model.begun()
         return ahead
 
     ahead = asyncio.run(agent())
@@ -463,8 +421,7 @@ def test_a_cancelled_agent_does_not_stop_what_is_prepared_for_it():
 
     async def app() -> str:
         task = asyncio.create_task(agent())
-        while not model.asked.is_set():
-            await asyncio.sleep(0.005)
+        await model.begun()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -483,8 +440,7 @@ def test_a_call_without_a_loop_does_not_wait_for_its_own_thread():
 
     async def agent() -> CompactionResult:
         await own.aprepare(NEAR, thread_id="t")
-        while not model.asked.is_set():
-            await asyncio.sleep(0.005)
+        await model.begun()
         threading.Timer(0.2, model.going.set).start()
         return compact(own, told(60))  # blocks the loop on which the task would go on
 
@@ -502,8 +458,7 @@ def test_nobody_waits_for_a_loop_that_stands_still():
 
     async def begin() -> None:
         await own.aprepare(NEAR, thread_id="t")
-        while not model.asked.is_set():
-            await asyncio.sleep(0.005)
+        await model.begun()
 
     loop = asyncio.new_event_loop()
     loop.run_until_complete(begin())
@@ -633,14 +588,13 @@ def test_what_was_stopped_holds_no_other_process_up(tmp_path, monkeypatch, end):
 
     async def agent() -> None:
         await own.aprepare(NEAR, thread_id="t")
-        while not model.asked.is_set():
-            await asyncio.sleep(0.005)
+        await model.begun()
         if end == "close":
             await own.aclose(0)
 
     asyncio.run(agent())
     # As another process sees it: this one is alive.
-    monkeypatch.setattr(preparing, "is_at_work", lambda owner: True)
+    monkeypatch.setattr(module, "is_at_work", lambda owner: True)
     other = Stopped.at_once()
     began = time.monotonic()
     result = compact(compactor(other, archive=path), told(60))
@@ -674,9 +628,7 @@ def test_a_process_that_ends_waits_for_nobody(tmp_path):
     code = PROCESS.format(tests=tests, calls=str(tmp_path / "calls"), seconds=60, archive="memory:")
     code = code.replace("ahead.wait(120)", "time.sleep(0.5)")
     began = time.monotonic()
-    ended = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, timeout=50
-    )
+    ended = ran("-c", code, check=True, timeout=50, text=False)
     assert time.monotonic() - began < 55
     assert b"Traceback" not in ended.stderr
 
@@ -686,9 +638,7 @@ def test_a_worker_of_another_machine_is_believed_for_a_while(monkeypatch):
     own = compactor(model)
     ahead = own.prepare(NEAR, thread_id="t")
     assert model.asked.wait(LIMIT)
-    mark = preparing.PreparationMark(
-        "p", ("k",), 1, "s", "i", ["elsewhere", 1, "n"], time.time() + 60
-    )
+    mark = module.PreparationMark("p", ("k",), 1, "s", "i", ["elsewhere", 1, "n"], time.time() + 60)
     assert mark.under_way
     assert not replace(mark, until=time.time() - 1).under_way
     assert not replace(mark, owner=["damaged"]).under_way

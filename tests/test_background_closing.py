@@ -2,8 +2,6 @@
 
 import asyncio
 import os
-import subprocess
-import sys
 import threading
 from collections.abc import Iterable
 from contextlib import suppress
@@ -21,6 +19,7 @@ from conspectus.compactor import preparation
 from conspectus.config import SummarizationConfig, create_summarization_middleware
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import agent, middleware, said, steps, thread
+from scripts import ran
 
 SCOPE = Scope("local", "t", "main")
 NEAR, DUE = told(31), told(42)
@@ -175,8 +174,7 @@ def test_aclose_waits_for_its_task():
     async def app() -> str:
         async with compactor(model) as own:
             ahead = await own.aprepare(NEAR, thread_id="t")
-            while not model.asked.is_set():
-                await asyncio.sleep(0.005)
+            await model.begun()
             asyncio.get_running_loop().call_later(0.1, model.going.set)
         assert at_work() == []
         return ahead.outcome
@@ -197,8 +195,7 @@ def test_no_task_is_left_of_an_agent_that_is_ended(how, tmp_path):
         with Archive.open(tmp_path / "a.db") as archive:
             own = compactor(model, archive=archive)
             task = asyncio.create_task(working(own))
-            while not model.asked.is_set():
-                await asyncio.sleep(0.005)
+            await model.begun()
             if how == "aclose":
                 await own.aclose(0)
                 assert at_work() == []
@@ -234,8 +231,7 @@ def test_close_on_the_thread_of_its_loop_does_not_wait_for_itself():
     async def app() -> None:
         own = compactor(model)
         ahead = await own.aprepare(NEAR, thread_id="t")
-        while not model.asked.is_set():
-            await asyncio.sleep(0.005)
+        await model.begun()
         own.close()
         assert not ahead.under_way
         await ahead.await_end(LIMIT)
@@ -320,7 +316,7 @@ print("whole")
 @pytest.mark.slow
 def test_a_connection_closed_after_it_never_takes_the_interpreter_down(tmp_path):
     code = CLOSED.format(tests=str(Path(__file__).parent), file=str(tmp_path / "s.db"))
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = ran("-c", code)
     assert (done.returncode, done.stdout) == (0, "whole\n"), done.stderr
 
 
@@ -353,7 +349,5 @@ print(ahead.outcome, flush=True)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is forked there")
 def test_a_forked_process_waits_for_no_thread_that_stayed_behind():
     code = FORKED.format(tests=str(Path(__file__).parent))
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=LIMIT
-    )
+    done = ran("-c", code, timeout=LIMIT)
     assert done.stdout.split() == ["elsewhere", "0", "True", "ready"], done.stderr

@@ -23,11 +23,11 @@ from graph_support import (
     calls,
     check_nothing_lost,
     check_sent,
-    is_summary,
     look,
     middleware,
     said,
     steps,
+    summaries,
     thread,
 )
 
@@ -77,10 +77,6 @@ def nobody_works() -> bool:
     return all(one.name != "conspectus-background" for one in threading.enumerate())
 
 
-def summaries(messages: list[Any]) -> list[Any]:
-    return [one for one in messages if is_summary(one)]
-
-
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("loop", [False, True], ids=["thread", "loop"])
 @pytest.mark.parametrize("history", ["replace", "preserve"])
@@ -91,8 +87,7 @@ def test_an_agent_never_waits(heard, history, loop, kind):
     def finished() -> None:
         # At 18 messages: preparing has begun at 14, and the trigger is 20. The agent's own model
         # stands here for as long as it takes, on a thread of its own.
-        model.going.set()
-        until(lambda: bool(heard.steps("finished")))
+        model.finishes(heard)
         model.going.clear()
 
     with SqliteStore.from_conn_string(":memory:") as sqlite:
@@ -137,8 +132,7 @@ def test_the_agent_goes_on_and_the_next_turn_swaps_in(heard):
     assert len(out["messages"]) == 30
     assert not summaries(out["messages"])
     assert heard.steps("went_on")
-    model.going.set()
-    until(lambda: bool(heard.steps("finished")))
+    model.finishes(heard)
     out = graph.invoke(said("And now?"), thread())
     assert len(summaries(out["messages"])) == 1
     assert len(model.keys) == 1
@@ -161,7 +155,7 @@ def test_over_the_window_the_step_waits(heard):
 
 def test_a_person_reads_the_prepared_notes_at_the_swap(heard):
     model = Stopped.at_once()
-    answers = Answers(12, 9, lambda: until(lambda: bool(heard.steps("finished"))))
+    answers = Answers(12, 9, lambda: heard.until("finished"))
     store = InMemoryStore()
     mine = own(model, preview=True)
     graph, answering = agent(ScriptedChatModel(answers=answers), mine, store=store)
@@ -178,7 +172,7 @@ def test_a_person_reads_the_prepared_notes_at_the_swap(heard):
 
 def test_refused_notes_are_not_offered_again(heard):
     model = Stopped.at_once()
-    answers = Answers(12, 9, lambda: until(lambda: bool(heard.steps("finished"))))
+    answers = Answers(12, 9, lambda: heard.until("finished"))
     mine = own(model, preview=True)
     graph, _ = agent(ScriptedChatModel(answers=answers), mine)
     out = graph.invoke(said("Look at all modules."), thread())
@@ -193,8 +187,7 @@ def test_notes_of_a_branch_that_was_left_are_dropped(heard):
     store = InMemoryStore()
     graph, _ = agent([*steps(7), *(["Yes."] * 30)], own(model), store=store)
     graph.invoke(said("Look at all modules."), thread())
-    model.going.set()
-    until(lambda: bool(heard.steps("finished")))
+    model.finishes(heard)
     early = [one for one in graph.get_state_history(thread()) if len(one.values["messages"]) == 5]
     where = graph.update_state(early[0].config, {"messages": [HumanMessage("Something else.")]})
     for n in range(9):
@@ -209,7 +202,7 @@ def test_a_stream_shows_nothing_of_what_is_prepared(heard):
     mine = middleware(
         model=writes, trigger=("messages", 20), window=50_000, background=True, summarizer=None
     )
-    answers = Answers(11, 9, lambda: until(lambda: bool(heard.steps("finished"))))
+    answers = Answers(11, 9, lambda: heard.until("finished"))
     graph, _ = agent(ScriptedChatModel(answers=answers), mine)
     seen = list(graph.stream(said("Look."), thread(), stream_mode=["messages", "custom"]))
     assert heard.steps("swapped_in")
@@ -228,8 +221,7 @@ def test_a_cancelled_run_keeps_what_was_paid_for(heard):
     with pytest.raises(KeyboardInterrupt):
         graph.invoke(said("Look at all modules."), thread())
     assert model.asked.wait(LIMIT)
-    model.going.set()
-    until(lambda: bool(heard.steps("finished")))
+    model.finishes(heard)
     out = graph.invoke(None, thread())
     assert summaries(out["messages"])
     assert [one.step for one in heard.all][:3] == ["began", "finished", "swapped_in"]
@@ -241,8 +233,7 @@ def test_deep_agents(heard):
     model = Stopped()
 
     def finished() -> None:
-        model.going.set()
-        until(lambda: bool(heard.steps("finished")))
+        model.finishes(heard)
 
     answers = Answers(11, 9, finished)
     answering = ScriptedChatModel(answers=answers, profile={"max_input_tokens": 100_000})
@@ -260,8 +251,7 @@ def test_subagents_of_deep_agents_prepare_too_and_close_ends_them_all(heard):
     model = Stopped()
 
     def finished() -> None:
-        model.going.set()
-        until(lambda: bool(heard.steps("finished")))
+        model.finishes(heard)
         model.going.clear()  # whoever asks the model from now on would stand still
 
     task = {"description": "Look at all modules.", "subagent_type": "reader"}
@@ -283,7 +273,6 @@ def test_subagents_of_deep_agents_prepare_too_and_close_ends_them_all(heard):
     out = graph.invoke(said("Have all modules looked at."), thread())
     assert out["messages"][-1].text == "All read."
     [swapped] = heard.steps("swapped_in", "topped_up")
-    assert swapped.whose is not None
     assert swapped.whose.session != "main"
     assert swapped.waited < 1
     assert len(summaries(reads.calls[-1].messages)) == 1

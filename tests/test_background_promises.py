@@ -4,22 +4,17 @@ import asyncio
 import json
 import random
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from background_support import LIMIT, Heard, Stopped, compactor, told
+from background_support import LIMIT, Heard, Stopped, compactor, preparing, told
 from conspectus import CompactionResult, Compactor, Summary, SummaryRequest
 from conspectus.archive import Archive, Scope
 from engine import check_nothing_missing, check_sequence
 
 SCOPE = Scope("local", "t", "main")
 NEAR = told(31)
-
-
-def writes_at_once() -> Stopped:
-    return Stopped.at_once()
 
 
 def user(text: str) -> dict[str, Any]:
@@ -37,7 +32,7 @@ def called(number: int, name: str, result: str, **given: str) -> list[dict[str, 
 
 def topped_up(later: list[dict[str, Any]]) -> tuple[Compactor, CompactionResult]:
     """A draft of what stood there, topped up with what came later and leaves too."""
-    own = compactor(writes_at_once())
+    own = compactor(Stopped.at_once())
     assert own.prepare(NEAR, thread_id="t").wait(LIMIT)
     with Heard() as heard:
         result = own.compact([*NEAR, *later, *told(40, 31)], thread_id="t")
@@ -81,7 +76,6 @@ def test_what_the_summariser_has_named_as_binding_stays_in_force(background, tmp
     later = told(11, 31) if background else []
     with compactor(model, archive=tmp_path / "a.db", background=background) as own:
         own.compact([*near, *later], thread_id="t", force=not background)
-        assert own.archive is not None
         [ahead], [made] = own.archive.chain(SCOPE), plain.archive.chain(SCOPE)  # type: ignore[union-attr]
         assert len(model.keys) == 2, "one call for each archive"
     assert ahead.ledger == made.ledger
@@ -111,7 +105,7 @@ def test_what_was_read_by_the_model_stands_beside_it():
 @pytest.mark.slow
 def test_what_the_user_has_demanded_stands_after_ten_rounds():
     rule = "Always write dates as 2031-12-24 in the report."
-    own, sent, rounds = compactor(writes_at_once()), [user(rule)], 0
+    own, sent, rounds = compactor(Stopped.at_once()), [user(rule)], 0
     while rounds < 10:
         sent = [*sent, *told(1, len(sent))]
         result = own.compact(sent, thread_id="t")
@@ -126,7 +120,7 @@ def test_what_the_user_has_demanded_stands_after_ten_rounds():
 
 
 def test_a_draft_that_frees_too_few_messages_is_topped_up():
-    own = compactor(writes_at_once(), trigger=("messages", 60), window=50_000)
+    own = compactor(Stopped.at_once(), trigger=("messages", 60), window=50_000)
     assert own.prepare(NEAR, thread_id="t").wait(LIMIT)
     with Heard() as heard:
         result = own.compact(told(80), thread_id="t")
@@ -137,7 +131,7 @@ def test_a_draft_that_frees_too_few_messages_is_topped_up():
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_no_request_is_over_the_window_whenever_the_model_answers(seed):
-    draw, model = random.Random(seed), writes_at_once()
+    draw, model = random.Random(seed), Stopped.at_once()
     window = draw.choice([1_500, 3_000, 8_000])
     own = Compactor(
         model,
@@ -162,19 +156,15 @@ def test_no_request_is_over_the_window_whenever_the_model_answers(seed):
         assert result.outcome == "stuck" or result.tokens_after <= window
         check_nothing_missing(sent, result, own)
         check_sequence(sent, result)
-    assert own.archive is not None
     assert own.archive.chain(SCOPE)
     model.going.set()
     own.close()
 
 
 def test_a_step_waits_rather_than_show_words_of_the_user_short():
-    model = Stopped()
-    own = compactor(model)
     wishes = [user(f"Wish {n}: " + "a word of mine, " * 60) for n in range(4)]
     near = [*wishes, *told(10)]
-    assert own.compact(near, thread_id="t").outcome == "kept"
-    assert model.asked.wait(LIMIT)
+    model, own = preparing(near)
     threading.Timer(0.2, model.going.set).start()
     result = own.compact([*near, *told(24, 10)], thread_id="t")
     assert (result.outcome, result.preparing) == ("compacted", False)
@@ -198,21 +188,19 @@ def test_aprepare_comes_back_before_the_notes_are_there():
     asyncio.run(app())
 
 
-def told_in_turn(own: Compactor) -> Iterator[list[dict[str, Any]]]:
-    for count in range(20, 130, 6):
-        yield told(count)
+IN_TURN = [told(count) for count in range(20, 130, 6)]
 
 
 @pytest.mark.slow
 def test_a_session_goes_the_same_way_with_and_without_a_loop():
-    plain, looped = compactor(writes_at_once()), compactor(writes_at_once())
+    plain, looped = compactor(Stopped.at_once()), compactor(Stopped.at_once())
     results: list[list[Any]] = [[], []]
-    for sent in told_in_turn(plain):
+    for sent in IN_TURN:
         results[0].append(plain.compact(sent, thread_id="t"))
         plain.prepare(sent, thread_id="t").wait(LIMIT)
 
     async def app() -> None:
-        for sent in told_in_turn(looped):
+        for sent in IN_TURN:
             results[1].append(await looped.acompact(sent, thread_id="t"))
             await (await looped.aprepare(sent, thread_id="t")).await_end(LIMIT)
 

@@ -100,8 +100,7 @@ def test_a_summary_is_swapped_in_without_waiting(heard, how, kept):
     assert caller(near) == near
     assert model.asked.wait(LIMIT)
     assert caller.running is None
-    model.going.set()
-    until(lambda: bool(heard.steps("finished")))
+    model.finishes(heard)
     model.going.clear()  # who asks the model now stands still
     whole = until_size(620)
     shown = caller(whole)
@@ -123,7 +122,7 @@ def test_what_came_after_the_snapshot_stays_as_it_is(how, heard):
     caller = Caller(model, how)
     near = until_size(450)
     caller(near)
-    until(lambda: bool(heard.steps("finished")))
+    heard.until("finished")
     later = [*near, ai("edit", 3, "c1"), result("done", "c1", 4), ai("told", 150)]
     later.append(human("next", 60))
     shown = caller(later)
@@ -169,7 +168,7 @@ def test_a_summary_of_messages_that_were_edited_is_dropped(heard, how, kept):
     model = Held.at_once()
     caller = Caller(model, how, **kept)
     caller(until_size(450))
-    until(lambda: bool(heard.steps("finished")))
+    heard.until("finished")
     whole = until_size(1_050)
     whole[1] = AIMessage("Something else was said.", id=whole[1].id)
     caller(whole)
@@ -182,7 +181,7 @@ def test_a_branch_under_another_summary_does_not_get_it(heard, how):
     caller = Caller(model, how)
     near = until_size(450)
     caller(near)
-    until(lambda: bool(heard.steps("finished")))
+    heard.until("finished")
     caller.running = ours.RunningSummary("Another beginning.", {"gone"}, "gone")
     caller(until_size(620))
     until(lambda: len(heard.steps("began")) == len(heard.steps("finished")))
@@ -213,7 +212,7 @@ def test_a_model_that_fails_is_asked_again_when_it_is_due(heard, how, on_failure
     model = Held.at_once(fails=True)
     caller = Caller(model, how, on_failure=on_failure)
     caller(until_size(450))
-    until(lambda: bool(heard.steps("finished")))
+    heard.until("finished")
     model.fails = False
     caller(until_size(620))
     assert TOLD in caller.running.summary  # type: ignore[attr-defined]

@@ -28,8 +28,7 @@ SCOPE = Scope("local", "t")
 
 @pytest.fixture(scope="module")
 def thread(script: Callable[[str], ModuleType]) -> list[dict[str, Any]]:
-    made: list[dict[str, Any]] = script("made_thread").made_thread(120)
-    return made
+    return script("made_thread").made_thread(120)
 
 
 @pytest.fixture
@@ -215,8 +214,7 @@ def test_a_message_that_comes_again_after_a_compaction_is_another_message(script
 
 @pytest.fixture(scope="module")
 def runs(script: Callable[[str], ModuleType]) -> list[Any]:
-    measured: list[Any] = script("summarizer_faults").measure(messages=60)
-    return measured
+    return script("summarizer_faults").measure(messages=60)
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from conspectus._core.boundaries import exchanges, legal_cuts, must_stay, never_clipped
 from conspectus._core.items import Item
 
@@ -26,16 +28,45 @@ def stay(items: list[Item]) -> set[int]:
     return set(must_stay(items, exchanges(items)))
 
 
-def test_no_cut_between_a_call_and_its_result():
-    assert cuts([u(), a("1"), t("1"), u()]) == [0, 1, 3, 4]
+SYSTEM, PINNED = Item("k", "system", 1), Item("k", "tool", 1, answers=("2",), pinned=True)
+CUTS = {
+    "none between a call and its result": ([u(), a("1"), t("1"), u()], [0, 1, 3, 4]),
+    "parallel results in another order stay together": (
+        [a("1", "2", "3"), t("3"), t("1"), t("2"), a()],
+        [0, 4, 5],
+    ),
+    "a result after another message stays with its call": (
+        [u(), a("1", "2"), t("1"), u(), t("2"), a()],
+        [0, 1, 5, 6],
+    ),
+}
+STAY = {
+    "an unanswered call with the answers that it has": (
+        [u(), a("1", "2"), t("1"), u(), a()],
+        {1, 2, 3},
+    ),
+    "a call that waits for approval at the end": ([u(), a(), u(), a("1")], {2, 3}),
+    "the newest user message, and a summary is none": ([u(), a(), u(summary=True), a()], {0}),
+    "a user's words beside results, with their call": (
+        [u(), a("1"), Item("k", "user", 1, answers=("1",)), a()],
+        {1, 2},
+    ),
+    "leading system messages, not later ones": ([SYSTEM, SYSTEM, u(), SYSTEM, a()], {0, 1, 2}),
+    "a pinned result with its call and its brothers": (
+        [a("1", "2"), t("1"), PINNED, a(), u()],
+        {0, 1, 2, 4},
+    ),
+}
 
 
-def test_parallel_results_in_another_order_stay_together():
-    assert cuts([a("1", "2", "3"), t("3"), t("1"), t("2"), a()]) == [0, 4, 5]
+@pytest.mark.parametrize(("items", "legal"), CUTS.values(), ids=CUTS)
+def test_where_a_history_may_be_cut(items, legal):
+    assert cuts(items) == legal
 
 
-def test_a_result_that_comes_after_another_message_stays_with_its_call():
-    assert cuts([u(), a("1", "2"), t("1"), u(), t("2"), a()]) == [0, 1, 5, 6]
+@pytest.mark.parametrize(("items", "places"), STAY.values(), ids=STAY)
+def test_what_must_stay(items, places):
+    assert stay(items) == places
 
 
 def test_ids_that_are_used_again_are_matched_within_their_turn():
@@ -74,33 +105,6 @@ def test_what_a_message_answers_itself_waits_for_nothing():
 
 def test_a_result_without_a_call_is_an_orphan():
     assert exchanges([u(), t("9"), a()]).orphans == {1}
-
-
-def test_an_unanswered_call_stays_with_the_answers_that_it_has():
-    assert stay([u(), a("1", "2"), t("1"), u(), a()]) == {1, 2, 3}
-
-
-def test_a_call_that_waits_for_approval_at_the_end_stays():
-    assert stay([u(), a(), u(), a("1")]) == {2, 3}
-
-
-def test_the_newest_user_message_stays_and_a_summary_is_not_one():
-    assert stay([u(), a(), u(summary=True), a()]) == {0}
-
-
-def test_a_users_words_beside_results_are_the_newest_and_keep_their_call():
-    items = [u(), a("1"), Item("k", "user", 1, answers=("1",)), a()]
-    assert stay(items) == {1, 2}
-
-
-def test_leading_system_messages_stay_and_later_ones_do_not():
-    system = Item("k", "system", 1)
-    assert stay([system, system, u(), system, a()]) == {0, 1, 2}
-
-
-def test_a_pinned_result_keeps_its_call_and_its_brothers():
-    pinned = Item("k", "tool", 1, answers=("2",), pinned=True)
-    assert stay([a("1", "2"), t("1"), pinned, a(), u()]) == {0, 1, 2, 4}
 
 
 def test_one_message_that_answers_two_others_ties_them_together():

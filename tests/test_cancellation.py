@@ -1,11 +1,8 @@
 """A call that is stopped anywhere has done nothing, or all of it; and leaves no task behind."""
 
 import asyncio
-import importlib
 import os
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from types import ModuleType
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,20 +14,15 @@ from conspectus.archive import Archive
 from conspectus.messages import read_messages
 from engine import SCOPE, Scripted, engine, short
 from histories import talk
+from scripts import imported
 
-ROOT = Path(__file__).resolve().parents[1]
 LONG = os.environ.get("CONSPECTUS_PROFILE") == "long"
 CALLS = ["Compactor.acompact", "Compactor.arecall", "asummarize_messages", "agent.ainvoke"]
 STEPS = {"Compactor.acompact": 3, "agent.ainvoke": 31}
 """In the default profile calls of many awaits are cancelled at every so many of them."""
 
 
-@pytest.fixture(scope="module")
-def stopped() -> Iterator[ModuleType]:
-    """The benchmark."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "benchmarks")
-        yield importlib.import_module("cancellations")
+stopped = imported("cancellations")
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Pieces of a span: every character of every message once, in order, and none too large."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -73,25 +74,24 @@ def test_spans_of_a_text_fit_by_the_real_estimate(body, room):
     assert all(estimate(body[a:b]) <= room for a, b in spans)
 
 
-def test_a_piece_ends_before_a_new_turn():
-    texts = [text(10, turn=True), text(10), text(10, turn=True), text(10), text(10)]
-    assert indexes(divide(texts, 40, len)) == [[0, 1], [2, 3, 4]]
+TURN, PLAIN, BOUND = text(10, turn=True), text(10), text(10, legal=False)
+PIECES = {
+    "a piece ends before a new turn": ([TURN, PLAIN, TURN, PLAIN, PLAIN], [[0, 1], [2, 3, 4]]),
+    "a short turn has no reading of its own": (
+        [text(6, turn=True), TURN, *[PLAIN] * 6],
+        [[0, 1, 2, 3], [4, 5, 6, 7]],
+    ),
+    "an exchange that fits stays together": ([text(25), PLAIN, BOUND, BOUND], [[0], [1, 2, 3]]),
+    "a larger one is divided between its messages": (
+        [text(20), *[text(20, legal=False)] * 3],
+        [[0, 1], [2, 3]],
+    ),
+}
 
 
-def test_a_short_turn_does_not_get_a_reading_of_its_own():
-    texts = [text(6, turn=True), text(10, turn=True), *[text(10) for _ in range(6)]]
-    assert indexes(divide(texts, 40, len))[0] == [0, 1, 2, 3]
-
-
-def test_an_exchange_that_fits_one_reading_stays_together():
-    call, result = text(10), text(10, legal=False)
-    texts = [text(25), call, result, result]
-    assert indexes(divide(texts, 40, len)) == [[0], [1, 2, 3]]
-
-
-def test_an_exchange_larger_than_a_reading_is_divided_between_its_messages():
-    texts = [text(20), *[text(20, legal=False) for _ in range(3)]]
-    assert indexes(divide(texts, 40, len)) == [[0, 1], [2, 3]]
+@pytest.mark.parametrize(("texts", "pieces"), PIECES.values(), ids=PIECES)
+def test_where_a_piece_ends(texts, pieces):
+    assert indexes(divide(texts, 40, len)) == pieces
 
 
 def test_a_long_message_is_divided_at_line_ends_and_labelled():

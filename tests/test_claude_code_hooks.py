@@ -3,7 +3,6 @@
 import json
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from conspectus_mcp.plugin import write_plugin
 from hostile_texts import CLASSES, marks
 from made_sessions import Session
 from mcp_support import over_stdio, run, told
+from scripts import ran
 
 RULE = "Never edit files under tests without asking me first."
 CAP = ("Hotels may cost at most 120 EUR per night.", "Raise the hotel cap to 150 EUR per night.")
@@ -64,11 +64,9 @@ class Place:
 
     def hook(self, event: str, data: object, *, cwd: Path | None = None) -> Any:
         """Run a hook's process; its exit code must be 0 whatever happens."""
-        done = subprocess.run(
-            [sys.executable, "-m", "conspectus.cli", "hook", event, "--archive", str(self.archive)],
-            input=data if isinstance(data, bytes) else json.dumps(data).encode(),
-            capture_output=True, cwd=cwd, check=False,
-        )  # fmt: skip
+        given = data if isinstance(data, bytes) else json.dumps(data).encode()
+        hook = ("-m", "conspectus.cli", "hook", event, "--archive", self.archive)
+        done = ran(*hook, input=given, cwd=cwd, text=False)
         assert done.returncode == 0
         return done.stdout.decode(), done.stderr.decode()
 

@@ -6,13 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
+from cli_support import read_json, refused, run, write_json
 from conspectus import Compactor
-from conspectus.cli.app import app
 from conspectus.errors import NotFoundError
-
-run = CliRunner().invoke
 
 
 def talk() -> list[dict[str, Any]]:
@@ -26,30 +23,16 @@ def talk() -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def archive(tmp_path: Path, own_data_folder: None) -> str:
     """An archive with one thread, `trip`, of which all but the end has left the view."""
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    path, archive = tmp_path / "talk.json", str(tmp_path / "a.db")
-    path.write_text(json.dumps(talk()), encoding="utf-8")
-    args = ["compact", str(path), "--force", "--keep", "messages:4", "--thread", "trip"]
-    result = run(app, [*args, "--archive", archive])
-    assert result.exit_code == 0, result.output
+    path, archive = write_json(tmp_path / "talk.json", talk()), str(tmp_path / "a.db")
+    args = ["compact", path, "--force", "--keep", "messages:4", "--thread", "trip"]
+    run(*args, "--archive", archive)
     return archive
 
 
 def recalled(archive: str, *args: str) -> dict[str, Any]:
-    result = run(app, ["recall", "--archive", archive, "--thread", "trip", "--json", *args])
-    assert result.exit_code == 0, result.stderr
-    data: dict[str, Any] = json.loads(result.stdout)
-    return data
-
-
-def refused(*args: str, code: int = 2, **more: Any) -> str:
-    result = run(app, list(args), **more)
-    assert result.exit_code == code, result.output
-    assert result.stderr.startswith("conspectus: error: ")
-    assert result.stderr.count("\n") == 1
-    return result.stderr
+    return read_json("recall", "--archive", archive, "--thread", "trip", *args)
 
 
 def test_words_find_the_message_that_holds_them(archive):
@@ -92,8 +75,7 @@ def test_the_answer_stays_within_its_tokens(archive):
 
 def test_a_person_sees_the_messages_and_no_escape_sequence(archive):
     args = ["recall", "--archive", archive, "--thread", "trip", "--id", "a3"]
-    result = run(app, args)
-    assert result.exit_code == 0
+    result = run(*args)
     assert "[a3] assistant" in result.stdout
     assert "Reykjavik is booked." in result.stdout
     assert "\x1b" not in result.stdout
@@ -102,8 +84,7 @@ def test_a_person_sees_the_messages_and_no_escape_sequence(archive):
 
 def test_nothing_found_is_said_and_is_no_error(archive):
     assert recalled(archive, "zeppelin")["hits"] == []
-    result = run(app, ["recall", "--archive", archive, "--thread", "trip", "zeppelin"])
-    assert result.exit_code == 0
+    result = run("recall", "--archive", archive, "--thread", "trip", "zeppelin")
     assert "Nothing was found" in result.stdout
 
 
@@ -113,7 +94,7 @@ def test_recall_of_what_is_not_there_is_exit_code_2(archive, tmp_path):
     assert "no thread 'other'" in refused(*here[:3], "--thread", "other", "x")
     assert "no thread 'trip' of 'bob'" in refused(*here, "x", "--tenant", "bob")
     assert "no archive at" in refused(
-        "recall", "--archive", str(tmp_path / "none.db"), "--thread", "trip", "x"
+        "recall", "--archive", tmp_path / "none.db", "--thread", "trip", "x"
     )
     assert not (tmp_path / "none.db").exists()
 
@@ -128,28 +109,26 @@ def test_recall_is_asked_in_one_way(archive):
 
 
 def test_list_names_the_threads_of_one_tenant(archive):
-    result = run(app, ["archive", "list", "--archive", archive, "--json"])
-    assert json.loads(result.stdout) == {"archive": archive, "tenant": "local", "threads": ["trip"]}
-    assert run(app, ["archive", "list", "--archive", archive]).stdout == "trip\n"
-    result = run(app, ["archive", "list", "--archive", archive, "--tenant", "bob"])
-    assert result.exit_code == 0
+    found = read_json("archive", "list", "--archive", archive)
+    assert found == {"archive": archive, "tenant": "local", "threads": ["trip"]}
+    assert run("archive", "list", "--archive", archive).stdout == "trip\n"
+    result = run("archive", "list", "--archive", archive, "--tenant", "bob")
     assert "keeps nothing of bob" in result.stdout
 
 
 def test_export_gives_the_originals_as_they_were(archive, tmp_path):
     out = tmp_path / "out.jsonl"
     args = ["archive", "export", "--archive", archive]
-    result = run(app, args)
-    assert result.exit_code == 0, result.stderr
+    result = run(*args)
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     messages = [row["message"] for row in rows]
     assert messages == talk()[: len(messages)]
     assert len(messages) == len(talk()) - 4
     assert {row["thread"] for row in rows} == {"trip"}
-    assert run(app, [*args, "--thread", "trip", "-o", str(out)]).exit_code == 0
+    run(*args, "--thread", "trip", "-o", out)
     assert [json.loads(line) for line in out.read_text("utf-8").splitlines()] == rows
     assert "no thread" in refused(*args, "--thread", "other")
-    assert "does not exist" in refused(*args, "-o", str(tmp_path / "none" / "out.jsonl"))
+    assert "does not exist" in refused(*args, "-o", tmp_path / "none" / "out.jsonl")
 
 
 def test_forget_without_anybody_to_confirm_is_refused(archive):
@@ -163,25 +142,23 @@ def test_forget_without_anybody_to_confirm_is_refused(archive):
 def test_forget_deletes_one_thread_for_good(archive):
     args = ["archive", "forget", "--archive", archive, "--yes"]
     assert "no thread" in refused(*args, "--thread", "other")
-    result = run(app, [*args, "--thread", "trip", "--json"])
-    assert result.exit_code == 0
-    assert json.loads(result.stdout)["deleted"] > len(talk()) - 4
+    assert read_json(*args, "--thread", "trip")["deleted"] > len(talk()) - 4
     assert "no thread" in refused("recall", "--archive", archive, "--thread", "trip", "Reykjavik")
     assert b"Reykjavik" not in Path(archive).read_bytes()
 
 
 def test_forget_all_leaves_other_tenants_alone(archive, tmp_path):
-    args = ["compact", str(tmp_path / "talk.json"), "--force", "--keep", "messages:4"]
+    args = ["compact", tmp_path / "talk.json", "--force", "--keep", "messages:4"]
     more = ["--archive", archive, "--thread", "trip", "--tenant", "bob"]
-    assert run(app, [*args, *more]).exit_code == 0
+    run(*args, *more)
     forget = ["archive", "forget", "--archive", archive, "--all", "--yes"]
-    assert run(app, [*forget, "--tenant", "bob"]).exit_code == 0
+    run(*forget, "--tenant", "bob")
     assert recalled(archive, "--id", "u3")["hits"]
 
 
 def test_a_file_that_is_no_archive_is_exit_code_3(tmp_path):
     path = tmp_path / "x.db"
     path.write_text("not an archive at all, " * 9)
-    refused("archive", "list", "--archive", str(path), code=3)
-    refused("recall", "--archive", str(path), "--thread", "t", "x", code=3)
+    refused("archive", "list", "--archive", path, code=3)
+    refused("recall", "--archive", path, "--thread", "t", "x", code=3)
     assert path.read_text() == "not an archive at all, " * 9

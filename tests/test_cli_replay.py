@@ -1,43 +1,33 @@
 """`conspectus replay`: a table, JSON, a page, and a code to fail on."""
 
-import importlib
 import json
 import re
+from functools import partial
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from conspectus.cli.app import app
+import cli_support
+from cli_support import read_json, write_json
 from conspectus_lab.commands.live import in_words
 from conspectus_lab.replay import Compaction, Fact, Original
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from made_transcripts import agent
+from scripts import imported
 
 WINDOW = ("--window", "2500", "--keep", "messages:6")
 
 
-def run(*arguments: object, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(app, ["replay", *map(str, arguments)], input=stdin)
+benchmark_script = imported("replay")
 
 
-def data(*arguments: object) -> dict[str, Any]:
-    done = run(*arguments, "--json")
-    assert done.exit_code == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
-
-
-def write(path: Path, value: object) -> Path:
-    path.write_text(json.dumps(value), encoding="utf-8")
-    return path
+run = partial(cli_support.run, "replay")
+data = partial(read_json, "replay")
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    return write(tmp_path / "agent.json", agent(30))
+    return write_json(tmp_path / "agent.json", agent(30))
 
 
 @pytest.mark.slow
@@ -56,7 +46,6 @@ def test_three_policies_are_compared_on_the_same_requests(file):
 def test_a_person_sees_the_numbers_of_the_data(file):
     totals = data(file, *WINDOW)["totals"]
     shown = run(file, *WINDOW)
-    assert shown.exit_code == 0
     for policy, title in (("none", "no compaction"), ("conspectus", "Conspectus")):
         row = next(line for line in shown.stdout.splitlines() if line.strip().startswith(title))
         figures = totals[policy]
@@ -82,7 +71,7 @@ def test_settings_are_passed_on(file):
 @pytest.mark.slow
 def test_several_files_have_rows_of_their_own_and_a_sum(file, tmp_path):
     (tmp_path / "other").mkdir()
-    other = write(tmp_path / "other" / "agent.json", agent(12))
+    other = write_json(tmp_path / "other" / "agent.json", agent(12))
     found = data(file, other, file, *WINDOW)
     assert [one["name"] for one in found["replays"]] == ["agent.json", str(other)]
     for place, policy in enumerate(("none", "langchain", "conspectus")):
@@ -111,7 +100,6 @@ def test_standard_output_stays_pure_while_compactions_are_shown_live(file):
 def test_the_figures_and_the_page_are_written(file, tmp_path):
     numbers, page = tmp_path / "now.json", tmp_path / "page.html"
     done = run(file, *WINDOW, "-o", numbers, "--report", page)
-    assert done.exit_code == 0, done.stderr
     found = json.loads(numbers.read_text())
     assert found["totals"]["conspectus"]["over"] == 0
     text = page.read_text(encoding="utf-8")
@@ -122,7 +110,7 @@ def test_the_figures_and_the_page_are_written(file, tmp_path):
 
 @pytest.mark.slow
 def test_standard_input_is_read(file):
-    done = run("-", *WINDOW, "--policy", "none", "--json", stdin=file.read_text())
+    done = run("-", *WINDOW, "--policy", "none", "--json", input=file.read_text())
     assert json.loads(done.stdout)["replays"][0]["name"] == "standard input"
 
 
@@ -130,7 +118,6 @@ def test_the_bill_is_shown_with_what_it_would_be_without_compaction(file, tmp_pa
     settings = (file, *WINDOW, "--policy", "conspectus", "--priced-as", "gpt-5.4")
     out = tmp_path / "figures.json"
     shown = run(*settings, "-o", out)
-    assert shown.exit_code == 0, shown.stderr
     found = json.loads(out.read_text(encoding="utf-8"))
     [bill] = found["totals"]["conspectus"]["bills"]
     [without] = found["without"]
@@ -154,7 +141,7 @@ def test_each_model_that_is_named_has_its_bill(file):
 
 
 def test_prices_of_the_users_own_go_before_the_known_ones(file, tmp_path):
-    own = write(
+    own = write_json(
         tmp_path / "prices.json",
         {"ours": {"input": 1, "output": 0, "cached": 1}, "gpt-5.4": {"input": 0, "output": 0}},
     )
@@ -181,8 +168,7 @@ def test_a_file_of_prices_that_is_wrong_ends_with_2(file, tmp_path, text, told):
     prices = tmp_path / "prices.json"
     if text is not None:
         prices.write_text(text, encoding="utf-8")
-    done = run(file, "--prices", prices)
-    assert (done.exit_code, told in done.stderr) == (2, True), done.stderr
+    assert told in run(file, "--prices", prices, code=2).stderr
 
 
 @pytest.mark.parametrize(("trigger", "told"), [("0.85", True), ("0.5", False)])
@@ -208,12 +194,11 @@ def test_lines_that_were_skipped_are_told(tmp_path):
 
 @pytest.mark.slow
 def test_what_cannot_fit_ends_with_1_and_says_so(file):
-    done = run(file, "--window", "600")
-    assert done.exit_code == 1
+    done = run(file, "--window", "600", code=1)
     assert "requests do not fit the window of 600 tokens" in done.stderr
     assert "Conspectus" in done.stdout
     assert "Note: the history does not fit" in done.stdout
-    assert run(file, "--window", "600", "--policy", "none").exit_code == 0
+    run(file, "--window", "600", "--policy", "none")
 
 
 @pytest.mark.parametrize(
@@ -230,16 +215,13 @@ def test_what_cannot_fit_ends_with_1_and_says_so(file):
     ],
 )
 def test_wrong_options_end_with_2(file, arguments, told):
-    done = run(file, *arguments)
-    assert (done.exit_code, told in done.stderr) == (2, True), done.stderr
+    assert told in run(file, *arguments, code=2).stderr
 
 
 def test_files_that_cannot_be_replayed_end_with_2(tmp_path):
-    file = write(tmp_path / "asked.json", [{"role": "user", "content": "hi"}])
-    done = run(file)
-    assert done.exit_code == 2
-    assert "asked.json: no assistant speaks" in done.stderr
-    assert run(tmp_path / "nothing.json").exit_code == 2
+    file = write_json(tmp_path / "asked.json", [{"role": "user", "content": "hi"}])
+    assert "asked.json: no assistant speaks" in run(file, code=2).stderr
+    run(tmp_path / "nothing.json", code=2)
 
 
 def test_a_compaction_is_told_in_one_line():
@@ -268,19 +250,13 @@ def test_a_compaction_is_told_in_one_line():
 # The benchmark
 
 
-@pytest.fixture
-def benchmark_script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "benchmarks")
-    return importlib.import_module("replay")
-
-
 @pytest.mark.slow
 def test_the_benchmark_finds_a_window_in_which_each_transcript_compacts_twice(
     benchmark_script, tmp_path, monkeypatch, capsys
 ):
     (tmp_path / "agent").mkdir()
-    write(tmp_path / "agent" / "a.json", agent(30))
-    write(tmp_path / "agent" / "b.json", agent(20))
+    write_json(tmp_path / "agent" / "a.json", agent(30))
+    write_json(tmp_path / "agent" / "b.json", agent(20))
     monkeypatch.setenv("CONSPECTUS_DATA", str(tmp_path))
     assert benchmark_script.main(["--json"]) == 0
     found = json.loads(capsys.readouterr().out)

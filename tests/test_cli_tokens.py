@@ -4,12 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from typer.testing import CliRunner
-
-from conspectus.cli.app import app
+from cli_support import read_json, run
 from conspectus.tokens import TokenMeter
-
-run = CliRunner().invoke
 
 
 def call(call_id: str) -> dict[str, Any]:
@@ -27,10 +23,7 @@ def result_of(call_id: str, content: str = "a.py") -> dict[str, Any]:
 
 def counted(path: Path, messages: list[dict[str, Any]]) -> dict[str, Any]:
     path.write_text(json.dumps(messages), encoding="utf-8")
-    result = run(app, ["tokens", str(path), "--json"])
-    assert result.exit_code == 0, result.stderr
-    data: dict[str, Any] = json.loads(result.stdout)
-    return data
+    return read_json("tokens", path)
 
 
 def test_the_parts_add_up_to_the_whole(tmp_path):
@@ -54,15 +47,14 @@ def test_broken_pairs_are_named_by_their_place(tmp_path):
     data = counted(tmp_path / "a.json", messages)
     assert data["results_without_call"] == [0]
     assert data["calls_without_result"] == [2]
-    shown = run(app, ["tokens", str(tmp_path / "a.json")])
+    shown = run("tokens", tmp_path / "a.json")
     assert "Tool calls without a result: message 2" in shown.stdout
     assert "Tool results without a call: message 0" in shown.stdout
 
 
 def test_a_person_sees_the_same_numbers(tmp_path):
     data = counted(tmp_path / "a.json", [{"role": "user", "content": "[red]Hello\x1b[31m there"}])
-    shown = run(app, ["tokens", str(tmp_path / "a.json")])
-    assert shown.exit_code == 0
+    shown = run("tokens", tmp_path / "a.json")
     assert f"{data['tokens']} tokens in 1 message (" in shown.stdout
     assert "[red]Hello" in shown.stdout
     assert "\x1b" not in shown.stdout
@@ -74,18 +66,16 @@ def test_a_model_chooses_the_tokenizer(tmp_path):
     assert data["family"] == "unknown"
     assert data["tokens"] >= max(data["by_family"].values())
     for model, family in (("gpt-4o", "o200k"), ("claude-sonnet-4-5", "claude")):
-        result = run(app, ["tokens", str(tmp_path / "a.json"), "--model", model, "--json"])
-        one = json.loads(result.stdout)
+        one = read_json("tokens", tmp_path / "a.json", "--model", model)
         assert one["family"] == family
         assert one["tokens"] == data["by_family"][family] == one["by_family"][family]
-    shown = run(app, ["tokens", str(tmp_path / "a.json")])
+    shown = run("tokens", tmp_path / "a.json")
     assert f"o200k {data['by_family']['o200k']:,}" in shown.stdout
 
 
 def test_a_model_that_tells_no_tokenizer_is_counted_as_without_one(tmp_path):
     data = counted(tmp_path / "a.json", [{"role": "user", "content": "Hello there"}])
-    other = run(app, ["tokens", str(tmp_path / "a.json"), "--model", "nobody", "--json"])
-    assert other.exit_code == 0
+    other = run("tokens", tmp_path / "a.json", "--model", "nobody", "--json")
     assert json.loads(other.stdout) == data
     assert other.stderr.count("tells no tokenizer") == 1
     assert "'nobody'" in other.stderr
@@ -94,17 +84,16 @@ def test_a_model_that_tells_no_tokenizer_is_counted_as_without_one(tmp_path):
 def test_an_empty_history_has_no_tokens(tmp_path):
     data = counted(tmp_path / "a.json", [])
     assert (data["tokens"], data["messages"], data["largest"]) == (0, 0, [])
-    assert run(app, ["tokens", str(tmp_path / "a.json")]).exit_code == 0
+    run("tokens", tmp_path / "a.json")
 
 
 def test_standard_input_is_counted(tmp_path):
     text = json.dumps([{"role": "user", "content": "Hello"}])
-    assert run(app, ["tokens", "-"], input=text).exit_code == 0
+    run("tokens", "-", input=text)
 
 
 def test_a_bad_file_is_one_line_also_as_json(tmp_path):
-    result = run(app, ["tokens", str(tmp_path / "none.json"), "--json"])
-    assert result.exit_code == 2
+    result = run("tokens", tmp_path / "none.json", "--json", code=2)
     error = json.loads(result.stdout)["error"]
     assert error["type"] == "InputError"
     assert error["exit_code"] == 2

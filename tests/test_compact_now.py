@@ -96,7 +96,6 @@ def test_a_node_of_ones_own_compacts_at_once_and_sync_and_async_are_the_same():
             update = asyncio.run(middle.acompact(state, Runtime(), focus="modules"))
         else:
             update = middle.compact(state, Runtime(), focus="modules")
-        assert update is not None
         assert [request.focus for request in scripted.requests] == ["modules"]
         return [str(message.content) for message in update["messages"]]
 

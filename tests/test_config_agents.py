@@ -132,7 +132,6 @@ def test_a_relative_archive_is_beside_the_configuration(tmp_path, monkeypatch, a
     middleware = create_summarization_middleware(
         loaded(folder, SIX.replace("memory:", archive)), model=answering()
     )
-    assert middleware is not None
     assert (folder / "notes.db").is_file()
     assert not list(elsewhere.iterdir())
     middleware.close()

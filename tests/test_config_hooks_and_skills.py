@@ -135,7 +135,6 @@ def test_a_message_that_cannot_be_copied_is_told_of_all_the_same(tmp_path):
         model=summarising(),
         before_summarization=seen.append,
     )
-    assert middleware is not None
     history = [HumanMessage(f"look at module {n}", id=str(n)) for n in range(8)]
     history[2].additional_kwargs["held"] = threading.Lock()
     middleware.before_model({"messages": history}, Runtime())

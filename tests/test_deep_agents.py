@@ -2,15 +2,12 @@
 
 import asyncio
 import base64
-import importlib
 import inspect
 import logging
 import re
 import runpy
-import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -37,18 +34,13 @@ from conspectus.deep_agents import (
 )
 from conspectus.deep_agents.middleware import DeepAgentsSummarization
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from scripts import ROOT, imported, ran
 
-ROOT = Path(__file__).resolve().parents[1]
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 Stacks = dict[str, list[AgentMiddleware[Any, Any, Any]]]
 
 
-@pytest.fixture(scope="module")
-def scenario() -> Iterator[ModuleType]:
-    """The run of `benchmarks/deep_agents.py`."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "benchmarks")
-        yield importlib.import_module("deep_agent_run")
+scenario = imported("deep_agent_run")
 
 
 @pytest.fixture
@@ -627,5 +619,5 @@ def test_without_the_extra_it_is_said_how_to_install_it():
         "from conspectus.deep_agents import summarization_defaults\n"
         "from conspectus.deep_agents import create_deep_agent"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = ran("-c", code)
     assert "pip install 'conspectus[deepagents]'" in done.stderr.splitlines()[-1]

@@ -52,8 +52,7 @@ def talk(graph: Any, turns: int, first: int = 0, way: str = "sync") -> dict[str,
             graph.invoke(said, THREAD)
         else:
             asyncio.run(graph.ainvoke(said, THREAD))
-    values: dict[str, Any] = graph.get_state(THREAD).values
-    return values
+    return graph.get_state(THREAD).values
 
 
 @pytest.mark.sampled(1)

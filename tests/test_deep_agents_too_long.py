@@ -79,8 +79,7 @@ def talk(graph: Any, said: str, way: str = "sync") -> dict[str, Any]:
     else:
         with contextlib.suppress(StuckError):
             graph.invoke(asked, THREAD)
-    values: dict[str, Any] = graph.get_state(THREAD).values
-    return values
+    return graph.get_state(THREAD).values
 
 
 @pytest.mark.slow

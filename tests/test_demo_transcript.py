@@ -4,42 +4,31 @@ The recorder and the demo are scripts under `examples`, which is no package; the
 them from there.
 """
 
-import importlib
 import io
 import json
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 from rich.console import Console
 
 from conspectus.archive import Archive
+from scripts import ROOT, imported
 
-ROOT = Path(__file__).parents[1]
 SHIPPED = ROOT / "examples" / "data" / "demo-transcript.json"
 TASKS = 3
 """Tasks of the session that are recorded here: with an invalid pattern, edits and test runs."""
 
 
-@pytest.fixture(scope="module")
-def examples() -> Iterator[pytest.MonkeyPatch]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "examples")
-        yield patch
-
-
-@pytest.fixture(scope="module")
-def checks(examples: pytest.MonkeyPatch) -> ModuleType:
-    return importlib.import_module("demo_recorder.checks")
+checks = imported("demo_recorder.checks", "examples")
+recording = imported("demo_recorder.recording", "examples")
+demo_module = imported("demo", "examples")
 
 
 @pytest.fixture
 def transcript() -> list[dict[str, Any]]:
-    messages: list[dict[str, Any]] = json.loads(SHIPPED.read_text(encoding="utf-8"))
-    return messages
+    return json.loads(SHIPPED.read_text(encoding="utf-8"))
 
 
 def test_the_shipped_transcript_keeps_its_promises(checks):
@@ -97,8 +86,7 @@ def test_a_transcript_that_breaks_a_promise_is_found_out(
 
 
 @pytest.mark.slow
-def test_recording_twice_gives_the_same_file_and_leaves_the_tree_alone(examples, checks, tmp_path):
-    recording = importlib.import_module("demo_recorder.recording")
+def test_recording_twice_gives_the_same_file_and_leaves_the_tree_alone(recording, checks, tmp_path):
     files = [tmp_path / "first.json", tmp_path / "second.json"]
 
     def made(file: Path) -> str:
@@ -116,8 +104,7 @@ def test_recording_twice_gives_the_same_file_and_leaves_the_tree_alone(examples,
 
 
 @pytest.mark.slow
-def test_the_demo_proves_its_case_and_notices_an_original_that_was_lost(examples, tmp_path):
-    demo_module = importlib.import_module("demo")
+def test_the_demo_proves_its_case_and_notices_an_original_that_was_lost(demo_module, tmp_path):
     shown = io.StringIO()
     demo = demo_module.Demo(Console(file=shown, width=100, markup=False), str(tmp_path / "out"))
     assert demo.run() == 0, shown.getvalue()

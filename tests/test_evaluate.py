@@ -282,8 +282,7 @@ def without_seconds(data: Any) -> Any:
 @functools.cache
 def everything() -> Evaluation:
     systems = [ConspectusSystem(keep=KEEP), LangChainSystem(KEEP), TailSystem(KEEP)]
-    found: Evaluation = measured(*systems, transcripts=(TOLD, ASKED), rounds=2, recall_tokens=64)
-    return found
+    return measured(*systems, transcripts=(TOLD, ASKED), rounds=2, recall_tokens=64)
 
 
 def test_a_measurement_goes_to_json_and_back():

@@ -38,8 +38,6 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
     spec = importlib.util.spec_from_file_location("outside_retention", SHARED / "retention.py")
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -61,12 +59,10 @@ class Adapter:
         self._thread: Any = ConspectusSystem(keep=keep).open(summary_tokens)
 
     def compact(self, messages: list[BaseMessage]) -> list[BaseMessage]:
-        made: list[BaseMessage] = self._thread.compact(messages).messages
-        return made
+        return self._thread.compact(messages).messages
 
     def recall(self, query: str, tokens: int) -> str:
-        found: str = self._thread.recall(query, tokens)
-        return found
+        return self._thread.recall(query, tokens)
 
 
 def ours(paths: list[str], systems: list[System], size: int, recall: int = 0) -> SystemResult:

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.messages.utils import count_tokens_approximately
-from typer.testing import CliRunner, Result
 
-from conspectus.cli.app import app
+from cli_support import read_json, run
 from conspectus.errors import InputError
 from conspectus_lab.evaluate import Planted, asked_of, planted_of
 from conspectus_lab.evaluate.conspectus_system import ConspectusSystem
@@ -21,17 +20,17 @@ DEMO = ROOT / "examples" / "data" / "demo-transcript.json"
 STATEMENTS = ROOT / "examples" / "statements.json"
 
 
-def run(*arguments: object) -> Result:
-    few = ("--summary-tokens", "512", "--beside", "none", "--minimum", "1000000")
-    return CliRunner().invoke(app, ["eval", *map(str, arguments), *few])
+FEW = ("--summary-tokens", "512", "--beside", "none", "--minimum", "1000000")
+
+
+def said(*arguments: object, code: int = 0) -> str:
+    """What a measurement prints, on one line."""
+    return " ".join(run("eval", *arguments, *FEW, code=code).output.split())
 
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, Any]:
-    done = run(DEMO, "--window", 16_000, "--statements", STATEMENTS, "--json")
-    assert done.exit_code == 0, done.output
-    read: dict[str, Any] = json.loads(done.stdout)
-    return read
+    return read_json("eval", DEMO, "--window", 16_000, "--statements", STATEMENTS, *FEW)
 
 
 @pytest.mark.slow
@@ -62,9 +61,7 @@ def test_what_is_lost_is_named_with_where_it_is(tmp_path):
         {"question": "Where is the moon?", "kind": "state", "evidence": [["behind the hill"]]},
     ]
     (tmp_path / "a.exam.json").write_text(json.dumps(asked))
-    done = run(tmp_path, "--window", 2_000)
-    assert done.exit_code == 0, done.output
-    told = " ".join(done.output.split())
+    told = said(tmp_path, "--window", 2_000)
     assert "Not in view with conspectus: a.json: question (state) 'Where is the moon?'" in told
     assert "missing: behind the hill; not recalled by its own words" in told
     assert "view: share of the questions" in told, "words are explained before numbers"
@@ -82,17 +79,13 @@ def test_what_is_lost_is_named_with_where_it_is(tmp_path):
 def test_a_broken_exam_says_where_and_how_it_is_written(tmp_path, exam, says):
     (tmp_path / "a.json").write_text(json.dumps([{"role": "user", "content": "word " * 3_000}]))
     (tmp_path / "a.exam.json").write_text(exam)
-    done = run(tmp_path / "a.json", "--window", 2_000)
-    assert done.exit_code == 2
-    assert says in " ".join(done.output.split())
+    assert says in said(tmp_path / "a.json", "--window", 2_000, code=2)
 
 
 def test_statements_need_a_window_and_a_window_something_larger(tmp_path):
     (tmp_path / "a.json").write_text(json.dumps([{"role": "user", "content": "hello"}]))
-    assert "give --window" in " ".join(run(DEMO, "--statements", STATEMENTS).output.split())
-    done = run(tmp_path / "a.json", "--window", 2_000)
-    assert done.exit_code == 2
-    assert "no transcript is larger" in " ".join(done.output.split())
+    assert "give --window" in said(DEMO, "--statements", STATEMENTS, code=2)
+    assert "no transcript is larger" in said(tmp_path / "a.json", "--window", 2_000, code=2)
 
 
 def test_a_run_in_a_window_keeps_as_much_as_the_system_asks_for():

@@ -14,7 +14,6 @@ from conspectus_lab.evaluate.intervals import mean_of
 from conspectus_lab.evaluate.picker import pick
 from conspectus_lab.evaluate.rounds import ends_of
 from conspectus_lab.evaluate.words import dates, terms
-from conspectus_lab.pairs import broken_pairs
 
 
 def call(name: str = "c1", text: str = "", **args: Any) -> AIMessage:
@@ -129,24 +128,6 @@ def test_a_line_of_fewer_words_has_to_stand_there_whole():
 def test_an_identifier_inside_a_longer_one_is_not_quoted_by_it():
     prefix = [HumanMessage("the file app.py is small")]
     assert quoted({"app.py"}, [HumanMessage("the file my_app.py is small")], prefix) == set()
-
-
-# Pairs
-
-
-@pytest.mark.parametrize(
-    ("messages", "broken"),
-    [
-        ([call(), answer()], 0),
-        ([call()], 1),
-        ([answer()], 1),
-        ([call(), HumanMessage("wait"), answer()], 2),
-        ([call("a"), answer("b")], 2),
-        ([call("a"), answer("a"), answer("a")], 1),
-    ],
-)
-def test_broken_pairs_are_counted(messages, broken):
-    assert len(broken_pairs(messages)) == broken
 
 
 # Answers

@@ -1,25 +1,22 @@
 """The table of faults over HTTP holds on a few of its rows, and finds what is wrong elsewhere."""
 
-import importlib
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from scripts import imported
+
+http_faults = imported("http_faults")
 
 
 @pytest.fixture(scope="module")
-def bench() -> Iterator[Any]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "benchmarks")
-        module = importlib.import_module("http_faults")
-        yield module
-        for server in module._servers.values():
-            server.__exit__(None, None, None)
-        module._servers.clear()
+def bench(http_faults: Any) -> Iterator[Any]:
+    yield http_faults
+    for server in http_faults._servers.values():
+        server.__exit__(None, None, None)
+    http_faults._servers.clear()
 
 
 def case_of(bench: Any, name: str) -> Any:

@@ -142,21 +142,6 @@ def test_an_error_has_the_status_and_the_body_of_its_provider(wires, protocol, n
 @both
 @streamed_or_not
 @pytest.mark.parametrize(
-    ("fault", "reasons"),
-    [
-        (faults.length(), {"length", "max_tokens"}),
-        (faults.content_filter("so far"), {"content_filter", "refusal"}),
-    ],
-)
-def test_an_answer_says_why_it_ended(wires, protocol, streaming, fault, reasons):
-    wires.server.restart([fault])
-    told = wires.model(protocol, streaming=streaming).invoke("hi").response_metadata
-    assert {told.get("finish_reason"), told.get("stop_reason")} & reasons
-
-
-@both
-@streamed_or_not
-@pytest.mark.parametrize(
     "fault", [faults.cut_before_headers(), faults.cut_in_the_middle(), faults.invalid_json()]
 )
 def test_half_of_an_answer_is_an_error(wires, protocol, streaming, fault):

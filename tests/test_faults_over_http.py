@@ -280,8 +280,7 @@ class Agent:
 
     @property
     def messages(self) -> list[BaseMessage]:
-        found: list[BaseMessage] = self.graph.get_state(thread()).values["messages"]
-        return found
+        return self.graph.get_state(thread()).values["messages"]
 
 
 def by_model(**replies: Any) -> Callable[[Request], Reply]:

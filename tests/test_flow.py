@@ -5,44 +5,20 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langgraph.store.base import PutOp
-from langgraph.store.memory import InMemoryStore
 
 from conspectus import CompactionResult, Compactor, Summary, SummaryRequest
 from conspectus._core.records import Cost, Draft
 from conspectus.archive import Archive
 from conspectus.compactor.checking import draft_name
 from conspectus.compactor.compaction import LONGEST_WAIT
-from conspectus.errors import ArchiveError, SummaryError, SummaryRejected
+from conspectus.errors import SummaryError, SummaryRejected
 from conspectus.events import ArchiveOperation, CompactionStep, Event
-from engine import SCOPE, compacted
+from engine import SCOPE, Faulty, compacted
 from histories import talk
 
 MESSAGES = talk(40)
 STEPS = ["write", "read_back", "find_draft", "summarize", "check", "save_draft", "commit"]
 COST = Cost(1, 100, 10)
-
-
-class Store(InMemoryStore):
-    """A store that fails or forgets what is written of the kinds named; notes names of drafts."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.fails, self.forgets, self.drafts = set[str](), set[str](), list[str]()
-
-    def batch(self, ops: Any) -> Any:
-        ops = list(ops)
-        for op in ops:
-            if isinstance(op, PutOp):
-                if self.fails & set(op.namespace):
-                    raise ArchiveError("disk full")
-                if "drafts" in op.namespace:
-                    self.drafts.append(op.key)
-        kept = [
-            op for op in ops if not (isinstance(op, PutOp) and self.forgets & set(op.namespace))
-        ]
-        answers = iter(super().batch(kept))
-        return [next(answers) if op in kept else None for op in ops]
 
 
 @dataclass
@@ -71,7 +47,7 @@ class Bench:
     """A compactor with two summarisers, and what is heard of it."""
 
     more: dict[str, Any] = field(default_factory=dict)
-    store: Store = field(default_factory=Store)
+    store: Faulty = field(default_factory=Faulty)
     model: Writer = field(default_factory=lambda: Writer("model"))
     second: Writer = field(default_factory=lambda: Writer("second"))
     heard: list[Event] = field(default_factory=list)
@@ -114,7 +90,6 @@ def test_originals_are_confirmed_before_a_summary_and_the_draft_stored_before_th
     result = bench.compact()
     assert result.outcome == "compacted"
     assert bench.steps == STEPS
-    assert result.record is not None
     assert len(result.record.covers) == result.evicted > 0
     assert result.record.tokens_after == result.tokens_after
     assert result.record.archived
@@ -130,7 +105,7 @@ def test_the_same_order_gives_the_same_record_id_and_another_parent_another_one(
 
 def test_a_commit_that_fails_leaves_the_history_as_it_was():
     bench = Bench()
-    bench.store.fails.add("records")
+    bench.store.fail.add("records")
     result = bench.compact()
     assert (result.outcome, result.record, result.messages) == ("kept", None, MESSAGES)
     assert result.reason.startswith("the record could not be written: ")
@@ -139,11 +114,10 @@ def test_a_commit_that_fails_leaves_the_history_as_it_was():
 
 def test_a_draft_that_no_longer_passes_is_made_anew():
     bench = Bench()
-    bench.store.fails.add("records")
+    bench.store.fail.add("records")
     bench.compact()
-    bench.store.fails.clear()
+    bench.store.fail.clear()
     (plan,) = bench.store.drafts
-    assert bench.compactor.archive is not None
     bench.compactor.archive.save_draft(SCOPE, plan, Draft("", "model", ()))
     result = bench.compact()
     assert result.summary == "- 60 messages about the task, by model [x]"

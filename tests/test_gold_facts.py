@@ -1,24 +1,14 @@
 """The set of statements is sound, and its measure tells kept from lost."""
 
-import importlib
 import json
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
-from types import ModuleType
 
-import pytest
+from scripts import ROOT, imported
 
-ROOT = Path(__file__).resolve().parents[1]
 SET = json.loads((ROOT / "benchmarks" / "gold_facts" / "said.json").read_text(encoding="utf-8"))
 
 
-@pytest.fixture(scope="module")
-def gold() -> Iterator[ModuleType]:
-    """The measure."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "benchmarks")
-        yield importlib.import_module("gold_facts")
+gold = imported("gold_facts")
 
 
 def test_every_kind_and_language_has_statements_and_what_they_hold_stands_in_them():

@@ -30,7 +30,6 @@ from conspectus import (
     is_summary_message,
 )
 from conspectus._drive import run
-from conspectus.archive import Archive, Scope
 from conspectus.guard.measuring import TRIES, read_overflow
 from conspectus_lab.testing.fault_server import FaultServer, Reply, Request, faults
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
@@ -98,8 +97,7 @@ class Agent:
 
     @property
     def values(self) -> dict[str, Any]:
-        values: dict[str, Any] = self.graph.get_state(CONFIG).values
-        return values
+        return self.graph.get_state(CONFIG).values
 
 
 def summarization(**more: Any) -> SummarizationMiddleware:
@@ -392,48 +390,6 @@ def test_what_cannot_fit_is_said_with_the_numbers(on_stuck):
         agent.talk(1)
     assert caught.value.needed > caught.value.budget > 0
     assert not agent.sent
-
-
-def test_one_giant_tool_result_is_shown_short_and_its_original_is_archived():
-    giant = "row " + "of a very long table, " * 4_000
-
-    @tool
-    def query() -> str:
-        """Ask the database."""
-        return giant
-
-    model = ScriptedChatModel(
-        answers=lambda messages: (
-            "done"
-            if isinstance(messages[-1], ToolMessage)
-            else AIMessage("", tool_calls=[{"name": "query", "args": {}, "id": "q"}])
-        )
-    )
-    store = InMemoryStore()
-    middle = summarization()
-    graph = create_agent(
-        model, [query], middleware=[middle, ContextGuard(middle, window=WINDOW)], store=store
-    )
-    graph.invoke({"messages": [HumanMessage("How many rows?")]}, CONFIG)
-    shown = model.calls[-1].messages[-1]
-    assert METER.message(shown) < WINDOW < METER.text(giant)
-    assert "original archived as" in str(shown.content)
-    rows = Archive(store).export(Scope("local", CONFIG["configurable"]["thread_id"]))
-    assert any(giant in str(row["message"]) for row in rows)
-
-
-def test_a_switch_to_a_smaller_model_is_compacted_before_the_call():
-    small = ScriptedChatModel(answers=lambda messages: "small", profile={"max_input_tokens": 1_500})
-
-    def fail(messages: list[BaseMessage]) -> Any:
-        return RuntimeError("down") if len(messages) > 14 else "large"
-
-    large = ScriptedChatModel(answers=fail, profile={"max_input_tokens": 50_000})
-    middle = summarization()
-    graph, _ = agent(large, middle, ModelFallbackMiddleware(small), ContextGuard(middle), tools=[])
-    ask(graph, 10)
-    assert small.calls
-    assert all(METER.messages(call.messages) <= 1_500 for call in small.calls)
 
 
 def test_output_is_reserved_from_the_models_own_setting():

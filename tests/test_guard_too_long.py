@@ -76,8 +76,7 @@ def run(graph: Any, said: str, way: str) -> dict[str, Any]:
         list(graph.stream(asked, CONFIG, stream_mode="messages"))
     else:
         graph.invoke(asked, CONFIG)
-    values: dict[str, Any] = graph.get_state(CONFIG).values
-    return values
+    return graph.get_state(CONFIG).values
 
 
 @pytest.mark.sampled(1)

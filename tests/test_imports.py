@@ -3,22 +3,18 @@
 import ast
 import inspect
 import json
-import subprocess
-import sys
 
 import pytest
 
 import conspectus
+from scripts import ran
 
 LOADED = "import json, sys\nprint('\\n' + json.dumps(list(sys.modules)))"
 
 
 def loaded(code: str) -> set[str]:
     """The modules that some lines load in a fresh interpreter."""
-    shown = subprocess.run(
-        [sys.executable, "-c", f"{code}\n{LOADED}"],
-        check=True, capture_output=True, text=True,
-    )  # fmt: skip
+    shown = ran("-c", f"{code}\n{LOADED}", check=True)
     return set(json.loads(shown.stdout.splitlines()[-1]))
 
 

@@ -5,8 +5,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +13,7 @@ from typing import Any
 import pytest
 
 from postgres_support import postgres_schema
+from scripts import ran
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 LONG = os.environ.get("CONSPECTUS_PROFILE") == "long"
@@ -22,12 +21,7 @@ LONG = os.environ.get("CONSPECTUS_PROFILE") == "long"
 
 def killed(*arguments: str) -> str:
     """What the command prints, in a process of its own, as it forks."""
-    done = subprocess.run(
-        [sys.executable, str(BENCHMARKS / "killed_workers.py"), *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran(BENCHMARKS / "killed_workers.py", *arguments)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

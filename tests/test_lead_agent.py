@@ -1,8 +1,6 @@
 """The lead agent: its order, titles, questions that survive a restart, runs that were cut off."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ from lead_agent.errors import BadRequest, Conflict, UnknownThread
 from lead_agent.title import LONGEST
 from lead_agent_support import Held, TitlesFail, beside, configured, model, opened, results, sent
 from postgres_support import postgres_schema
+from scripts import ran
 
 ROOT = Path(__file__).resolve().parents[1]
 MAIN = ROOT / "examples" / "lead_agent" / "main.py"
@@ -173,13 +172,10 @@ def test_two_questions_at_once_are_answered_one_after_the_other(tmp_path):
 
 def chatted(folder: Path, *lines: str) -> str:
     """What `main.py chat` prints, in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, MAIN, "chat", "--config", folder / "config.yaml", "--thread", "t"],
+    done = ran(
+        *(MAIN, "chat", "--config", folder / "config.yaml", "--thread", "t"),
         input="".join(f"{line}\n" for line in lines),
-        capture_output=True,
-        text=True,
         timeout=120,
-        check=False,
         env={**os.environ, "PYTHONPATH": ""},
     )
     assert done.returncode == 0, done.stderr

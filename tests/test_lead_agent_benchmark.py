@@ -1,27 +1,21 @@
 """The lead agent over many turns, restarted: a shorter run of `make bench-lead-agent`."""
 
-import importlib
-from collections.abc import Iterator
-from pathlib import Path
+from contextlib import nullcontext
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 from postgres_support import postgres_schema
+from scripts import imported
 
 pytestmark = pytest.mark.slow
 
 
-ROOT = Path(__file__).resolve().parents[1]
 TURNS = 24
 
 
-@pytest.fixture(scope="module")
-def script() -> Iterator[ModuleType]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "benchmarks")
-        yield importlib.import_module("lead_agent_turns")
+script = imported("lead_agent_turns")
 
 
 @pytest.fixture(scope="module")
@@ -39,30 +33,20 @@ def wanted(script: ModuleType, tmp_path_factory: Any) -> Any:
 
 
 SQLITE = "sqlite:///data/checkpoints.sqlite"
+POSTGRES = pytest.param("postgres", True, marks=pytest.mark.postgres)
 
 
-@pytest.mark.parametrize("restarts", [False, True])
-def test_on_sqlite_it_comes_out_the_same_and_never_over_the_window(
-    script, wanted, tmp_path, restarts
-):
-    run = script.Run(tmp_path / "run", SQLITE, "t", TURNS)
-    assert run.go(restarts=restarts) == wanted
+@pytest.mark.parametrize(("where", "restarts"), [(SQLITE, False), (SQLITE, True), POSTGRES])
+def test_it_comes_out_the_same_and_never_over_the_window(script, wanted, tmp_path, where, restarts):
+    schema = postgres_schema() if where == "postgres" else nullcontext(where)
+    with schema as address:
+        run = script.Run(tmp_path / "run", address, "t", TURNS)
+        assert run.go(restarts=restarts) == wanted
     assert 0 < run.watch.largest <= script.WINDOW
     assert (run.watch.over, run.watch.torn) == (0, 0)
     assert run.shown
     assert run.watch.summaries > 0
     assert run.starts == (4 if restarts else 1)
-
-
-@pytest.mark.postgres
-def test_on_postgres_restarted_it_comes_out_the_same_and_never_over_the_window(
-    script, wanted, tmp_path
-):
-    with postgres_schema() as address:
-        run = script.Run(tmp_path / "run", address, "t", TURNS)
-        assert run.go(restarts=True) == wanted
-    assert 0 < run.watch.largest <= script.WINDOW
-    assert (run.watch.over, run.watch.torn, run.starts) == (0, 0, 4)
 
 
 def test_what_is_over_the_window_or_other_than_it_was_is_told(script, tmp_path, monkeypatch):

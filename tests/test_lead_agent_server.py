@@ -4,8 +4,6 @@ import http.client
 import json
 import shlex
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ import pytest
 from conspectus.messages import is_summary_message
 from lead_agent.server import LARGEST, LeadAgentServer
 from lead_agent_support import Held, beside, configured, model, opened
+from scripts import ran
 
 MAIN = Path(__file__).resolve().parents[1] / "examples" / "lead_agent" / "main.py"
 JSON = {"Content-Type": "application/json"}
@@ -251,13 +250,7 @@ def test_serving_on_a_port_that_is_in_use_says_which_key_to_change(tmp_path):
         port = taken.getsockname()[1]
         file = tmp_path / "mine.yaml"
         file.write_text(f"lead_agent: {{server: {{port: {port}}}}}\n")
-        done = subprocess.run(
-            [sys.executable, MAIN, "serve", "--config", file],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        done = ran(MAIN, "serve", "--config", file, timeout=120)
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert f"server.port: 127.0.0.1:{port} cannot be served on" in done.stderr

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,38 +31,36 @@ SOME = MANY if LONG else 12
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", ["agent_threads", "agent_tasks"])
-def test_one_agent_serves_many_conversations_at_once(script, tmp_path, case):
-    seen = getattr(script("worker_cases"), case)("memory", SOME, tmp_path)
-    assert seen.good, seen
-    assert seen.recalled == SOME
-    assert seen.paid == seen.compactions == 5 * SOME
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("case", ["compactor_threads", "compactor_tasks"])
-def test_one_compactor_serves_many_conversations_at_once(script, tmp_path, case):
-    count = MANY if LONG else 36
+@pytest.mark.parametrize(
+    ("case", "count", "each"),
+    [
+        ("agent_threads", SOME, 5),
+        ("agent_tasks", SOME, 5),
+        ("compactor_threads", MANY if LONG else 36, 3),
+        ("compactor_tasks", MANY if LONG else 36, 3),
+    ],
+)
+def test_one_agent_or_compactor_serves_many_conversations_at_once(
+    script, tmp_path, case, count, each
+):
     seen = getattr(script("worker_cases"), case)("memory", count, tmp_path)
     assert seen.good, seen
     assert seen.recalled == count
-    assert seen.paid == seen.compactions == 3 * count
+    assert seen.paid == seen.compactions == each * count
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "database", ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
+)
 @pytest.mark.parametrize("case", ["agent_threads", "agent_tasks", "one_thread"])
-def test_the_same_on_sqlite(script, tmp_path, case):
-    seen = getattr(script("worker_cases"), case)("sqlite", MANY if LONG else 8, tmp_path)
-    assert seen.good, seen
-
-
-@pytest.mark.slow
-@pytest.mark.postgres
-@pytest.mark.parametrize("case", ["agent_threads", "agent_tasks", "one_thread"])
-def test_the_same_on_postgres(script, tmp_path, case):
-    with postgres_schema() as address:
-        cases = script("worker_cases")
-        seen = getattr(cases, case)("postgres", MANY if LONG else 8, tmp_path, address)
+def test_the_same_on_a_database(script, tmp_path, case, database):
+    schema = postgres_schema() if database == "postgres" else nullcontext()
+    with schema as address:
+        where = (address,) if address else ()
+        seen = getattr(script("worker_cases"), case)(
+            database, MANY if LONG else 8, tmp_path, *where
+        )
     assert seen.good, seen
 
 

@@ -381,7 +381,6 @@ LINE = "Here is a summary of the conversation to date:\n\n"
 def test_a_summary_of_langchains_is_read_with_what_leaves_and_replaced():
     theirs = LangChains(writer("- zebra"), trigger=("messages", 6), keep=("messages", 3))
     update = theirs.before_model({"messages": talk(7)}, Runtime())
-    assert update is not None
     model, store = writer(), InMemoryStore()
     history = [*update["messages"][1:], *talk(4, start=7)]
     mine = made(model, archive=store).before_model({"messages": history}, runtime())

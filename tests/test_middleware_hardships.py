@@ -24,6 +24,7 @@ from conspectus.ledger import Ledger
 from conspectus.summarize import EmbeddedSummarizer
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import agent, is_summary, middleware, said, scope_of, summariser, thread
+from test_telemetry_usage import OLD as RECORD
 
 
 class Crowded(OrderedDict[Scope, SessionMemory]):
@@ -51,22 +52,6 @@ def test_asking_for_failures_is_safe_while_other_workers_begin_sessions():
     assert not memory.any_failed
 
 
-RECORD: dict[str, Any] = {
-    "v": 1,
-    "id": "a",
-    "parent": None,
-    "covers": ["k"],
-    "clips": [],
-    "summary": "It was about modules.",
-    "ledger": {},
-    "cause": "forced",
-    "tokens_before": 9,
-    "tokens_after": 5,
-    "messages_after": 3,
-    "archived": False,
-    "by": "",
-    "cost": {"calls": 0, "input_tokens": 0, "output_tokens": 0},
-}
 DAMAGED: list[dict[str, Any]] = [
     {"after": [5]},
     {"after": [float("inf"), 1]},

@@ -117,7 +117,6 @@ def test_a_thread_of_twenty_thousand_messages():
     messages = talk(10_000, "something short about module")
     state: dict[str, Any] = {}
     kept = step(own, messages, state)
-    assert kept is not None
     assert len(kept) <= 6
     assert is_summary(kept[0])
     assert kept[-1] is messages[-1]

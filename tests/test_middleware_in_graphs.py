@@ -38,6 +38,7 @@ from graph_support import (
     on_a_loop,
     said,
     steps,
+    summaries,
     summariser,
     thread,
     torn,
@@ -56,10 +57,6 @@ CALLS_AND_SUMMARY = 8
 
 def streaming_summariser() -> StreamingModel:
     return StreamingModel(answers=summariser().answers)
-
-
-def summaries(messages: Any) -> list[Any]:
-    return [message for message in messages if is_summary(message)]
 
 
 # Sync, async, streams

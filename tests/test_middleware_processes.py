@@ -6,13 +6,13 @@ Kills at every boundary are in `test_killed_workers.py`.
 import json
 import os
 import re
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from scripts import ran
 
 PROCESS = Path(__file__).parent / "graph_process.py"
 
@@ -22,14 +22,7 @@ def process(
 ) -> Any:
     """What one process says; None where it was killed."""
     environment = {**os.environ, "MIDDLEWARE": json.dumps(more), "LOOP": "1" if loop else ""}
-    done = subprocess.run(
-        [sys.executable, str(PROCESS), str(folder), what, json.dumps(argument)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=environment,
-        check=False,
-    )
+    done = ran(PROCESS, str(folder), what, json.dumps(argument), timeout=120, env=environment)
     if done.returncode == -9:
         return None
     assert done.returncode == 0, done.stderr[-3000:]

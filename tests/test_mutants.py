@@ -5,8 +5,6 @@ against the package and the tests as they are now.
 """
 
 import os
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
@@ -15,6 +13,7 @@ from mutants import __main__ as command
 from mutants.defects import LEAST, PACKAGE, TESTS, Defect, promises, read_defects, wrong_with
 from mutants.page import HEADING, PAGE, RELIABILITY, listed, section, summed, with_section
 from mutants.planting import Outcome, _Witness
+from scripts import ran
 
 DEFECTS = read_defects()
 ONE = DEFECTS[0]
@@ -189,13 +188,7 @@ print([one.verdict for one in run_all(jobs[:1], 1, seconds=0.01)])
 def test_defects_are_planted_in_a_copy_and_told_apart_by_how_their_test_ends():
     """As it is, harmless to this test, noticed by it, and so broken that nothing runs."""
     before = {path: path.read_bytes() for path in (PACKAGE / "_core").glob("*.py")}
-    done = subprocess.run(
-        [sys.executable, "-c", PLANTED],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONPATH": str(TESTS)},
-    )
+    done = ran("-c", PLANTED, check=True, env={**os.environ, "PYTHONPATH": str(TESTS)})
     assert done.stdout.splitlines() == [
         "['passed', 'passed', 'failed', 'broke']",
         "['took too long']",

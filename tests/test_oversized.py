@@ -85,8 +85,7 @@ class Agent:
 
     @property
     def values(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.graph.get_state(THREAD).values
-        return found
+        return self.graph.get_state(THREAD).values
 
     def originals(self) -> list[Any]:
         """What the archive has of messages that the records in force show short or summarise."""

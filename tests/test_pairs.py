@@ -13,23 +13,19 @@ from langchain_core.messages import (
     ToolMessage,
     messages_to_dict,
 )
-from typer.testing import CliRunner
 
-from conspectus.cli.app import app
+import cli_support
 from conspectus.cli.pairs import mend
 from conspectus.cli.readers import read_history
 from conspectus.messages import SUMMARY_LINE
 from made_sessions import made_session
 from request_rules import refused
 
-invoke = CliRunner().invoke
 FORMS = ("openai", "anthropic", "langchain")
 SMALL = ["--trigger", "messages:8", "--keep", "messages:4"]
 
 
-@pytest.fixture(autouse=True)
-def _own_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+pytestmark = pytest.mark.usefixtures("own_data_folder")
 
 
 class Talk:
@@ -176,10 +172,7 @@ TAKEN = {
 
 
 def compacted(path: Path, out: Path, *more: str) -> dict[str, Any]:
-    result = invoke(app, ["compact", str(path), "-o", str(out), "--json", *more])
-    assert result.exit_code == 0, result.output
-    data: dict[str, Any] = json.loads(result.stdout)
-    return data
+    return cli_support.read_json("compact", path, "-o", out, *more)
 
 
 @pytest.mark.sampled(8)
@@ -230,20 +223,18 @@ def test_two_different_calls_of_one_id_are_refused_and_nothing_is_written(tmp_pa
     talk.rows[-4]["tool_calls"][1]["function"]["arguments"] = '{"path": "elsewhere"}'
     path, out = tmp_path / "in.json", tmp_path / "out.json"
     path.write_text(talk.text())
-    result = invoke(app, ["compact", str(path), "-o", str(out)])
-    assert result.exit_code == 2
-    assert "message 16: two tool calls have one id" in result.stderr
+    said = cli_support.refused("compact", path, "-o", out)
+    assert "message 16: two tool calls have one id" in said
     assert not out.exists()
-    assert invoke(app, ["compact", str(path)]).exit_code == 0
+    cli_support.run("compact", path)
 
 
 def test_an_orphan_that_is_archived_nowhere_is_not_overwritten(tmp_path):
     path = tmp_path / "in.json"
     path.write_text(broken("openai", "orphan").text())
     before = path.read_bytes()
-    result = invoke(app, ["compact", str(path), "-o", str(path)])
-    assert result.exit_code == 2
-    assert "archived nowhere; -o with another name" in result.stderr
+    said = cli_support.refused("compact", path, "-o", path)
+    assert "archived nowhere; -o with another name" in said
     assert path.read_bytes() == before
     data = compacted(path, path, *SMALL)  # a compaction archives it
     assert data["outcome"] == "compacted"
@@ -286,7 +277,7 @@ def test_a_resumed_session_is_written_as_a_provider_takes_it(tmp_path, seed):
     assert refused(written, "anthropic") == []
     assert sum(SUMMARY_LINE in str(one["content"]) for one in written) == 1
     assert "Is that all?" in str(written)
-    tokens = json.loads(invoke(app, ["tokens", str(path), "--json"]).stdout)
+    tokens = cli_support.read_json("tokens", path)
     assert tokens["messages"] == len(session.said)
     assert tokens["calls_without_result"] == tokens["results_without_call"] == []
 
@@ -303,6 +294,6 @@ def test_an_output_goes_on_under_its_thread(tmp_path):
     assert second["outcome"] == "compacted"
     assert str(json.loads(out.read_text())).count(SUMMARY_LINE) == 1
     start = session.said[0][1][0]["text"]
-    found = invoke(app, ["recall", "--thread", "s", start])
+    found = cli_support.run("recall", "--thread", "s", start)
     assert start in found.stdout
     assert first["archived"]

@@ -1,6 +1,7 @@
 """Plans: what is kept, what leaves, what is clipped, and when nothing helps."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -26,27 +27,27 @@ def kept(items: list[Item], found: Plan) -> list[int]:
     return [i for i in range(len(items)) if i not in found.evicted]
 
 
+def compacting(*given: Any, **more: Any) -> Compact:
+    """A plan that compacts."""
+    found = plan(*given, **more)
+    assert isinstance(found, Compact)
+    return found
+
+
 def test_below_the_trigger_everything_is_kept():
     found = plan(talk(9), Policy.build(trigger=("tokens", 901)))
     assert found == Keep("below the trigger", 900)
 
 
-def test_at_the_trigger_the_cut_is_where_keep_asks():
+@pytest.mark.parametrize(
+    ("keep", "first"), [(("messages", 10), 30), (("tokens", 450), 36), (("fraction", 0.05), 35)]
+)
+def test_at_the_trigger_the_cut_is_where_keep_asks(keep, first):
+    """Of tokens, the most messages that fit; a fraction means the window."""
     items = talk(40)
-    found = plan(items, Policy.build(trigger=("messages", 40), keep=("messages", 10)))
-    assert kept(items, found) == list(range(30, 40))
-
-
-def test_keep_in_tokens_keeps_the_most_messages_that_fit():
-    items = talk(40)
-    policy = Policy.build(trigger=("messages", 40), keep=("tokens", 450))
-    assert kept(items, plan(items, policy)) == [36, 37, 38, 39]
-
-
-def test_keep_as_a_fraction_means_the_window():
-    items = talk(40)
-    policy = Policy.build(trigger=("messages", 40), keep=("fraction", 0.05))
-    assert kept(items, plan(items, policy, Window(10_000))) == [34, 35, 36, 37, 38, 39][1:]
+    window = Window(10_000) if keep[0] == "fraction" else None
+    found = plan(items, Policy.build(trigger=("messages", 40), keep=keep), window)
+    assert kept(items, found) == list(range(first, 40))
 
 
 def test_a_cut_inside_an_exchange_moves_back_to_its_call():
@@ -74,24 +75,21 @@ def test_orphans_leave_wherever_they_stand():
 
 def test_a_standing_summary_is_replaced_and_never_evicted():
     items = [item("user", 300, 0, summary=True), *talk(30)[1:]]
-    found = plan(items, Policy.build(trigger=("messages", 30), keep=("messages", 10)))
-    assert isinstance(found, Compact)
+    found = compacting(items, Policy.build(trigger=("messages", 30), keep=("messages", 10)))
     assert 0 not in found.evicted
     assert found.at_most == 10 * 100 + found.summary_tokens
 
 
 def test_a_standing_summary_that_stays_keeps_its_room():
     items = [item("user", 120, 0, summary=True), item("user", 5_000, 1, floor=40)]
-    found = plan(items, Policy.build(trigger=("tokens", 100)), Window(500))
-    assert isinstance(found, Compact)
+    found = compacting(items, Policy.build(trigger=("tokens", 100)), Window(500))
     assert (found.evict, found.summary_tokens) == ((), 0)
     assert found.at_most == 120 + found.clips[0].limit <= 310  # what a plan aims at
 
 
 def test_what_is_shown_short_fits_to_the_token():
     items = [item("user", 5_000, n, floor=40, pinned=True) for n in range(3)]
-    found = plan(items, Policy.build(trigger=("tokens", 100)), Window(2_000))
-    assert isinstance(found, Compact)
+    found = compacting(items, Policy.build(trigger=("tokens", 100)), Window(2_000))
     assert [clip.limit for clip in found.clips] == [606, 606, 606]  # it may grow by a tenth
     assert found.at_most == 1_818
 
@@ -101,8 +99,7 @@ def test_stale_large_results_are_clipped_first_and_may_be_enough():
     items[3] = item("tool", 9_000, 3, floor=40)
     items[2] = item("assistant", 50, 2, calls=("1",))
     policy = Policy.build(trigger=("tokens", 8_000), keep=("messages", 10))
-    found = plan(items, policy)
-    assert isinstance(found, Compact)
+    found = compacting(items, policy)
     assert (found.evict, [c.index for c in found.clips], found.summary_tokens) == ((), [3], 0)
     assert found.at_most == 29 * 50 + 200
 
@@ -111,8 +108,7 @@ def test_without_an_archive_nothing_is_clipped():
     items = talk(30, 50)
     items[3] = item("tool", 9_000, 3, floor=40)
     policy = Policy.build(trigger=("tokens", 8_000), keep=("messages", 10))
-    found = plan(items, policy, clip=False)
-    assert isinstance(found, Compact)
+    found = compacting(items, policy, clip=False)
     assert found.clips == ()
     assert found.evict
 
@@ -121,8 +117,7 @@ def test_what_shortened_arguments_save_is_taken_off_the_callers_own_count():
     items = [one if one.role == "user" else replace(one, tokens=400, brief=40) for one in talk(20)]
     old = Arguments.build({"trigger": ("tokens", 1_000), "keep": ("messages", 4)})
     policy = replace(Policy.build(trigger=("tokens", 3_000), keep=("messages", 4)), arguments=old)
-    found = plan(items, policy, asked=Size(3_500, 20))
-    assert isinstance(found, Compact)
+    found = compacting(items, policy, asked=Size(3_500, 20))
     assert (found.evicted, len(found.clips)) == ((), 8)
 
 
@@ -130,8 +125,7 @@ def test_a_giant_in_the_kept_part_is_clipped_before_the_cut_moves():
     items = talk(30)
     items[28] = item("tool", 5_000, 28, floor=40)
     policy = Policy.build(trigger=("messages", 30), keep=("messages", 2))
-    found = plan(items, policy, Window(6_000))
-    assert isinstance(found, Compact)
+    found = compacting(items, policy, Window(6_000))
     assert [c.index for c in found.clips] == [28]
     assert found.evicted == (*range(26), 27)  # what the user said last stays
     assert found.at_most <= 6_000
@@ -140,8 +134,7 @@ def test_a_giant_in_the_kept_part_is_clipped_before_the_cut_moves():
 def test_where_shortening_a_long_result_is_enough_no_message_leaves():
     items = [*talk(3), item("assistant", 50, 3, calls=("1",))]
     items += [item("tool", 5_000, 4, floor=40, answers=("1",)), *talk(1, 60)]
-    found = plan(items, Policy.build(trigger=("tokens", 3_000)), Window(2_000))
-    assert isinstance(found, Compact)
+    found = compacting(items, Policy.build(trigger=("tokens", 3_000)), Window(2_000))
     assert (found.evict, found.summary_tokens) == ((), 0)
     assert [(clip.index, clip.limit) for clip in found.clips] == [(4, 1240 - 410)]
 
@@ -151,16 +144,14 @@ def test_notes_are_not_made_shorter_where_nothing_comes_to_them():
     policy = Policy.build(trigger=("tokens", 1_000))
     found = plan([notes, newest], policy, Window(3_000), force=True)
     assert isinstance(found, Keep) or found.summary_tokens == 0
-    found = plan([notes, newest], policy, Window(1_200), force=True)
-    assert isinstance(found, Compact), "over the window they are"
+    found = compacting([notes, newest], policy, Window(1_200), force=True)
     assert 0 < found.summary_tokens < 800
 
 
 def test_a_call_without_its_message_leaves_with_a_summary_that_has_room():
     items = [item("tool", 300, 0, answers=("gone",)), *talk(3)]
     items += [item("user", 5_000, 4, floor=40)]
-    found = plan(items, Policy.build(trigger=("tokens", 3_000)), Window(2_000))
-    assert isinstance(found, Compact)
+    found = compacting(items, Policy.build(trigger=("tokens", 3_000)), Window(2_000))
     assert 0 in found.evicted
     assert found.summary_tokens >= 64
     assert found.at_most <= 2_000
@@ -168,12 +159,10 @@ def test_a_call_without_its_message_leaves_with_a_summary_that_has_room():
 
 def test_what_the_user_said_last_stays_whole_beside_half_of_the_notes_room_or_more():
     items = [*talk(10), item("user", 690, 10, floor=40)]
-    found = plan(items, Policy.build(trigger=("messages", 9)), Window(1_140))
-    assert isinstance(found, Compact)
+    found = compacting(items, Policy.build(trigger=("messages", 9)), Window(1_140))
     assert (found.clips, found.summary_tokens) == ((), int(1_140 / 1.1) - 690)
     items = [*talk(10), item("user", 890, 10, floor=40)]
-    found = plan(items, Policy.build(trigger=("messages", 9)), Window(1_140))
-    assert isinstance(found, Compact)
+    found = compacting(items, Policy.build(trigger=("messages", 9)), Window(1_140))
     assert [clip.index for clip in found.clips] == [10]
     assert found.summary_tokens == 380
 
@@ -181,8 +170,7 @@ def test_what_the_user_said_last_stays_whole_beside_half_of_the_notes_room_or_mo
 def test_the_cut_moves_on_when_what_keep_asks_for_does_not_fit():
     items = talk(60)
     policy = Policy.build(trigger=("messages", 60), keep=("messages", 50))
-    found = plan(items, policy, Window(2_000))
-    assert isinstance(found, Compact)
+    found = compacting(items, policy, Window(2_000))
     assert found.at_most <= 2_000
     assert len(kept(items, found)) >= 4
 
@@ -275,8 +263,7 @@ def test_what_a_caller_wants_kept_is_kept_before_a_summary_has_all_its_room(trig
         trigger=("fraction", trigger), keep=("fraction", keep), clip_over=None, keep_first=True
     )
     items = talk(int(1_000 * trigger))
-    found = plan(items, policy, Window(100_000))
-    assert isinstance(found, Compact)
+    found = compacting(items, policy, Window(100_000))
     assert len(kept(items, found)) == round(1_000 * keep)
     assert found.summary_tokens >= 4_096
     free = found.tokens - found.at_most
@@ -287,8 +274,7 @@ def test_what_a_caller_wants_kept_gives_way_where_no_summary_would_fit_beside_it
     policy = Policy.build(
         trigger=("fraction", 0.9), keep=("fraction", 0.88), clip_over=None, keep_first=True
     )
-    found = plan(talk(900), policy, Window(100_000))
-    assert isinstance(found, Compact)
+    found = compacting(talk(900), policy, Window(100_000))
     assert found.at_most <= 62_000
 
 
@@ -308,8 +294,7 @@ def test_notes_are_not_made_shorter_for_a_few_messages_where_none_leaves():
     items = [item("user", 360, 0, summary=True), *talk(9)]
     for keep, at_most in ((950, 740), (700, 980)):
         policy = Policy.build(keep=("tokens", keep), keep_first=True)
-        found = plan(items, policy, Window(1_170), floor=150)
-        assert isinstance(found, Compact)
+        found = compacting(items, policy, Window(1_170), floor=150)
         assert found.evict
         assert found.at_most <= at_most
 
@@ -322,11 +307,11 @@ def test_no_plan_asks_again_without_growth():
 
 def test_a_summary_of_no_set_size_takes_a_part_of_the_room_that_is_left():
     items = talk(60)
-    free = plan(items, Policy.build(trigger=("messages", 60), keep=("messages", 5)), Window(8_000))
+    free = compacting(
+        items, Policy.build(trigger=("messages", 60), keep=("messages", 5)), Window(8_000)
+    )
     set_ = Policy.build(trigger=("messages", 60), keep=("messages", 5), max_summary_tokens=700)
-    bound = plan(items, set_, Window(8_000))
-    assert isinstance(free, Compact)
-    assert isinstance(bound, Compact)
+    bound = compacting(items, set_, Window(8_000))
     assert free.summary_tokens > 1_000
     assert free.at_most <= 6_000
     assert bound.summary_tokens == 700

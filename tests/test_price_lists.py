@@ -1,7 +1,5 @@
 """Prices: our dated list and LiteLLM's agree, names are found, and a bill is told from records."""
 
-import subprocess
-import sys
 from dataclasses import astuple, fields
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conspectus import Compactor, Cost, PolicyError, Summary, SummaryRequest
+from conspectus import Cost, PolicyError, Summary, SummaryRequest
 from conspectus._core.records import Record
 from conspectus.archive import Archive, Scope
 from conspectus.events import Event, SummarizerCall, hub
@@ -25,7 +23,8 @@ from conspectus.telemetry import (
 )
 from conspectus.telemetry import prices as price_lists
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
-from telemetry_support import dicts
+from scripts import ran
+from telemetry_support import compact
 from test_telemetry_usage import OLD, reporting
 
 
@@ -65,7 +64,7 @@ def test_litellm_is_read_as_a_file_and_never_imported():
         "assert len(litellm_prices()) > 1_000\n"
         "print(any(name.split('.')[0] == 'litellm' for name in sys.modules))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = ran("-c", code, check=True)
     assert done.stdout.strip() == "False"
 
 
@@ -151,8 +150,7 @@ def test_a_compaction_tells_tokens_by_model_seconds_and_money(tmp_path):
     heard: list[Event] = []
     model = ScriptedChatModel(answers=[anthropic_answer()], model_name="small")
     with Archive.open(tmp_path / "a.db") as archive:
-        compactor = Compactor(model, keep=("messages", 2), archive=archive, telemetry=heard.append)
-        result = compactor.compact(dicts(9), thread_id="t", force=True)
+        result = compact(model, archive=archive, telemetry=heard.append)
         [record] = archive.chain(Scope("local", "t"))
     money = (100 * 1 + 600 * 0.1 + 200 * 1.25 + 100 * 2 + 50 * 10) / 1_000_000
     [done] = [one for one in heard if isinstance(one, Compaction)]
@@ -175,8 +173,7 @@ def test_a_compaction_tells_tokens_by_model_seconds_and_money(tmp_path):
 def test_a_record_names_no_money_where_a_price_is_missing():
     set_prices({"large": Price(1.0, 1.0)})
     model = ScriptedChatModel(answers=[reporting()], model_name="small")
-    made = Compactor(model, keep=("messages", 2), archive="memory:")
-    record = made.compact(dicts(9), thread_id="t", force=True).record
+    record = compact(model, archive="memory:").record
     assert set(record.bill) == {"seconds", "waited"}
 
 
@@ -186,14 +183,12 @@ def test_the_record_holds_what_failed_tries_and_fallbacks_have_cost(tmp_path):
     heard: list[Event] = []
     empty = reporting().model_copy(update={"content": ""})
     with Archive.open(tmp_path / "a.db") as archive:
-        made = Compactor(
+        result = compact(
             ScriptedChatModel(answers=[empty], model_name="small"),
             fallbacks=[ScriptedChatModel(answers=[reporting()], model_name="large")],
-            keep=("messages", 2),
             archive=archive,
             telemetry=heard.append,
         )
-        result = made.compact(dicts(9), thread_id="t", force=True)
         [record] = archive.chain(Scope("local", "t"))
     [done] = [one for one in heard if isinstance(one, Compaction)]
     assert record.cost == result.cost == Cost(2, 2_000, 100)
@@ -219,10 +214,8 @@ def test_a_record_knows_the_money_of_a_price_by_the_name_of_the_summariser(own):
     asked: Any = Own() if own else ScriptedChatModel(answers=[reporting()], model_name="small")
     name = Own.name if own else "ScriptedChatModel:small"
     set_prices({name: Price(1.0, 1.0)})
-    made = Compactor(asked, keep=("messages", 2), archive="memory:", telemetry=heard.append)
-    record = made.compact(dicts(9), thread_id="t", force=True).record
+    record = compact(asked, archive="memory:", telemetry=heard.append).record
     [done] = [one for one in heard if isinstance(one, Compaction)]
-    assert record is not None
     assert set(record.cost.models) == {done.models[0].model}
     assert done.price is not None
     assert done.price > 0
@@ -237,15 +230,11 @@ def test_a_part_of_the_money_does_not_pass_for_all_of_it():
         answers=["## Found and decided\n- ok"], model_name="large", usage=(900, 40)
     )
     empty = ScriptedChatModel(answers=lambda messages: "", model_name="small", usage=(1_000, 50))
-    made = Compactor(
-        empty, fallbacks=[large], keep=("messages", 2), archive="memory:", telemetry=heard.append
-    )
-    record = made.compact(dicts(9), thread_id="t", force=True).record
+    record = compact(empty, fallbacks=[large], archive="memory:", telemetry=heard.append).record
     [done] = [one for one in heard if isinstance(one, Compaction)]
     assert (done.price, done.currency) == (None, "")
     prices = {one.model: one.price for one in done.models}
     assert prices == {"small": None, "large": pytest.approx((900 * 2 + 40 * 20) / 1_000_000)}
-    assert record is not None
     assert "money" not in record.bill
 
 
@@ -257,16 +246,12 @@ def test_a_list_holds_prices_alone():
 def test_a_record_without_calls_costs_no_money():
     """A bill without money is one of an unknown price."""
     set_prices({"small": Price(1.0, 10.0)})
-    made = Compactor(keep=("messages", 2), archive="memory:")
-    record = made.compact(dicts(9), thread_id="t", force=True).record
-    assert record is not None
+    record = compact(archive="memory:").record
     assert (record.bill["money"], record.bill["currency"]) == (0.0, "USD")
 
 
 def test_records_are_the_same_whatever_they_took():
-    made = Compactor(keep=("messages", 2), archive="memory:")
-    record = made.compact(dicts(9), thread_id="t", force=True).record
-    assert record is not None
+    record = compact(archive="memory:").record
     data = record.to_json()
     slow = Record.from_json({**data, "bill": {"seconds": 9.0, "waited": 9.0}})
     assert slow == record
@@ -286,20 +271,18 @@ def test_openai_tells_writes_as_a_whole():
     model = ScriptedChatModel(
         answers=[reporting(input_token_details={"cache_read": 0, "cache_creation": 900})]
     )
-    cost = Compactor(model, keep=("messages", 2)).compact(dicts(9), thread_id="t", force=True).cost
+    cost = compact(model).cost
     assert (cost.written_tokens, cost.hour_tokens) == (900, 0)
 
 
 def test_two_models_stand_apart_and_a_missing_price_leaves_the_bill_open():
     heard: list[Event] = []
     set_prices({"large": Price(1.0, 1.0)})
-    made = Compactor(
+    cost = compact(
         ScriptedChatModel(answers=["", ""], model_name="small"),
         fallbacks=[ScriptedChatModel(answers=[reporting()], model_name="large")],
-        keep=("messages", 2),
         telemetry=heard.append,
-    )
-    cost = made.compact(dicts(9), thread_id="t", force=True).cost
+    ).cost
     assert set(cost.models) == {"small", "large"}
     assert cost.models["large"] == Cost(1, 1_000, 50)
     assert sum(one.calls for one in cost.models.values()) == cost.calls

@@ -64,7 +64,6 @@ def said(form: str, role: str, text: str, number: int) -> list[Any]:
 
 def found(compactor: Compactor, shown: list[Any]) -> Counter[str]:
     """How often each text is in view, or can be had back."""
-    assert compactor.archive is not None
     chain = compactor.archive.chain(SCOPE)
     covered = [key for record in chain for key in record.covers]
     clips = {mark.key for record in chain for mark in record.clips} - set(covered)

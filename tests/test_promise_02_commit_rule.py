@@ -1,49 +1,25 @@
 """Promise 2: a history changes only after the archive has confirmed the originals."""
 
 import re
-import sqlite3
-from collections.abc import Iterable
+import threading
 from typing import Any
 
 import pytest
-from langgraph.store.base import PutOp
-from langgraph.store.memory import InMemoryStore
 
 from conspectus import SummaryError
 from conspectus.archive import Archive
 from conspectus.summarize.checks import wrong_with
-from engine import SCOPE, Scripted, compacted, engine, short
+from engine import SCOPE, Faulty, Scripted, compacted, engine, short
 from histories import talk
 
 MESSAGES = talk(40)
 
 
-class Faulty(InMemoryStore):
-    """A store that fails, or confirms and forgets, for the kinds of values named."""
-
-    def __init__(self, *, fail: Iterable[str] = (), forget: Iterable[str] = ()) -> None:
-        super().__init__()
-        self.fail, self.forget = set(fail), set(forget)
-
-    def batch(self, ops: Any) -> Any:
-        ops = list(ops)
-        for op in ops:
-            if isinstance(op, PutOp) and self.fail & set(op.namespace):
-                raise sqlite3.OperationalError("database or disk is full")
-        lost = [
-            i
-            for i, op in enumerate(ops)
-            if isinstance(op, PutOp) and self.forget & set(op.namespace)
-        ]
-        answers = super().batch([op for i, op in enumerate(ops) if i not in lost])
-        for i in lost:
-            answers.insert(i, None)
-        return answers
+FAULTS = [(how, kind) for how in ("fail", "forget") for kind in ("messages", "records", "head")]
 
 
-@pytest.mark.parametrize("kind", ["messages", "records", "head"])
-@pytest.mark.parametrize("how", ["fail", "forget"])
-def test_a_store_that_fails_or_forgets_leaves_the_history_as_it_was(kind, how):
+@pytest.mark.parametrize(("how", "kind"), [*FAULTS, ("fail", "drafts")])
+def test_a_store_that_fails_or_forgets_leaves_the_history_as_it_was(how, kind):
     compactor = engine(archive=Archive(Faulty(**{how: [kind]})))
     result = compacted(MESSAGES, compactor, force=True)
     assert result.outcome == "kept"
@@ -51,11 +27,6 @@ def test_a_store_that_fails_or_forgets_leaves_the_history_as_it_was(kind, how):
     assert result.record is None
     assert result.failed == "archive"
     assert result.reason
-
-
-def test_a_draft_that_cannot_be_stored_stops_the_compaction():
-    result = compacted(MESSAGES, engine(archive=Archive(Faulty(fail=["drafts"]))), force=True)
-    assert (result.outcome, result.messages) == ("kept", MESSAGES)
 
 
 def test_after_a_failed_commit_the_summary_is_not_paid_for_again():
@@ -75,7 +46,6 @@ def test_a_record_that_could_not_be_written_leaves_the_one_before_in_force():
     store.fail.add("records")
     more = [*first.messages, *talk(20, 30)]
     assert compacted(more, compactor, force=True).messages == more
-    assert compactor.archive is not None
     assert [record.id for record in compactor.archive.chain(SCOPE)] == [first.record_id]
 
 
@@ -116,8 +86,6 @@ def test_without_room_the_embedded_summariser_takes_over(text):
 
 
 def test_a_summariser_that_raises_or_hangs_leaves_the_history_as_it_was():
-    import threading
-
     release = threading.Event()
 
     def hang(_: Any) -> str:
@@ -138,7 +106,6 @@ def test_without_an_archive_nothing_is_claimed_and_nothing_points_anywhere():
     result = compacted(MESSAGES, engine(archive=None), force=True)
     assert result.outcome == "compacted"
     assert result.archived is False
-    assert result.record is not None
     assert result.record.archived is False
     assert "archived" not in result.messages[0]["content"]
     assert not re.search(r"\[\w{8}\]", result.messages[0]["content"])

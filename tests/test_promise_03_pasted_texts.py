@@ -32,7 +32,6 @@ def text_of(message: Any) -> str:
 
 def archived(compactor: Compactor) -> list[str]:
     """The texts that the archive holds."""
-    assert compactor.archive is not None
     keys = [row["key"] for row in compactor.archive.export(SCOPE)]
     return [text_of(one.message) for one in compactor.archive.get(SCOPE, keys)]
 

@@ -100,7 +100,6 @@ def test_what_another_librarys_summary_tore_apart_stays_together_in_view():
     state = {"messages": messages, "_summarization_event": event}
     middleware = SummarizationMiddleware(None, trigger=("messages", 50))
     update = middleware.before_model(state, Runtime())
-    assert update is not None
     shown = [m.id for m in update["messages"] if m.type != "remove" and not is_summary_message(m)]
     assert shown == ["m1", "m2", "m3", "m4"]
 

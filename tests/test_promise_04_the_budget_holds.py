@@ -211,7 +211,6 @@ def test_a_summary_that_uses_all_that_it_may_is_used_and_fits():
         compactor = engine(Scripted(fill), window=4_000, keep=("messages", 4), **more)
         result = compacted(talk(60), compactor)
         assert result.outcome == "compacted", result.reason
-        assert result.record is not None
         assert (result.record.by, result.record.cut) == ("scripted", 0)
         assert result.tokens_after <= 4_000
 

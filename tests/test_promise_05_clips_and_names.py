@@ -37,7 +37,6 @@ def test_a_message_that_is_said_again_is_another_message():
         history += [user("yes"), assistant("done"), user(f"round {n}"), assistant("ok")]
         result = compacted(history, compactor, force=True)
         history, evicted = list(result.messages), evicted + result.evicted
-    assert compactor.archive is not None
     rows = compactor.archive.export(SCOPE)
     assert len(rows) == evicted
     assert sum(row["message"]["content"] == "yes" for row in rows) >= 3

@@ -42,7 +42,6 @@ def test_a_clip_is_marked_recorded_and_reversible():
     (clip,) = [m for m in result.messages if isinstance(m, ToolMessage)]
     assert clip.id == "big"
     assert clip.additional_kwargs["conspectus"] == {"clip_of": "big"}
-    assert result.record is not None
     assert [c.limit for c in result.record.clips]
     check_nothing_missing(messages, result, compactor)
     again = compacted(result.messages, compactor)

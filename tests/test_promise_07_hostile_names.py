@@ -64,7 +64,6 @@ def check_apart(compactor: Compactor, one: dict[str, str], other: dict[str, str]
         with pytest.raises(NotFoundError):
             compactor.recall(id=theirs, **here)
         archive = compactor.archive
-        assert archive is not None
         scope = Scope(here["tenant"], here["thread_id"], here["session"])
         assert own in repr(archive.export(scope))
         assert theirs not in repr(archive.export(scope))

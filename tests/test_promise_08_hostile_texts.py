@@ -171,7 +171,6 @@ def test_marks_in_metadata_keep_nothing_from_the_archive(kind, marked):
     messages[2:2] = [kind(f"print {SECRET}", id="m", additional_kwargs=marked)]
     compactor = engine(keep=("messages", 3))
     result = compacted(messages, compactor, force=True)
-    assert result.record is not None
     entries = {entry.id: entry.key for entry in read_messages(messages)}
     assert entries["m"] in result.record.covers
     assert SECRET in compactor.recall(id="m", thread_id="t").text
@@ -190,7 +189,6 @@ def test_a_fake_summary_or_pointer_hides_nothing_and_stands_for_nothing(hostile)
     kept = compacted(messages, compactor)
     assert kept.messages == messages
     result = compacted(messages, compactor, force=True)
-    assert result.record is not None
     keys = [entry.key for entry in read_messages(messages)]
     gone = set(keys) - {
         keys[i] for i, m in enumerate(messages) if any(m is one for one in result.messages)
@@ -209,7 +207,6 @@ def test_a_person_reads_it_in_a_preview_without_its_marks():
             preview=lambda request: asked.append(request) or f"{request.summary}\n{hostile}",  # type: ignore[func-returns-value] # noqa: B023
         )  # fmt: skip
         update = own.before_model({"messages": history(hostile, "tool")}, Runtime())
-        assert update is not None
         assert not marks(asked[0].summary)
         [summary] = [m for m in update["messages"] if is_summary_message(m)]
         assert not marks(str(summary.content).partition("\n\n")[2].partition("\n")[2])

@@ -60,7 +60,6 @@ def texts(messages: list[Any]) -> list[str]:
 
 
 def heads(compactor: Compactor) -> list[str]:
-    assert compactor.archive is not None
     return [record.id for record in compactor.archive.chain(SCOPE)]
 
 

@@ -1,22 +1,18 @@
 """The table of the promises counts what was really run, and says so when it was too little."""
 
-import importlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 from langchain_core.messages import content
 
+from scripts import ROOT, imported
 from stateful.messages import BLOCKS
 from stateful.summarizers import KINDS
-
-ROOT = Path(__file__).resolve().parents[1]
 
 TESTS = """
 from hypothesis import given, settings, strategies as st
@@ -36,11 +32,7 @@ def test_without_examples():
 """
 
 
-@pytest.fixture(scope="module")
-def script() -> Iterator[ModuleType]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "benchmarks")
-        yield importlib.import_module("properties")
+script = imported("properties")
 
 
 def note(test: str, examples: int, outcome: str = "passed") -> dict[str, Any]:

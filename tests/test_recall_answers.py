@@ -14,9 +14,8 @@ from conspectus.messages import Entry, Source, read_messages
 from conspectus.recall import RecallResult, recall_flow
 from conspectus.tokens import estimate
 from conspectus_lab.testing.archive_conformance import record_of
+from recall_support import SCOPE, keep
 from stored_values import store_of
-
-SCOPE = Scope("ann", "thread")
 
 MESSAGES: list[Source] = [
     HumanMessage("Where is the config?", id="q1", name="ann"),
@@ -47,10 +46,7 @@ def chain(archive: Archive, entries: list[Entry]) -> tuple[Record, ...]:
 
 
 def kept(archive: Archive, entries: list[Entry]) -> tuple[Record, ...]:
-    archive.put(SCOPE, entries)
-    record = record_of(entries)
-    archive.commit(SCOPE, record)
-    return (record,)
+    return (keep(archive, entries),)
 
 
 def recall(
@@ -222,7 +218,6 @@ def test_recalled_text_has_no_authority(archive):
 
 
 def exported(compactor: Compactor) -> list[dict[str, Any]]:
-    assert compactor.archive is not None
     return compactor.archive.export(Scope("local", "t"))
 
 
@@ -256,8 +251,7 @@ def test_a_question_that_stayed_in_view_stands_before_the_work_that_left_first()
 
 def test_of_a_huge_message_only_as_much_is_counted_as_may_fit(archive):
     [entry] = read_messages([{"role": "user", "content": "all of it " * 300_000, "id": "huge"}])
-    archive.put(SCOPE, [entry])
-    archive.commit(SCOPE, record_of([entry]))
+    keep(archive, [entry])
     counted: list[int] = []
 
     def count(text: str) -> int:

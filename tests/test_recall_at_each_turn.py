@@ -30,7 +30,7 @@ from conspectus.messages.recalled import (
 from conspectus.middleware.recalling import asked_in
 from conspectus.recall.for_agents import ASKED_IN, asks_for_something, fits
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
-from recalling import ASKED, FILLER, PORT, RecallingAgent, look, recall, shown
+from recalling import ASKED, FILLER, PORT, PORTS, RecallingAgent, look, recall, shown
 from stored_values import stored
 
 METER = TokenMeter()
@@ -152,7 +152,7 @@ def test_by_default_there_is_no_recall_and_no_tool():
 @pytest.mark.parametrize("tokens", [64, 100, 200, 512])
 def test_it_takes_no_more_than_its_tokens_with_its_frame(tokens):
     agent = RecallingAgent(recall_tokens=tokens)
-    agent.say(*(f"Port {n} of the billing service is {5000 + n}, {FILLER}" for n in range(30)))
+    agent.say(*PORTS[:30])
     agent.say("Which port has the billing service?")
     found = [m for m in agent.requests[-1] if shown([m])]
     assert found or tokens < 200
@@ -162,7 +162,7 @@ def test_it_takes_no_more_than_its_tokens_with_its_frame(tokens):
 @pytest.mark.slow
 def test_in_a_small_window_it_takes_at_most_a_quarter_of_the_room():
     agent = RecallingAgent(window=1_600, recall_tokens=1_000, guard={"window": 1_600})
-    agent.say(*(f"Port {n} of the billing service is {5000 + n}, {FILLER}" for n in range(30)))
+    agent.say(*PORTS[:30])
     agent.say("Which port has the billing service?")
     [message] = [m for m in agent.requests[-1] if shown([m])]
     assert METER.message(message) <= 400
@@ -172,8 +172,7 @@ def test_in_a_small_window_it_takes_at_most_a_quarter_of_the_room():
 @pytest.mark.slow
 def test_the_middleware_leaves_room_for_it_where_there_is_no_guard():
     agent = RecallingAgent(window=2_500, guard=None, trigger=("messages", 500))
-    for turn in range(50):
-        agent.say(f"Port {turn} of the billing service is {5000 + turn}, {FILLER}")
+    agent.say(*PORTS)
     assert sum(map(bool, map(shown, agent.requests))) > 5
     assert max(METER.messages(request) for request in agent.requests) <= 2_500
 
@@ -223,8 +222,7 @@ def test_other_middleware_that_copies_messages_does_not_make_it_history():
 @pytest.mark.slow
 def test_the_guard_counts_it_and_the_request_fits():
     agent = RecallingAgent(trigger=("messages", 500), guard={"window": 2_500})
-    for turn in range(50):
-        agent.say(f"Port {turn} of the billing service is {5000 + turn}, {FILLER}")
+    agent.say(*PORTS)
     assert sum(map(bool, map(shown, agent.requests))) > 5
     assert max(METER.messages(request) + METER.tools([look]) for request in agent.requests) <= 2_500
 
@@ -252,8 +250,7 @@ def test_the_guard_neither_archives_nor_summarises_it():
     agent = RecallingAgent(
         {"LOOK": MANY}, trigger=("messages", 500), guard={"window": 2_000}, summarizer=summarise
     )
-    for turn in range(30):
-        agent.say(f"Port {turn} of the billing service is {5000 + turn}, {FILLER}")
+    agent.say(*PORTS[:30])
     agent.say("LOOK: which port has the billing service?")
     assert read
     assert sum(map(bool, map(shown, agent.requests))) > 5
@@ -285,7 +282,7 @@ def test_a_rescued_call_is_sent_again_with_it():
 @pytest.mark.slow
 def test_it_is_let_go_before_what_the_user_says_and_stays_away_for_the_turn():
     agent = RecallingAgent({ASKED: LOOKS}, recall_tokens=400)
-    agent.say(*(f"Port {n} of the billing service is {5000 + n}, {FILLER}" for n in range(30)))
+    agent.say(*PORTS[:30])
     said = f"{ASKED} {FILLER * 12}"
     tools = METER.tools([look, *agent.middle.tools])
     window = METER.message(HumanMessage(said)) + tools + 600

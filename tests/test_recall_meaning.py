@@ -7,12 +7,14 @@ import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.store.memory import InMemoryStore
 
+import recall_support
 from conspectus import Compactor
 from conspectus._drive import arun, run
 from conspectus.archive import Archive, Scope
 from conspectus.messages import Entry, read_messages
 from conspectus.recall import RecallResult, recall_flow
 from conspectus_lab.testing.archive_conformance import record_of
+from recall_support import SCOPE, ask
 
 CONCEPTS = (
     {"car", "automobile", "vehicle", "garage"},
@@ -20,7 +22,6 @@ CONCEPTS = (
     {"money", "salary", "wage", "invoice"},
     {"boat", "ship", "sail", "harbour"},
 )
-SCOPE = Scope("ann", "thread")
 
 
 def embed(texts: list[str]) -> list[list[float]]:
@@ -38,14 +39,8 @@ TEXTS = ["The automobile stands behind the house.", "The physician was kind.", "
 
 def keep(archive: Archive, texts: list[str], scope: Scope = SCOPE) -> list[Entry]:
     entries = read_messages([HumanMessage(text) for text in texts])
-    archive.put(scope, entries)
-    archive.commit(scope, record_of(entries))
+    recall_support.keep(archive, entries, scope)
     return entries
-
-
-def ask(archive: Archive, query: str, scope: Scope = SCOPE) -> RecallResult:
-    chain = archive.chain(scope)
-    return run(recall_flow(archive, scope, chain, query=query, tokens=10_000, count=len))
 
 
 def test_a_paraphrase_without_a_common_word_is_found():

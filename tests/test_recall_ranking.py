@@ -5,17 +5,15 @@ from typing import Any
 
 import pytest
 
-from conspectus._drive import run
-from conspectus.archive import Archive, Scope
+import recall_support
+from conspectus.archive import Archive
 from conspectus.messages import Source, read_messages
-from conspectus.recall import RecallResult, recall_flow
 from conspectus.recall.rank import fused, merged, strong
 from conspectus.recall.search import CANDIDATES
 from conspectus.recall.steps import Act, Steps
 from conspectus.recall.words import date_terms, query_of, stem
-from conspectus_lab.testing.archive_conformance import record_of
+from recall_support import ask
 
-SCOPE = Scope("ann", "thread")
 FILLER = [
     f"{what} number {n}, as it happens to be on that day."
     for n in range(12)
@@ -30,16 +28,8 @@ def archive() -> Iterator[Archive]:
 
 
 def keep(archive: Archive, messages: Sequence["Source | str"]) -> None:
-    entries = read_messages(
-        [{"role": "user", "content": m} if isinstance(m, str) else m for m in messages]
-    )
-    archive.put(SCOPE, entries)
-    archive.commit(SCOPE, record_of(entries))
-
-
-def ask(archive: Archive, query: str, tokens: int = 100_000) -> RecallResult:
-    flow = recall_flow(archive, SCOPE, archive.chain(SCOPE), query=query, tokens=tokens, count=len)
-    return run(flow)
+    made = [{"role": "user", "content": m} if isinstance(m, str) else m for m in messages]
+    recall_support.keep(archive, read_messages(made))
 
 
 def best(archive: Archive, query: str) -> str:

@@ -16,14 +16,14 @@ from conspectus.archive.operations import Op, PutOp
 from conspectus.archive.wire import unpack
 from conspectus.errors import ArchiveError, InputError
 from conspectus.messages import Entry
-from conspectus.recall import RecallResult, index_of, recall_flow
+from conspectus.recall import index_of, recall_flow
 from conspectus.recall.index import TOGETHER
 from conspectus.recall.postings import Part
 from conspectus.recall.words import _apart, query_of, stem, terms_of
 from conspectus_lab.testing.archive_conformance import record_of, talk
+from recall_support import SCOPE, ask, keep
 from stored_values import store_of
 
-SCOPE = Scope("ann", "thread")
 ENDINGS = ("", "s", "ed", "ing", "ings", "able", "ation", "ational", "fulness", "iveness")
 
 TALK = {
@@ -41,15 +41,7 @@ TALK = {
 def archived(archive: Archive, scope: Scope, *texts: str) -> tuple[list[Entry], Record]:
     index_of(archive)  # as the engine does
     entries = talk(*texts)
-    archive.put(scope, entries)
-    record = record_of(entries)
-    archive.commit(scope, record)
-    return entries, record
-
-
-def ask(archive: Archive, query: str, scope: Scope = SCOPE) -> RecallResult:
-    chain = archive.chain(scope)
-    return run(recall_flow(archive, scope, chain, query=query, tokens=100_000, count=len))
+    return entries, keep(archive, entries, scope)
 
 
 def found(archive: Archive, query: str, scope: Scope = SCOPE) -> set[str]:
@@ -328,8 +320,6 @@ def test_a_part_lives_no_longer_than_its_first_message(tmp_path):
         archived(archive, SCOPE, "an apple")
         [part] = map(unpack, store_of(archive).search(SCOPE.namespace("index")))
         [original] = map(unpack, store_of(archive).search(SCOPE.namespace("messages")))
-        assert part is not None
-        assert original is not None
         assert part["expires"] == original["expires"]
 
 
@@ -374,7 +364,6 @@ def test_a_message_that_is_gone_is_not_found_and_may_come_back(archive):
     place = SCOPE.namespace("messages")
     store = store_of(archive)
     kept = store.get(place, entries[0].key)
-    assert kept is not None
     store.delete(place, entries[0].key)
     assert found(archive, "secret") == {"another secret"}
     store.put(place, entries[0].key, kept.value)

@@ -6,7 +6,7 @@ import pytest
 
 from conspectus import TokenMeter
 from conspectus.errors import ArchiveError
-from recalling import ASKED, FILLER, PORT, RecallingAgent, recall, results
+from recalling import ASKED, PORT, PORTS, RecallingAgent, recall, results
 
 METER = TokenMeter()
 
@@ -96,7 +96,7 @@ def test_an_archive_that_cannot_be_read_is_said_to_the_model(monkeypatch):
 
 def test_an_answer_takes_at_most_twice_the_tokens_of_a_turn():
     agent = RecallingAgent(recall="tool", recall_tokens=150)
-    agent.say(*(f"Port {n} of the billing service is {5000 + n}, {FILLER}" for n in range(30)))
+    agent.say(*PORTS[:30])
     names = ids(agent)
     agent.calls = {"LOOK": [[recall(query="billing port"), recall(id=names[0], until=names[-1])]]}
     agent.say("LOOK")

@@ -1,27 +1,21 @@
 """Recorded sessions: every call gives its result again, and a made-up result is noticed."""
 
 import copy
-import importlib
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 from conspectus.messages import read_messages
+from scripts import imported
 
-ROOT = Path(__file__).parents[1]
 NAMES = ("booking-transcript.json", "research-transcript.json")
 Messages = list[dict[str, Any]]
 
 
-@pytest.fixture(scope="module")
-def replaying() -> Iterator[ModuleType]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "examples")
-        yield importlib.import_module("recorded.replaying")
+replaying = imported("recorded.replaying", "examples")
 
 
 @pytest.fixture

@@ -94,9 +94,6 @@ def test_every_number_of_every_table_is_on_the_page(found, page):
 def test_the_numbers_are_those_of_the_measurement(found, page):
     result = found.system("<b>ours</b>", 256)
     use, answers, rounds = result.future_use, result.answers, result.rounds
-    assert use is not None
-    assert answers is not None
-    assert rounds is not None
     rows = [row for row in page.rows if row[0] == result.label]
     assert rows[0] == [
         result.label,
@@ -140,27 +137,18 @@ def test_a_page_without_figures_is_still_a_page():
     assert tables_of(nothing) == []
 
 
+def measured(notes: str | None) -> Evaluation:
+    few = {"keep": KEEP, "summary_tokens": [64], "minimum_tokens": 0}
+    return evaluate([Transcript.of("a", agent())], [Notes(notes)], **few)
+
+
 def test_far_and_quoted_are_not_mixed_up():
-    found = evaluate(
-        [Transcript.of("a", agent())],
-        [Notes(f"{PATH} {CODE}")],
-        keep=KEEP,
-        summary_tokens=[64],
-        minimum_tokens=0,
-    )
-    (row,) = tables_of(found)[0].rows
+    (row,) = tables_of(measured(f"{PATH} {CODE}"))[0].rows
     assert row[:4] == ("notes 64", "0.000", "–", "1.000")
 
 
 def test_a_failure_stands_out():
-    found = evaluate(
-        [Transcript.of("a", agent())],
-        [Notes(None)],
-        keep=KEEP,
-        summary_tokens=[64],
-        minimum_tokens=0,
-    )
-    page = Page(evaluation_page(found))
+    page = Page(evaluation_page(measured(None)))
     assert [a for tag, a in page.tags if tag == "td" and a.get("class") == "bad"]
 
 

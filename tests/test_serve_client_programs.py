@@ -1,8 +1,7 @@
 """`make clients`: sessions through real clients, and the faults that the command would notice."""
 
-import importlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -11,15 +10,6 @@ from typing import Any
 import pytest
 
 from conspectus_lab.testing.fault_server import Request
-
-ROOT = Path(__file__).resolve().parents[1]
-
-
-@pytest.fixture(scope="module")
-def script() -> Iterator[Callable[[str], ModuleType]]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "benchmarks")
-        yield importlib.import_module
 
 
 def client(script: Callable[[str], ModuleType], name: str) -> Any:

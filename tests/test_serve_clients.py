@@ -114,6 +114,16 @@ def anthropic_session(endpoint: Serving, turns: int, key: str = "key-a") -> list
     return history
 
 
+def talked(turns: int) -> list[Any]:
+    """Questions and answers, and a last question."""
+    said = [
+        {"role": role, "content": f"{role} {turn}: {FILLER}"}
+        for turn in range(turns)
+        for role in ("user", "assistant")
+    ]
+    return [*said, {"role": "user", "content": "Go on."}]
+
+
 def in_view_or_archived(path: Path, key: str, texts: list[str], last: str) -> None:
     """Each text is in the last request, or comes back out of the tenant's only thread."""
     with Archive.open(path) as archive:
@@ -139,12 +149,7 @@ def test_ten_windows_go_through_one(session, tmp_path):
 
 
 def test_what_was_left_out_is_said_in_headers(tmp_path):
-    history = [
-        {"role": role, "content": f"{role} {turn}: {FILLER}"}
-        for turn in range(30)
-        for role in ("user", "assistant")
-    ]
-    history.append({"role": "user", "content": "And now?"})
+    history = talked(30)
     with both(tmp_path / "a.db") as (upstream, endpoint):
         first = post(endpoint, history[:1])
         whole = post(endpoint, history)
@@ -216,11 +221,7 @@ def test_a_stream_comes_piece_by_piece(tmp_path):
 
 
 def test_a_restart_goes_on_with_the_thread(tmp_path):
-    history = [
-        {"role": role, "content": f"{role} {turn}: {FILLER}"}
-        for turn in range(30)
-        for role in ("user", "assistant")
-    ] + [{"role": "user", "content": "Go on."}]
+    history = talked(30)
     more = [*history, {"role": "assistant", "content": "Done."}, {"role": "user", "content": "?"}]
     with both(tmp_path / "a.db") as (_, endpoint):
         first = post(endpoint, history)
@@ -236,11 +237,7 @@ def test_a_restart_goes_on_with_the_thread(tmp_path):
 def test_a_refused_request_is_sent_once_more_and_smaller(tmp_path, window, keep):
     plainly = {**PLAINLY, "keep": {"type": keep[0], "value": keep[1]}}
     config = SummarizationConfig.model_validate(plainly)
-    history = [
-        {"role": role, "content": f"{role} {turn}: {FILLER}"}
-        for turn in range(10)
-        for role in ("user", "assistant")
-    ] + [{"role": "user", "content": "Go on."}]
+    history = talked(10)
     with (
         FaultServer(["fine", "fine"], window=1_200, count=sent_tokens) as upstream,
         serving(upstream.anthropic_url, tmp_path / "a.db", config, window=window) as endpoint,

@@ -1,25 +1,19 @@
 """Behind the endpoint a fault is what it is; a client that breaks off leaves nothing behind."""
 
-import importlib
 import inspect
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conspectus_lab.testing.fault_server import faults
+from scripts import imported
 
-ROOT = Path(__file__).resolve().parents[1]
 MOMENTS = range(5)
 
 
-@pytest.fixture(scope="module")
-def bench() -> Iterator[Any]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "benchmarks")
-        yield importlib.import_module("serve_faults")
+bench = imported("serve_faults")
 
 
 @pytest.fixture(scope="module")

@@ -47,6 +47,7 @@ def answer(text: str) -> dict[str, Any]:
     return {"role": "assistant", "content": text}
 
 
+MANY = [one for n in range(40) for one in (user(f"q{n} {LONG}"), answer(f"a{n} {LONG}"))]
 START = [{"role": "system", "content": "It is noon."}, user("Hello."), answer("Hi.")]
 
 
@@ -96,12 +97,11 @@ def test_tenants_and_protocols_have_no_thread_in_common(endpoint):
 
 
 def test_a_branch_takes_along_what_was_summarised(endpoint):
-    history = [one for n in range(40) for one in (user(f"q{n} {LONG}"), answer(f"a{n} {LONG}"))]
-    for end in range(1, len(history), 2):
-        whole = endpoint.ask(history[:end])
+    for end in range(1, len(MANY), 2):
+        whole = endpoint.ask(MANY[:end])
     assert whole.view is not None
     # An answer some turns ago is another one: a thread of its own, with the same compactions.
-    branch = endpoint.ask([*history[:-5], answer("Otherwise."), user("Go on.")])
+    branch = endpoint.ask([*MANY[:-5], answer("Otherwise."), user("Go on.")])
     assert branch.found.thread != whole.found.thread
     assert branch.head == whole.head
     assert not branch.fresh
@@ -115,10 +115,9 @@ def test_a_branch_takes_along_what_was_summarised(endpoint):
 
 
 def test_what_is_forgotten_is_gone_and_the_thread_begins_anew(endpoint):
-    history = [one for n in range(40) for one in (user(f"q{n} {LONG}"), answer(f"a{n} {LONG}"))]
-    turn = endpoint.ask([*history, user("Go on.")])
+    turn = endpoint.ask([*MANY, user("Go on.")])
     endpoint.archive.forget("ann")
-    again = endpoint.ask([*history, user("Go on."), answer("So."), user("More.")])
+    again = endpoint.ask([*MANY, user("Go on."), answer("So."), user("More.")])
     assert again.found.thread != turn.found.thread
     assert again.view is not None
 
@@ -137,8 +136,7 @@ def test_marks_for_a_cache_change_nothing(endpoint):
 def test_an_image_stays_with_its_message(endpoint):
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
     asked = {"role": "user", "content": [{"type": "text", "text": "What is it?"}, picture]}
-    history = [one for n in range(20) for one in (user(f"q{n} {LONG}"), answer(f"a{n} {LONG}"))]
-    turn = endpoint.ask([*history, asked])
+    turn = endpoint.ask([*MANY, asked])
     assert turn.view[-1] is asked
 
 

@@ -84,9 +84,14 @@ def test_a_summary_that_rides_the_cache_is_paid_at_the_agents_price():
         ({"prices": {"m": 3}, "priced_as": "m"}, r"the price of 'm' must be a Price\(input"),
         ({"prices": "cheap", "priced_as": "m"}, "prices stand by model"),
         ({"pace": 3}, "pace must be a Pace"),
+        ({"priced_as": ["unheard-of"]}, "no price is known for 'unheard-of'"),
+        *(
+            ({"summarizer_seconds": one}, "summarizer_seconds must be a number of seconds")
+            for one in (-1, float("nan"), float("inf"), 120, "30", True)
+        ),
     ],
 )
-def test_what_is_no_price_and_no_pace_is_refused(settings, told):
+def test_what_is_no_price_no_pace_and_no_time_is_refused_before_anything_runs(settings, told):
     with pytest.raises(PolicyError, match=told):
         replay(talk(2), **settings)
 
@@ -95,12 +100,6 @@ def test_what_is_no_price_and_no_pace_is_refused(settings, told):
 def test_time_does_not_go_back(given):
     with pytest.raises(PolicyError, match="of a pace must be seconds from 0 on"):
         Pace(**given)
-
-
-@pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf"), 120, "30", True])
-def test_a_time_that_no_summary_takes_is_refused(seconds):
-    with pytest.raises(PolicyError, match="summarizer_seconds must be a number of seconds"):
-        replay(talk(2), summarizer_seconds=seconds)
 
 
 @pytest.mark.slow
@@ -139,11 +138,6 @@ def test_where_a_provider_writes_by_itself_the_summarisers_request_is_written():
     long.summarizer(Cost(1, 400_000))
     short.summarizer(Cost(2, 400_000))
     assert long.bill().money == pytest.approx(2 * short.bill().money)
-
-
-def test_a_model_without_a_price_is_said_before_anything_runs():
-    with pytest.raises(PolicyError, match="no price is known for 'unheard-of'"):
-        replay(talk(2), priced_as=["unheard-of"])
 
 
 def test_an_unknown_model_is_told_those_of_nearly_its_name():

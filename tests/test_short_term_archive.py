@@ -1,6 +1,7 @@
 """With an archive: originals first, recall, clips, rewinds, walls, drafts, failures."""
 
 import asyncio
+import functools
 from collections import Counter
 from typing import Any
 
@@ -9,18 +10,24 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
+import short_term_support
 from conspectus import Archive, ArchiveError, Compactor
 from conspectus.archive import Scope
-from short_term_support import TOLD, PlainModel, ai, count, human, ours, result, summarised, talk
+from short_term_support import (
+    LIMITS,
+    TOLD,
+    PlainModel,
+    ai,
+    count,
+    human,
+    ours,
+    result,
+    summarised,
+    talk,
+)
 from test_short_term_node import config, node_graph, numbered, said
 
-LIMITS: dict[str, Any] = {"max_tokens": 200, "max_summary_tokens": 60}
-
-
-def summarise(messages: list[Any], running: Any = None, **more: Any) -> Any:
-    more.setdefault("model", PlainModel())
-    more.setdefault("thread_id", "t")
-    return ours.summarize_messages(messages, running_summary=running, **(LIMITS | more))
+summarise = functools.partial(short_term_support.summarise, ours, thread_id="t")
 
 
 def originals(archive: Archive, thread: str = "t") -> list[Any]:

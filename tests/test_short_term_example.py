@@ -1,20 +1,13 @@
 """The example and the benchmark of the short-term memory do what they say."""
 
-import importlib
 import subprocess
 import sys
-from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from scripts import ROOT, imported, ran
 
-
-@pytest.fixture
-def example(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(ROOT / "examples")
-    return importlib.import_module("langgraph_short_term")
+example = imported("langgraph_short_term", "examples")
 
 
 def test_the_example_keeps_the_name_over_four_turns(example, capsys):
@@ -38,13 +31,7 @@ def test_the_example_says_so_when_the_name_is_lost(example, monkeypatch):
 
 @pytest.mark.slow
 def test_the_benchmark_prints_a_row_for_each_situation():
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(ROOT / "benchmarks" / "short_term.py"), "--quick"],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = ran("-W", "ignore", ROOT / "benchmarks" / "short_term.py", "--quick", timeout=300)
     assert done.returncode in (0, 1), done.stderr  # whether targets are met is not for a test
     for situation in ("nothing due", "first look", "summarised already", "100 new, summarising"):
         assert done.stdout.count(situation) >= 2

@@ -1,6 +1,7 @@
 """Summarisers that fail in every way, odd histories, odd settings: nothing lost, nothing torn."""
 
 import asyncio
+import functools
 import threading
 from types import SimpleNamespace
 from typing import Any
@@ -10,10 +11,12 @@ from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, Syst
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.tracers.context import collect_runs
 
+import short_term_support
 from conspectus import PolicyError, StuckError, SummarizerTimeout, SummaryError
 from conspectus.short_term import records, summarizer
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from short_term_support import (
+    LIMITS,
     TOLD,
     PlainModel,
     ai,
@@ -28,13 +31,11 @@ from short_term_support import (
     words_of,
 )
 
-LIMITS: dict[str, Any] = {"max_tokens": 200, "max_summary_tokens": 60}
 OVERFLOW = ValueError("This model's maximum context length is 8192 tokens, you sent more")
 
-
-def summarise(messages: list[Any], running: Any = None, **more: Any) -> Any:
-    more = {"model": PlainModel(), "notes": [], **more}  # the model's text alone, as LangMem's
-    return ours.summarize_messages(messages, running_summary=running, **(LIMITS | more))
+summarise = functools.partial(
+    short_term_support.summarise, ours, notes=[]
+)  # the model's text alone
 
 
 def raising(error: Exception) -> Any:

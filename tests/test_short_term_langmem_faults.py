@@ -8,24 +8,19 @@ from langgraph.graph.message import add_messages
 
 from short_term_support import (
     BOTH,
+    LIMITS,
     PlainModel,
     ai,
     count,
     human,
     ours,
     result,
+    summarise,
     summarised,
     talk,
     theirs,
     torn,
 )
-
-LIMITS: dict[str, Any] = {"max_tokens": 200, "max_summary_tokens": 60}
-
-
-def summarise(library: Any, messages: list[Any], running: Any = None, **more: Any) -> Any:
-    more.setdefault("model", PlainModel())
-    return library.summarize_messages(messages, running_summary=running, **(LIMITS | more))
 
 
 def called_in_parallel(order: list[str]) -> list[AnyMessage]:

@@ -19,9 +19,7 @@ from langgraph.types import Command, interrupt
 from pydantic import BaseModel, Field
 
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
-from short_term_support import PlainModel, human, ours, summarised, talk, theirs, torn
-
-LIMITS: dict[str, Any] = {"max_tokens": 200, "max_summary_tokens": 60}
+from short_term_support import LIMITS, PlainModel, human, ours, summarised, talk, theirs, torn
 
 
 class State(MessagesState):

@@ -5,7 +5,6 @@ import doctest
 import os
 import re
 import subprocess
-import sys
 import textwrap
 from importlib import import_module
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import conspectus
+from scripts import ran
 from test_docs import PAGES, ROOT, blocks_of
 
 DOCS = ROOT / "docs"
@@ -46,15 +46,8 @@ def described() -> list[str]:
 def built(folder: Path, config: Path = ROOT / "mkdocs.yml") -> subprocess.CompletedProcess[str]:
     """Build the site into a folder, as `make docs` does."""
     options = ["--strict", "--config-file", str(config), "--site-dir", str(folder)]
-    return subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", *options],
-        cwd=config.parent,
-        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    return ran("-m", "mkdocs", "build", *options, cwd=config.parent, env=environment, timeout=300)
 
 
 @pytest.mark.slow

@@ -47,7 +47,6 @@ def history(*results: tuple[str, int] | tuple[str, int, bool]) -> list[Item]:
 
 def shortened(items: Sequence[Item], how: Any) -> list[str]:
     setting = StaleResults.build(how)
-    assert setting is not None
     return [items[place].key for place in sorted(setting.stale(items))]
 
 

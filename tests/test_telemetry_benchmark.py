@@ -1,26 +1,23 @@
 """The benchmark of telemetry runs, compares like with like, and finds what is wrong."""
 
-import importlib
 import io
 import logging
 from collections.abc import Iterator
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 from rich.console import Console
 
 from conspectus.events import hub
+from scripts import imported
 
-ROOT = Path(__file__).resolve().parents[1]
+script = imported("telemetry")
 
 
-@pytest.fixture
-def script() -> Iterator[ModuleType]:
-    with pytest.MonkeyPatch.context() as patch, hub.alone():
-        patch.syspath_prepend(ROOT / "benchmarks")
-        yield importlib.import_module("telemetry")
+@pytest.fixture(autouse=True)
+def alone() -> Iterator[None]:
+    with hub.alone():
+        yield
 
 
 @pytest.mark.slow

@@ -38,7 +38,6 @@ def table(heading: str) -> list[list[str]]:
     """The rows of the first table after a heading."""
     text = prose().split(f"\n{heading}\n", 1)[1]
     found = re.search(r"(?:^\|.*\n)+", text, re.MULTILINE)
-    assert found is not None
     rows = [line.strip().strip("|").split("|") for line in found[0].splitlines()]
     return [[cell.strip() for cell in row] for row in rows[2:]]
 

@@ -10,7 +10,7 @@ from conspectus.errors import ArchiveError, NotFoundError
 from conspectus.telemetry import Compaction, Event, Price, instrument, uninstrument
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import agent, middleware, said, steps, thread
-from telemetry_support import SECRET, Own, busy, dicts, instrumented
+from telemetry_support import SECRET, Own, busy, compact, dicts, instrumented
 
 ALERTED = ("stuck", "compaction.failures", "archive.failures", "guard.fits")
 
@@ -70,10 +70,8 @@ def test_failures_are_counted_by_kind():
     slow = ChatModelSummarizer(ScriptedChatModel(answers=["x"] * 9, delay=5), timeout=0.01)
     with instrumented() as found:
         for number, one in enumerate((broken, empty, slow)):
-            made = Compactor(one, keep=("messages", 2), on_failure="keep")
-            assert made.compact(dicts(9), thread_id=str(number), force=True).failed == "summary"
-        full = Compactor(keep=("messages", 2), archive=Full())
-        assert full.compact(dicts(9), thread_id="f", force=True).failed == "archive"
+            assert compact(one, str(number), on_failure="keep").failed == "summary"
+        assert compact(name="f", archive=Full()).failed == "archive"
         kinds = {
             dict(k)["kind"]: v
             for k, v in found.points("conspectus.compaction.failures").items()
@@ -93,9 +91,8 @@ def test_what_alerts_look_for_is_there_before_it_happens():
         stuck = Compactor(window=60).compact(dicts(40), thread_id="s")
         assert stuck.outcome == "stuck"
         broken = ScriptedChatModel(answers=lambda messages: ValueError(SECRET))
-        made = Compactor(broken, keep=("messages", 2), on_failure="keep")
-        made.compact(dicts(9), thread_id="b", force=True)
-        Compactor(keep=("messages", 2), archive=Full()).compact(dicts(9), thread_id="f", force=True)
+        compact(broken, "b", on_failure="keep")
+        compact(name="f", archive=Full())
         for name in ("stuck", "compaction.failures", "archive.failures"):
             after = found.points(f"conspectus.{name}")
             assert after.keys() == before[name].keys()
@@ -104,7 +101,7 @@ def test_what_alerts_look_for_is_there_before_it_happens():
 
 def test_the_version_of_the_package_is_told():
     with instrumented() as found:
-        Compactor(keep=("messages", 2)).compact(dicts(9), thread_id="t", force=True)
+        compact()
         [scope] = {span.instrumentation_scope for span in found.spans}
         assert (scope.name, scope.version) == ("conspectus", __version__)
         data = found.reader.get_metrics_data()
@@ -116,7 +113,7 @@ def test_each_call_of_a_summariser_is_counted_with_its_tokens_and_price():
     model = ScriptedChatModel(answers=busy(1, "## Done\n- Modules seen."), model_name="small")
     prices = {"small": Price(input=2.0, output=8.0)}
     with instrumented(prices=prices, currency="EUR") as found:
-        result = Compactor(model, keep=("messages", 2)).compact(dicts(9), thread_id="t", force=True)
+        result = compact(model)
         who = "ScriptedChatModel:small"
         assert found.total("conspectus.summarizer.calls", summarizer=who, outcome="ok") == 1
         assert found.total("conspectus.summarizer.calls", summarizer=who, outcome="error") == 1
@@ -127,8 +124,8 @@ def test_each_call_of_a_summariser_is_counted_with_its_tokens_and_price():
         assert found.total("conspectus.summarizer.tokens", estimated=False) == 0
         expected = (cost.input_tokens * 2.0 + cost.output_tokens * 8.0) / 1_000_000
         assert found.total("conspectus.summarizer.cost", currency="EUR") == pytest.approx(expected)
-        [whole] = found.named("conspectus.compaction")
-        assert (whole.attributes or {})["conspectus.price"] == pytest.approx(expected)
+        [whole] = found.told("conspectus.compaction")
+        assert whole["conspectus.price"] == pytest.approx(expected)
 
 
 def test_recalls_are_measured_by_kind():
@@ -202,14 +199,13 @@ def test_many_threads_make_no_more_series_than_one():
 
 
 def test_instrumenting_twice_counts_once_and_uninstrumenting_stops():
-    compactor = Compactor(keep=("messages", 2))
     with instrumented() as found:
         instrument(found.tracers, found.meters)
-        compactor.compact(dicts(9), thread_id="a", force=True)
+        compact(name="a")
         assert found.total("conspectus.compactions") == 1
         uninstrument()
         uninstrument()
-        compactor.compact(dicts(9), thread_id="b", force=True)
+        compact(name="b")
         assert found.total("conspectus.compactions") == 1
 
 

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import subprocess
 import sys
 from typing import Any
 
@@ -21,7 +20,8 @@ from conspectus.telemetry import (
     unlisten,
 )
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
-from telemetry_support import SECRET, dicts, instrumented
+from scripts import ran
+from telemetry_support import SECRET, compact, dicts, instrumented
 
 
 @pytest.fixture(autouse=True)
@@ -32,9 +32,7 @@ def alone() -> Any:
 
 def python(source: str) -> str:
     """What a new process prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", source], capture_output=True, encoding="utf-8", check=True
-    )
+    done = ran("-c", source, encoding="utf-8", check=True)
     return done.stdout.strip()
 
 
@@ -98,7 +96,7 @@ def test_off_no_event_is_made(monkeypatch):
 def test_one_instance_that_is_watched_makes_no_events_of_others():
     heard: list[Event] = []
     watched = Compactor(keep=("messages", 2), telemetry=heard.append)
-    Compactor(keep=("messages", 2)).compact(dicts(9), thread_id="t", force=True)
+    compact()
     assert heard == []
     watched.compact(dicts(9), thread_id="t", force=True)
     assert [one.outcome for one in heard if isinstance(one, Compaction)] == ["compacted"]
@@ -159,13 +157,11 @@ class Broken:
 
 
 def test_a_listener_that_fails_changes_nothing_and_is_said_once(caplog):
-    plain = Compactor(keep=("messages", 2), archive="memory:")
-    expected = plain.compact(dicts(9), thread_id="t", force=True)
+    expected = compact(archive="memory:")
     broken, heard = Broken(), list[Event]()
     listen(broken)
     listen(heard.append)
-    again = Compactor(keep=("messages", 2), archive="memory:")
-    result = again.compact(dicts(9), thread_id="t", force=True)
+    result = compact(archive="memory:")
     assert result.record == expected.record
     assert any(isinstance(one, Compaction) for one in heard)
     said = [one for one in caplog.records if "this is said once" in one.getMessage()]
@@ -184,9 +180,7 @@ def test_each_event_is_one_line_that_can_be_read_and_taken_apart(caplog):
     caplog.set_level("DEBUG")
     listen(LogLines())
     model = ScriptedChatModel(answers=[f"## Done\n- {SECRET} seen."])
-    Compactor(model, keep=("messages", 2), archive="memory:").compact(
-        dicts(9), thread_id="ann's", force=True
-    )
+    compact(model, "ann's", archive="memory:")
     records = lines_of(caplog)
     names = [one.getMessage().split(" ", 1)[0] for one in records]
     assert names.count("compaction") == names.count("summarizer_call") == 1

@@ -4,6 +4,7 @@ import asyncio
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from conspectus.events import hub
 from conspectus.telemetry import OpenTelemetry
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import agent, middleware, on_a_loop, said, steps, summariser, thread
-from telemetry_support import SECRET, Own, busy, dicts, instrumented
+from telemetry_support import SECRET, Own, busy, compact, dicts, instrumented
 
 ONE_COMPACTION = [
     "user > conspectus.compaction > conspectus.archive.write",
@@ -43,11 +44,6 @@ def tree_of(found: Any) -> list[str]:
     return [
         path for path in found.paths if "conspectus.compaction" in path and not inner.search(path)
     ]
-
-
-def outcomes_of(spans: Any) -> list[Any]:
-    """How these ended."""
-    return [(span.attributes or {})["conspectus.outcome"] for span in spans]
 
 
 # Inside real agents
@@ -137,20 +133,16 @@ def reader() -> ChatModelSummarizer:
 
 @pytest.mark.parametrize("loop", [False, True])
 def test_readings_side_by_side_are_children_of_their_try(loop):
-    compactor = Compactor(reader(), keep=("messages", 2))
     with instrumented() as found:
-        if loop:
-            asyncio.run(compactor.acompact(dicts(20), thread_id="t", force=True))
-        else:
-            compactor.compact(dicts(20), thread_id="t", force=True)
+        compact(reader(), count=20, loop=loop)
         calls = found.named("chat scripted")
         assert len(calls) > 4
         parents = {found.path(one) for one in calls}
         assert parents == {
             "conspectus.compaction > conspectus.compaction.summarize > chat scripted"
         }
-        [whole] = found.named("conspectus.compaction")
-        assert (whole.attributes or {})["conspectus.calls"] == len(calls)
+        [whole] = found.told("conspectus.compaction")
+        assert whole["conspectus.calls"] == len(calls)
 
 
 @pytest.mark.parametrize("loop", [False, True])
@@ -161,11 +153,7 @@ def test_what_a_users_function_traces_lies_in_its_call(loop):
             with found.user.start_as_current_span("http"):
                 return "Modules seen."
 
-        compactor = Compactor(write, keep=("messages", 2))
-        if loop:
-            asyncio.run(compactor.acompact(dicts(9), thread_id="t", force=True))
-        else:
-            compactor.compact(dicts(9), thread_id="t", force=True)
+        compact(write, loop=loop)
         [path] = [one for one in found.paths if one.endswith("http")]
         assert path.endswith("conspectus.compaction.summarize > chat write > http")
 
@@ -176,42 +164,34 @@ def test_what_a_users_function_traces_lies_in_its_call(loop):
 def test_each_failed_try_is_a_span_with_its_error():
     model = ScriptedChatModel(answers=busy(2, "## Done\n- Modules seen."))
     with instrumented() as found:
-        result = Compactor(model, keep=("messages", 2)).compact(dicts(9), thread_id="t", force=True)
+        result = compact(model)
         assert result.outcome == "compacted"
         calls = found.named("chat scripted")
         states = [one.status.status_code for one in calls]
         assert states == [StatusCode.ERROR, StatusCode.ERROR, StatusCode.UNSET]
-        assert [(s.attributes or {}).get("error.type") for s in calls] == [
-            "ConnectionError",
-            "ConnectionError",
-            None,
-        ]
-        [whole] = found.named("conspectus.compaction")
-        assert (whole.attributes or {})["conspectus.tries_failed"] == 2
-        assert (whole.attributes or {})["conspectus.calls"] == 3
+        errors = [one.get("error.type") for one in found.told("chat scripted")]
+        assert errors == ["ConnectionError", "ConnectionError", None]
+        [whole] = found.told("conspectus.compaction")
+        assert whole["conspectus.tries_failed"] == 2
+        assert whole["conspectus.calls"] == 3
 
 
 def test_tries_are_counted_also_where_all_of_them_failed():
     model = ScriptedChatModel(answers=busy(9, "never"))
     with instrumented() as found:
-        result = Compactor(model, keep=("messages", 2)).compact(dicts(9), thread_id="t", force=True)
+        result = compact(model)
         assert result.failed
-        [whole] = found.named("conspectus.compaction")
-        assert (whole.attributes or {})["conspectus.tries_failed"] == 3
+        [whole] = found.told("conspectus.compaction")
+        assert whole["conspectus.tries_failed"] == 3
 
 
 @pytest.mark.parametrize("raises", [False, True])
 def test_a_compaction_that_failed_says_so_and_not_what_was_said(raises):
     model = ScriptedChatModel(answers=lambda messages: ValueError(f"bad: {SECRET}"))
-    compactor = Compactor(
-        model, keep=("messages", 2), on_failure="raise" if raises else "keep", archive="memory:"
-    )
+    error = pytest.raises(SummaryError) if raises else nullcontext()
     with instrumented() as found:
-        if raises:
-            with pytest.raises(SummaryError):
-                compactor.compact(dicts(9), thread_id="t", force=True)
-        else:
-            compactor.compact(dicts(9), thread_id="t", force=True)
+        with error:
+            compact(model, on_failure="raise" if raises else "keep", archive="memory:")
         [whole] = found.named("conspectus.compaction")
         attributes = dict(whole.attributes or {})
         assert attributes["conspectus.outcome"] == "failed"
@@ -224,9 +204,8 @@ def test_a_compaction_that_failed_says_so_and_not_what_was_said(raises):
 
 def test_what_errors_say_is_shown_only_to_those_who_ask_for_it():
     model = ScriptedChatModel(answers=lambda messages: ValueError(f"bad: {SECRET}"))
-    compactor = Compactor(model, keep=("messages", 2), on_failure="keep")
     with instrumented(error_messages=True) as found:
-        compactor.compact(dicts(9), thread_id="t", force=True)
+        compact(model, on_failure="keep")
         [call, *_] = found.named("chat scripted")
         assert SECRET in str(call.status.description)
 
@@ -235,12 +214,8 @@ def test_a_call_that_takes_too_long_ends_its_span():
     model = ScriptedChatModel(answers=lambda messages: "late", delay=5)
     slow = ChatModelSummarizer(model, timeout=0.01)
     with instrumented() as found:
-        Compactor(slow, keep=("messages", 2), on_failure="keep").compact(
-            dicts(9), thread_id="t", force=True
-        )
-        outcomes = {
-            (s.attributes or {})["conspectus.outcome"] for s in found.named("chat scripted")
-        }
+        compact(slow, on_failure="keep")
+        outcomes = {one["conspectus.outcome"] for one in found.told("chat scripted")}
         assert outcomes == {"timeout"}
 
 
@@ -278,10 +253,7 @@ async def test_a_reading_that_fails_ends_the_spans_of_those_beside_it():
         await Compactor(several, keep=("messages", 2), on_failure="keep").acompact(
             dicts(20), thread_id="t", force=True
         )
-        outcomes = [
-            (s.attributes or {})["conspectus.outcome"] for s in found.named("chat scripted")
-        ]
-        assert "error" in outcomes
+        assert "error" in [one["conspectus.outcome"] for one in found.told("chat scripted")]
 
 
 def test_asking_a_person_is_an_interruption_and_no_error():
@@ -308,7 +280,8 @@ def test_being_overtaken_by_another_worker_is_no_error():
     compactor = Compactor(Own(), keep=("messages", 2), archive=archive, on_event=first)
     with instrumented() as found:
         compactor.compact(dicts(9), thread_id="t", force=True)
-        assert "overtaken" in outcomes_of(found.named("conspectus.compaction"))
+        told = found.told("conspectus.compaction")
+        assert "overtaken" in [one["conspectus.outcome"] for one in told]
         assert all(one.status.status_code is StatusCode.UNSET for one in found.spans)
         assert found.total("conspectus.compaction.failures") == 0
 
@@ -369,9 +342,9 @@ def test_a_history_that_is_stuck_is_told_in_the_span_around_it():
 @pytest.mark.parametrize(("naming", "shown"), [("plain", "ann"), ("off", None)])
 def test_a_thread_is_named_as_it_was_chosen(naming, shown):
     with instrumented(thread=naming) as found:
-        Compactor(keep=("messages", 2)).compact(dicts(9), thread_id="ann", force=True)
-        [whole] = found.named("conspectus.compaction")
-        assert (whole.attributes or {}).get("conspectus.thread") == shown
+        compact(name="ann")
+        [whole] = found.told("conspectus.compaction")
+        assert whole.get("conspectus.thread") == shown
 
 
 def test_no_other_way_of_naming_is_taken():
@@ -396,10 +369,10 @@ def test_one_instance_can_be_watched_and_others_not():
 
 def test_a_summariser_of_ones_own_is_a_call_too_and_one_around_ours_is_not():
     with instrumented() as found:
-        Compactor(Own(), keep=("messages", 2)).compact(dicts(9), thread_id="t", force=True)
+        compact(Own())
         model = ScriptedChatModel(answers=["## Done\n- Modules seen."])
         around = Own(ChatModelSummarizer(model))
-        Compactor(around, keep=("messages", 2)).compact(dicts(9), thread_id="u", force=True)
+        compact(around, "u")
         calls = [one for one in found.paths if "chat" in one]
         inside = "conspectus.compaction > conspectus.compaction.summarize > chat "
         assert calls == [f"{inside}own", f"{inside}scripted"]

@@ -12,7 +12,7 @@ from conspectus.events import Event, SummarizerCall, Whose, hub
 from conspectus.short_term import summarize_messages
 from conspectus.telemetry import Price, Usage, UsageTally, listen, set_prices
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
-from telemetry_support import Own, busy, dicts
+from telemetry_support import Own, busy, compact, dicts
 
 SUMMARY = "## Done\n- Modules seen."
 
@@ -27,12 +27,6 @@ def reporting(**details: Any) -> AIMessage:
     """An answer whose model reports what it took."""
     usage: Any = {"input_tokens": 1_000, "output_tokens": 50, "total_tokens": 1_050, **details}
     return AIMessage(SUMMARY, usage_metadata=usage)
-
-
-def compact(summarizer: Any, name: str = "t", **more: Any) -> Any:
-    return Compactor(summarizer, keep=("messages", 2), **more).compact(
-        dicts(9), thread_id=name, force=True
-    )
 
 
 def test_what_a_model_reports_is_taken_with_its_details():

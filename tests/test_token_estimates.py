@@ -1,24 +1,17 @@
 """The estimate is within a tenth of the real tokenizers, for every class of text and family."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from scripts import imported
+
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 
 
-@pytest.fixture(scope="module")
-def bench() -> Any:
-    sys.path.insert(0, str(BENCHMARKS))
-    try:
-        import token_estimates
-
-        return token_estimates
-    finally:
-        sys.path.remove(str(BENCHMARKS))
+bench = imported("token_estimates")
 
 
 def stored(bench: Any) -> dict[str, list[dict[str, float]]]:

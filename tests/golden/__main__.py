@@ -67,7 +67,6 @@ def drafted(path: Path) -> dict[str, Any]:
         assert done.outcome == "kept"
         assert len(scripted.requests) == 1
         draft = archive.find_draft(scope, archive.plan)
-        assert draft is not None
         return {"messages": messages, "plan": archive.plan, "draft": draft.to_json()}
 
 

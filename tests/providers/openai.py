@@ -56,8 +56,7 @@ def _chat() -> ChatOpenAI:
 
 
 def request_chat(messages: Sequence[Any]) -> list[Any]:
-    found: list[Any] = _chat()._get_request_payload(list(messages))["messages"]
-    return found
+    return _chat()._get_request_payload(list(messages))["messages"]
 
 
 def refuses_chat(rows: list[Any], whole: list[Any]) -> list[str]:
@@ -268,8 +267,7 @@ def _item(maker: Maker, call: dict[str, Any]) -> dict[str, Any]:
         end = {"type": "exit", "exit_code": 0}
         output = [{"stdout": maker.text(), "stderr": "", "outcome": end}]  # type: ignore[assignment]
         return {"type": "shell_call_output", **name, "output": output}
-    found: dict[str, Any] = _outcome(maker, call)
-    return found
+    return _outcome(maker, call)
 
 
 @cache
@@ -278,8 +276,7 @@ def _responses() -> ChatOpenAI:
 
 
 def request_responses(messages: Sequence[Any]) -> list[Any]:
-    found: list[Any] = _responses()._get_request_payload(list(messages))["input"]
-    return found
+    return _responses()._get_request_payload(list(messages))["input"]
 
 
 FREE = ("function_call", "custom_tool_call", "message")

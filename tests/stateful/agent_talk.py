@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 
 from stateful.messages import WRITTEN, blocks
 from stateful.oracle import is_summary
@@ -65,34 +65,6 @@ class AgentTalk(RuleBasedStateMachine):
     graph: Any
     planted: int
     ready: bool
-
-    def builds(self) -> None:
-        """The agent, as a new process would build it."""
-        raise NotImplementedError
-
-    def talk(self, name: tuple[str, str]) -> Talk:
-        """What is known of a thread."""
-        raise NotImplementedError
-
-    def text(self, text: str) -> str:
-        """A text with words by which it is known again."""
-        raise NotImplementedError
-
-    def says(self, text: str, calls: Sequence[str] = ()) -> AIMessage:
-        """A message of the agent."""
-        raise NotImplementedError
-
-    def goes(self, given: Any, on_a_loop: bool, **how: Any) -> None:
-        """One run of the agent, and a look at all that its model is sent."""
-        raise NotImplementedError
-
-    def shown(self) -> Sequence[BaseMessage]:
-        """The latest request to the agent's model."""
-        raise NotImplementedError
-
-    def changed(self, config: Any, messages: Sequence[BaseMessage], node: str) -> Any:
-        """The place of a thread once its channel was changed by hand, as if by a node."""
-        raise NotImplementedError
 
     def say(self, *messages: Any) -> None:
         """Somebody says something, to which the agent answers."""

@@ -23,10 +23,6 @@ class Talk(RuleBasedStateMachine):
     named = broken = ready = False
     planted = 0
 
-    def look(self, force: bool, whole: bool, on_a_loop: bool) -> Any:
-        """Somebody looks at what the model would be shown."""
-        raise NotImplementedError
-
     def name(self) -> str | None:
         return f"m{self.planted}" if self.named else None
 

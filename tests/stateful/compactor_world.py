@@ -318,7 +318,6 @@ class CompactorWorld(Talk):
 
     def reached(self, look: Look) -> None:
         """What the archive holds of it; asked for while it works."""
-        assert self.archive is not None
         scope = self.at.scope
         chain = self.archive.chain(scope)
         gone = {key for record in chain for key in record.covers}
