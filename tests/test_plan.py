@@ -315,3 +315,39 @@ def test_a_summary_of_no_set_size_takes_a_part_of_the_room_that_is_left():
     assert free.summary_tokens > 1_000
     assert free.at_most <= 6_000
     assert bound.summary_tokens == 700
+
+
+def around_a_giant(tokens: int) -> list[Item]:
+    """A task, exchanges, a giant result whose call came long before the end, and exchanges."""
+    items = [item("user", 100, 0)]
+    for n in range(1, 41, 2):
+        result = tokens if n == 31 else 60
+        items.append(item("assistant", 60, n, calls=(f"c{n}",)))
+        items.append(item("tool", result, n + 1, floor=20, answers=(f"c{n}",)))
+    return items
+
+
+def test_what_was_said_before_a_large_result_stays_where_that_fits_short():
+    policy = Policy.build(keep=("messages", 20), clip_over=None)
+    items, window = around_a_giant(3_900), Window(8_000)
+    found = compacting(items, policy, window, force=True)
+    assert [clip.index for clip in found.clips] == [32]
+    assert kept(items, found)[1] == 21, "as much stays as `keep` asks for"
+    assert 8_000 // 16 < found.clips[0].limit < 3_900, "it takes all the room that is left"
+    assert found.at_most <= policy.aim * 8_000
+    without = compacting(items, policy, window, force=True, clip=False)
+    assert kept(items, without)[1] > 32
+    small = compacting(around_a_giant(300), policy, window, force=True)
+    assert not small.clips, "what fits whole is not shown short"
+
+
+def test_standing_notes_stay_where_a_large_result_shown_short_is_enough():
+    items = around_a_giant(60)[:1]
+    items.append(item("user", 1_500, 1, summary=True))
+    items += [
+        item("assistant", 60, 2, calls=("a",)),
+        item("tool", 5_000, 3, floor=20, answers=("a",)),
+        item("assistant", 60, 4),
+    ]
+    found = compacting(items, Policy.build(clip_over=None), Window(8_000), force=True)
+    assert (found.evict, [clip.index for clip in found.clips], found.summary_tokens) == ((), [3], 0)

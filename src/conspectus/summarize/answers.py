@@ -11,7 +11,7 @@ from conspectus.messages import SUMMARY_LINE, Entry
 from conspectus.messages.framing import as_notes
 from conspectus.summarize.base import SummaryRequest
 from conspectus.summarize.condensing import tokens_of
-from conspectus.summarize.cutting import cut, one_line
+from conspectus.summarize.cutting import cut
 from conspectus.summarize.notes import (
     FOUND,
     GOAL,
@@ -24,7 +24,7 @@ from conspectus.summarize.notes import (
     items,
     section,
 )
-from conspectus.summarize.prompts import ANEW
+from conspectus.summarize.prompts import ANEW, IN_VIEW
 from conspectus.summarize.writing import Answer, with_segments, write
 
 _HEADING = re.compile(r"^\s*(?:#{1,6}\s*|\*\*)([^#*]{1,60}?)\s*:?\s*(?:\*\*)?\s*:?\s*$")
@@ -75,7 +75,7 @@ def answer_of(
 
 def _true(line: str, names: set[str]) -> str:
     """Return a line as data, without names that are no message's."""
-    text, cites = apart(one_line(as_notes(line)))
+    text, cites = apart(as_notes(line).strip())  # two blanks in code are two
     there = [name for name in cites if name in names]
     return cited(text, there) if there or not cites else text
 
@@ -94,6 +94,9 @@ CONTEXT = 2_000
 LARGEST = 4_096
 """Tokens that a model is asked for at most."""
 
+SHARE = 0.4
+"""Share of the room that a model is asked to fill: it tells what a line on a deed cannot."""
+
 LEAST = 200
 """Tokens that a model is asked for where half of the room is as much."""
 
@@ -102,6 +105,9 @@ HEADINGS = 24
 
 SAID_SHOWN = 600
 """Characters of one message of the user's among them."""
+
+VIEW_SHOWN = 4_000
+"""Characters of the first, most often the task itself, and of one that stays in view."""
 
 OUTGROWN = 4
 """Findings that take more than one part in so many of the room are written anew by the model."""
@@ -120,10 +126,16 @@ def for_model(request: SummaryRequest, *, whole: bool) -> SummaryRequest:
         most = limit if limit <= TIGHT else limit // 2
         return replace(request, standing=standing, limit=min(most, LARGEST))
     old = [items(text) for text in notes.segments]
-    said = [cut(line, SAID_SHOWN) for one in old for line in one.get(SAID, ())]
+    said = [line for one in old for line in one.get(SAID, ())]
+    said = [cut(line, SAID_SHOWN if place else VIEW_SHOWN) for place, line in enumerate(said)]
     found = [line for one in old for line in one.get(FOUND, ())]
     now = section((GOAL, OPEN, NEXT), notes.now)
-    over = count("\n".join([*said, *found])) - CONTEXT
+    ahead = [
+        cited(cut(as_notes(entry.text), VIEW_SHOWN), [entry.cite])
+        for entry in request.kept[: request.ahead]
+        if entry.role == "user"
+    ]
+    over = count("\n".join([*said, *ahead, *found])) - CONTEXT
     anew = _outgrown(notes, limit, count)
     if not anew:  # what is replaced is shown whole
         found, over = _later(found, over, count)
@@ -131,11 +143,12 @@ def for_model(request: SummaryRequest, *, whole: bool) -> SummaryRequest:
         said = [said[0], *_later(said[1:], over, count, least=1)[0]]
     before = notes.before if count(notes.before) <= CONTEXT else ""
     heading = ANEW if anew else FOUND
-    parts = (before, section((SAID, heading), {SAID: said, heading: found}), now)
+    lines = {SAID: said, IN_VIEW: ahead, heading: found}
+    parts = (before, section((SAID, IN_VIEW, heading), lines), now)
     standing = "\n".join(part for part in parts if part)
     # In a small room no more than half: the user's words and the deeds stand in it, too.
-    least = min(limit // 2, LEAST)
-    return replace(request, standing=standing, limit=min(max(limit // 3, least, 1), LARGEST))
+    asked = max(int(limit * SHARE), min(limit // 2, LEAST), 1)
+    return replace(request, standing=standing, limit=min(asked, LARGEST))
 
 
 def _outgrown(notes: Notes, limit: int, count: Callable[[str], int]) -> bool:
@@ -179,6 +192,7 @@ def composed(
     if whole:
         return write(request, Answer(summary=text)), []
     known = set(re.findall(r"[\w.:-]+", " ".join(_BRACKETS.findall(request.standing))))
+    known |= {entry.cite for entry in request.kept[: request.ahead]}
     answer, facts = answer_of(text, request.entries, sorted(known))
     if live:
         answer = Answer([*answer.goal, *(answer.found or ()), *answer.next])

@@ -37,6 +37,9 @@ CONSTANT = 2
 REASONS = 0.4
 """Share of the room that conclusions keep while deeds can still be made shorter."""
 
+WRITTEN = 0.6
+"""The same of conclusions that a model wrote: they tell what a deed's line cannot."""
+
 EDITS = 4
 """Times that an edit in place is longer than other lines: its text is what was changed."""
 
@@ -143,13 +146,22 @@ def condensed(
     room: int,
     count: Callable[[str], int],
     archived: bool = True,
+    written: bool = False,
 ) -> list[dict[str, list[str]]]:
     """Return all segments as one, with parts 2 and 3 within so many tokens.
 
     The oldest give way first: what stands in other lines is not said again, long lines are
     shortened, then looks go, then the oldest conclusions, then the oldest deeds. What the user said
     stays as it is.
+
+    Args:
+        old: the lines of each segment, by part.
+        room: tokens of parts 2 and 3.
+        count: tokens of a text.
+        archived: the rest can be recalled.
+        written: a model wrote the conclusions; they tell of deeds, too, and give way after them.
     """
+    share = WRITTEN if written else REASONS
     said = users_words.once([line for one in old for line in one.get(SAID, ())])
     done = _Lines([line for one in old for line in one.get(DONE, ())], count)
     found = _Lines([line for one in old for line in one.get(FOUND, ())], count)
@@ -170,17 +182,19 @@ def condensed(
     for most in LENGTHS:
         # Thoughts give way before what was told, and that before deeds.
         found.each(partial(_fewer, most), fits, thoughts)
-        found.each(partial(_fewer, max(most, REPLY)), fits)
+        if not written:
+            found.each(partial(_fewer, max(most, REPLY)), fits)
         done.shorten(most, fits)
         done.count_equal()
         if most == LENGTHS[2] and not fits():
             done = _Lines(newest_of_each_run(done.left()), count)
         if most == LENGTHS[-3]:
-            found.leave_out(minor[:-LAST], lambda: fits() or found.tokens <= room * REASONS)
+            found.leave_out(minor[:-LAST], lambda: fits() or found.tokens <= room * share)
     done.leave_out(done.looks(), fits)
     done.shorten(LENGTHS[-1], fits)
     found.leave_out(minor, fits)
-    found.each(partial(_fewer, LENGTHS[-3]), fits)
+    if not written:
+        found.each(partial(_fewer, LENGTHS[-3]), fits)
     gone = Counter[str]()
     for line in done.left():
         gone.update(_counts(line))
@@ -188,7 +202,11 @@ def condensed(
     done = _Lines(deeds, count)
     looks = [n for n, line in enumerate(deeds) if journal.looked(line)]
     done.leave_out(looks, fits)
-    found.leave_out(range(len(every)), lambda: fits() or found.tokens <= room * REASONS)
+    if written:
+        trials = [n for n in range(len(deeds)) if not changes(deeds[n])]
+        done.leave_out(trials, lambda: fits() or done.tokens <= room * (1 - share))
+        found.each(partial(_fewer, REPLY), fits)
+    found.leave_out(range(len(every)), lambda: fits() or found.tokens <= room * share)
     # What was run can be run again; what was changed stays changed.
     done.leave_out(sorted(range(len(deeds)), key=lambda n: changes(deeds[n])), fits)
     found.leave_out(range(len(every)), fits)

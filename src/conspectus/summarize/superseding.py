@@ -184,12 +184,12 @@ def _edits(line: str, undo: re.Match[str]) -> bool:
     if edit["shell"] is None:
         named = [word.strip("(),'\"").removeprefix("path=") for word in call.split()]
         return path in named and "&&" not in call and ";" not in call
-    parts = re.split(r" && | ⏎ ", call[edit.start("shell") :])
+    parts = re.split(r" && | ⏎ ", unquoted(call[edit.start("shell") :]))
     return edit["folder"] == undo["folder"] and all(_edits_only(part, path) for part in parts)
 
 
 def _edits_only(command: str, path: str) -> bool:
     """Whether a command, perhaps cut short, edits this file in place and does no other thing."""
-    words = [word for word in unquoted(command).split() if word[:1] != "-"]
+    words = [word for word in command.split() if word[:1] != "-"]
     sole = len(words) <= 3 and ";" not in "".join(words)
     return sole and words[:1] == ["sed"] and words[-1] == path

@@ -191,7 +191,11 @@ def write(request: SummaryRequest, answer: Answer) -> str:
         draft.notes = with_segments(standing, old)
     if free < want and others:
         old = condensed(
-            old, max(rest - said_size - want - want // 2, others // 3), count, request.archived
+            old,
+            max(rest - said_size - want - want // 2, others // 3),
+            count,
+            request.archived,
+            answer.found is not None,
         )
         others = _others(old, count)
         free = rest - said_size - others
@@ -298,7 +302,7 @@ def _give_way(draft: _Draft, *, chatter: bool) -> None:
         draft: the notes as they are.
         chatter: the newest conclusions are the agent's own sentences, which go before any deed.
     """
-    for name in (REST, SKILLS, NEXT, GOAL):
+    for name in (REST, SKILLS):
         if draft.fits():
             return
         draft.now[name] = []
@@ -312,14 +316,16 @@ def _give_way(draft: _Draft, *, chatter: bool) -> None:
         least = int(_others(lines, count) * part)
         while (room := rooms[id(lines)]) > least and (over := draft.over()):
             rooms[id(lines)] = room = max(least, min(room - over, room * 3 // 4))
-            shorter = condensed(lines, room, count, archived)
+            shorter = condensed(lines, room, count, archived, not chatter)
             if lines is old:
                 draft.notes = with_segments(draft.notes, shorter)
             else:
                 draft.lines = shorter[0]
+    for name in (NEXT, GOAL, OPEN):
+        if not draft.fits():
+            draft.now[name] = []
     if not draft.fits():
         draft.lines |= {FOUND: []}
-        draft.now[OPEN] = []
     if not draft.fits():
         draft.notes = Notes("", draft.notes.segments)
     if not draft.fits():

@@ -1,0 +1,139 @@
+"""The notes on edits: what they changed, which of them still count, and what outlasts them."""
+
+import pytest
+
+from conspectus.messages import read_messages
+from conspectus.summarize.condensing import condensed
+from conspectus.summarize.notes import DONE, FOUND
+from conspectus.summarize.scripts import edits_of
+from conspectus.summarize.superseding import named_nowhere, without_undone
+from conspectus.summarize.users_words import said
+from notes_support import Message, count, step, user
+from test_notes_giving_way import room_of, sections
+
+READ = "with open('menu.py') as f:\n    text = f.read()\n"
+WRITE = "with open('menu.py', 'w') as f:\n    f.write(text)\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("text = text.replace('soup = 3', 'soup = 4')\n", "soup = 3 ⇒ soup = 4"),
+        (
+            "old = 'def price(dish):'\nnew = 'def price(dish, guests=1):'\n"
+            "text = text.replace(old, new)\n",
+            "guests=1",
+        ),
+        (
+            "lines = []\nfor line in text.splitlines():\n    if 'def serve(self):' in line:\n"
+            "        lines.append('    cool(dish, to=60)')\n    print('looking at it')\n",
+            "cool(dish, to=60)",
+        ),
+    ],
+)
+def test_a_script_that_edits_a_file_is_told_by_its_edits(body, told):
+    padding = "".join(f"def helper_{n}(a, b):\n    return a, b\n" for n in range(40))
+    command = f"cat > fix_menu.py <<'EOF'\n{padding}{READ}{body}{WRITE}EOF"
+    notes = sections([user("Mend the menu.", "u1"), *step("bash", {"command": command}, "", "m2")])
+    [line] = [line for line in notes[DONE] if "fix_menu.py" in line]
+    assert told in line
+    assert "looking at it" not in line
+
+
+def test_a_script_that_only_writes_a_report_is_told_by_its_outline():
+    body = "def report():\n    with open('out.txt', 'w') as f:\n        f.write('all is well')\n"
+    command = "cat > report.py <<'EOF'\n" + body * 40 + "EOF"
+    notes = sections([user("Report.", "u1"), *step("bash", {"command": command}, "", "m2")])
+    [line] = [line for line in notes[DONE] if "report.py" in line]
+    assert "120 lines: def report()" in line
+
+
+@pytest.mark.parametrize("script", ["def broken(:", "x = (" * 300, "", "\0"])
+def test_what_is_no_script_has_no_edits(script):
+    assert edits_of(script) == ""
+
+
+UNDO = "$ git checkout menu.py → Updated 1 path from the index [m9]"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "sed -i 3d menu.py && sed -i 's/a/b/' menu.py",
+        "sed -i 3d menu.py ⏎ sed -i 's/a && b/c/' menu.py",
+        "sed -i 's/return… menu.py",
+    ],
+)
+def test_a_chain_of_edits_of_one_file_is_undone_with_it(call):
+    [left] = without_undone([f"$ {call} → ok [m2]", UNDO])
+    assert "1 edit above undone" in left
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "sed -i 3d menu.py && sed -i 3d bill.py",
+        "sed -i 3d menu.py && git push origin main",
+        "sed -i 3d menu.py; rm bill.py",
+        "sed -i 3d menu.py > changes.txt",
+        "sed -i 3d menu.py | mail ann",
+    ],
+)
+def test_a_line_that_did_another_thing_too_stays(call):
+    line = f"$ {call} → ok [m2]"
+    assert without_undone([line, UNDO]) == [line, UNDO]
+
+
+def test_edits_outlast_what_was_tried_out():
+    edit = "$ sed -i 's/soup = 3/soup = 4/' kitchen/menu.py → ok [m1]"
+    trials = [f"$ python try_{n}.py → dish {n} is {'very ' * 20}hot [t{n}]" for n in range(30)]
+    [kept] = condensed([{DONE: [edit, *trials]}], room_of([edit, *trials], 0.15), count)
+    assert edit in kept[DONE]
+    assert kept[DONE][0].startswith("(")
+
+
+def test_findings_that_a_model_wrote_outlast_trials():
+    found = [
+        f"Dish {n} burns since `oven.heat` of kitchen {n} takes degrees and is given kelvin, which "
+        f"was measured twice; the mend is to divide by {n}.5 there. [f{n}]"
+        for n in range(8)
+    ]
+    trials = [f"$ python try_{n}.py → dish {n} is {'very ' * 20}hot [t{n}]" for n in range(60)]
+    room = room_of(found, 1.6)
+    [kept] = condensed([{DONE: trials, FOUND: found}], room, count, written=True)
+    assert kept[FOUND] == found
+    [own] = condensed([{DONE: trials, FOUND: found}], room, count)
+    assert len(own[DONE]) > len(kept[DONE]) > 1
+
+
+def test_the_only_record_of_its_kind_does_not_give_way():
+    lines = [
+        "get_booking(id=B100) → seats=2 [m2]",
+        "find_train(id=T200) → leaves=9 [m4]",
+        "find_train(id=T300) → leaves=10 [m6]",
+    ]
+    assert named_nowhere(lines, ["T300 it is. [m7]"]) == [1]
+
+
+REFUSED = (
+    "Not valid: give one block.\n\n<example>\nham and eggs\n</example>\n\nThen wait for the result."
+)
+
+
+def messages(*texts: tuple[str, str]) -> list[Message]:
+    return [user(text, name) for text, name in texts]
+
+
+def test_a_message_that_stands_short_and_comes_again_is_named():
+    before = ["Not valid: give one block. … Then wait for the result. [m2]"]
+    entries = read_messages(messages((REFUSED, "m2"), ("Not valid at all.", "m3")))
+    again, other = said(entries, before)[::-1]
+    assert again == "(the same as m2, once more) [m2]"
+    assert other == "Not valid at all. [m3]"
+
+
+def test_another_version_of_a_message_that_stands_short_stands_itself():
+    before = ["Not valid: give one block. … Then wait for the result. [m2]"]
+    changed = REFUSED.replace("one block", "two blocks")
+    [line] = said(read_messages(messages((changed, "m2"))), before)
+    assert "two blocks" in line
