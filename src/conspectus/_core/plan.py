@@ -3,10 +3,11 @@
 A plan aims below the budget, at `Policy.aim` of it, so that the next message does not ask for the
 next compaction; the whole budget is used only if the aim cannot be reached. A plan gives way in
 this order: stale large tool results are clipped; then the older part, up to the legal cut that
-`keep` asks for, is summarised, and messages behind a large one stay if that fits clipped; then messages that alone take a quarter of the budget are clipped;
-then the cut moves on; then the summary gets the rest, at least half of its room; then the user's
-newest message and pinned ones are clipped, too, if they are as large; then the summary gets the
-least; then everything that may be clipped is, the largest first. The first that fits is the plan;
+`keep` asks for, is summarised, but for what stays if a large message behind it is clipped; then
+messages that alone take a quarter of the budget are clipped; then the cut moves on; then the
+summary gets the rest, at least half of its room; then the user's newest message and pinned ones are
+clipped, too, if they are as large; then the summary gets the least; then everything that may be
+clipped is, the largest first. The first that fits is the plan;
 otherwise it is `Stuck`. A standing summary is not shortened if nothing leaves and the history fits.
 
 If the history fits and nothing forces it, a plan must free `Policy.least_gain`, or it would cost a
