@@ -40,6 +40,16 @@ def test_a_script_that_edits_a_file_is_told_by_its_edits(body, told):
     assert "looking at it" not in line
 
 
+@pytest.mark.parametrize(
+    ("between", "told"),
+    [("", False), ("text = text.replace('x', new)\n", True), ("new = new + ' rice'\n", True)],
+)
+def test_a_text_that_a_script_drops_is_no_edit(between, told):
+    body = f"new = 'cold soup'\n{between}new = 'hot soup'\ntext = text + new\n"
+    found = edits_of(READ + body + WRITE)
+    assert ("cold soup" in found) == told
+
+
 def test_a_script_that_only_writes_a_report_is_told_by_its_outline():
     body = "def report():\n    with open('out.txt', 'w') as f:\n        f.write('all is well')\n"
     command = "cat > report.py <<'EOF'\n" + body * 40 + "EOF"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from conspectus.summarize.cutting import cut, one_line
@@ -16,6 +16,9 @@ EDITS = "edits: "
 
 EDIT = 240
 """Characters that the text of an edit has at any scale: it is what was changed."""
+
+LARGEST = 20_000
+"""Characters of a script up to which it is read: more hold data, and no edits."""
 
 _OPENED = re.compile(
     r"""\bopen\(\s*(?:['"]([^'"]+)['"]|(\w+))\s*,\s*(?:mode\s*=\s*)?['"][wax]"""
@@ -59,10 +62,13 @@ def edits_of(script: str) -> str:
         ...          "open('a.py', 'w').write(new)")
         'x = 1 ⇒ x = 2'
     """
+    if len(script) > LARGEST:
+        return ""
     try:
         tree = ast.parse(script)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
+    tree.body = _used(tree.body)
     named, pairs, held = dict[str, str](), list[str](), list[str]()
     for node in _nodes(tree):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
@@ -78,6 +84,20 @@ def edits_of(script: str) -> str:
         elif (text := _text(node, {})) is not None and " " in text.strip():
             held += [one_line(row) for row in _REMARKS.sub("", text).splitlines() if row.strip()]
     return "; ".join(dict.fromkeys(pairs)) or " ⏎ ".join(dict.fromkeys(held))
+
+
+def _used(body: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """Return statements without those whose name gets another value before any use."""
+    waiting, gone = dict[str, int](), set[int]()
+    for at, step in enumerate(body):
+        for node in ast.walk(step):
+            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store):
+                waiting.pop(node.id, None)
+        target = step.targets[0] if isinstance(step, ast.Assign) else None
+        if isinstance(target, ast.Name):
+            gone.update([waiting[target.id]] if target.id in waiting else [])
+            waiting[target.id] = at
+    return [step for at, step in enumerate(body) if at not in gone]
 
 
 def _nodes(node: ast.AST) -> Iterator[ast.AST]:
