@@ -31,7 +31,7 @@ FLOWS: tuple[tuple[Any, str], ...] = (
     (Compaction, "_found"),
     (compaction, "answer_flow"),
     (Archive, "save_draft_flow"),
-    (Compaction, "_preview"),
+    (compaction, "approved_flow"),
     (Anchor, "commit_flow"),
     (preparing, "find_mark_flow"),
     (preparing, "save_mark_flow"),

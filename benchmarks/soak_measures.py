@@ -130,8 +130,7 @@ def forget_caches() -> None:
             cached.cache_clear()
     _costs.cache_clear()  # of a few families, each with a bound
     for tallies in settings._tallies.values():  # emptied, as nodes hold them too
-        with tallies._lock:
-            tallies._threads.clear()
+        tallies._threads.clear()
     for kept in (prompts._standing, records._ledgers, records._followed):
         kept.clear()
 
