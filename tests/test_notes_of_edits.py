@@ -1,14 +1,20 @@
 """The notes on edits: what they changed, which of them still count, and what outlasts them."""
 
+from typing import Any
+
 import pytest
 
+from conspectus import Ledger
 from conspectus.messages import read_messages
+from conspectus.summarize import SummaryRequest
+from conspectus.summarize.answers import composed, for_model
 from conspectus.summarize.condensing import condensed
-from conspectus.summarize.notes import DONE, FOUND
+from conspectus.summarize.notes import DONE, FOUND, GOAL, NEXT, Notes
 from conspectus.summarize.scripts import edits_of
 from conspectus.summarize.superseding import named_nowhere, without_undone
 from conspectus.summarize.users_words import said
-from notes_support import Message, count, step, user
+from conspectus.summarize.writing import Answer, write
+from notes_support import agent, count, step, user
 from test_notes_giving_way import room_of, sections
 
 READ = "with open('menu.py') as f:\n    text = f.read()\n"
@@ -58,9 +64,11 @@ def test_a_script_that_only_writes_a_report_is_told_by_its_outline():
     assert "120 lines: def report()" in line
 
 
-@pytest.mark.parametrize("script", ["def broken(:", "x = (" * 300, "", "\0"])
+@pytest.mark.parametrize(
+    "script", ["def broken(:", "x = (" * 300, "", "\0", "x = " + "1 + " * 9_000 + "1"]
+)
 def test_what_is_no_script_has_no_edits(script):
-    assert edits_of(script) == ""
+    assert edits_of(READ + WRITE + script) == ""
 
 
 UNDO = "$ git checkout menu.py → Updated 1 path from the index [m9]"
@@ -71,7 +79,6 @@ UNDO = "$ git checkout menu.py → Updated 1 path from the index [m9]"
     [
         "sed -i 3d menu.py && sed -i 's/a/b/' menu.py",
         "sed -i 3d menu.py ⏎ sed -i 's/a && b/c/' menu.py",
-        "sed -i 's/return… menu.py",
     ],
 )
 def test_a_chain_of_edits_of_one_file_is_undone_with_it(call):
@@ -87,6 +94,7 @@ def test_a_chain_of_edits_of_one_file_is_undone_with_it(call):
         "sed -i 3d menu.py; rm bill.py",
         "sed -i 3d menu.py > changes.txt",
         "sed -i 3d menu.py | mail ann",
+        "sed -i 3d… menu.py",
     ],
 )
 def test_a_line_that_did_another_thing_too_stays(call):
@@ -94,8 +102,19 @@ def test_a_line_that_did_another_thing_too_stays(call):
     assert without_undone([line, UNDO]) == [line, UNDO]
 
 
-def test_edits_outlast_what_was_tried_out():
-    edit = "$ sed -i 's/soup = 3/soup = 4/' kitchen/menu.py → ok [m1]"
+@pytest.mark.parametrize(
+    "call",
+    [
+        "$ sed -i 's/soup = 3/soup = 4/' kitchen/menu.py",
+        "$ git commit -am 'Warm the soup'",
+        "$ cd kitchen && pip install oven",
+        "$ cat > a.py (2 lines: a = 1) && git push && cat > b.py (2 lines: b = 1)",
+        "$ cat > mend.py (edits: soup = 3 ⇒ soup = 4)",
+        "book_table(guests=4)",
+    ],
+)
+def test_changes_outlast_what_was_tried_out(call):
+    edit = f"{call} → ok [m1]"
     trials = [f"$ python try_{n}.py → dish {n} is {'very ' * 20}hot [t{n}]" for n in range(30)]
     [kept] = condensed([{DONE: [edit, *trials]}], room_of([edit, *trials], 0.15), count)
     assert edit in kept[DONE]
@@ -130,20 +149,45 @@ REFUSED = (
 )
 
 
-def messages(*texts: tuple[str, str]) -> list[Message]:
-    return [user(text, name) for text, name in texts]
-
-
 def test_a_message_that_stands_short_and_comes_again_is_named():
-    before = ["Not valid: give one block. … Then wait for the result. [m2]"]
-    entries = read_messages(messages((REFUSED, "m2"), ("Not valid at all.", "m3")))
-    again, other = said(entries, before)[::-1]
-    assert again == "(the same as m2, once more) [m2]"
-    assert other == "Not valid at all. [m3]"
+    [entry, other] = read_messages([{"role": "user", "content": one} for one in (REFUSED, "No.")])
+    before = [f"Not valid: give one block. … Then wait for the result. [{entry.cite}]"]
+    named = f"(the same as {entry.cite}, once more) [{entry.cite}]"
+    assert said([entry, other], before) == [f"No. [{other.cite}]", named]
 
 
 def test_another_version_of_a_message_that_stands_short_stands_itself():
     before = ["Not valid: give one block. … Then wait for the result. [m2]"]
-    changed = REFUSED.replace("one block", "two blocks")
-    [line] = said(read_messages(messages((changed, "m2"))), before)
+    changed = REFUSED.replace("result.", "result, or give two blocks.")
+    [line] = said(read_messages([user(changed, "m2")]), before)
     assert "two blocks" in line
+
+
+def asked_of_a_model(limit: int, kept: str, **more: Any) -> SummaryRequest:
+    talk = read_messages([user(kept, "u1"), *step("bash", {"command": "./cook 1"}, "hot", "m2")])
+    return SummaryRequest(talk[1:], "", Ledger(), limit, count, kept=talk[:1], ahead=1, **more)
+
+
+def test_a_model_is_shown_the_task_that_stays_in_view_and_may_cite_it():
+    request = asked_of_a_model(2_000, "Warm the soup, and never burn it.")
+    shown = for_model(request, whole=False)
+    assert "Warm the soup, and never burn it. [u1]" in shown.standing
+    text, _ = composed(request, "## Goal\n- a warm soup [u1]", whole=False, most=2_000)
+    assert "- a warm soup [u1]" in text
+
+
+@pytest.mark.parametrize(("limit", "most"), [(2_000, 1_100), (300, 300)])
+def test_of_a_long_task_a_model_is_shown_as_much_as_the_room_allows(limit, most):
+    shown = for_model(asked_of_a_model(limit, "Warm the soup. " * 2_000), whole=False)
+    assert count(shown.standing) < most
+
+
+def test_the_next_step_that_a_model_wrote_outlasts_old_deeds():
+    talk = [user("Cook.", "u0"), agent("Yes.", "a0")]
+    for n in range(60):
+        talk += step("bash", {"command": f"./cook {n} --slowly"}, f"dish {n} is hot", f"m{n}")
+    request = SummaryRequest(read_messages(talk), "", Ledger(), 300, count)
+    found = [f"Dish {n} burns at {n} degrees. [m{n}]" for n in range(30)]
+    notes = Notes.parse(write(request, Answer(found, ["a warm soup [m1]"], ["stir it [m2]"])))
+    stands = [list(notes.now.get(name, ())) for name in (GOAL, NEXT)]
+    assert stands == [["a warm soup [m1]"], ["stir it [m2]"]]

@@ -54,9 +54,9 @@ class Media:
         """Decode its bytes, up to about `most`; empty if they are no base64."""
         if isinstance(self.data, bytes):
             return self.data[:most]
-        text = self.data if most is None else self.data[: most // 3 * 4]
+        text = "".join((self.data if most is None else self.data[: most // 3 * 4]).split())
         try:
-            return base64.b64decode(text + "=" * (-len(text) % 4))
+            return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
         except (binascii.Error, ValueError):
             return b""
 

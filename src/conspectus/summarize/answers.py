@@ -107,7 +107,8 @@ SAID_SHOWN = 600
 """Characters of one message of the user's among them."""
 
 VIEW_SHOWN = 4_000
-"""Characters of the first, most often the task itself, and of one that stays in view."""
+"""Characters of the first, most often the task itself, and of the newest that stays in view; less
+in a small room."""
 
 OUTGROWN = 4
 """Findings that take more than one part in so many of the room are written anew by the model."""
@@ -127,14 +128,12 @@ def for_model(request: SummaryRequest, *, whole: bool) -> SummaryRequest:
         return replace(request, standing=standing, limit=min(most, LARGEST))
     old = [items(text) for text in notes.segments]
     said = [line for one in old for line in one.get(SAID, ())]
-    said = [cut(line, SAID_SHOWN if place else VIEW_SHOWN) for place, line in enumerate(said)]
+    shown = min(VIEW_SHOWN, max(2 * limit, SAID_SHOWN))  # a model's window may be small, too
+    said = [cut(line, SAID_SHOWN if place else shown) for place, line in enumerate(said)]
     found = [line for one in old for line in one.get(FOUND, ())]
     now = section((GOAL, OPEN, NEXT), notes.now)
-    ahead = [
-        cited(cut(as_notes(entry.text), VIEW_SHOWN), [entry.cite])
-        for entry in request.kept[: request.ahead]
-        if entry.role == "user"
-    ]
+    users = [entry for entry in request.kept[: request.ahead] if entry.role == "user"]
+    ahead = [cited(cut(as_notes(one.text), shown), [one.cite]) for one in users[-1:]]
     over = count("\n".join([*said, *ahead, *found])) - CONTEXT
     anew = _outgrown(notes, limit, count)
     if not anew:  # what is replaced is shown whole

@@ -49,6 +49,9 @@ _AND_MORE = re.compile(r"\) (?:&&|\|\|?|;) |\bappend", re.IGNORECASE)
 """Tells that a line which writes a file may do another thing too."""
 
 _ARGUMENT = re.compile(r"[\w:.~/-]*[./:][\w:./-]*\w|test")
+_BODY = re.compile(r" \(.*\)", re.DOTALL)
+"""What a line tells of the text that a command writes."""
+
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\[\s\S])*+(?:\"|(\\?\Z))")
 _EDITORS = (
     (re.compile(r"\bsed\b"), re.compile(r"\s(?:-\w*i\w*|--in-place)\b")),
@@ -85,6 +88,27 @@ def is_look(call: Call, args: Mapping[str, Any]) -> bool:
     words = [word.lower() for word in _WORDS.findall(call.name)]
     return bool(words) and (
         words[0] in _LOOKS or words[-1] in ("search", "fetch", "lookup", "status")
+    )
+
+
+def is_trial(call: str) -> bool:
+    """Whether a line only runs programs, writes whole files and looks: it can be done again.
+
+    Whatever else a shell does, such as a commit or an edit in place, may have changed something.
+
+    Example:
+        >>> is_trial("$ cd cafe && cat > try.py (3 lines: def go():) ⏎ python try.py")
+        True
+        >>> is_trial("$ python try.py && git push")
+        False
+    """
+    if not call.startswith("$ ") or in_place(call) or call.count("cat >") > 1:
+        return False  # what stands between two texts that are written is not read
+    pieces = [piece.split() for piece in _PIECES.split(_BODY.sub("", unquoted(call[2:])))]
+    return all(
+        words[0] in ("cat", "cd") or _RUNS.fullmatch(words[0]) or _shell_looks(" ".join(words))
+        for words in pieces
+        if words
     )
 
 

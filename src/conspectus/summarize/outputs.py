@@ -25,7 +25,7 @@ _TAG_LINE = re.compile(
     r"^\s*(?:(?:</?[\w-]+>\s*)+$|\[?!\[|</?(?:img|a|p|div|center|br|!--)\b|<!--|(?:src|href|alt|target|width|height)=\")"
 )
 _TAGS = re.compile(r"</?(?:returncode|output|output_head|output_tail|stdout|stderr|result)>")
-_WARNING = re.compile(r"<warning>[^<]*</warning>")
+_WARNING = re.compile(r"<warning>[^<]*</warning>(?=\s*<output_head>)")  # says that it is cut
 _FAILED = re.compile(
     r"\W*(?:error\b|failed\b|traceback\b|fatal\b|exception\b|\w+(?:Error|Exception)\b|错误|失败|エラー|오류)",
     re.IGNORECASE,

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
 WORDS = 0.5
-"""Words in a token where names, paths, code and ids stand among them, measured on notes of models
-(English prose has some 0.75). Models keep to words better than to tokens."""
+"""Words in a token where names, paths, code and ids stand among them; English prose has some 0.75.
+Models keep to words better than to tokens."""
 
 ATTRIBUTE = 120
 """Characters of a name or a date that a frame shows."""

@@ -45,14 +45,14 @@ def opened(script: str) -> list[str]:
 
 def written(text: str, room: int) -> str:
     """Return what stands for a text that is written into a file, in so many characters."""
-    if opened(text) and _READS.search(text) and (edits := edits_of(text)):
+    if len(text) <= LARGEST and (edits := edits_of(text)):
         return cut(f"{EDITS}{edits}", max(room, EDIT))
     return outline(text, room)
 
 
-@lru_cache(maxsize=64)  # the same script is told anew in each length that is tried
+@lru_cache(maxsize=512)  # the same script is told anew in each length that is tried
 def edits_of(script: str) -> str:
-    """Return the edits that a Python script makes to a file; empty for other scripts.
+    """Return the edits that a Python script makes to a file; empty where it makes none.
 
     These are the old and the new text of each replacement, else the texts that it holds and does
     not print.
@@ -62,15 +62,16 @@ def edits_of(script: str) -> str:
         ...          "open('a.py', 'w').write(new)")
         'x = 1 ⇒ x = 2'
     """
-    if len(script) > LARGEST:
+    if not (opened(script) and _READS.search(script)):
         return ""
     try:
         tree = ast.parse(script)
+        tree.body = _used(tree.body)
+        nodes = list(_nodes(tree))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
-    tree.body = _used(tree.body)
     named, pairs, held = dict[str, str](), list[str](), list[str]()
-    for node in _nodes(tree):
+    for node in nodes:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             if (text := _text(node.value, named)) is not None:
                 named[node.targets[0].id] = text

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from conspectus.summarize import journal
-from conspectus.summarize.looks import CHECKS, WRITE, in_place, run_of, unquoted
+from conspectus.summarize.looks import CHECKS, WRITE, is_trial, run_of, unquoted
 from conspectus.summarize.notes import apart, cited
 from conspectus.summarize.scripts import EDITS
 
@@ -159,14 +159,14 @@ def _as_much(before: str, line: str, key: tuple[str, str]) -> bool:
 
 
 def changes(line: str) -> bool:
-    """Return whether a line tells a change of what was there before, and not what was tried out.
+    """Return whether a line tells a change, and not what was tried out: see `is_trial`.
 
     Example:
         >>> changes("$ sed -i 1d a.py → ok [m2]"), changes("$ python check.py → 2 [m4]")
         (True, False)
     """
     call = line.partition(" → ")[0]
-    return not call.startswith("$ ") or in_place(call) or EDITS in call
+    return EDITS in call or not is_trial(call)
 
 
 def counted(text: str) -> tuple[str, int]:
@@ -189,7 +189,6 @@ def _edits(line: str, undo: re.Match[str]) -> bool:
 
 
 def _edits_only(command: str, path: str) -> bool:
-    """Whether a command, perhaps cut short, edits this file in place and does no other thing."""
+    """Whether a command edits this file in place and does no other thing, as far as it stands."""
     words = [word for word in command.split() if word[:1] != "-"]
-    sole = len(words) <= 3 and ";" not in "".join(words)
-    return sole and words[:1] == ["sed"] and words[-1] == path
+    return words[:1] == ["sed"] and words[2:] == [path] and not {*";…"} & {*command}

@@ -61,12 +61,11 @@ def said(entries: Sequence[Entry], before: Sequence[str] = ()) -> list[str]:
         for row in text.splitlines():
             rows.setdefault(row.strip(), {})[cite] = None
 
-    short = dict[str, list[str]]()
+    short = set[str]()
     for text, cites in map(apart, before):
         if cites and not text.startswith("… "):
             stands(text, cites[0])
-            if "…" in text:
-                short[cites[0]] = [one_line(part) for part in text.split("…")]
+            short.update(cites[:1] if "…" in text and not text.startswith(SAME) else ())
     lines: list[str] = []
     again: list[str] = []
     for entry in entries:
@@ -74,8 +73,9 @@ def said(entries: Sequence[Entry], before: Sequence[str] = ()) -> list[str]:
             continue
         text = _words(entry)
         line = one_line(text)
-        parts = short.get(entry.cite)
-        name = entry.cite if parts and all(part in line for part in parts) else stood.get(line)
+        # One that stands short is known by its name, where that is made from what it says.
+        hashed = entry.cite in short and entry.cite != entry.given_id
+        name = entry.cite if hashed else stood.get(line)
         like = shapes.get(_FIGURE.sub("0", line))
         if len(text) >= REPEATED and name:
             again.append(_again(name, 1, [entry.cite]))
