@@ -84,9 +84,31 @@ def test_neighbours_only_come_where_there_is_room(archive, chain):
 def test_an_id_a_citation_or_a_key_names_a_message(archive, chain, entries, form):
     for entry in entries:
         for name in (entry.id, entry.cite, entry.key, entry.key[:8]):
-            [hit] = recall(archive, chain, id=form.format(name)).hits
+            hit, *results = recall(archive, chain, id=form.format(name)).hits
             assert hit.key == entry.key
             assert hit.text == entry.reading
+            assert bool(results) == bool(entry.calls)
+
+
+def test_the_id_of_a_call_names_its_results_too(archive):
+    def call(name, *ids):
+        calls = [{"id": one, "name": "find", "args": {"what": one}} for one in ids]
+        return AIMessage("", id=name, tool_calls=calls)
+
+    def result(one, text):
+        return ToolMessage(text, id=f"r{one}", tool_call_id=one)
+
+    talk = [call("m1", "a", "b"), result("b", "beta"), result("a", "alpha " * 900)]
+    talk += [call("m2", "c"), result("c", "gamma"), HumanMessage("Thanks.", id="u1")]
+    chain = kept(archive, read_messages(talk))
+    found = recall(archive, chain, id="m1", tokens=500)
+    assert [hit.id for hit in found.hits] == ["m1", "rb", "ra"]
+    assert "beta" in found.text
+    assert "alpha alpha" in found.text
+    assert found.tokens <= 500
+    assert [hit.id for hit in recall(archive, chain, id="m2").hits] == ["m2", "rc"]
+    assert [hit.id for hit in recall(archive, chain, id="rc").hits] == ["rc"]
+    assert [hit.id for hit in recall(archive, chain, id="u1").hits] == ["u1"]
 
 
 def test_all_versions_of_an_edited_message_are_recalled(archive):

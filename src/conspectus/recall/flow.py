@@ -64,7 +64,7 @@ def recall_flow(
     Args:
         archive, scope, chain: where to look.
         query: words, names, paths, in any language.
-        id: a message's id, or its citation in a summary.
+        id: a message's id, or its citation in a summary; of a call with its results.
         range: the first and the last message, each by id or citation.
         start: characters to skip in a message asked for by id, to read on in a long one.
         tokens: the largest size of the text.
@@ -149,6 +149,28 @@ def _by_id(
             f"{_shown(name)} was archived here and is gone: it has expired or was forgotten; go on "
             "without it"
         )
+    if not start:
+        yield from _take_results(archive, scope, chain, keys[-1], room)
+
+
+def _take_results(
+    archive: ArchiveFlows, scope: Scope, chain: Chain, key: str, room: Packing
+) -> Flow[None]:
+    """Add the results of the calls that a message makes: notes cite the call for both."""
+    order = manifest(chain)
+    at = order.index(key)
+    found = yield from archive.find_flow(scope, order[at : at + AT_ONCE])
+    calls = {call.id for call in found[key].calls} if key in found else set[str]()
+    results = [
+        one
+        for one in (found[name] for name in order[at + 1 : at + AT_ONCE] if name in found)
+        if calls & {*one.answers} and not one.speaks
+    ]
+    for place, one in enumerate(results, 1):
+        piece = Piece(hit_of(one, neighbour=True), place)
+        if not room.add(piece, len(results) - place, alone=len(results) == 1):
+            room.left_out = len(results) - place + 1
+            return
 
 
 def _by_range(
