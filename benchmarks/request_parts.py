@@ -21,7 +21,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from conspectus.messages import is_summary_message
 
 WINDOW = 8_000
-NOW = "\n# Now\n"
+NOW = "\n# Now, before the messages below\n"
 """Begins what is rewritten at each compaction."""
 
 

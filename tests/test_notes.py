@@ -250,7 +250,7 @@ def test_what_stands_keeps_its_bytes_and_the_end_is_written_anew():
     first = notes_of(TALK)
     more = [user("And the hotel?", "m6"), *step("book_hotel", {"id": "H1"}, "booked", "m7")]
     second = notes_of(more, first)
-    kept = first[: first.index("# Now")] if "# Now" in first else first
+    kept = first[: first.index("# Now,")] if "# Now," in first else first
     assert second.startswith(kept.rstrip("\n"))
     assert Notes.parse(second).segments[0] == Notes.parse(first).segments[0]
 
@@ -422,7 +422,7 @@ def test_the_summary_stands_behind_the_request_that_is_under_way():
     assert talk[2]["content"].startswith("Here is a summary of the conversation to date:")
     assert sum("Here is a summary" in str(one["content"]) for one in talk) == 1
     assert (
-        "- under way then: Book the Lisbon flight. Never pay more than 240 EUR. [m1]"
+        "- newest message of the user, from before the last steps above: Book the Lisbon flight. Never pay more than 240 EUR. [m1]"
         in talk[2]["content"]
     )
 

@@ -150,9 +150,9 @@ REFUSED = "Please always write exactly one command, in a block of its own, and n
 def test_a_repeated_refusal_is_not_the_request_under_way():
     talk = [user("Mend the menu.", "m1"), user(REFUSED, "m2"), *step("look", {}, "a.py", "m3")]
     kept = [user(REFUSED, "m4"), *step("look", {"n": 1}, "b.py", "m5")]
-    assert "under way" not in json.dumps(sections(talk, kept, ahead=1).get(OPEN, []))
+    assert "newest message" not in json.dumps(sections(talk, kept, ahead=1).get(OPEN, []))
     kept[0] = user("Now mend the bill, too, and tell me how it went.", "m4")
-    assert "under way then: Now mend the bill" in json.dumps(sections(talk, kept, ahead=1)[OPEN])
+    assert "newest message of the user, from before the last steps above: Now mend the bill" in json.dumps(sections(talk, kept, ahead=1)[OPEN])
 
 
 def test_repeats_of_one_message_stand_as_one_when_condensed():
@@ -312,6 +312,10 @@ def test_a_command_that_does_a_thing_behind_a_look_is_a_deed(command):
         "cat <<EOF\n" + "\n" * 9,
         "rm -f a",
         "a (1 lines: ",
+        "touch a ",
+        "cp -cp ",
+        "mv a b\n",
+        "git mv ",
     ],
 )
 def test_a_hostile_command_takes_no_longer_than_its_length(hostile):

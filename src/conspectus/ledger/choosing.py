@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple, cast
 
 from conspectus.ledger.book import Ledger
-from conspectus.ledger.pieces import is_prose, marked_from
+from conspectus.ledger.pieces import COMMENT, is_prose, marked_from
 from conspectus.ledger.reading import PLAIN, Stated, Statement, statements
 from conspectus.ledger.subjects import Subjects, about
 
@@ -225,13 +225,16 @@ class _Choice:
         """Yield the sentences of a task, each with its turn.
 
         First come its opening and its end, then requests, the rest before its first heading, advice
-        under headings, and lines that read like code.
+        under headings, and lines that read like code; comments of a template never.
         """
         text, headed = self._talk[place].text, self._headed(place)
         closing = [at for at, one in enumerate(self._read[place]) if one.own][-CLOSING:]
+        opening = OPENING
         for at, one in enumerate(self._read[place]):
             line = text[text.rfind("\n", 0, one.start) + 1 : one.start]
-            if (one.end <= OPENING and (one.own or len(one.text) <= BLOCK)) or at in closing:
+            if one.text.startswith(COMMENT) and one.text.endswith("-->"):
+                opening += len(one.text)
+            elif (one.end <= opening and (one.own or len(one.text) <= BLOCK)) or at in closing:
                 yield 0, at
             elif one.own:
                 asks = "ask" in one.marks and not line.strip()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from conspectus.ledger.patterns import WIDE
@@ -21,6 +21,14 @@ _PASTED = re.compile(
     r"|\W*(?:DEBUG|INFO|WARN(?:ING)?|ERROR|TRACE|FATAL)\b"
     r"|(?:\w+:\s)?\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|[A-Za-z_][\w.]*(?:Error|Exception|Warning)\b)"
 )
+COMMENT = "<!--"
+"""Opens a comment of a template, which nobody who reads the page sees."""
+
+_HIDDEN = re.compile(
+    r"[^\S\n]*<!--(?:(?!-->|<!--|\n[^\S\n]*\n)[\s\S]){1,2000}?-->[^\S\n]*(?=\n|\Z)"
+)
+
+_ENDED = re.compile(r"\s{0,3}(?:``|~~|</?[A-Za-z][\w-]*>)\s*$")
 _EXAMPLE = re.compile(r"\s*<(\w*example\w*)>\s*$", re.IGNORECASE)
 """Opens an example, in which nobody says a thing."""
 
@@ -55,16 +63,20 @@ def pieces(text: str) -> Iterator[Piece]:
         >>> [text[a:b] for text in ["- See Dr. Li. Then?"] for a, b, _ in pieces(text)]
         ['See Dr. Li.', 'Then?']
     """
-    at, fenced, block, example = 0, False, -1, -1
+    at, fenced, block, example, hidden = 0, False, -1, -1, -1
     closed = dict[str, int]()
-    for line in text.splitlines(keepends=True):
+    lines = text.splitlines(keepends=True)
+    never_closed = _never_closed(lines)
+    for place, line in enumerate(lines):
         fence = _FENCE.match(line)
         if at > example and (tag := _EXAMPLE.match(line)) is not None:
             if -1 < closed.get(tag[1], 0) <= at:
                 closed[tag[1]] = text.find(f"</{tag[1]}>", at)
             example = closed[tag[1]]
+        if at > hidden and COMMENT in line and (comment := _HIDDEN.match(text, at)) is not None:
+            hidden = comment.end() - 1
         if (
-            at <= example
+            at <= max(example, hidden)
             or fenced
             or fence
             or not line.strip()
@@ -73,8 +85,8 @@ def pieces(text: str) -> Iterator[Piece]:
         ):
             if block < 0 and line.strip():
                 block = at
-            if fence:  # with a language it opens a block, whatever was left open before
-                fenced = bool(fence[1]) or not fenced
+            if fence:
+                fenced = place not in never_closed and (bool(fence[1]) or not fenced)
         else:
             if block >= 0:
                 yield from _divided(text, block, at, own=False)
@@ -83,6 +95,27 @@ def pieces(text: str) -> Iterator[Piece]:
         at += len(line)
     if block >= 0:
         yield from _divided(text, block, at, own=False)
+
+
+def _never_closed(lines: Sequence[str]) -> set[int]:
+    """Return the lines that open a block of code which a next one shows to have never ended.
+
+    That one names a language, and so opens a block itself; what stands between the two is no code
+    where a tag on a line of its own, or half a fence, shows that the first had ended.
+
+    Example:
+        >>> _never_closed(["```", "menu", "``", "Never burn it.", "```sh", "make", "```"])
+        {0}
+    """
+    found, opened, ended = set[int](), -1, False
+    for place, line in enumerate(lines):
+        if (fence := _FENCE.match(line)) is None:
+            ended = ended or _ENDED.match(line) is not None
+            continue
+        if opened >= 0 and fence[1] and ended:
+            found.add(opened)
+        opened, ended = place if opened < 0 or fence[1] else -1, False
+    return found
 
 
 def marked_from(text: str, start: int) -> int:

@@ -9,8 +9,9 @@ from dataclasses import replace
 from conspectus.ledger import Fact, quoted
 from conspectus.messages import SUMMARY_LINE, Entry
 from conspectus.messages.framing import as_notes
+from conspectus.summarize import users_words
 from conspectus.summarize.base import SummaryRequest
-from conspectus.summarize.condensing import tokens_of
+from conspectus.summarize.condensing import WRITTEN, tokens_of
 from conspectus.summarize.cutting import cut
 from conspectus.summarize.notes import (
     FOUND,
@@ -24,7 +25,9 @@ from conspectus.summarize.notes import (
     items,
     section,
 )
-from conspectus.summarize.prompts import ANEW, IN_VIEW
+from conspectus.summarize.open_work import UNDER_WAY
+from conspectus.summarize.prompts import ANEW, IN_VIEW, STAYS
+from conspectus.summarize.shares import PARTS
 from conspectus.summarize.writing import Answer, with_segments, write
 
 _HEADING = re.compile(r"^\s*(?:#{1,6}\s*|\*\*)([^#*]{1,60}?)\s*:?\s*(?:\*\*)?\s*:?\s*$")
@@ -94,7 +97,7 @@ CONTEXT = 2_000
 LARGEST = 4_096
 """Tokens that a model is asked for at most."""
 
-SHARE = 0.4
+SHARE = 0.5
 """Share of the room that a model is asked to fill: it tells what a line on a deed cannot."""
 
 LEAST = 200
@@ -110,8 +113,11 @@ VIEW_SHOWN = 4_000
 """Characters of the first, most often the task itself, and of the newest that stays in view; less
 in a small room."""
 
-OUTGROWN = 4
-"""Findings that take more than one part in so many of the room are written anew by the model."""
+FEW = 8
+"""Findings up to one part in so many of the room stay beside new ones, whatever those take."""
+
+BESIDE = 0.15
+"""Share of the room for a model's goal and next step, and for what is open and archived."""
 
 TIGHT = 400
 """Tokens up to which all the room is offered to a summariser that writes a whole summary."""
@@ -129,34 +135,69 @@ def for_model(request: SummaryRequest, *, whole: bool) -> SummaryRequest:
     old = [items(text) for text in notes.segments]
     said = [line for one in old for line in one.get(SAID, ())]
     shown = min(VIEW_SHOWN, max(2 * limit, SAID_SHOWN))  # a model's window may be small, too
-    said = [cut(line, SAID_SHOWN if place else shown) for place, line in enumerate(said)]
+    said = [
+        _shown(line, SAID_SHOWN if place else shown, request) for place, line in enumerate(said)
+    ]
     found = [line for one in old for line in one.get(FOUND, ())]
-    now = section((GOAL, OPEN, NEXT), notes.now)
+    open_ = [line for line in notes.now.get(OPEN, ()) if not line.startswith(UNDER_WAY)]
+    now = section((GOAL, OPEN, NEXT), {**notes.now, OPEN: open_})
     users = [entry for entry in request.kept[: request.ahead] if entry.role == "user"]
-    ahead = [cited(cut(as_notes(one.text), shown), [one.cite]) for one in users[-1:]]
+    named = {name for line in said for name in apart(line)[1]}
+    ahead = [
+        _shown(cited(as_notes(one.text), [one.cite]), shown, request)
+        for one in users[-1:]
+        if one.cite not in named
+    ]
     over = count("\n".join([*said, *ahead, *found])) - CONTEXT
-    anew = _outgrown(notes, limit, count)
+    anew = _outgrown(request, notes)
     if not anew:  # what is replaced is shown whole
         found, over = _later(found, over, count)
     if len(said) > 1:
         said = [said[0], *_later(said[1:], over, count, least=1)[0]]
     before = notes.before if count(notes.before) <= CONTEXT else ""
-    heading = ANEW if anew else FOUND
+    heading = ANEW if anew else STAYS
     lines = {SAID: said, IN_VIEW: ahead, heading: found}
     parts = (before, section((SAID, IN_VIEW, heading), lines), now)
     standing = "\n".join(part for part in parts if part)
-    # In a small room no more than half: the user's words and the deeds stand in it, too.
-    asked = max(int(limit * SHARE), min(limit // 2, LEAST), 1)
-    return replace(request, standing=standing, limit=min(asked, LARGEST))
+    return replace(request, standing=standing, limit=_asked(request, notes))
 
 
-def _outgrown(notes: Notes, limit: int, count: Callable[[str], int]) -> bool:
-    """Whether the findings so far take so much room that the next ones replace them.
+def _shown(line: str, most: int, request: SummaryRequest) -> str:
+    """Return words of the user, of a long message those that stand first in the notes, too."""
+    if len(line) <= most:
+        return line
+    room = request.count(line) * most // len(line)
+    [chosen] = users_words.chosen([line], room, request.count, request.ledger)
+    text, cites = apart(line)
+    return chosen or cited(cut(text, most), cites)
+
+
+def _asked(request: SummaryRequest, notes: Notes) -> int:
+    """Tokens of the answer: what can stand beside the user's words and the deeds."""
+    limit = request.limit
+    fitting = int(limit * BESIDE) + _findings_room(request, notes)
+    return min(LARGEST, max(min(int(limit * SHARE), fitting), min(limit // 2, LEAST), 1))
+
+
+def _findings_room(request: SummaryRequest, notes: Notes) -> int:
+    """Tokens of findings that can stand beside the user's words and some deeds."""
+    before = [line for text in notes.segments for line in items(text).get(SAID, ())]
+    said = tokens_of(request.count, [*before, *users_words.said(request.entries, before)])
+    limit, parts = request.limit, request.shares.parts or PARTS
+    words = min(said, int(limit * request.shares.said)) if "said" in parts else 0
+    return int((limit * (1 - BESIDE) - words) * (WRITTEN if "done" in parts else 1))
+
+
+def _outgrown(request: SummaryRequest, notes: Notes) -> bool:
+    """Whether the findings so far and new ones do not fit, so that the new ones replace them.
 
     Only where a model can be shown all of them.
     """
     found = [line for text in notes.segments for line in items(text).get(FOUND, ())]
-    return limit // OUTGROWN < tokens_of(count, found) <= CONTEXT
+    size = tokens_of(request.count, found)
+    new = _asked(request, notes) * 3 // 4  # the rest is its goal, its next step and what binds
+    few = request.limit // FEW
+    return few < size <= CONTEXT and size + new > _findings_room(request, notes)
 
 
 def _later(
@@ -184,7 +225,7 @@ def composed(
             orders: whatever it says counts as findings, and sets no goal and no next step.
     """
     notes = Notes.parse(request.standing)
-    anew = _outgrown(notes, request.limit, request.count)
+    anew = _outgrown(request, notes)
     text = as_notes(text.strip().removeprefix(SUMMARY_LINE).strip())
     limit = min(most, max(request.limit, request.count(text) + HEADINGS))
     request = replace(request, limit=max(limit, 1))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from conspectus.summarize.columns import HEADS, told_once
 from conspectus.summarize.cutting import cut, one_line
 
 CELLS = (2_000, 400, 160, 80, 48, 32)
@@ -33,9 +34,9 @@ LONG = 25
 _VALUES = re.compile(r":\s*(\"(?:[^\"\\]|\\.)*\"|[\w.+-]+)")
 _PAIR = re.compile(r"[^\s=\[]+=")
 _NEXT = re.compile(r"[\s,]+")
-_COLUMNS = re.compile(r"\[([^\[\]]{24,})\](?=:| \(all )")
 _ID = re.compile(r"(?=\S*\d)(?=\S*[^\W\d])\S+")
 _NAME = re.compile(r"(?=\S*\d)(?=\S*[^\W\d]|\d{4}-)[\w.:/-]+")
+_OWN_ID = re.compile(r"(?:\w+_)?id=", re.IGNORECASE)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?!\d)")
 _LINK = re.compile(r"https?://(?:www\.)?([^/\s]+)\S*$")
 
@@ -70,7 +71,7 @@ def dense(text: str) -> bool:
 
 
 def compact(
-    value: Any, room: int, known: Collection[str] = (), schemas: set[str] | None = None
+    value: Any, room: int, known: Collection[str] = (), schemas: Mapping[str, str] | None = None
 ) -> str:
     """Return plain JSON data as `key=value` pairs and rows under their columns.
 
@@ -78,7 +79,7 @@ def compact(
         value: the data.
         room: the most characters.
         known: values that the reader has already, such as the arguments of the call.
-        schemas: names of columns that the reader has already; those of this value are added.
+        schemas: names of columns that lines before tell, each with the message that they cite.
 
     Example:
         >>> legs = [{"from": "JFK", "to": "ATL"}, {"from": "ATL", "to": "LAX"}]
@@ -90,7 +91,7 @@ def compact(
         atoms: list[str] = []
         for cell in CELLS:
             atoms = list(_atoms(value, min(cell, room), frozenset(known), 0))
-            atoms = _named_once(atoms, schemas or ())
+            atoms = [told_once(atom, schemas or {}) for atom in atoms]
             if _width(atoms) <= room:
                 break
         return atoms
@@ -100,10 +101,8 @@ def compact(
     atoms = fitted(value)
     while _width(atoms) > room and (shorter := _briefer(value)) is not None:
         value, atoms = shorter, fitted(shorter)
-    if schemas is not None:
-        schemas.update(head for atom in atoms for head in _COLUMNS.findall(atom))
     # The names of columns take no room from the rows below them.
-    room += sum(len(head) for atom in atoms for head in _COLUMNS.findall(atom))
+    room += sum(len(head) for atom in atoms for head in HEADS.findall(atom))
     if _width(atoms) <= room:
         return " ".join(atoms).rstrip(";")
     if isinstance(value, Mapping) and all(map(_PAIR.match, atoms)):
@@ -118,7 +117,7 @@ def compact(
 
 
 def pairs_within(pairs: Sequence[str], room: int, more: int = 0) -> str:
-    """Return the pairs of a record that fit, in order: those with an id or a date, then short ones.
+    """Return the pairs of a record that fit, in order: ids, then dates and names, then short ones.
 
     A pair takes half of the room at most. `more` pairs were left out before.
 
@@ -128,10 +127,22 @@ def pairs_within(pairs: Sequence[str], room: int, more: int = 0) -> str:
     """
     kept, left = dict[int, str](), room - TELLING // 2
     named = [any(map(_NAME.fullmatch, re.split(r"[=,\s]+", pair)[1:])) for pair in pairs]
-    for n in sorted(range(len(pairs)), key=lambda n: 0 if named[n] else len(pairs[n])):
-        pair = cut(pairs[n], room // 2)
-        if len(pair) <= left:
-            kept[n], left = pair, left - len(pair) - 1
+    ids = [bool(_OWN_ID.match(pair)) for pair in pairs]
+
+    def take(places: Iterable[int], least: int) -> int:
+        rest = left
+        for n in places:
+            pair = cut(pairs[n], room // 2)
+            if n not in kept and len(pair) <= rest - least:
+                kept[n], rest = pair, rest - len(pair) - 1
+        return rest
+
+    every = range(len(pairs))
+    shortest = sorted(every, key=lambda n: len(pairs[n]))
+    left = take((n for n in every if ids[n]), 0)
+    left = take((n for n in shortest if len(pairs[n]) <= TELLING), left * 2 // 3)
+    left = take((n for n in every if named[n]), 0)
+    left = take(shortest, 0)
     more += len(pairs) - len(kept)
     return " ".join(kept[n] for n in sorted(kept)) + (f" +{more} more" if more else "")
 
@@ -216,18 +227,6 @@ def _name(row: Mapping[str, Any]) -> str:
     dates = [one for n, one in enumerate(plain) if n != found[0] and _DATE.match(one)]
     amounts = [str(one) for one in row.values() if type(one) in (int, float)]
     return " ".join([found[1], *dates[:1], *amounts[:1]])
-
-
-def _named_once(atoms: Sequence[str], before: Collection[str]) -> list[str]:
-    """Return the same with the names of columns where they stand first."""
-    known = set(before)
-
-    def told(match: re.Match[str]) -> str:
-        again = match[1] in known
-        known.add(match[1])
-        return "[columns as before]" if again else match[0]
-
-    return [_COLUMNS.sub(told, atom) for atom in atoms]
 
 
 def brief(value: Any, room: int) -> str:

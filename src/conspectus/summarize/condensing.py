@@ -7,10 +7,18 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from conspectus.summarize import journal, users_words
+from conspectus.summarize import journal, left_out, users_words
+from conspectus.summarize.columns import HEADS, heads_of, named
 from conspectus.summarize.compacting import pairs_within
 from conspectus.summarize.cutting import cut, cut_command
-from conspectus.summarize.findings import THOUGHT_OF, WHOLE, explains, fewer_sentences, tells
+from conspectus.summarize.findings import (
+    THOUGHT_OF,
+    WHOLE,
+    explains,
+    fewer_sentences,
+    said_again,
+    tells,
+)
 from conspectus.summarize.looks import in_place
 from conspectus.summarize.notes import DONE, FOUND, SAID, apart, cited
 from conspectus.summarize.outputs import SALIENT
@@ -19,6 +27,7 @@ from conspectus.summarize.superseding import (
     TIMES,
     changes,
     counted,
+    named_by_changes,
     named_nowhere,
     newest_of_each_call,
     newest_of_each_run,
@@ -37,17 +46,20 @@ CONSTANT = 2
 REASONS = 0.4
 """Share of the room that conclusions keep while deeds can still be made shorter."""
 
-WRITTEN = 0.6
+WRITTEN = 0.7
 """The same of conclusions that a model wrote: they tell what a deed's line cannot."""
 
 EDITS = 4
 """Times that an edit in place is longer than other lines: its text is what was changed."""
 
+AT_WORK = 3
+"""Times that a record is longer which a later change names: the work is about it."""
+
+DEED = 2
+"""Times that a deed of a tool is longer: what it was given cannot be looked up again."""
+
 RULES = 700
 """Characters that the rules of a file keep while other lines can still be made shorter."""
-
-NAMED = 6
-"""Tools that are named of steps that stand no more, those that made most of them."""
 
 LAST = 4
 """Conclusions that stay while deeds can still be made shorter."""
@@ -55,15 +67,16 @@ LAST = 4
 FIELDS, CELLS = 4, (80, 56, 40, 28)
 """Pairs from which an outcome is a record, and characters of each, tried in turn."""
 
+WORDY = 60
+"""Characters of the parts of an outcome, on average, from which it is in words."""
+
+_PARTS = re.compile(r"; | ⏎ | (?=\w+[=:])")
 _PATH = re.compile(r"[\w.-]*/[\w./-]{8,}\b")
 
 _MORE = re.compile(r" \+(\d+) more$")
 _NEXT_FIELD = re.compile(r" (?=\w[\w.]*(?:=|: |\[\w))")
 _FIELD = re.compile(r"(?<=[\s;])(?=\w[\w.]*=)")
-_DROPPED = re.compile(r"\((\d+) earlier steps, (.*)")
-_TIMES_OF = re.compile(r"([^\s,:()]+) (\d+)")
-_ARGUMENT = re.compile(r"(?<=[(\s])\w+=(?=\S)")
-_COLUMNS = re.compile(r" ?\[[a-z][^\[\]→]{12,}\](?=:| \(all )")
+_ARGUMENT = re.compile(r"(?<=[(\s])\w+=(?=[^\s,)]{4})")
 _PAIR = re.compile(
     r"(?<![^\s:])((?!status|success|result|state|error|ok)[a-z]\w+)=([^\s;,]{4,}) (?=\w+=|\w+:)"
 )
@@ -82,6 +95,7 @@ class _Lines:
         self._lines: list[str | None] = list(lines)
         self._sizes = [count(f"- {line}\n") for line in self._lines]
         self.tokens = sum(self._sizes)
+        self._work: set[str] | None = None
 
     def left(self) -> list[str]:
         """Return the lines that stand."""
@@ -103,7 +117,15 @@ class _Lines:
         self, most: int, fits: Callable[[], bool], places: Sequence[int] | None = None
     ) -> None:
         """Shorten lines to so many characters, the first ones first, until all fits."""
-        self.each(lambda line: _shorter(line, most), fits, places)
+        self.each(lambda line: _shorter(most * self._times(line), line), fits, places)
+
+    def _times(self, line: str) -> int:
+        if self._work is None:
+            self._work = {cite for one in named_by_changes(self.left()) for cite in apart(one)[1]}
+        if self._work & {*apart(line)[1]}:
+            return AT_WORK
+        tool = line[:1] not in "$(" and not journal.looked(line)
+        return DEED if tool and changes(line) else 1
 
     def each(
         self,
@@ -147,6 +169,7 @@ def condensed(
     count: Callable[[str], int],
     archived: bool = True,
     written: bool = False,
+    later: Sequence[str] = (),
 ) -> list[dict[str, list[str]]]:
     """Return all segments as one, with parts 2 and 3 within so many tokens.
 
@@ -160,6 +183,7 @@ def condensed(
         count: tokens of a text.
         archived: the rest can be recalled.
         written: a model wrote the conclusions; they tell of deeds, too, and give way after them.
+        later: deeds that come after them, and may have undone some.
     """
     share = WRITTEN if written else REASONS
     said = users_words.once([line for one in old for line in one.get(SAID, ())])
@@ -173,17 +197,21 @@ def condensed(
     def fits() -> bool:
         return done.tokens + found.tokens <= room
 
+    heads: dict[str, str] = {}
     if not fits():
-        deeds = newest_of_each_call(without_undone(done.left()))
+        heads = heads_of(done.left())
+        deeds = newest_of_each_call(without_undone(done.left(), later=later))
         done = _Lines(_told_once([_path_once(line) for line in deeds]), count)
     done.shorten(LENGTHS[5], fits, named_nowhere(done.left(), [*said, *every]))
     done.leave_out(done.looks()[: len(done.looks()) // 2], fits)
+    found.leave_out(said_again(every), fits)
     found.leave_out([n for n in thoughts if not tells(every[n]) and n < len(every) - LAST], fits)
+    done.shorten(LENGTHS[3], fits, [n for n, line in enumerate(done.left()) if _in_words(line)])
     for most in LENGTHS:
         # Thoughts give way before what was told, and that before deeds.
-        found.each(partial(_fewer, most), fits, thoughts)
+        found.each(partial(shorter_finding, most=most), fits, thoughts)
         if not written:
-            found.each(partial(_fewer, max(most, REPLY)), fits)
+            found.each(partial(shorter_finding, most=max(most, REPLY)), fits)
         done.shorten(most, fits)
         done.count_equal()
         if most == LENGTHS[2] and not fits():
@@ -191,58 +219,38 @@ def condensed(
         if most == LENGTHS[-3]:
             found.leave_out(minor[:-LAST], lambda: fits() or found.tokens <= room * share)
     done.leave_out(done.looks(), fits)
-    done.shorten(LENGTHS[-1], fits)
+    for most in LENGTHS[-2:]:  # all of them, before one of them goes
+        done.each(partial(_shorter, most), fits)
     found.leave_out(minor, fits)
     if not written:
-        found.each(partial(_fewer, LENGTHS[-3]), fits)
-    gone = Counter[str]()
-    for line in done.left():
-        gone.update(_counts(line))
-    deeds = [line for line in done.left() if not _DROPPED.match(line)]
+        found.each(partial(shorter_finding, most=LENGTHS[-3]), fits)
+    gone = left_out.counted(done.left())
+    deeds = [line for line in done.left() if not left_out.counts(line)]
     done = _Lines(deeds, count)
+    at_work = named_by_changes(deeds)
     looks = [n for n, line in enumerate(deeds) if journal.looked(line)]
-    done.leave_out(looks, fits)
+    done.leave_out(sorted(looks, key=lambda n: deeds[n] in at_work), fits)
     if written:
         trials = [n for n in range(len(deeds)) if not changes(deeds[n])]
         done.leave_out(trials, lambda: fits() or done.tokens <= room * (1 - share))
-        found.each(partial(_fewer, REPLY), fits)
+        found.each(partial(shorter_finding, most=REPLY), fits)
     found.leave_out(range(len(every)), lambda: fits() or found.tokens <= room * share)
     # What was run can be run again; what was changed stays changed.
     done.leave_out(sorted(range(len(deeds)), key=lambda n: changes(deeds[n])), fits)
     found.leave_out(range(len(every)), fits)
-    left = done.left()
-    gone.update(_tool(line) for line in deeds if line not in left)
+    stand = done.left()
+    left = named(stand, heads)
+    gone.update(left_out.tool(line) for line in deeds if line not in stand)
     if gone:
-        away = "one recall away" if archived else "left out"
-        left.insert(0, _earlier(gone, away))
+        left.insert(0, left_out.told(gone, archived))
     return [{SAID: said, DONE: left, FOUND: found.left()}]
 
 
-def _tool(line: str) -> str:
-    """Return the name of the tool, or the program, that a line tells of."""
-    if line.startswith(journal.LOOKED):
-        return "looks"
-    return re.split(r"[(\s]", line.removeprefix("$ "), maxsplit=1)[0][:24]
-
-
-def _earlier(gone: Counter[str], away: str) -> str:
-    """Return the line on steps left out: their number, and the tools of most.
-
-    Example:
-        >>> _earlier(Counter({"book_train": 2, "pytest": 1}), "left out")
-        '(3 earlier steps, left out: book_train 2, pytest 1)'
-    """
-    names = [f"{name} {times}" for name, times in gone.most_common(NAMED)]
-    return f"({gone.total()} earlier steps, {away}: {', '.join(names)})"
-
-
-def _counts(line: str) -> Counter[str]:
-    """Return the steps that a line of earlier steps counts, by tool."""
-    if (told := _DROPPED.match(line)) is None:
-        return Counter()
-    named = Counter({name: int(times) for name, times in _TIMES_OF.findall(told[2])})
-    rest = int(told[1]) - named.total()
-    return named + Counter({"others": max(rest, 0)})
+def _in_words(line: str) -> bool:
+    """Return whether a line tells a page that was read, or a search: both can be done again."""
+    call, _, came = apart(line)[0].partition(" → ")
+    parts = _PARTS.split(came)
+    return journal.SAYS not in call and journal.looked(line) and len(came) > WORDY * len(parts)
 
 
 def _path_once(line: str) -> str:
@@ -272,12 +280,7 @@ def _told_once(lines: Sequence[str]) -> list[str]:
 
     A name that has stood with two values says whose value it is, or that it has changed.
     """
-    values, told, columns = defaultdict[str, Counter[str]](Counter), list[str](), set[str]()
-
-    def once(match: re.Match[str]) -> str:
-        again = match[0] in columns or match[0].endswith("[columns as before]")
-        columns.add(match[0])
-        return "" if again else match[0]
+    values, told = defaultdict[str, Counter[str]](Counter), list[str]()
 
     def news(match: re.Match[str]) -> str:
         known = values[match[1]]
@@ -285,7 +288,6 @@ def _told_once(lines: Sequence[str]) -> list[str]:
 
     for line in lines:
         call, arrow, came = line.partition(" → ")
-        came = _COLUMNS.sub(once, came)
         pairs = dict.fromkeys(_PAIR.findall(came))
         came = _PAIR.sub(news, came)
         for key, value in pairs:
@@ -306,7 +308,9 @@ def _thinned(came: str, most: int) -> str:
     pairs = _fields(_MORE.sub("", came))
     if len(pairs) >= FIELDS and not came.startswith("["):  # rows alone stand under their columns
         more = int(found[1]) if (found := _MORE.search(came)) else 0
-        return pairs_within([cut(pair, CELLS[0]) for pair in pairs], most, more)
+        heads = [sum(map(len, HEADS.findall(pair))) for pair in pairs]
+        shown = [cut(pair, CELLS[0] + head) for pair, head in zip(pairs, heads, strict=True)]
+        return pairs_within(shown, most, more)
     return _telling_parts(came, most)
 
 
@@ -325,7 +329,8 @@ def _fields(came: str) -> list[str]:
         else:
             fields.append(part)
         opens = part.partition("=")[0].endswith(":") or ": " in part
-        inside = (inside or opens) and not part.endswith(";")
+        within = fields[-1].count("(") > fields[-1].count(")")
+        inside = within or ((inside or opens) and not part.endswith(";"))
     return fields
 
 
@@ -336,7 +341,7 @@ def _telling_parts(came: str, most: int) -> str:
         >>> _telling_parts("collecting tests in menu.py ⏎ a.py ok ⏎ 29 passed", 24)
         '… ⏎ 29 passed'
     """
-    parts = came.split(" ⏎ ")
+    parts = [part for n, part in enumerate(came.split(" ⏎ ")) if not n or part != "…"]
     if len(came) <= most or len(parts) == 1:
         return cut(came, most)
     ended = [n for n, part in enumerate(parts) if SALIENT.search(part)]
@@ -347,22 +352,25 @@ def _telling_parts(came: str, most: int) -> str:
             left -= len(parts[n]) + 3
         elif not kept:
             return cut(parts[n], most)
+    kept -= {0} if parts[0] == "…" else set()
     gap = "" if len(kept) == len(parts) else "… ⏎ "
     return gap + " ⏎ ".join(parts[n] for n in sorted(kept))
 
 
-def _fewer(most: int, line: str) -> str:
+def shorter_finding(line: str, most: int) -> str:
+    """Return a line of findings in fewer sentences; one that names a cause stays whole longer."""
     text, cites = apart(line)
     if explains(text):
         most = max(most, WHOLE)
     return cited(fewer_sentences(text, most), cites)
 
 
-def _shorter(line: str, most: int) -> str:
+def _shorter(most: int, line: str) -> str:
     text, cites = apart(line)
     if in_place(text) or EDITED in text:
         most *= EDITS
-    most += sum(map(len, _COLUMNS.findall(text)))  # names of columns take no room from the rows
+    heads = sum(map(len, HEADS.findall(text)))  # names of columns take no room from the rows
+    most += heads
     if journal.SAYS in text:  # rules of a file that the agent goes by
         most = max(most, RULES)
     if len(text) <= most:
@@ -371,7 +379,8 @@ def _shorter(line: str, most: int) -> str:
     call, arrow, came = text.removesuffix(times).partition(" → ")
     if arrow:
         most -= len(times)
-        room = max(most // 2, most - min(len(came), most))
+        given = most - heads
+        room = max(given // 2, given - min(len(came), given))
         if call.startswith("$ "):
             call = cut_command(call, room)
         elif len(call) > room:

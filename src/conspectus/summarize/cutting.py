@@ -37,7 +37,7 @@ def cut(text: str, room: int) -> str:
         return f"{text[: room // 2]}…{text[len(text) - (room - room // 2 - 1) :]}"
     short = text[: max(1, room - 1)]
     at = max(short.rfind(" "), short.rfind(","))
-    return (short[:at] if at > room // 2 else short).rstrip(" ,;:/") + "…"
+    return (short[:at] if at > room // 2 else short).rstrip(" ,;:/…") + "…"
 
 
 def cut_command(text: str, room: int) -> str:

@@ -27,8 +27,13 @@ _REMOVES = re.compile(r"(?:^|_)(?:delete|remove|rm|unlink)", re.I)
 _PATH = r"([\w.~/-]*\w\.\w+|[\w.-]+/[\w./-]+)"
 _WRITTEN = re.compile(rf"(?<![<&\d=-])>{{1,2}}\s*{_PATH}|\btee (?:-a )?{_PATH}")
 _CHANGED = re.compile(rf"\bsed -i\S*\s(?:'[^']*'|\"[^\"]*\"|\S+)\s+{_PATH}")
+_BEGINS, _ENDS = r"(?:^|&&|[;\n])[^\S\n]*", r"[^\S\n]*(?=$|&&|[;\n])"
+_MOVED = re.compile(rf"{_BEGINS}(?:git )?mv (?:-f )?([\w./~-]+) ([\w./~-]*[\w-]/?){_ENDS}")
+_COPIED = re.compile(rf"{_BEGINS}cp (?:-\w+ )?[\w./~-]+ {_PATH}{_ENDS}")
+_TOUCHED = re.compile(rf"{_BEGINS}touch ((?:[\w./~-]++[^\S\n]++)*+[\w./~-]*+){_ENDS}")
 _GONE = re.compile(r"\brm (?:-\w+ )*([^&|;\n]+)|\bgit (?:checkout|restore)(?: --)? ([^&|;\n]+)")
 _RUN = re.compile(r"\bpython[\d.]*\s+(?:-\w+\s+)*([\w./~-]+\.py)\b")
+_PARTS = re.compile(r"&&|[;\n]\s*")
 _PYTHON = re.compile(r"\bpython[\d.]*\s")
 _HEREDOC = re.compile(r"<<-?\s*+\\?['\"]?(\w++)['\"]?[^\n]*\n")
 _LINE = re.compile(r"^[^\S\n]*(\w+)(?=\s|$)", re.MULTILINE)
@@ -60,12 +65,31 @@ def files_line(steps: Sequence[Step], standing: Sequence[str]) -> str:
         for path, stands in [*touched, *((path, True) for found in made for path in found)]:
             if step.failed and not (stands and _wrote_first(step, path)):
                 continue
+            if isinstance(stands, str):
+                known = dict.fromkeys(_moved(one, path, stands) for one in known)
+                continue
             known.pop(path, None)
             if stands:
                 known[path] = None
     names = list(known)
     more = f" (and {len(names) - MOST} before them)" if len(names) > MOST else ""
     return as_notes(FILES + ", ".join(names[-MOST:]) + more) if names else ""
+
+
+def _moved(path: str, old: str, new: str) -> str:
+    """Return a path after a file or a folder was given another name, or put in another folder.
+
+    Example:
+        >>> _moved("src/a/menu.py", "src/a", "src/b"), _moved("menu.py", "menu.py", "old/")
+        ('src/b/menu.py', 'old/menu.py')
+    """
+    old = old.rstrip("/")
+    if path != old and not path.startswith(f"{old}/"):
+        return path
+    # Into a folder, as far as the name tells: it has no ending, and the file has one.
+    last, own = new.rpartition("/")[2], old.rpartition("/")[2]
+    into = new.endswith("/") or ("." in own and "." not in last)
+    return f"{new.rstrip('/')}/{own}" * into + new * (not into) + path.removeprefix(old)
 
 
 def _shell(step: Step) -> str:
@@ -105,21 +129,33 @@ def _wrote_first(step: Step, path: str) -> bool:
     """Return whether a shell wrote a file before another command failed, as its output says."""
     text = _shell(step)
     _, end = next(_heredocs(text), (0, len(text)))
-    written = bool(text[end:].strip())
+    parts = _PARTS.split(_without_heredocs(text).strip())
+    written = bool(text[end:].strip()) or any(path in part for part in parts[:-1])
     return written and re.search(rf"{re.escape(path)}: ", step.result or "") is None
 
 
-def _touched(step: Step) -> Iterator[tuple[str, bool]]:
-    """Each file that a step wrote or changed, or has taken away or put back."""
+def _touched(step: Step) -> Iterator[tuple[str, bool | str]]:
+    """Each file that a step wrote or changed, has taken away or put back, or its new name."""
     args = step.args
     shell = next((args[key] for key in SHELL if isinstance(args.get(key), str)), None)
     if shell is not None:
         text = _without_heredocs(shell)
         bare = unquoted(text)
         for found in sorted(
-            [*_WRITTEN.finditer(bare), *_CHANGED.finditer(text), *_GONE.finditer(text)],
+            [
+                *_WRITTEN.finditer(bare),
+                *_CHANGED.finditer(text),
+                *_GONE.finditer(text),
+                *(found for one in (_MOVED, _COPIED, _TOUCHED) for found in one.finditer(bare)),
+            ],
             key=lambda match: match.start(),
         ):
+            if found.re is _MOVED:
+                yield found[1], found[2]
+                continue
+            if found.re is _TOUCHED:
+                yield from ((path, True) for path in found[1].split())
+                continue
             path = next((group for group in found.groups() if group), "")
             if found.re is not _GONE:
                 if not path.startswith("/dev/"):

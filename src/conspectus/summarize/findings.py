@@ -7,7 +7,7 @@ guesses and plans are left out: a later step has settled them.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from conspectus.ledger.pieces import pieces
 from conspectus.ledger.reading import values_in
@@ -25,7 +25,7 @@ THOUGHT_OF = "thought: "
 """Begins a line that nobody was told, by which a condensation knows it."""
 
 ROOMIEST = 1.25
-"""The largest scale."""
+"""The largest scale, but for replies where room is left."""
 
 LEAST = 24
 """Characters below which a sentence concludes nothing."""
@@ -33,12 +33,25 @@ LEAST = 24
 BRIEF = 60
 """Characters below which a thought stands only if it gives a reason."""
 
+AGAIN, NEAR = 0.7, 20
+"""Share of a thought's words that a later one has where it says the same, and how near that is."""
+
 ANSWER = 160
 """Characters of the first sentence of a reply that stand in any room."""
 
 WHOLE = 260
 """Characters up to which the one sentence of a thought stands whole in any room."""
 
+_POINTS = re.compile(
+    r"^\W*(?:(?:so|and|but|then|thus|therefore|hence|also|however|yes|ah|okay)[, ]+)*"
+    r"(?:this|that|these|those|it|they|which|therefore|thus|hence|in this case|as a result)\b"
+    r"|^(?:这|那|它|因此|所以)|^(?:これ|それ|そのため|だから)|^(?:이것|그것|그래서|따라서)"
+    r"|^(?:das|dies\w*|deshalb|daher|esto|eso|por eso|cela|ceci|donc)\b",
+    re.IGNORECASE,
+)
+"""Begins a sentence that points at the one before, and says little without it."""
+
+_WORDS = re.compile(r"\w+")
 _COLON = (":", "：")
 _CALLS = ("!", "！")
 _ENDS = '.!?…:;,。！？：；”"'
@@ -79,12 +92,13 @@ _CAUSES = re.compile(
 """What says why something is as it is; what mends it shows in the deeds that follow."""
 
 
-def conclusions(entries: Sequence[Entry], scale: float) -> list[tuple[str, str]]:
+def conclusions(entries: Sequence[Entry], scale: float, longest: int = 0) -> list[tuple[str, str]]:
     """Return conclusions, each with the message that it stands in; equal ones once, counted.
 
     Args:
         entries: the messages that leave; a reply that repeats a result of theirs concludes nothing.
         scale: how roomy they are.
+        longest: characters that each reply to the user may take at least.
     """
     found: dict[str, list[str]] = {}
     thought = dict[str, list[str]]()
@@ -99,7 +113,8 @@ def conclusions(entries: Sequence[Entry], scale: float) -> list[tuple[str, str]]
             continue
         told = not entry.calls and not _LABEL.match(entry.own)
         text = "\n".join([_said(entry.own), *thought.pop(entry.cite, ())])
-        said = _concluded(text, int((TOLD if told else THOUGHT) * min(scale, ROOMIEST)), told)
+        room = int((TOLD if told else THOUGHT) * min(scale, ROOMIEST))
+        said = _concluded(text, max(room, longest) if told else room, told)
         mark = "" if told else THOUGHT_OF
         if said and (told or len(said) >= BRIEF or tells(mark + said)):
             found.setdefault(mark + said, []).append(entry.cite)
@@ -136,14 +151,17 @@ def _concluded(text: str, room: int, told: bool) -> str:
 
     They are those with which a reply begins and ends; of a thought, its reasons first.
     """
-    said = [one for one in _sentences(text) if len(one) >= (1 if told else LEAST)]
-    said = [one for one in said if not one.endswith(("?", "？"))]
-    while said and said[-1].endswith(_COLON):  # it announces what is not shown here
+    every = _sentences(text)
+    said = [n for n, one in enumerate(every) if len(one) >= (1 if told else LEAST)]
+    said = [n for n in said if not every[n].endswith(("?", "？"))]
+    while said and every[said[-1]].endswith(_COLON):  # it announces what is not shown here
         said.pop()
     if told:
-        plain = [one for one in said if not one.endswith(_CALLS) or values_in(one)]
+        plain = [every[n] for n in said if not every[n].endswith(_CALLS) or values_in(every[n])]
         return one_line(as_notes(_reply(plain, room)))
-    return one_line(as_notes(_thought([s for s in said if not _PLANS.match(s)], room)))
+    said = [n for n in said if not _PLANS.match(every[n])]
+    joined = {at for at in range(1, len(said)) if said[at] == said[at - 1] + 1}
+    return one_line(as_notes(_thought([every[n] for n in said], room, joined)))
 
 
 def _reply(said: Sequence[str], room: int) -> str:
@@ -173,17 +191,28 @@ def _announced(said: Sequence[str]) -> list[str]:
     return joined
 
 
-def _thought(said: Sequence[str], room: int) -> str:
-    """Sentences of a thought, each whole: those that give a reason, then the last ones."""
+def _thought(said: Sequence[str], room: int, joined: Collection[int]) -> str:
+    """Sentences of a thought, each whole: those that give a reason, then the last ones.
+
+    Args:
+        said: the sentences.
+        room: characters.
+        joined: places of those that stand right behind the one before; if they point at it, they
+            stand with it.
+    """
     kept: dict[int, str] = {}
     reasons = [n for n, one in enumerate(said) if _REASONS.search(one)]
     causes = [n for n in reasons if _CAUSES.search(said[n])]
     for at in dict.fromkeys(
         [*reversed(causes), *reversed(reasons), *reversed(range(len(said))[-2:])]
     ):
-        if len(said[at]) <= (room if kept else max(room, WHOLE)):
-            kept[at] = said[at]
-            room -= len(said[at]) + 1
+        points = at in joined and at - 1 not in kept and _POINTS.match(said[at])
+        both = [at - 1, at] if points else [at]
+        both = [n for n in both if n not in kept]
+        size = sum(len(said[n]) + 1 for n in both)
+        if both and size <= (room if kept else max(room, WHOLE)):
+            kept |= {n: said[n] for n in both}
+            room -= size
     return _joined(kept) or cut(said[-1] if said else "", WHOLE)
 
 
@@ -208,16 +237,31 @@ def explains(line: str) -> bool:
     return _CAUSES.search(line) is not None
 
 
+def said_again(lines: Sequence[str]) -> list[int]:
+    """Return the places of thoughts of which a later one has most words.
+
+    Example:
+        >>> said_again(["thought: The oven counts in Fahrenheit. [m2]", "thought: It rains. [m3]",
+        ...             "thought: So the oven really counts in Fahrenheit here. [m4]"])
+        [0]
+    """
+    words = [set(_WORDS.findall(apart(line)[0].casefold())) for line in lines]
+    found: list[int] = []
+    for n, own in enumerate(words):
+        later = words[n + 1 : n + 1 + NEAR] if lines[n].startswith(THOUGHT_OF) else []
+        if any(len(own & other) >= AGAIN * len(own) for other in later):
+            found.append(n)
+    return found
+
+
 def fewer_sentences(line: str, room: int) -> str:
     """Return a finding in fewer sentences, each whole unless it is longer than the room."""
     if len(line) <= room:
         return line
     text = line.removeprefix(THOUGHT_OF)
-    said = [
-        item.removeprefix("… ")
-        for start, end, _ in pieces(text)
-        for item in _ITEM.split(text[start:end])
-    ]
+    parts = [item for start, end, _ in pieces(text) for item in _ITEM.split(text[start:end])]
     if text == line:
-        return _reply(said, room)
-    return THOUGHT_OF + _thought([one for one in said if len(one) >= LEAST], room)
+        return _reply([one.removeprefix("… ") for one in parts], room)
+    parts = [one for one in parts if len(one) >= LEAST]
+    joined = {at for at, one in enumerate(parts) if at and not one.startswith("… ")}
+    return THOUGHT_OF + _thought([one.removeprefix("… ") for one in parts], room, joined)

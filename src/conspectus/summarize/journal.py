@@ -15,11 +15,13 @@ from typing import Any
 
 from conspectus.ledger import statements
 from conspectus.messages.content import Call
-from conspectus.summarize.compacting import LONG, brief, compact, dense, parsed
+from conspectus.summarize.columns import head_of
+from conspectus.summarize.compacting import LONG, brief, compact, dense, is_empty, parsed
 from conspectus.summarize.cutting import cut, one_line
 from conspectus.summarize.edits import with_change
 from conspectus.summarize.known_records import Shown, news_of, shown_records
 from conspectus.summarize.looks import SHELL, in_place, is_look
+from conspectus.summarize.notes import cited
 from conspectus.summarize.outputs import command, outline, output, unwrapped
 from conspectus.summarize.scripts import EDIT, written
 from conspectus.summarize.steps import Step
@@ -39,8 +41,8 @@ RULE_FILES = ("SKILL.md", "AGENTS.md", "CLAUDE.md", "CONTRIBUTING.md")
 RULES = 600
 """Characters of their rules at scale 1."""
 
-AGAIN, PATH = 60, 90
-"""Characters of a call that stands before, and of a path."""
+AGAIN, PATH, GIVEN = 60, 90, 48
+"""Characters of a call that stands before, of a path, and of any other argument."""
 
 RECORD = 3
 """A record of short values gets so many times the room of an output in words."""
@@ -52,7 +54,7 @@ LEAST_RECORD, LEAST_CALL, LEAST_OUTCOME, LEAST_ERROR = 320, 160, 60, 160
 """Characters that a record of short values, a call, an outcome, and what went wrong have at any
 scale."""
 
-LEAST_DEED = 240
+LEAST_DEED = 320
 """Characters that a call which may have had an effect has at any scale."""
 
 ID = 8
@@ -93,7 +95,7 @@ def lines(
     Args:
         found: the steps.
         scale: how roomy lines are; below 1 looks are folded with their neighbours.
-        more: characters on top of each for what a command printed.
+        more: characters on top of each for what a command printed or a search found.
         standing: the lines of earlier segments; of a record that they show, only news are shown.
     """
     told: list[tuple[str, list[str]]] = []
@@ -110,7 +112,7 @@ def lines(
 
     shown = shown_records(standing)
     before: dict[str, str] = {}
-    schemas: set[str] = set()
+    schemas: dict[str, str] = {}
     given = set(shown)
     for step in found:
         if step.looks and (rules := says(step, int(RULES * min(max(scale, 0.6), 1.5)))):
@@ -120,13 +122,17 @@ def lines(
             continue
         plain = not (step.record and (scale >= RECORDS_FROM or dense(step.result or "")))
         if step.looks and plain:
-            text = _look(step, scale)
+            text = _look(step, scale, more)
             if text not in folded:
                 folded.append(text)
             cites.extend(step.cites[:1])
             continue
         close()
-        told.append((_deed(step, scale, before, schemas, given, more, shown), [step.cites[0]]))
+        text = _deed(step, scale, before, schemas, given, more, shown)
+        told.append((text, [step.cites[0]]))
+        if step.record and (head := head_of(text)):
+            schemas.setdefault(head, step.cites[0])
+        shown |= shown_records([cited(text, step.cites[:1])])
     close()
     return told
 
@@ -170,7 +176,7 @@ def _deed(
     step: Step,
     scale: float,
     told: dict[str, str],
-    schemas: set[str],
+    schemas: Mapping[str, str],
     given: set[str],
     more: int,
     shown: Mapping[str, Shown],
@@ -187,7 +193,8 @@ def _deed(
     elif step.looks:
         room //= FOUND  # what a search has found is there to be found again
     size = max(int(CALL * scale), LEAST_CALL if step.looks else LEAST_DEED)
-    call = call_text(step.call, step.args, size, content=int(CONTENT * scale))
+    content = int(CONTENT * scale) if not step.replaced else LOOK
+    call = call_text(step.call, step.args, size, content=content)
     if (first := told.setdefault(step.call.args + step.call.name, step.cites[0])) != step.cites[0]:
         call = f"{cut(call, AGAIN)} (as {first})"
     if step.result is None:
@@ -199,6 +206,7 @@ def _deed(
     elif (news := news_of(step.result, step.args, shown)) is not None:
         came = news[1] if not news[0] else f"{compact(news[0], room, known, schemas)} ({news[1]})"
     else:
+        room += more // FOUND if step.record and step.looks else 0
         came = output(step.result, room, known, step.seen, schemas, more)
     if step.failed and not came.lower().startswith(("error", "fail", "exit")):
         came = f"FAILED: {came}"
@@ -212,7 +220,7 @@ def _echoes(step: Step) -> bool:
     return len(given) > len(step.result or "") // 2 > LONG and all(row in given for row in rows)
 
 
-def _look(step: Step, scale: float) -> str:
+def _look(step: Step, scale: float, more: int = 0) -> str:
     room = int(LOOK * max(scale, 0.5))
     call = call_text(step.call, step.args, room, content=0)
     result = step.result or ""
@@ -221,9 +229,9 @@ def _look(step: Step, scale: float) -> str:
         came = output(result, room, (), step.seen)
         came = f" → {came}" if came != "ok" else ""
     elif scale >= 1:
-        came = f" → {outline(unwrapped(result), int(room * 1.5))}"
+        came = f" → {outline(unwrapped(result), int(room * 1.5), more)}"
     else:
-        came = f" ({count} lines)"
+        came = f" ({len(unwrapped(result).splitlines())} lines)"
     return f"{call}{came}{f' ({step.times} times)' if step.times > 1 else ''}"
 
 
@@ -264,17 +272,19 @@ def call_text(call: Call, args: Mapping[str, Any], room: int, content: int) -> s
         return cut(one_line(f"{call.name}({call.args if call.args != '{}' else ''})"), room)
     args, parts = with_change(args), list[str]()
     left = room - len(call.name) - 2
-    short = {k: v for k, v in args.items() if not _long(k, v)}
+    short = {k: v for k, v in args.items() if not _long(k, v) and not is_empty(v)}
     order = sorted(short, key=lambda key: key in ("description", "explanation", "reason"))
     for key in order:
-        text = f"{key}={brief(short[key], max(PATH if '/' in str(short[key]) else 16, left // 2))}"
+        text = (
+            f"{key}={brief(short[key], max(PATH if '/' in str(short[key]) else GIVEN, left // 2))}"
+        )
         if parts and len(text) > left:
             text = cut(text, max(left, 16))
         parts.append(text)
         left -= len(text) + 2
         if left < 16:
             break
-    rest = {k: v for k, v in args.items() if k not in short}
+    rest = {k: v for k, v in args.items() if k not in short and not is_empty(v)}
     for key, value in rest.items() if content else ():
         shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         parts.append(f"{key}: {written(shown, max(40, content // len(rest)))}")

@@ -16,6 +16,7 @@ LEAST = 4
 
 _PAIR = re.compile(r"(?<=\s)(?=\w[\w.]*=)")
 _MORE = re.compile(r" \+\d+ more$| \((?:the rest )?as \w+\)$")
+_ID = re.compile(r"(?:^|_)id$", re.IGNORECASE)
 _WORD = re.compile(r"[\w-]+")
 
 
@@ -68,7 +69,9 @@ def news_of(
         return None
     news = {k: v for k, v in record.items() if before.pairs.get(k) != _whole(v)}
     news |= {k: "none" for k, v in news.items() if is_empty(v) and f" {k}" in f" {before.text}"}
-    other = any(_names(value) and key in before.pairs for key, value in news.items())
+    own = next((str(value) for key, value in record.items() if _ID.search(key)), None)
+    other = own is not None and own not in map(str, args.values())
+    other |= any(_names(value) and key in before.pairs for key, value in news.items())
     if other or len(news) == len(record):
         return None
     return news, f"the rest as {before.cite}"

@@ -19,7 +19,10 @@ SUMMARY = "Summary"
 SEGMENT_PARTS = (SAID, DONE, FOUND)
 NOW_PARTS = (GOAL, OPEN, NEXT, SKILLS, REST)
 
-_MARK = re.compile(r"^# (?:Part (\d+)|Now)$", re.MULTILINE)
+NOW = "# Now, before the messages below"
+"""Heads what stands once, at the end."""
+
+_MARK = re.compile(r"^# (?:Part (\d+)|Now(?:, before the messages below)?)$", re.MULTILINE)
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 _CITED = re.compile(r"\s*\[([^\[\]\n]{1,200})\]$")
 _FALSE_MARK = re.compile(r"^(?=#{1,2} )", re.MULTILINE)
@@ -71,7 +74,7 @@ class Notes:
         now = section(NOW_PARTS, self.now)
         if self.summary:
             now = "\n".join(part for part in (now, f"## {SUMMARY}\n{self.summary}") if part)
-        parts = [self.before, *self.segments, f"# Now\n{now}" if now else ""]
+        parts = [self.before, *self.segments, f"{NOW}\n{now}" if now else ""]
         return "\n".join(part for part in parts if part)
 
 

@@ -15,7 +15,11 @@ from conspectus.summarize.journal import call_text
 from conspectus.summarize.notes import apart, cited
 from conspectus.summarize.steps import Step, listed
 
-UNDER_WAY, TO_DO, INTENT = "under way then: ", "to do: ", "said it would: "
+UNDER_WAY, TO_DO, INTENT = (
+    "newest message of the user, from before the last steps above: ",
+    "to do: ",
+    "said it would: ",
+)
 """Begin the lines of part 4, by which the next compaction knows them."""
 
 NAMED = 8
@@ -23,6 +27,9 @@ NAMED = 8
 
 SKILLS = 20
 """Skill files, and rules in them, the latest ones, that every summary tells of."""
+
+NAME = 72
+"""Characters of the name of a call."""
 
 LARGE = 1_200
 """Characters from which an original is worth a name."""
@@ -91,16 +98,31 @@ def index(
         room: characters at most.
     """
     sizes = {entry.cite: len(entry.text) for entry in entries}
-    found: list[str] = []
+    newest: dict[str, str] = {}
+    for line in standing:
+        name, cites = apart(line)
+        # Two names that are cut may be those of two originals.
+        newest |= {line if "…" in name else name: line} if cites else {}
     for step in done:
         if step.result is not None and len(step.result) >= LARGE and len(step.cites) > 1:
-            call = call_text(step.call, step.args, LONG * 2, content=0)
-            found.append(cited(as_notes(call), step.cites[-1:]))
+            call = call_text(step.call, step.args, LONG * 20, content=0)
+            newest.pop(call, None)
+            newest[call] = cited(as_notes(_named(call)), step.cites[-1:])
     for entry in entries:
         if entry.role == "user" and sizes[entry.cite] >= LARGE * 2:
-            found.append(cited(cut(as_notes(one_line(entry.text)), LONG * 2), [entry.cite]))
-    lines = [line for line in standing if apart(line)[1]] + found
-    lines = lines[-NAMED:]
+            text = cut(as_notes(one_line(entry.text)), LONG * 2)
+            newest[entry.cite] = cited(text, [entry.cite])
+    lines = [*newest.values()][-NAMED:]
     while lines and sum(map(len, lines)) > room:
         lines.pop(0)
     return lines
+
+
+def _named(call: str) -> str:
+    """Return a call in few characters: its ends, as those of one program differ at the end.
+
+    Example:
+        >>> _named("$ nl -ba src/cafe/orders/kitchen/menu.py | head -n 900 | sed -n '290,320p'")
+        "$ nl -ba src/cafe/orders/kitchen/men…py | head -n 900 | sed -n '290,320p'"
+    """
+    return call if len(call) <= NAME else f"{call[: NAME // 2].rstrip()}…{call[-NAME // 2 :]}"

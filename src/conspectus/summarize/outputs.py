@@ -30,14 +30,31 @@ _FAILED = re.compile(
     r"\W*(?:error\b|failed\b|traceback\b|fatal\b|exception\b|\w+(?:Error|Exception)\b|错误|失败|エラー|오류)",
     re.IGNORECASE,
 )
-_HEREDOC = re.compile(r"<<-?\s*\\?(['\"]?)(\w+)\1([^\n]*)\n(.*?)(?:\n\s*\2(?=\s|$)|\Z)", re.DOTALL)
+_HEREDOC = re.compile(
+    r"<<-?\s*\\?(['\"]?)(\w+)\1([^\n]*)\n(?:\2[^\S\n]*(?=\n|\Z)|(.*?)(?:\n\s*\2(?=\s|$)|\Z))",
+    re.DOTALL,
+)
 _HEADING = re.compile(r"#{1,4} \S")
+_SECTION = re.compile(
+    r"\s*(?:/\*+ .*\*/|<!-- .*-->|//[ =-]+\w.*"
+    r"|<(?:section|nav|header|main|footer|form)\b[^>]*>)\s*$"
+    r"|(?:export )?(?:const|let|var) \w+ = [\[{(]"
+)
+"""A comment on a line of its own, a part of a page, or data with a name: what heads a section."""
 _OUTLINE = re.compile(
     r"^\s*(?:(?:async )?def \w|class \w|(?:export )?function \w|fn \w|func \w"
-    r"|interface \w)"
+    r"|interface \w)|(?:export )?(?:const|let|var) \w+ = [\[{(]"
 )
+_LINKS = re.compile(
+    r"\s*(?:[-*+] )?(?:!?\[[^\]\n]{0,200}\]\([^)\n]{0,500}\)|[\w.]{0,40}:? ?https?://\S{1,500})\s*$"
+)
+"""A line that is a link alone: a menu, a sponsor."""
+
+PARAGRAPH = 100
+"""Characters of a paragraph from which its beginning says something."""
+
 _BLOB = re.compile(r"(?:data:[\w/+.-]+;base64,)?[A-Za-z0-9+/_=-]{160,}")
-_RULER = re.compile(r"[=_*#~.-]{4,}")
+_RULER = re.compile(r"(?<!\S)[=_*#~.-]{4,}(?!\S)")
 
 
 def command(
@@ -55,14 +72,15 @@ def command(
     written: list[str] = []
 
     def told(match: re.Match[str]) -> str:
-        written.append(match[4])
+        written.append(match[4] or "")
         return f"{match[3].strip()} \0 "
 
     text = _HEREDOC.sub(told, text)
     lines = [line for line in text.replace("\\\n", " ").splitlines() if line.strip()]
     text = cut_command(one_line(" ⏎ ".join(lines)), room + len(written))
     for body in written:
-        told_by = f"({shown(body, content // len(written))})" if content else ""
+        held = shown(body, content // len(written)) if body.strip() else "empty"
+        told_by = f"({held})" if content else ""
         text = text.replace("\0", told_by, 1) if "\0" in text else f"{text} {told_by}"
     return text
 
@@ -75,8 +93,11 @@ def unwrapped(text: str) -> str:
     return _TAGS.sub("", "\n".join(lines)).strip()
 
 
-def outline(text: str, room: int) -> str:
-    """Return the length of a text and its build: data, headings, definitions, or its start."""
+def outline(text: str, room: int, more: int = 0) -> str:
+    """Return the length of a text and its build: data, headings, definitions, or its start.
+
+    Of a text with headings, paragraphs begin there, too, where there is room or `more` of it.
+    """
     data = parsed(text)
     if data is not None:
         return compact(data, room)
@@ -86,10 +107,23 @@ def outline(text: str, room: int) -> str:
     whole = one_line(" ⏎ ".join(line.strip() for line in lines))
     if len(whole) <= room:
         return whole
-    marks = [line for line in lines if _OUTLINE.match(line)]
-    marks = marks or [line for line in lines if _HEADING.match(line)] or lines[:1]
-    marks = [one_line(line) for line in marks]
-    return cut(f"{len(lines)} lines: {'; '.join(marks)}", room)
+    built = [line for line in lines if _OUTLINE.match(line)]
+    marks = built or [line for line in lines if _HEADING.match(line)]
+    if not marks and len(parts := [line for line in lines if _SECTION.match(line)]) > 1:
+        marks = parts
+    plain = 0 if built or not marks else len(lines) - len(marks)
+    room += more if plain else 0
+    marks = marks or lines[:1]
+    left = room - sum(len(one_line(line)) + 2 for line in marks)
+    each = max(PARAGRAPH, left // plain) if plain and left >= PARAGRAPH else 0
+    heads, shown = set(marks), list[str]()
+    for line in lines:
+        if line in heads:
+            shown.append(one_line(line))
+        elif each and left >= PARAGRAPH and not _LINKS.match(line):
+            shown.append(cut(one_line(line), each))
+            left -= len(shown[-1]) + 2
+    return cut(f"{len(text.splitlines())} lines: {'; '.join(shown)}", room)
 
 
 def failed(text: str) -> bool:
@@ -108,7 +142,7 @@ def output(
     room: int,
     known: Collection[str] = (),
     seen: Container[str] = (),
-    schemas: set[str] | None = None,
+    schemas: Mapping[str, str] | None = None,
     more: int = 0,
 ) -> str:
     """Return what came of a call: records as pairs, else its status and the lines that tell most.
@@ -126,7 +160,8 @@ def output(
         return compact(data, room, known, schemas) if not is_empty(data) else "nothing"
     status = _EXIT.search(text[:200])
     code = status[1] if status else ""
-    lines = [one_line(_RULER.sub("", line)) for line in unwrapped(text).splitlines()]
+    body = unwrapped(text).splitlines()
+    lines = [one_line(_RULER.sub("", line)) for line in body]
     lines = [line for line in lines if any(c.isalnum() for c in line)]
     new = [line for line in lines if len(line) < LONG or line not in seen] or lines[-1:]
     head = f"exit {code}" if code not in ("", "0") else ""
@@ -151,5 +186,5 @@ def output(
         if i not in kept and (left := left - len(new[i]) - 3) >= 0:
             kept.add(i)
     shown = " ⏎ ".join(cut(new[i], max(40, room // 2)) for i in sorted(kept))
-    count = f"({len(lines)} lines)"
+    count = f"({len(body)} lines)"
     return " ".join(part for part in (f"{head}:" if head else "", shown, count) if part)

@@ -36,6 +36,9 @@ IN_VIEW = "Said by the user, and still in view"
 ANEW = "Found and decided, to be written anew"
 """Heading of earlier findings that a model is to write anew."""
 
+STAYS = "Found and decided, which stays as it is"
+"""Heading of earlier findings that stand beside the new ones."""
+
 EXACT = (
     "Copy identifiers, numbers, dates, paths, URLs, commands, error texts and rules letter by "
     "letter; never round, translate or guess them. State nothing that the material does not say: "
@@ -67,17 +70,23 @@ UPDATE = "\n\n".join(
         "## Found and decided\n(what was learned, with the values, names and places that show it; "
         "causes; decisions with their reasons and what was turned down; why attempts failed; what "
         "turned out to be wrong; of each change that stands, the function or place and what it "
-        "does now; what the user was told, offered and refused, with the figures)\n"
-        "## Next\n(the step that comes next, and what is waited for)\n"
-        "## Binding\n(each sentence of the user that sets a rule, a limit, an approval or a "
-        "prohibition, copied letter by letter in quotation marks, with the id of its message)",
+        "does now; what the user was told, offered and refused, with the figures; what is "
+        "not done or not known yet belongs under Next, which is written anew each time)\n"
+        "## Next\n(the step that comes next, what is not done yet, and what is waited for)\n"
+        "## Binding\n(sentences in which the user sets a rule, a limit, an approval or a "
+        "prohibition, from <messages> alone and at most five: those that are easy to overlook. "
+        "Each is copied letter by letter in quotation marks, with the id of its message; those of "
+        "earlier answers are kept elsewhere)",
         "<summary> holds what the notes say already, some of it cut short: do not repeat it. "
         "Where it has become wrong, say what holds now and what held before. What it has under "
         f"{IN_VIEW!r} was said in the midst of <messages> and does not leave. <notes> report on "
-        "earlier parts of <messages>.",
-        f"Findings in <summary> under {ANEW!r} have outgrown their room, and your ## Found and "
-        "decided takes their place. Write it anew from them and from what is new: all that still "
-        "matters to whoever goes on, causes, values, places and reasons first, each told once.",
+        "earlier parts of <messages>. The agent's own instructions stay with it, and are "
+        "not shown here.",
+        f"Findings in <summary> under {STAYS!r} are kept beside yours: add to them. Those under "
+        f"{ANEW!r} have outgrown their room, and your ## Found and decided takes their place: "
+        "write it anew from them and from what is new, all that still matters to whoever goes on, "
+        "causes, values, places and reasons first, each told once. Name functions and texts "
+        "rather than line numbers, as edits move those.",
         EXACT,
         CITE,
         LANGUAGE,
@@ -261,7 +270,8 @@ class Prompts:
 def space(limit: int) -> str:
     """Return the limit in words that a model can keep to."""
     words = max(10, int(limit * WORDS))
-    return f"Write at most {limit:,} tokens, which is about {words:,} words; less is fine."
+    signs = f"{limit:,} signs of Chinese, Japanese or Korean"
+    return f"Write at most {limit:,} tokens: about {words:,} words, or {signs}; less is fine."
 
 
 def framed(tag: str, text: str, label: str = "") -> str:

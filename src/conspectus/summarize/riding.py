@@ -82,8 +82,9 @@ _TASK = (
     "attempts failed; what turned out to be wrong; of each change that stands, the function or "
     "place and what it does now; what the user was told, offered and refused, with the "
     "figures)\n"
-    "## Binding\n(each sentence of the user that sets a rule, a limit, an approval or a "
-    "prohibition, copied letter by letter in quotation marks, with the id of its message)\n\n"
+    "## Binding\n(sentences in which the user sets a rule, a limit, an approval or a prohibition, "
+    "from the messages that leave and at most five: those that are easy to overlook. Each is "
+    "copied letter by letter in quotation marks, with the id of its message)\n\n"
     "Where a summary of earlier messages stands above, do not repeat it; where it has become "
     "wrong, say what holds now and what held before."
 )

@@ -28,6 +28,12 @@ _PROMPT = re.compile(
 _PLACE = re.compile(r"\([A-Z][\w ]+: (?:n/a|[~/]\S*)\)\s*$")
 """How a shell asks for the next command, and says above that in which file and folder it is."""
 
+_WRITES = re.compile(
+    r"(cd \S+ && )?cat (?:> ?(\S+) <<|<<) ?-?['\"]?(\w+)['\"]?(?: ?> ?(\S+))?\n.*?\n\3(.*)",
+    re.DOTALL,
+)
+_WRITERS = ("write_file", "create_file", "write")
+
 _LISTS = re.compile(r"todo|task_?list|checklist|update_plan|write_plan", re.I)
 _ITEMS = ("todos", "todo", "items", "tasks", "plan", "list", "steps")
 _TEXT = ("content", "text", "title", "task", "description", "step", "name", "activeForm")
@@ -47,6 +53,7 @@ class Step:
         args: its arguments, read.
         was: the result of the same look before, where it was another one.
         seen: lines of outputs before it.
+        replaced: what it wrote into a file was written anew by a later step.
     """
 
     call: Call
@@ -58,6 +65,7 @@ class Step:
     args: Mapping[str, Any] = field(default_factory=dict)
     was: str | None = None
     seen: Container[str] = frozenset()
+    replaced: bool = False
 
     @property
     def record(self) -> bool:
@@ -103,7 +111,22 @@ def steps_of(entries: Sequence[Entry]) -> list[Step]:
             for line in step.result.splitlines()[:400]:
                 lines.setdefault(one_line(line), len(lines))
     _without_prompts(found)
+    newest: dict[str, Step] = {}
+    for step in found:
+        if (path := _wrote_alone(step)) and not step.failed:
+            if path in newest:
+                newest[path].replaced = True
+            newest[path] = step
     return _counted(found)
+
+
+def _wrote_alone(step: Step) -> str:
+    """Return the file that a step wrote whole, where it did no other thing."""
+    shell = next((value for value in step.args.values() if isinstance(value, str)), "")
+    if (found := _WRITES.fullmatch(shell.strip())) and found[5].strip() == "":
+        return f"{found[1] or ''}{found[2] or found[4]}"
+    path = step.args.get("path", step.args.get("file_path"))
+    return path if isinstance(path, str) and step.call.name in _WRITERS else ""
 
 
 def _without_prompts(found: Sequence[Step]) -> None:

@@ -15,14 +15,18 @@ _IN_VAIN = "exit|error|fail|no answer"
 """Begins an outcome by which nothing was done."""
 
 _UNDO = re.compile(
-    rf"\$ (?P<folder>cd \S+ && )?git (?:checkout|restore)(?: --)? (?P<path>[\w./-]+)"
-    rf" → (?!{_IN_VAIN}|updated 0)",
+    r"\$ (?P<folder>cd \S+ && )?git (?:checkout|restore)(?: --)? (?P<path>[\w./-]+)"
+    r" → (?:\d+ edits? above undone: )?(?:updated [1-9]|ok\b|\(no output\)|done\b)",
     re.I,
 )
-"""Begins a line by which a file was put back as it was."""
+"""Begins a line by which a file was put back as it was, and that says so."""
 
-_STAGED = re.compile(r"\bgit (?:add|commit|stash)\b")
-"""What stands in a line behind which a file is put back no further."""
+_UNDONE = re.compile(r"(\d+) edits? above undone: ")
+
+_STAGED = re.compile(
+    r"\bgit\b[^&|;\n]*(?:\b(?:add|commit|stash)\b|…)|\bgit_?(?:add|commit|stash)", re.I
+)
+"""What stands in a line behind which a file is put back no further, or may where it is cut."""
 
 _EDIT = re.compile(
     r"\$ (?P<folder>cd \S+ && )?(?P<shell>sed -i.*)|edit|str_replace|apply_|insert|replace"
@@ -36,27 +40,38 @@ TIMES = re.compile(r" \((?:newest of )?(\d+)(?: times)?\)$")
 _NAMED = re.compile(r"\b(?=\w*\d)(?=\w*[^\W\d])\w{4,}\b|\b\d{5,}\b")
 
 
-def without_undone(lines: Sequence[str]) -> list[str]:
+def without_undone(
+    lines: Sequence[str], before: Sequence[str] = (), later: Sequence[str] = ()
+) -> list[str]:
     """Lines without the edits of a file that was put back later; that line says how many they were.
 
+    Args:
+        lines: the lines.
+        before: those that stand above, whose edits count.
+        later: those that stand below, which may put back, too.
+
     Example:
-        >>> without_undone(["$ sed -i 1d a.py → ok [m2]", "$ git checkout a.py → Updated [m4]"])
-        ['$ git checkout a.py → 1 edit above undone: Updated [m4]']
+        >>> without_undone(["$ sed -i 1d a.py → ok [m2]", "$ git checkout a.py → ok [m4]"])
+        ['$ git checkout a.py → 1 edit above undone: ok [m4]']
     """
-    kept = list(lines)
-    for at, line in enumerate(lines):
+    every = [*before, *lines, *later]
+    kept = list(every)
+    for at, line in enumerate(every):
         if (undo := _UNDO.match(line)) is None:
             continue
-        since = max((n + 1 for n in range(at) if _STAGED.search(lines[n])), default=0)
+        since = max((n + 1 for n in range(at) if _STAGED.search(every[n])), default=0)
         gone = [n for n in range(since, at) if kept[n] and _edits(kept[n], undo)]
         for n in gone:
             kept[n] = ""
         if gone:
             text, cites = apart(line)
             call, _, came = text.partition(" → ")
-            count = f"{len(gone)} edit{'s' if len(gone) > 1 else ''}"
+            earlier = _UNDONE.match(came)
+            many = max(len(gone), int(earlier[1]) if earlier else 0)
+            came = came[earlier.end() :] if earlier else came
+            count = f"{many} edit{'s' if many > 1 else ''}"
             kept[at] = cited(f"{call} → {count} above undone: {came}", cites)
-    return [line for line in kept if line]
+    return [line for line in kept[len(before) : len(before) + len(lines)] if line]
 
 
 def newest_of_each_call(lines: Sequence[str]) -> list[str]:
@@ -144,6 +159,24 @@ def named_nowhere(deeds: Sequence[str], others: Sequence[str]) -> list[int]:
     return found[::-1]
 
 
+def named_by_changes(deeds: Sequence[str]) -> set[str]:
+    """Return the records that later changes name: those that the work is about, by their lines.
+
+    Example:
+        >>> named_by_changes(["get(id=A100) → n=1 [m2]", "get(id=B200) → n=2 [m4]",
+        ...                   "cancel(id=A100) → ok [m6]"])
+        {'get(id=A100) → n=1 [m2]'}
+    """
+    later, found = set[str](), set[str]()
+    for line in reversed(deeds):
+        names = set(_NAMED.findall(line.partition(" → ")[0]))
+        if not journal.looked(line):
+            later |= names if changes(line) else set()
+        elif names & later:
+            found.add(line)
+    return found
+
+
 def _stands_for(came: str, earlier: str) -> bool:
     """Whether an outcome may stand for an earlier one: it was done too, and names as much."""
     in_vain = re.match(_IN_VAIN, came, re.I) and not re.match(_IN_VAIN, earlier, re.I)
@@ -183,7 +216,7 @@ def _edits(line: str, undo: re.Match[str]) -> bool:
         return False
     if edit["shell"] is None:
         named = [word.strip("(),'\"").removeprefix("path=") for word in call.split()]
-        return path in named and "&&" not in call and ";" not in call
+        return not undo["folder"] and path in named and "&&" not in call and ";" not in call
     parts = re.split(r" && | ⏎ ", unquoted(call[edit.start("shell") :]))
     return edit["folder"] == undo["folder"] and all(_edits_only(part, path) for part in parts)
 

@@ -17,10 +17,10 @@ from conspectus.messages.summary import summary_body
 from conspectus.summarize import journal, users_words
 from conspectus.summarize.base import SummaryRequest
 from conspectus.summarize.checks import cut_short
-from conspectus.summarize.condensing import condensed, tokens_of
+from conspectus.summarize.condensing import condensed, shorter_finding, tokens_of
 from conspectus.summarize.cutting import cut
 from conspectus.summarize.files import files_line
-from conspectus.summarize.findings import conclusions
+from conspectus.summarize.findings import ROOMIEST, TOLD, conclusions
 from conspectus.summarize.notes import (
     DONE,
     FOUND,
@@ -41,6 +41,7 @@ from conspectus.summarize.notes import (
 from conspectus.summarize.open_work import index, open_work, skills
 from conspectus.summarize.shares import PARTS
 from conspectus.summarize.steps import Step, steps_of
+from conspectus.summarize.superseding import without_undone
 
 RATIO = 10
 """Parts 2 and 3 take at most one token for so many that leave."""
@@ -50,6 +51,9 @@ HEADINGS = 10
 
 LEAST_GOAL = 80
 """Characters of a goal, or a next step, that stand in any room."""
+
+INDEX = 240
+"""Characters of the names of what can be recalled."""
 
 NOW_OF = 5
 """A model's goal and next step take at most one part in so many of the room."""
@@ -72,6 +76,9 @@ SCALES = (9.0, 6.0, 4.0, 3.0, 2.2, 1.6, 1.25, 1.0, 0.8, 0.65, 0.5, 0.4, 0.3, 0.2
 
 PRINTED = (4_000, 2_000, 1_000, 500)
 """Characters on top of each line for what a command printed, tried where the roomiest lines fit."""
+
+REPLIES = (8_000, 4_000, 2_000, 1_000)
+"""Characters of each reply to the user, tried where the lines leave room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +169,17 @@ def write(request: SummaryRequest, answer: Answer) -> str:
     want = max(LEAST_ROOM, leaving // RATIO, min(free, leaving // ROOMY))
     want += tokens_of(count, list(answer.found or ()))  # deeds do not pay for what a model writes
 
-    def at(scale: float, more: int = 0) -> dict[str, list[str]]:
+    deeds_before = [line for one in old for line in one.get(DONE, ())]
+
+    def deeds_at(scale: float, more: int) -> list[str]:
         deeds = [line for one in old for line in one.get(DONE, ())]
         told = journal.lines(steps, scale, more, deeds) if "done" in parts else []
         done = [cited(as_notes(text), cites) for text, cites in told]
-        return {DONE: done, FOUND: _found(answer, entries, scale, parts)}
+        return without_undone(done, deeds_before)
+
+    def at(scale: float, more: int = 0, reply: int = 0) -> dict[str, list[str]]:
+        found = _found(answer, entries, scale, parts, reply)
+        return {DONE: deeds_at(scale, more), FOUND: found}
 
     def size_at(scale: float) -> int:
         return _others([at(scale)], count)
@@ -177,6 +190,15 @@ def write(request: SummaryRequest, answer: Answer) -> str:
     # What was typed by the way has room beyond it, up to two thirds.
     typed = tokens_of(count, [line for line in (*said_before, *said) if len(line) <= SHORT])
     share = max(share, min(share + typed, rest * 2 // 3))
+    if free < want and said_size > share and answer.found is None:
+        # Long replies were given what was left over, and go before any word of the user's.
+        short = int(TOLD * ROOMIEST)
+        old = [
+            one | {FOUND: [shorter_finding(line, short) for line in one.get(FOUND, ())]}
+            for one in old
+        ]
+        others, draft.notes = _others(old, count), with_segments(standing, old)
+        free = rest - said_size - others
     if free < want and said_size > share and limit > FEW:
         tells = users_words.left_out(request.archived)
         stands = users_words.chosen(
@@ -184,33 +206,49 @@ def write(request: SummaryRequest, answer: Answer) -> str:
         )
         kept = [line for line in stands[: len(said_before)] if line]
         said = [line for line in stands[len(said_before) :] if line] or said[-1:]
-        (kept if old else said).insert(0, tells)
+        (kept or said).insert(0, tells)
         old = [one | {SAID: kept if place == 0 else []} for place, one in enumerate(old)]
         said_size = tokens_of(count, [*kept, *said])
         free = rest - said_size - others
         draft.notes = with_segments(standing, old)
     if free < want and others:
+        # A model's findings stay whole: it writes them anew where they have outgrown their room.
+        stays = 0 if answer.found is None else tokens_of(count, _found_before(old))
         old = condensed(
             old,
-            max(rest - said_size - want - want // 2, others // 3),
+            max(rest - said_size - want - want // 2, stays + (others - stays) // 3),
             count,
             request.archived,
             answer.found is not None,
+            at(1.0)[DONE],
         )
         others = _others(old, count)
         free = rest - said_size - others
         draft.notes = with_segments(standing, old)
         draft.number = 2
+        # More may have gone than had to; half of that is room for the next compactions.
+        want = max(want, min(free // 2, leaving // ROOMY))
     draft.lines = {SAID: said}
     room = min(want, max(free, 0))
 
+    replies = REPLIES if answer.found is None else ()
+    plain = _others([{DONE: deeds_at(1.0, 0)}], count)
+    reply = next(
+        (
+            one
+            for one in replies
+            if plain + _others([{FOUND: _found(answer, entries, 1.0, parts, one)}], count) <= room
+        ),
+        0,
+    )
+
     def fits(place: int) -> bool:
-        return size_at(SCALES[place]) <= room
+        return _others([at(SCALES[place], 0, reply)], count) <= room
 
     roomiest = bisect_left(range(len(SCALES) - 1), True, key=fits)
-    draft.lines |= at(SCALES[roomiest])
+    draft.lines |= at(SCALES[roomiest], 0, reply)
     for more in PRINTED if not roomiest else ():
-        fuller = at(SCALES[0], more)
+        fuller = at(SCALES[0], more, reply)
         if _others([fuller], count) <= room:
             draft.lines |= fuller
             break
@@ -226,6 +264,10 @@ def _words(lines: Mapping[str, Sequence[str]]) -> list[str]:
 def _others(old: Sequence[Mapping[str, Sequence[str]]], count: Callable[[str], int]) -> int:
     """Tokens of parts 2 and 3 of some segments."""
     return sum(tokens_of(count, one.get(name, ())) for one in old for name in (DONE, FOUND))
+
+
+def _found_before(old: Sequence[Mapping[str, Sequence[str]]]) -> list[str]:
+    return [line for one in old for line in one.get(FOUND, ())]
 
 
 def _stands(entry: Entry, standing: str) -> bool:
@@ -255,7 +297,7 @@ def _now(
             now[OPEN].append(line)
         room -= sum(map(len, now[OPEN]))
     if "index" in parts and request.archived and room > 0:
-        now[REST] = index(request.entries, steps, standing.now.get(REST, ()), min(room, 300))
+        now[REST] = index(request.entries, steps, standing.now.get(REST, ()), min(room, INDEX))
     return now
 
 
@@ -277,22 +319,24 @@ def _found(
     entries: Sequence[Entry],
     scale: float,
     parts: Sequence[str],
+    reply: int = 0,
 ) -> list[str]:
     if "found" not in parts or answer.summary:
         return []
     if answer.found is not None:
         return list(answer.found)
-    return [cited(text, [cite]) for text, cite in conclusions(entries, scale)]
+    return [cited(text, [cite]) for text, cite in conclusions(entries, scale, reply)]
 
 
 def with_segments(notes: Notes, old: Sequence[dict[str, list[str]]]) -> Notes:
     """Return notes with other lines in their segments; those that are the same keep their bytes."""
-    made = []
+    made: list[str] = []
     for place, lines in enumerate(old):
         before = notes.segments[place] if place < len(notes.segments) else ""
         same = before and items(before) == {k: v for k, v in lines.items() if v}
-        made.append(before if same else segment(place + 1, lines))
-    return Notes(notes.before, tuple(text for text in made if text), notes.now, notes.summary)
+        text = before if same and len(made) == place else segment(len(made) + 1, lines)
+        made += [text] if text else []
+    return Notes(notes.before, tuple(made), notes.now, notes.summary)
 
 
 def _give_way(draft: _Draft, *, chatter: bool) -> None:

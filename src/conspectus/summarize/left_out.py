@@ -1,0 +1,54 @@
+"""The line on steps that stand in the notes no more: how many they were, and of which tools."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+from conspectus.summarize import journal
+
+NAMED = 6
+"""Tools that are named, those that made most of the steps."""
+
+_TOLD = re.compile(r"\((\d+) earlier steps, (.*)")
+_TIMES_OF = re.compile(r"([^\s,:()]+) (\d+)")
+
+
+def told(gone: Counter[str], archived: bool) -> str:
+    """Return the line on steps left out: their number, and the tools of most.
+
+    Example:
+        >>> told(Counter({"book_train": 2, "pytest": 1}), archived=False)
+        '(3 earlier steps, left out: book_train 2, pytest 1)'
+    """
+    names = [f"{name} {times}" for name, times in gone.most_common(NAMED)]
+    away = "one recall away" if archived else "left out"
+    return f"({gone.total()} earlier steps, {away}: {', '.join(names)})"
+
+
+def counts(line: str) -> bool:
+    """Return whether a line tells of steps left out."""
+    return _TOLD.match(line) is not None
+
+
+def counted(lines: Iterable[str]) -> Counter[str]:
+    """Return the steps that such lines count, by tool.
+
+    Example:
+        >>> counted(["(3 earlier steps, left out: book_train 2)", "edit(a.py) → ok [m9]"])
+        Counter({'book_train': 2, 'others': 1})
+    """
+    gone = Counter[str]()
+    for line in lines:
+        if found := _TOLD.match(line):
+            named = Counter({name: int(times) for name, times in _TIMES_OF.findall(found[2])})
+            gone += named + Counter({"others": max(int(found[1]) - named.total(), 0)})
+    return gone
+
+
+def tool(line: str) -> str:
+    """Return the name of the tool, or the program, that a line tells of."""
+    if line.startswith(journal.LOOKED):
+        return "looks"
+    return re.split(r"[(\s]", line.removeprefix("$ "), maxsplit=1)[0][:24]
