@@ -16,7 +16,7 @@ from conspectus.summarize.notes import apart, cited
 from conspectus.summarize.steps import Step, listed
 
 UNDER_WAY, TO_DO, INTENT = (
-    "newest message of the user, from before the last steps above: ",
+    "the user's newest message, from before the last deeds above: ",
     "to do: ",
     "said it would: ",
 )
