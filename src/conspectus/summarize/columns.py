@@ -14,17 +14,26 @@ _STARTS = re.compile(rf"((?:\w[\w.]*)?){HEADS.pattern}")
 _AS = re.compile(r"\[as ([^\[\]\n]{1,80})\](?=:| \(all )")
 
 
-def told_once(part: str, known: Mapping[str, str]) -> str:
-    """Return the start of a table, whose columns stand by a citation where a line tells them.
+def told_once(parts: Sequence[str], known: Mapping[str, str]) -> list[str]:
+    """Return the parts of an outcome; a table whose columns another line tells cites that.
+
+    One with the columns of the table before it says so.
 
     Example:
-        >>> told_once("legs[from to leaves price]: ", {"from to leaves price": "m4"})
-        'legs[as m4]: '
+        >>> told_once(["legs[from to leaves price]:", "A B 9 90;"], {"from to leaves price": "m4"})
+        ['legs[as m4]:', 'A B 9 90;']
+        >>> told_once(["[from to leaves price]:", "A B 9;", "[from to leaves price]:"], {})
+        ['[from to leaves price]:', 'A B 9;', '[as above]:']
     """
-    found = _STARTS.match(part)
-    if found is None or found[2] not in known:
-        return part
-    return f"{found[1]}[as {known[found[2]]}]{part[found.end() :]}"
+    told, latest = list[str](), ""
+    for part in parts:
+        found = _STARTS.match(part)
+        if found is not None and (found[2] == latest or found[2] in known):
+            at = "above" if found[2] == latest else known[found[2]]
+            part = f"{found[1]}[as {at}]{part[found.end() :]}"
+        latest = found[2] if found is not None else latest
+        told.append(part)
+    return told
 
 
 def head_of(line: str) -> str:

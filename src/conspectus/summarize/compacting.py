@@ -91,7 +91,7 @@ def compact(
         atoms: list[str] = []
         for cell in CELLS:
             atoms = list(_atoms(value, min(cell, room), frozenset(known), 0))
-            atoms = [told_once(atom, schemas or {}) for atom in atoms]
+            atoms = told_once(atoms, schemas or {})
             if _width(atoms) <= room:
                 break
         return atoms

@@ -285,10 +285,8 @@ def _now(
 ) -> dict[str, list[str]]:
     room = int(request.limit * request.shares.now) * 3
     count, most = request.count, request.limit // NOW_OF
-    now = {
-        GOAL: _first(answer.goal, most // 2, count),
-        NEXT: _first(answer.next, most // 2, count),
-    }
+    now = {GOAL: _first(answer.goal, most // 2, count)}
+    now[NEXT] = _first(answer.next, most - tokens_of(count, now[GOAL]), count)
     now[SKILLS] = skills(request.ledger)
     if "open" in parts:
         before = standing.now.get(OPEN, ())
