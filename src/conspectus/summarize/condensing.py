@@ -76,7 +76,7 @@ _PATH = re.compile(r"[\w.-]*/[\w./-]{8,}\b")
 _MORE = re.compile(r" \+(\d+) more$")
 _NEXT_FIELD = re.compile(r" (?=\w[\w.]*(?:=|: |\[\w))")
 _FIELD = re.compile(r"(?<=[\s;])(?=\w[\w.]*=)")
-_ARGUMENT = re.compile(r"(?<=[(\s])\w+=(?=[^\s,)]{4})")
+_ARGUMENT = re.compile(r"(?<=[(\s])\w+=(?=[^,)]{4})")  # a short value says nothing by itself
 _PAIR = re.compile(
     r"(?<![^\s:])((?!status|success|result|state|error|ok)[a-z]\w+)=([^\s;,]{4,}) (?=\w+=|\w+:)"
 )
