@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from conspectus.cli.readers import History, read_history
+from conspectus.cli.readers import HistoryFile, read_history
 from conspectus_lab.commands.eval import read_transcripts
 from conspectus_lab.commands.replay import _histories
 from conspectus_lab.evaluate import Transcript
 from made_sessions import Session, made_session
 
 
-def read(tmp_path: Path, session: Session) -> History:
+def read(tmp_path: Path, session: Session) -> HistoryFile:
     path = tmp_path / "session.jsonl"
     path.write_text(session.text(), encoding="utf-8")
     return read_history(path)

@@ -422,8 +422,8 @@ def test_the_summary_stands_behind_the_request_that_is_under_way():
     assert talk[2]["content"].startswith("Here is a summary of the conversation to date:")
     assert sum("Here is a summary" in str(one["content"]) for one in talk) == 1
     assert (
-        "- the user's newest message, from before the last deeds above: Book the Lisbon flight. Never pay more than 240 EUR. [m1]"
-        in talk[2]["content"]
+        "- the user's newest message, from before the last deeds above: Book the Lisbon flight. "
+        "Never pay more than 240 EUR. [m1]" in talk[2]["content"]
     )
 
 

@@ -152,7 +152,10 @@ def test_a_repeated_refusal_is_not_the_request_under_way():
     kept = [user(REFUSED, "m4"), *step("look", {"n": 1}, "b.py", "m5")]
     assert "newest message" not in json.dumps(sections(talk, kept, ahead=1).get(OPEN, []))
     kept[0] = user("Now mend the bill, too, and tell me how it went.", "m4")
-    assert "the user's newest message, from before the last deeds above: Now mend the bill" in json.dumps(sections(talk, kept, ahead=1)[OPEN])
+    assert (
+        "the user's newest message, from before the last deeds above: Now mend the bill"
+        in json.dumps(sections(talk, kept, ahead=1)[OPEN])
+    )
 
 
 def test_repeats_of_one_message_stand_as_one_when_condensed():

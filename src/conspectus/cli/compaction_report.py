@@ -15,7 +15,7 @@ from conspectus.cli.output import columns, say, shown
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from conspectus.cli.readers import History
+    from conspectus.cli.readers import HistoryFile
     from conspectus.compactor import CompactionResult
 
 FACTS_SHOWN = 12  # Facts listed on a terminal; `--json` lists all
@@ -33,7 +33,7 @@ class Report:
     """One run of the command; `archive` is None without one."""
 
     result: CompactionResult
-    history: History
+    history: HistoryFile
     archive: str | None
     thread: str
     tenant: str

@@ -34,7 +34,7 @@ EXPECTED = (
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class HistoryFile:
     """A history as it was read, LangChain messages or dicts.
 
     `path` is None for standard input. `thread_hint` is a stable thread name, by file or first
@@ -56,7 +56,7 @@ class History:
         return f"{many}were skipped" if self.skipped else ""
 
 
-def read_history(source: str | Path) -> History:
+def read_history(source: str | Path) -> HistoryFile:
     """Read a history in any form; its content tells the form.
 
     Known are OpenAI's messages (JSON, JSON lines, a request body), Anthropic's, LangChain's
@@ -112,7 +112,7 @@ def write_history(messages: Sequence[Source], form: Format, encoding: str = "utf
     return dump(whole, None if form.compact else 2, encoding) + "\n"
 
 
-def mended(history: History, messages: Sequence[Source] | None = None) -> Mended:
+def mended(history: HistoryFile, messages: Sequence[Source] | None = None) -> Mended:
     """Put the tool calls and results of a history, or of other messages, in order.
 
     Results without a call stay in the history, so that a compaction archives them, but not in other
@@ -249,7 +249,7 @@ def _history(
     placed: list[Placed],
     lines: bool,
     path: Path | None,
-) -> History:
+) -> HistoryFile:
     for part in placed:
         if not isinstance(part.data, dict):
             raise MessageError(
@@ -281,7 +281,7 @@ def _history(
         system=system,
         compact="\n" not in text.strip(),
     )
-    return History(messages, form, path, _thread_hint(path, placed), skipped)
+    return HistoryFile(messages, form, path, _thread_hint(path, placed), skipped)
 
 
 def _check(messages: list[Source], placed: Sequence[Placed]) -> None:

@@ -11,7 +11,7 @@ from conspectus.cli import output
 from conspectus.cli.options import JsonOption
 
 if TYPE_CHECKING:
-    from conspectus.cli.readers import History
+    from conspectus.cli.readers import HistoryFile
 
 LARGEST = 5  # Messages that are listed by themselves
 START = 60  # Characters shown of each of them
@@ -51,7 +51,7 @@ def tokens(
         _print(counted, history)
 
 
-def count(history: History, model: str | None = None) -> dict[str, Any]:
+def count(history: HistoryFile, model: str | None = None) -> dict[str, Any]:
     """Return the numbers of one history for a model, as plain data."""
     from conspectus._core.boundaries import exchanges
     from conspectus._core.items import Item
@@ -104,7 +104,7 @@ def count(history: History, model: str | None = None) -> dict[str, Any]:
     }
 
 
-def _print(counted: dict[str, Any], history: History) -> None:
+def _print(counted: dict[str, Any], history: HistoryFile) -> None:
     from rich.text import Text
 
     screen, many = output.console(), output.many

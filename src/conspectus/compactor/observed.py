@@ -25,7 +25,7 @@ from conspectus.events import Seen, SummarizerCall, Whose, tell
 from conspectus.events.hub import ended_by
 from conspectus.events.notes import log, noted
 from conspectus.summarize import Summary, SummaryRequest
-from conspectus.summarize.calls import outcome_of, told
+from conspectus.summarize.calls import cost_fields, outcome_of
 
 logger = logging.getLogger("conspectus")
 
@@ -132,7 +132,7 @@ def _reported(answer: object, request: SummaryRequest) -> dict[str, Any]:
     if not isinstance(answer, Summary) or not isinstance(answer.text, str):
         return {"outcome": "rejected"}
     if isinstance(answer.cost, Cost) and answer.cost.calls:
-        return {**told(answer.cost), "calls": answer.cost.calls}
+        return {**cost_fields(answer.cost), "calls": answer.cost.calls}
     read = sum(request.count(entry.reading) for entry in request.entries)
     return {
         "input_tokens": read + request.count(request.standing),

@@ -19,7 +19,7 @@ from conspectus.short_term import prompts
 from conspectus.short_term.settings import TIMEOUT, ShortTermSettings
 from conspectus.summarize import EmbeddedSummarizer, Summary, SummaryRequest
 from conspectus.summarize.callables import readings
-from conspectus.summarize.calls import model_and_provider, outcome_of, reported, told
+from conspectus.summarize.calls import cost_fields, model_and_provider, outcome_of, reported
 from conspectus.summarize.provider_errors import answer_text, explained
 
 ONE_MORE = 5 / 4
@@ -121,7 +121,7 @@ class PromptedSummarizer:
             said = request.count(str(getattr(answer, "text", answer)))
             spent = reported(usage) if usage else Cost(1, sent, said, estimated_calls=1)
             cost = spent.asked_of(asked or self.name)
-            seen.tell(**told(cost))
+            seen.tell(**cost_fields(cost))
             try:
                 return answer_text(answer, self.name), cost
             except SummaryError as refusal:

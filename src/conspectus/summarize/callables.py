@@ -12,7 +12,7 @@ from conspectus.errors import PolicyError, SummaryError
 from conspectus.events import SummarizerCall, observing
 from conspectus.messages import SUMMARY_LINE, Entry
 from conspectus.summarize.base import Summary, SummaryRequest
-from conspectus.summarize.calls import call_config, outcome_of, told
+from conspectus.summarize.calls import call_config, cost_fields, outcome_of
 from conspectus.summarize.chunks import Part, divide, texts_of
 from conspectus.summarize.provider_errors import explained
 
@@ -123,7 +123,7 @@ class CallableSummarizer:
                     )
                 text = answer.strip()
                 spent = Cost(1, sent, request.count(text), estimated_calls=1)
-                seen.tell(**told(spent))
+                seen.tell(**cost_fields(spent))
             cost += spent.asked_of(self._name)
         return Summary(text, tuple(entry.key for entry in request.entries), cost)
 

@@ -149,12 +149,12 @@ class Caller:
                     self._timeout,
                 )
                 spent = self._cost(answer, size)
-                seen.tell(**told(spent))
+                seen.tell(**cost_fields(spent))
                 least = size if spent.input_tokens * LEAST_REPORTED < size else 0
             except Exception as error:
                 if not is_timeout(error):  # providers charge nothing for what they turn down
                     spent = Cost(calls=1)
-                    seen.tell(**told(spent))
+                    seen.tell(**cost_fields(spent))
                 failure = explained(error, self.name, self._timeout)
                 seen.tell(outcome=outcome_of(failure))
                 try:
@@ -206,7 +206,7 @@ def reported(usage: Mapping[str, Any]) -> Cost:
     )
 
 
-def told(cost: Cost) -> dict[str, Any]:
+def cost_fields(cost: Cost) -> dict[str, Any]:
     """Return the fields of an event on the cost of a call."""
     return {
         "input_tokens": cost.input_tokens,

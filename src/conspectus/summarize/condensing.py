@@ -242,7 +242,7 @@ def condensed(
     left = named(stand, heads)
     gone.update(left_out.tool(line) for line in deeds if line not in stand)
     if gone:
-        left.insert(0, left_out.told(gone, archived))
+        left.insert(0, left_out.line_on(gone, archived))
     return [{SAID: said, DONE: left, FOUND: found.left()}]
 
 

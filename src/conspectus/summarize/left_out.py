@@ -15,11 +15,11 @@ _TOLD = re.compile(r"\((\d+) earlier steps, (.*)")
 _TIMES_OF = re.compile(r"([^\s,:()]+) (\d+)")
 
 
-def told(gone: Counter[str], archived: bool) -> str:
+def line_on(gone: Counter[str], archived: bool) -> str:
     """Return the line on steps left out: their number, and the tools of most.
 
     Example:
-        >>> told(Counter({"book_train": 2, "pytest": 1}), archived=False)
+        >>> line_on(Counter({"book_train": 2, "pytest": 1}), archived=False)
         '(3 earlier steps, left out: book_train 2, pytest 1)'
     """
     names = [f"{name} {times}" for name, times in gone.most_common(NAMED)]

@@ -24,7 +24,7 @@ from conspectus_lab.commands.terminal import (
 from conspectus_lab.files import read_data
 
 if TYPE_CHECKING:
-    from conspectus.cli.readers import History
+    from conspectus.cli.readers import HistoryFile
     from conspectus.telemetry import Price
     from conspectus_lab.billing import Bill
     from conspectus_lab.replay import PolicyRun, Replay
@@ -185,11 +185,11 @@ def _prices(file: Path | None) -> Mapping[str, Price] | None:
     return PriceList({**litellms(), **known_prices(), **own}, str(file))
 
 
-def _histories(files: Sequence[str]) -> list[tuple[str, History]]:
+def _histories(files: Sequence[str]) -> list[tuple[str, HistoryFile]]:
     """Read each file once; equal names are told apart by their paths."""
     from conspectus.cli.readers import read_history
 
-    found: dict[str, History] = {}
+    found: dict[str, HistoryFile] = {}
     for file in dict.fromkeys(files):
         name = "standard input" if file == STDIN else Path(file).name
         with output.working(f"Reading {output.shown(file)} …"):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from conspectus_lab.evaluate.identifiers import Kind, identifiers
+from conspectus_lab.evaluate.identifiers import IdentifierKind, identifiers
 from conspectus_lab.evaluate.texts import TokenCount, folded, lines_of, text_of
 
 FRACTIONS = (0.4, 0.6, 0.8)
@@ -36,7 +36,7 @@ class Need:
     """
 
     value: str
-    kind: Kind
+    kind: IdentifierKind
     distance: int
 
 
@@ -60,7 +60,7 @@ def cut_places(messages: Sequence[BaseMessage], count: TokenCount) -> Iterator[i
 def needs(messages: Sequence[BaseMessage], cut: int) -> list[Need]:
     """Find identifiers after a cut that the agent can only know from before it."""
     last: dict[str, int] = {}
-    kinds: dict[str, Kind] = {}
+    kinds: dict[str, IdentifierKind] = {}
     for place, message in enumerate(messages[:cut]):
         for value, kind in identifiers(text_of(message)).items():
             last[value] = place
@@ -99,7 +99,7 @@ def quoted(
         inside = [value for value in open_ if value in line]
         if not inside:
             continue
-        named: Mapping[str, Kind] = identifiers(line)
+        named: Mapping[str, IdentifierKind] = identifiers(line)
         words = line.split()
         for value in inside:
             if value in named and any(piece in shown for piece in _windows(value, words)):

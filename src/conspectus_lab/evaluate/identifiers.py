@@ -13,8 +13,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal, get_args
 
-Kind = Literal["url", "path", "error", "opaque", "symbol", "number"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+IdentifierKind = Literal["url", "path", "error", "opaque", "symbol", "number"]
+KINDS: tuple[IdentifierKind, ...] = get_args(IdentifierKind)
 SHORTEST = 4
 """Minimum characters of an identifier."""
 
@@ -28,7 +28,7 @@ _ENDINGS = "|".join(
 _STEP = r"[\w@+-][\w.@+-]*"
 """One step of a path."""
 
-_PATTERNS: Mapping[Kind, tuple[str, ...]] = {
+_PATTERNS: Mapping[IdentifierKind, tuple[str, ...]] = {
     "url": (r"https?://[^\s\"'<>)\]}\\`]+",),
     "path": (
         rf"(?<![\w/.-])(?:\.{{0,2}}/)?(?:{_STEP}/)+{_STEP}",
@@ -70,14 +70,14 @@ _LETTER_OR_DIGIT = re.compile(r"[A-Za-z0-9]")
 
 
 @lru_cache(maxsize=REMEMBERED)
-def identifiers(text: str) -> Mapping[str, Kind]:
+def identifiers(text: str) -> Mapping[str, IdentifierKind]:
     """Find the identifiers in a text, each with its kind.
 
     Example:
         >>> dict(identifiers("see src/app.py:12, ValueError on 2024-05-01"))
         {'src/app.py': 'path', 'ValueError': 'error', '2024-05-01': 'number'}
     """
-    found: dict[str, Kind] = {}
+    found: dict[str, IdentifierKind] = {}
     for kind, pattern in _COMPILED.items():
         taken = False
         for match in pattern.finditer(text):
