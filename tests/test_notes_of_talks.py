@@ -410,3 +410,40 @@ def test_a_thought_that_is_thought_again_gives_way_first():
     assert 0 < len(stand) < 4
     assert stand == again[-len(stand) :]
     assert kept[FOUND][len(stand) :] == other
+
+
+@pytest.mark.parametrize(
+    ("edit", "undo"),
+    [
+        ("edit_file(path=b.py, old=import a.py, new=import z.py)", "a.py"),
+        ("edit_file(path=b.py, instructions=like a.py)", "a.py"),
+        ("edit_file(b.py, def main ():)", "main"),
+        ("edit_file(path=a.py, old=x, new=y)", "sub && a.py"),
+    ],
+)
+def test_an_edit_of_a_file_that_only_names_another_is_not_undone(edit, undo):
+    folder, _, path = undo.rpartition(" && ")
+    line = f"$ {f'cd {folder} && ' * bool(folder)}git checkout {path} → Updated 1 path [m9]"
+    assert without_undone([f"{edit} → ok [m1]", line]) == [f"{edit} → ok [m1]", line]
+
+
+def test_a_field_that_is_gone_is_not_among_the_rest():
+    before = {"id": "A-1700", "status": "open", "hold": "yes", "owner": "Ann"}
+    now = {"id": "A-1700", "status": "open", "owner": "Ann", "paid": "no"}
+    standing = ""
+    for n, record in enumerate((before, now)):
+        entries = read_messages(step("get_order", {"id": "A-1700"}, json.dumps(record), f"m{n}"))
+        standing = write(SummaryRequest(entries, standing, Ledger(), 900, count), Answer())
+    assert "status=open owner=Ann paid=no" in standing
+
+
+def test_rows_point_at_a_line_with_one_table_alone():
+    trains = [{"train": f"T{n}", "leaves": f"{n}:0", "seats": n, "price": 9 + n} for n in range(3)]
+    beds = [{"hotel": f"H{n}", "stars": n, "rooms": n, "night_rate": 80 + n} for n in range(3)]
+    talk = [user("Go.", "u1"), *step("find_trains", {"n": 0}, json.dumps(trains), "m0")]
+    talk += step("find_both", {"n": 1}, json.dumps({"trains": trains, "beds": beds}), "m1")
+    talk += step("find_beds", {"n": 2}, json.dumps(beds), "m2")
+    lines = sections(talk, limit=4_000)[DONE]
+    assert "trains[as m0]" in lines[1]
+    assert "[as m1]" not in lines[2]
+    assert "[hotel stars rooms night_rate]" in lines[2]

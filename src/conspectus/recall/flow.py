@@ -21,6 +21,7 @@ from conspectus.recall.words import query_of
 
 WHOLE_UP_TO = 720  # Characters up to which a found message is shown whole
 AT_ONCE = 50  # Messages read at a time, as the last of them seldom fit
+RESULTS_WITHIN = 100  # Messages from a call on among which its results are looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,34 +144,34 @@ def _by_id(
     archive: ArchiveFlows, scope: Scope, chain: Chain, name: str, room: Packing, start: int
 ) -> Flow[None]:
     keys = yield from _keys(archive, scope, chain, name)
-    yield from _take(archive, scope, keys, room, start)
+    results = [] if start else (yield from _results(archive, scope, chain, keys[-1]))
+    yield from _take(archive, scope, keys, room, start, len(results))
     if not room.read:
         raise NotFoundError(
             f"{_shown(name)} was archived here and is gone: it has expired or was forgotten; go on "
             "without it"
         )
-    if not start:
-        yield from _take_results(archive, scope, chain, keys[-1], room)
+    for at, one in enumerate(results):
+        piece = Piece(hit_of(one, neighbour=True), len(keys) + at)
+        if room.left_out or not room.add(piece, len(results) - at - 1, alone=len(results) == 1):
+            room.left_out += len(results) - at
+            return
 
 
-def _take_results(
-    archive: ArchiveFlows, scope: Scope, chain: Chain, key: str, room: Packing
-) -> Flow[None]:
-    """Add the results of the calls that a message makes: notes cite the call for both."""
+def _results(archive: ArchiveFlows, scope: Scope, chain: Chain, key: str) -> Flow[list[Archived]]:
+    """Return the results of the calls that a message makes: notes cite the call for both."""
     order = manifest(chain)
     at = order.index(key)
-    found = yield from archive.find_flow(scope, order[at : at + AT_ONCE])
-    calls = {call.id for call in found[key].calls} if key in found else set[str]()
-    results = [
-        one
-        for one in (found[name] for name in order[at + 1 : at + AT_ONCE] if name in found)
-        if calls & {*one.answers} and not one.speaks
-    ]
-    for place, one in enumerate(results, 1):
-        piece = Piece(hit_of(one, neighbour=True), place)
-        if not room.add(piece, len(results) - place, alone=len(results) == 1):
-            room.left_out = len(results) - place + 1
-            return
+    near = order[at : at + RESULTS_WITHIN]
+    found = yield from archive.find_flow(scope, near)
+    waiting = {call.id for call in found[key].calls} if key in found else set[str]()
+    results: list[Archived] = []
+    for one in (found[name] for name in near[1:] if waiting and name in found):
+        waiting -= {call.id for call in one.calls}  # made anew: what answers it is another result
+        if waiting & {*one.answers}:
+            results += [] if one.speaks else [one]
+            waiting -= {*one.answers}
+    return results
 
 
 def _by_range(
@@ -192,9 +193,14 @@ def _by_range(
 
 
 def _take(
-    archive: ArchiveFlows, scope: Scope, keys: Sequence[str], room: Packing, start: int = 0
+    archive: ArchiveFlows,
+    scope: Scope,
+    keys: Sequence[str],
+    room: Packing,
+    start: int = 0,
+    more: int = 0,
 ) -> Flow[None]:
-    """Add messages in order until the text is full."""
+    """Add messages in order, before so many others, until the text is full."""
     for first in range(0, len(keys), AT_ONCE):
         part = keys[first : first + AT_ONCE]
         found = yield from archive.find_flow(scope, part)
@@ -202,7 +208,9 @@ def _take(
             if key not in found:
                 continue
             piece = onwards(Piece(hit_of(found[key]), at), start)
-            if not room.add(piece, len(keys) - at - 1, alone=len(keys) == 1):
+            left, one = len(keys) - at - 1 + more, len(keys) == 1
+            added = room.add(piece, left, alone=one and not more)
+            if not added and not (one and room.add(piece, left, alone=True)):
                 room.left_out = len(keys) - at
                 return
 

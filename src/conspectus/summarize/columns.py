@@ -37,22 +37,24 @@ def told_once(parts: Sequence[str], known: Mapping[str, str]) -> list[str]:
 
 
 def head_of(line: str) -> str:
-    """Return the first names of columns in the outcome that a line tells, or nothing.
+    """Return the names of columns in the outcome that a line tells, or nothing; of one table alone.
 
     Example:
         >>> head_of("find(to=Bern) → [train leaves seats price]: T1 09:00 3 12 [m2]")
         'train leaves seats price'
     """
-    found = HEADS.search(line.partition(" → ")[2])
-    return found[1] if found else ""
+    came = line.partition(" → ")[2]
+    found = HEADS.findall(came)
+    return found[0] if len(found) == 1 and not _AS.search(came) else ""
 
 
 def heads_of(lines: Sequence[str]) -> dict[str, str]:
     """Return the names of columns that each line tells, or points at, by its first citation."""
     heads: dict[str, str] = {}
     for line in lines:
-        pointed = _AS.search(line.partition(" → ")[2])
-        head = head_of(line) or (heads.get(pointed[1], "") if pointed else "")
+        came = line.partition(" → ")[2]
+        pointed = _AS.findall(came) if not HEADS.search(came) else []
+        head = head_of(line) or (heads.get(pointed[0], "") if len(pointed) == 1 else "")
         if head and (cites := apart(line)[1]):
             heads[cites[0]] = head
     return heads
@@ -78,7 +80,9 @@ def named(lines: Sequence[str], heads: Mapping[str, str]) -> list[str]:
             head = heads.get(match[1], "")
             if not head or stands.get(head) == match[1]:
                 return match[0]
-            at = stands.setdefault(head, own)
+            if own in heads:  # it stands at one table alone, to which others can point
+                stands.setdefault(head, own)
+            at = stands.get(head, own)
             return f"[{head}]" if at == own else f"[as {at}]"
 
         call, arrow, came = line.partition(" → ")

@@ -88,7 +88,7 @@ def _moved(path: str, old: str, new: str) -> str:
         return path
     # Into a folder, as far as the name tells: it has no ending, and the file has one.
     last, own = new.rpartition("/")[2], old.rpartition("/")[2]
-    into = new.endswith("/") or ("." in own and "." not in last)
+    into = new.endswith("/") or ("." in own and "." not in last and not last[:1].isupper())
     return f"{new.rstrip('/')}/{own}" * into + new * (not into) + path.removeprefix(old)
 
 

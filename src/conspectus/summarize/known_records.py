@@ -17,6 +17,7 @@ LEAST = 4
 _PAIR = re.compile(r"(?<=\s)(?=\w[\w.]*=)")
 _MORE = re.compile(r" \+\d+ more$| \((?:the rest )?as \w+\)$")
 _ID = re.compile(r"(?:^|_)id$", re.IGNORECASE)
+_NESTED = re.compile(r"(?<=\s)\w[\w.]*: (?=\w[\w.]*=)[^;]*;")
 _WORD = re.compile(r"[\w-]+")
 
 
@@ -42,7 +43,8 @@ def shown_records(lines: Sequence[str]) -> dict[str, Shown]:
     for line in lines:
         text, cites = apart(line)
         call, _, came = text.partition(" → ")
-        pairs = [pair.partition("=") for pair in _PAIR.split(" " + _MORE.sub("", came))[1:]]
+        own = _NESTED.sub(" ", f" {_MORE.sub('', came)}")
+        pairs = [pair.partition("=") for pair in _PAIR.split(own)[1:]]
         keys = Counter(key for key, _, _ in pairs)
         record = {key: value.strip() for key, _, value in pairs if keys[key] == 1}
         if record and cites:
@@ -72,7 +74,8 @@ def news_of(
     own = next((str(value) for key, value in record.items() if _ID.search(key)), None)
     other = own is not None and own not in map(str, args.values())
     other |= any(_names(value) and key in before.pairs for key, value in news.items())
-    if other or len(news) == len(record):
+    gone = before.pairs.keys() - record.keys()
+    if other or gone or len(news) == len(record):
         return None
     return news, f"the rest as {before.cite}"
 

@@ -33,6 +33,9 @@ _EDIT = re.compile(
 )
 """Begins a line of an edit in place."""
 
+_EDITED = re.compile(r"\w+\((?:command=\w+, )?(?:(?:file_?)?(?:path|name)=|file=)?([^,()\s]+)[,)]")
+"""Begins such a line by a tool: the file that it names first."""
+
 _AGAIN = re.compile(r" \(as (\w+)\)$")
 TIMES = re.compile(r" \((?:newest of )?(\d+)(?: times)?\)$")
 """Ends a line: how many steps it stands for."""
@@ -215,8 +218,8 @@ def _edits(line: str, undo: re.Match[str]) -> bool:
     if not arrow or re.match(_IN_VAIN, came, re.I) or (edit := _EDIT.match(call)) is None:
         return False
     if edit["shell"] is None:
-        named = [word.strip("(),'\"").removeprefix("path=") for word in call.split()]
-        return not undo["folder"] and path in named and "&&" not in call and ";" not in call
+        edited = _EDITED.match(call)
+        return not undo["folder"] and edited is not None and edited[1].strip("'\"") == path
     parts = re.split(r" && | ⏎ ", unquoted(call[edit.start("shell") :]))
     return edit["folder"] == undo["folder"] and all(_edits_only(part, path) for part in parts)
 
