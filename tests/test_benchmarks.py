@@ -167,6 +167,20 @@ def test_readme_shows_lines_of_that_page(script):
         assert said[speaker].startswith(start), line
 
 
+def test_the_figures_of_the_readers_are_those_of_their_answers():
+    page = (ROOT / "docs" / "readers.md").read_text(encoding="utf-8")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    draws = re.findall(r"^\| 26\d\d \| (\d+) \(\d+%\) \| [\d.]+ \| (\d+) ", page, re.MULTILINE)
+    _, embedded, model = page.split("## All answers of the last draw")
+    for part, figure in zip((embedded, model), draws[-1], strict=True):
+        graded = re.findall(r"^\d+\. \(\w+, ([\w ]+)\)", part, re.MULTILINE)
+        assert (len(graded), graded.count("right")) == (72, int(figure))
+    sums = [sum(map(int, column)) for column in zip(*draws, strict=True)]
+    assert f"{sums[0]} of {72 * len(draws)} questions (embedded) and {sums[1]}" in " ".join(
+        readme.split()
+    )
+
+
 @pytest.mark.slow
 def test_readme_says_how_large_that_view_is(script):
     views = script("views")

@@ -447,3 +447,25 @@ def test_rows_point_at_a_line_with_one_table_alone():
     assert "trains[as m0]" in lines[1]
     assert "[as m1]" not in lines[2]
     assert "[hotel stars rooms night_rate]" in lines[2]
+
+
+def test_a_file_that_was_changed_before_another_command_failed_is_named():
+    command = "sed -i s/a/b/ menu.py\npytest tests"
+    failed = "<returncode>1</returncode>\n2 failed in 0.3s"
+    talk = [user("Go.", "u1"), *step("bash", {"command": command}, failed, "m1")]
+    assert sections(talk)[OPEN] == ["files written or changed: menu.py"]
+    missing = "<returncode>1</returncode>\nsed: can't read menu.py: No such file"
+    talk = [user("Go.", "u1"), *step("bash", {"command": command}, missing, "m1")]
+    assert OPEN not in sections(talk)
+
+
+@pytest.mark.parametrize("share", [0.9, 0.8, 0.7, 0.6, 0.5])
+def test_what_all_rows_share_is_not_parted_from_them(share):
+    line = (
+        "get_trip(id=XE4WR9) → from=LAS to=EWR kind=one_way cabin=economy legs[from to train "
+        "price] (all day=2024-05-09): LAS MIA HAT115 153; MIA EWR HAT192 193; guests[first last "
+        "born]: Ann Li 1984-03-05; Juan Roe 1972-06-04; paid=card_5799376 752 "
+        "made=2024-05-08T14:58:17 bags=0 insurance=yes [m1]"
+    )
+    [kept] = condensed([{DONE: [line]}], room_of([line], share), count)
+    assert "day=2024-05-09):" not in kept[DONE][0].replace("(all day=2024-05-09):", "")
