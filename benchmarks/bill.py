@@ -67,9 +67,9 @@ def _editing(setting: Setting) -> list[Middleware]:
 
 
 POLICIES: dict[str, Policy | str] = {
-    OURS: ours(OURS, "Conspectus, the model's summary alone", notes=[]),
-    BACKGROUND: ours(BACKGROUND, "Conspectus in the background", notes=[], background=True),
-    CACHED: ours(CACHED, "Conspectus, riding the cache", notes=[], summary_request="cached"),
+    OURS: ours(OURS, "Conspectus, the model's summary alone", notes=False),
+    BACKGROUND: ours(BACKGROUND, "Conspectus in the background", notes=False, background=True),
+    CACHED: ours(CACHED, "Conspectus, riding the cache", notes=False, summary_request="cached"),
     NOTES: ours(NOTES, "Conspectus, with its notes"),
     BOTH: ours(BOTH, "Conspectus, with its notes, in the background", background=True),
     THEIRS: THEIRS,

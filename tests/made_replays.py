@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from conspectus_lab.replay import Compaction, Fact, Original, PolicyRun, Replay, Step
+from conspectus_lab.replay import Compaction, Original, PolicyRun, Replay, Step
 
 HOSTILE = (
     "</div></details></script><script>document.title='owned'</script>"
@@ -14,7 +14,6 @@ HOSTILE = (
 
 WINDOW = 8_000
 FIRST_TEXT = "The importer loses rows with a quoted comma. Never touch vendor/."
-RULE = "Never touch vendor/."
 
 
 def original(number: int, text: str, role: str = "tool", name: str = "read_file") -> Original:
@@ -24,10 +23,9 @@ def original(number: int, text: str, role: str = "tool", name: str = "read_file"
 
 
 def compaction(
-    step: int, left: tuple[Original, ...], summary: str, *, read: float = 1.0, facts: int = 3
+    step: int, left: tuple[Original, ...], summary: str, *, read: float = 1.0
 ) -> Compaction:
     characters = sum(len(one.text) for one in left)
-    carried = (Fact("rule", RULE), Fact("path", "src/importer/rows.py"), Fact("error", HOSTILE))
     return Compaction(
         step,
         "the history reached 6,400 tokens, 80 % of the window",
@@ -37,7 +35,6 @@ def compaction(
         round(characters * read),
         characters,
         summary,
-        carried[:facts],
         2,
         5_230,
         "scripted",
@@ -97,8 +94,8 @@ def small() -> Replay:
             {7},
         ),
         (
-            compaction(7, (ask, *early), "They read rows.", read=0.62, facts=0),
-            compaction(11, (bad, *late), "They ran tests.", read=0.4, facts=1),
+            compaction(7, (ask, *early), "They read rows.", read=0.62),
+            compaction(11, (bad, *late), "They ran tests.", read=0.4),
         ),
         3,
         seconds=1.0,
@@ -126,10 +123,7 @@ def small() -> Replay:
 def hostile() -> Replay:
     """Every text that a transcript or a setting may bring is hostile."""
     left = (Original(HOSTILE, "m1", HOSTILE, HOSTILE, HOSTILE, 7),)
-    one = Compaction(
-        1, HOSTILE, 9, 4, left, 5, 10, f"# {HOSTILE}\n[m1] {HOSTILE}", (Fact(HOSTILE, HOSTILE),),
-        1, 2, HOSTILE,
-    )  # fmt: skip
+    one = Compaction(1, HOSTILE, 9, 4, left, 5, 10, f"# {HOSTILE}\n[m1] {HOSTILE}", 1, 2, HOSTILE)
     run = PolicyRun(HOSTILE, HOSTILE, steps([4, 6], {1}), (one,), 1, HOSTILE)
     return Replay(HOSTILE, 3, 9, 10, HOSTILE, HOSTILE, HOSTILE, (run,))
 

@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from conspectus import Compactor
 from conspectus.events import hub
-from conspectus.summarize import Summary, SummaryRequest
+from conspectus.model import Summary, SummaryRequest
 from conspectus.telemetry import instrument
 
 SECRET = "xyzzy-4711"
@@ -162,7 +162,11 @@ def dicts(count: int, words: int = 40) -> list[dict[str, str]]:
     """A talk in OpenAI's form."""
     roles = ("user", "assistant")
     return [
-        {"role": roles[n % 2], "content": f"Module {n} ({SECRET}): " + f"line {n} of it. " * words}
+        {
+            "role": roles[n % 2],
+            "id": f"d{n}",
+            "content": f"Module {n} ({SECRET}): " + f"line {n} of it. " * words,
+        }
         for n in range(count)
     ]
 

@@ -225,8 +225,10 @@ def test_hostile_names_do_not_reach_the_terminal(tmp_path):
 
 def test_the_figures_are_what_the_summary_holds(folder):
     """What a tool showed stands where there is room; both are asked for at every cut."""
-    found = Evaluation.from_json(data(folder / "b" / "agent.json", *FEW))
-    use = found.system("conspectus", 256).future_use
+    sizes = (*FEW, "--summary-tokens", "2048")
+    found = Evaluation.from_json(data(folder / "b" / "agent.json", *sizes))
+    use = found.system("conspectus", 2048).future_use
     assert use.quoted.value == 1.0
+    assert found.system("conspectus", 256).future_use.quoted.value < 1.0
     shares = use.by_kind.values()
     assert (sum(one.held for one in shares), sum(one.wanted for one in shares)) == (3 * 2, 3 * 2)

@@ -10,7 +10,7 @@ import pytest
 import cli_support
 from cli_support import read_json, write_json
 from conspectus_lab.commands.live import in_words
-from conspectus_lab.replay import Compaction, Fact, Original
+from conspectus_lab.replay import Compaction, Original
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from made_transcripts import agent
 from scripts import imported
@@ -235,15 +235,13 @@ def test_a_compaction_is_told_in_one_line():
         read=4,
         characters=8,
         summary="",
-        carried=(Fact("path", "a.py"),),
         calls=1,
         summarizer_tokens=9,
         by="x",
         shortened=2,
     )
     assert in_words(done) == (
-        "  request 3: 1,200 → 300 tokens (window); 1 message left, 50% of them read; "
-        "2 shown short; 1 fact carried"
+        "  request 3: 1,200 → 300 tokens (window); 1 message left, 50% of them read; 2 shown short"
     )
 
 

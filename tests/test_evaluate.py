@@ -9,7 +9,6 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
 from conspectus import InputError, PolicyError, SummaryError
-from conspectus.ledger import Fact
 from conspectus.messages import summary_text
 from conspectus.tokens import TokenMeter
 from conspectus_lab.evaluate import (
@@ -24,7 +23,6 @@ from conspectus_lab.evaluate import (
     questions_of,
     read_config,
 )
-from conspectus_lab.evaluate.conspectus_system import carried_share
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from made_transcripts import CODE, CODE_LINE, KEEP, PATH, PATH_LINE, QUESTIONS, TALK, Notes, agent
 
@@ -138,7 +136,6 @@ def test_our_compactor_archives_what_it_evicts_and_stays_in_its_budget():
     assert 0 < contexts.cited <= contexts.evicted
     assert contexts.over == contexts.broken == 0
     assert 0 < contexts.largest_summary <= 256 + FRAME
-    assert 0 < contexts.carried <= 1
     assert contexts.calls == contexts.input_tokens == contexts.output_tokens == 0
     assert ours.quoted.value == 1.0
     assert theirs.contexts.recoverable == theirs.contexts.cited == 0
@@ -155,7 +152,7 @@ def test_the_scripted_summariser_sees_what_langchain_trims_to():
 
 def test_a_model_that_a_configuration_names_is_paid_for_in_the_figures():
     model = ScriptedChatModel(answers=[f"## Facts\n- {PATH_LINE} [m4]"] * 3)
-    system = ConspectusSystem(keep=KEEP, settings={"summarizer": model, "notes": []})
+    system = ConspectusSystem(keep=KEEP, settings={"summarizer": model, "notes": False})
     found = measured(system).systems[0].future_use
     assert found.quoted.value == 0.5
     assert found.contexts.calls == found.cuts == 3
@@ -163,7 +160,8 @@ def test_a_model_that_a_configuration_names_is_paid_for_in_the_figures():
 
 
 def test_a_model_that_cannot_summarise_ends_the_measurement():
-    model = ScriptedChatModel(answers=["I'm sorry, but I can't help with that."])
+    sorry = ["I'm sorry, but I can't help with that."] * 2
+    model = ScriptedChatModel(answers=sorry, cites=False)
     with pytest.raises(SummaryError):
         measured(ConspectusSystem(keep=KEEP, settings={"summarizer": model}))
 
@@ -422,24 +420,6 @@ def test_who_said_it_when_stands_in_a_talk_with_questions_only():
 def test_questions_of_another_form_are_refused(data):
     with pytest.raises(InputError, match=r"a\.qa\.json"):
         questions_of(data, "a.qa.json")
-
-
-# Facts
-
-
-def test_the_share_of_facts_counts_what_overlaps_once():
-    facts = [
-        Fact("path", "src/a/b.py", "", "m1", "tool"),
-        Fact("symbol", "b.py", "", "m1", "tool"),
-        Fact("number", "9999", "", "m1", "tool"),
-    ]
-
-    def count(messages: Any) -> int:
-        return sum(len(message.text) for message in messages)
-
-    body = "it is in src/a/b.py for sure"
-    assert carried_share(body, facts, count) == len("src/a/b.py") / len(body)
-    assert carried_share(body, [], count) == carried_share("", facts, count) == 0.0
 
 
 # Comparing

@@ -26,7 +26,7 @@ from conspectus import (
 from conspectus._core.choices import EMBEDDED
 from conspectus._drive import run
 from conspectus.archive import Archive, Scope
-from conspectus.summarize.calls import Bill, Caller, CannotPay
+from conspectus.model.calls import Bill, Caller, CannotPay
 from conspectus.telemetry import Event, SummarizerCall, UsageTally
 from conspectus.tokens import estimate
 from conspectus_lab.testing.fault_server import Reply, Request, faults

@@ -9,7 +9,6 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from conspectus import CompactionResult, Compactor, Summary, SummaryRequest
 from conspectus._core.records import Cost, Draft
 from conspectus.archive import Archive
-from conspectus.compactor.checking import draft_name
 from conspectus.compactor.compaction import LONGEST_WAIT
 from conspectus.errors import SummaryError, SummaryRejected
 from conspectus.events import ArchiveOperation, CompactionStep, Event
@@ -55,7 +54,7 @@ class Bench:
     compactor: Compactor = field(init=False)
 
     def __post_init__(self) -> None:
-        given = {"archive": Archive(self.store), "fallbacks": [self.second], "notes": []}
+        given = {"archive": Archive(self.store), "fallbacks": [self.second], "notes": False}
         self.compactor = Compactor(
             self.model,
             telemetry=self.heard.append,
@@ -122,11 +121,6 @@ def test_a_draft_that_no_longer_passes_is_made_anew():
     result = bench.compact()
     assert result.summary == "- 60 messages about the task, by model [x]"
     assert bench.asked == ["model"]
-
-
-def test_the_name_of_a_draft_is_the_one_that_earlier_versions_gave_it():
-    name = draft_name("p", ("k0", "k1"), 500, "model\0", "- said [x]", {"facts": []})
-    assert name == "1fe0129a3693930be29f90c0732613ee"
 
 
 def test_a_refused_summary_goes_to_the_next_summariser_without_a_retry():

@@ -13,7 +13,7 @@ def record(
         "covers": covers,
         "clips": clips,
         "summary": f"about {covers}" if covers else "",
-        "ledger": {"facts": []},
+        "segment": {},
         "cause": "test",
         "tokens_before": 10,
         "tokens_after": 5,

@@ -14,7 +14,7 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus import ContextGuard, StuckError, SummarizationMiddleware, TokenMeter
 from conspectus.guard.measuring import TRIES
-from conspectus.summarize.provider_errors import is_overflow
+from conspectus.model.provider_errors import is_overflow
 from conspectus_lab.testing.fault_server import Answer, Reply, Request, ToolCall, faults
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from fault_support import PROTOCOLS
@@ -144,7 +144,7 @@ def test_a_short_history_that_is_too_long_gets_a_summary_too():
         trigger=("messages", 500),
         keep=("messages", 2),
         summarizer=lambda messages: "The user looked at modules.",
-        notes=[],
+        notes=False,
         history="preserve",
     )
     graph = create_agent(

@@ -184,14 +184,14 @@ def test_the_record_holds_what_failed_tries_and_fallbacks_have_cost(tmp_path):
     empty = reporting().model_copy(update={"content": ""})
     with Archive.open(tmp_path / "a.db") as archive:
         result = compact(
-            ScriptedChatModel(answers=[empty], model_name="small"),
+            ScriptedChatModel(answers=[empty] * 2, model_name="small"),
             fallbacks=[ScriptedChatModel(answers=[reporting()], model_name="large")],
             archive=archive,
             telemetry=heard.append,
         )
         [record] = archive.chain(Scope("local", "t"))
     [done] = [one for one in heard if isinstance(one, Compaction)]
-    assert record.cost == result.cost == Cost(2, 2_000, 100)
+    assert record.cost == result.cost == Cost(3, 3_000, 150)
     assert record.cost.models == result.cost.models
     assert record.bill["money"] == pytest.approx(done.price)
     assert price_of(record.cost, prices) == pytest.approx(done.price)

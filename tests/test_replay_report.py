@@ -14,7 +14,7 @@ from markupsafe import escape
 
 from conspectus.errors import InputError
 from conspectus_lab.evaluate import evaluate
-from conspectus_lab.replay import Compaction, Fact, PolicyRun, Replay
+from conspectus_lab.replay import Compaction, PolicyRun, Replay
 from conspectus_lab.report import evaluation_page, replay_page, templates
 from conspectus_lab.report.line_chart import HEIGHT, LEFT, POINTED_AT, WIDTH, drawing
 from conspectus_lab.report.pages import visible
@@ -48,7 +48,6 @@ def test_every_number_of_the_table_is_that_of_the_run(page):
         ("sum of tokens sent", "sent_tokens"),
         ("summariser calls", "summarizer_calls"),
         ("summariser tokens", "summarizer_tokens"),
-        ("facts carried", "carried"),
         ("requests with a broken pair", "broken"),
         ("requests over the window", "over"),
         ("messages missing", "missing"),
@@ -172,8 +171,6 @@ def test_a_compaction_says_what_it_was(page):
         f"{one.characters:,} characters in 8 messages",
         "5,230",
         "They read rows.",
-        "rule (1)",
-        "Never touch vendor/.",
     ):
         assert said in page.text
     assert "no compaction: nothing left the view" in page.text
@@ -310,16 +307,8 @@ def test_a_share_is_never_rounded_up_to_all():
     assert percent(0.0) == "0.0 %"
 
 
-def test_facts_are_listed_by_kind_in_their_order():
-    facts = (Fact("path", "b"), Fact("rule", "x"), Fact("path", "a"))
-    made = replace(compaction(1, (original(1, "a"),), "s"), carried=facts)
-    run = PolicyRun("conspectus", "Conspectus", steps([1], {1}), (made,), 0)
-    (one,) = opened(replace(small(), runs=(run,)), 0)
-    assert one.carried == (("path", ("b", "a")), ("rule", ("x",)))
-
-
 def test_a_compaction_in_which_nothing_left_is_shown_too():
-    nothing = Compaction(1, "cause", 5, 4, (), 0, 0, "", (), 0, 0, "")
+    nothing = Compaction(1, "cause", 5, 4, (), 0, 0, "", 0, 0, "")
     run = PolicyRun("x", "Other", steps([5], {1}), (nothing,), 0)
     found = Page(replay_page([replace(small(), runs=(run, replace(run, policy="y", title="Z")))]))
     assert found.open == []

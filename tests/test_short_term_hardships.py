@@ -34,7 +34,7 @@ from short_term_support import (
 OVERFLOW = ValueError("This model's maximum context length is 8192 tokens, you sent more")
 
 summarise = functools.partial(
-    short_term_support.summarise, ours, notes=[]
+    short_term_support.summarise, ours, notes=False
 )  # the model's text alone
 
 

@@ -280,7 +280,7 @@ def test_a_summariser_may_ask_a_person(on_failure):
         def invoke(self, messages: list[Any]) -> Any:
             return AIMessage(interrupt("What was it about?"))
 
-    node = ours.SummarizationNode(model=Asks(), on_failure=on_failure, notes=[], **LIMITS)
+    node = ours.SummarizationNode(model=Asks(), on_failure=on_failure, notes=False, **LIMITS)
     builder = StateGraph(State)
     builder.add_node("summarize", node)
     builder.add_node("end", lambda state: {})

@@ -22,7 +22,7 @@ def test_a_summary_that_fits_by_itself_is_used_and_none_is_a_dash(most, answer):
         model=model,
         max_tokens=most,
         max_summary_tokens=10,
-        notes=[],
+        notes=False,
     )
     if answer == SAID:
         assert result.running_summary is not None

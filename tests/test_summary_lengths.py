@@ -33,7 +33,7 @@ def talk(turns: int, words: int = 60, first: int = 0) -> list[AnyMessage]:
 
 
 def compacted(model: Any, messages: list[Any], *, on_loop: bool = False, **settings: Any) -> Any:
-    settings.setdefault("notes", [])  # the summariser's text alone
+    settings.setdefault("notes", False)  # the summariser's text alone
     compactor = Compactor(model, keep=("messages", 4), archive="memory:", **settings)
     if on_loop:
         return asyncio.run(compactor.acompact(messages, thread_id="t", force=True))
@@ -46,7 +46,7 @@ def test_a_good_summary_above_the_default_limit_is_used_as_it_came():
     model = ScriptedChatModel(answers=lambda _: LONG)
     trigger = ("tokens", 6_000)
     own = SummarizationMiddleware(
-        model, trigger=trigger, window=12_000, keep=("messages", 4), notes=[]
+        model, trigger=trigger, window=12_000, keep=("messages", 4), notes=False
     )
     state: dict[str, Any] = {"messages": []}
     compactions = 0

@@ -62,7 +62,7 @@ def everything() -> None:
         "input_token_details": {"cache_read": 64, "cache_creation": 32},
         "output_token_details": {"reasoning": 9},
     }
-    told = ScriptedChatModel(answers=[AIMessage("## Done\n- Seen.", usage_metadata=usage)])
+    told = ScriptedChatModel(answers=[AIMessage("## Done\n- Seen. [d0]", usage_metadata=usage)])
     Compactor(
         ChatModelSummarizer(told), keep=("messages", 2), archive="memory:", redact=True
     ).compact(dicts(9), thread_id="a", force=True)
@@ -101,7 +101,7 @@ def emitted() -> Iterator[tuple[Telemetry, list[Event]]]:
     heard: list[Event] = []
     prices = {"scripted": Price(1, 1), "own": Price(1, 1)}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("conspectus.summarize.chat_model._built", built)
+        patch.setattr("conspectus.model.chat_model._built", built)
         with instrumented(prices=prices) as found:
             listen(heard.append)
             everything()

@@ -151,7 +151,7 @@ def test_what_a_users_function_traces_lies_in_its_call(loop):
 
         def write(messages: list[Any]) -> str:
             with found.user.start_as_current_span("http"):
-                return "Modules seen."
+                return "Modules seen. " * 20
 
         compact(write, loop=loop)
         [path] = [one for one in found.paths if one.endswith("http")]

@@ -1,6 +1,7 @@
 """Usage and cost: every call of a summariser is counted once, with what it took, in one place."""
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ def alone() -> Any:
 def reporting(**details: Any) -> AIMessage:
     """An answer whose model reports what it took."""
     usage: Any = {"input_tokens": 1_000, "output_tokens": 50, "total_tokens": 1_050, **details}
-    return AIMessage(SUMMARY, usage_metadata=usage)
+    return AIMessage(f"{SUMMARY} [d0]", usage_metadata=usage)
 
 
 def test_what_a_model_reports_is_taken_with_its_details():
@@ -49,7 +50,13 @@ def test_what_it_does_not_report_is_estimated_and_said_to_be():
 
 
 def test_retries_readings_and_merges_are_counted_as_the_model_was_asked():
-    model = ScriptedChatModel(answers=busy(2, SUMMARY))
+    busy_twice = busy(2, SUMMARY)
+
+    def answer(messages: list[Any]) -> Any:
+        said, [*_, source] = busy_twice(messages), re.findall(r"\bd\d\b", messages[-1].text)
+        return f"{said} [{source}]" if said == SUMMARY else said
+
+    model = ScriptedChatModel(answers=answer)
     tally, heard = UsageTally(), list[Event]()
     several = ChatModelSummarizer(model, trim_tokens_to_summarize=600)
     result = compact(several, telemetry=[tally, heard.append])
@@ -151,7 +158,7 @@ def test_a_price_that_means_nothing_is_refused(wrong):
 
 def test_a_function_counts_as_far_as_known():
     tally = UsageTally()
-    result = compact(lambda messages: "All is well so far.", telemetry=tally)
+    result = compact(lambda messages: "All is well so far. " * 20, telemetry=tally)
     assert tally.total == Usage(
         calls=1,
         input_tokens=result.cost.input_tokens,
@@ -215,7 +222,7 @@ OLD = {
     "covers": ["k1"],
     "clips": [],
     "summary": "all is well",
-    "ledger": {},
+    "segment": {},
     "cause": "forced",
     "tokens_before": 90,
     "tokens_after": 30,

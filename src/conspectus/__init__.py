@@ -37,20 +37,19 @@ if TYPE_CHECKING:
     from conspectus.errors import SummaryError as SummaryError
     from conspectus.errors import SummaryRejected as SummaryRejected
     from conspectus.guard import ContextGuard as ContextGuard
-    from conspectus.ledger import Fact as Fact
-    from conspectus.ledger import Ledger as Ledger
     from conspectus.messages import SUMMARY_LINE as SUMMARY_LINE
     from conspectus.messages import is_summary_message as is_summary_message
     from conspectus.middleware import SummarizationMiddleware as SummarizationMiddleware
+    from conspectus.model import CallableSummarizer as CallableSummarizer
+    from conspectus.model import ChatModelSummarizer as ChatModelSummarizer
+    from conspectus.model import EmbeddedSummarizer as EmbeddedSummarizer
+    from conspectus.model import Summarizer as Summarizer
+    from conspectus.model import Summary as Summary
+    from conspectus.model import SummaryRequest as SummaryRequest
+    from conspectus.notes import Tool as Tool
     from conspectus.recall import RecallResult as RecallResult
     from conspectus.redaction import Redacted as Redacted
     from conspectus.redaction import Redactor as Redactor
-    from conspectus.summarize import ChatModelSummarizer as ChatModelSummarizer
-    from conspectus.summarize import EmbeddedSummarizer as EmbeddedSummarizer
-    from conspectus.summarize import ExtractiveSummarizer as ExtractiveSummarizer
-    from conspectus.summarize import Summarizer as Summarizer
-    from conspectus.summarize import Summary as Summary
-    from conspectus.summarize import SummaryRequest as SummaryRequest
     from conspectus.tokens import TokenMeter as TokenMeter
 
 __version__ = "0.1.0"
@@ -67,14 +66,14 @@ _MODULES = {
         "InputError MessageError NotFoundError PolicyError RedactionError "
         "StuckError SummarizerOverflow SummarizerTimeout SummaryError SummaryRejected"
     ),
-    "conspectus.ledger": "Fact Ledger",
     "conspectus.messages": "SUMMARY_LINE is_summary_message",
     "conspectus.recall": "RecallResult",
     "conspectus.redaction": "Redacted Redactor",
-    "conspectus.summarize": (
-        "ChatModelSummarizer EmbeddedSummarizer ExtractiveSummarizer Summarizer Summary "
+    "conspectus.model": (
+        "CallableSummarizer ChatModelSummarizer EmbeddedSummarizer Summarizer Summary "
         "SummaryRequest"
     ),
+    "conspectus.notes": "Tool",
     "conspectus.tokens": "TokenMeter",
     "conspectus.guard": "ContextGuard",
     "conspectus.middleware": "SummarizationMiddleware",

@@ -141,7 +141,7 @@ def standing_context(data: Mapping[str, Any], where: str) -> str:
     """
     from conspectus.archive import Scope
     from conspectus.messages.recalled import recalled_text
-    from conspectus_mcp.looking import handle_of, standing_lines
+    from conspectus_mcp.looking import handle_of, user_lines
 
     if data.get("source") not in BACK:
         return ""
@@ -155,7 +155,7 @@ def standing_context(data: Mapping[str, Any], where: str) -> str:
         return ""
     lines: list[str] = []
     used = 0
-    every = list(standing_lines(chain[-1].ledger))
+    every = list(user_lines(chain))
     for line in every:
         used += len(line) + 1
         if used > LONGEST:
@@ -168,7 +168,7 @@ def standing_context(data: Mapping[str, Any], where: str) -> str:
     )
     if not lines:
         return about
-    said = recalled_text("Stated by the user before, and not replaced since:\n" + "\n".join(lines))
+    said = recalled_text("Said by the user before, newest first:\n" + "\n".join(lines))
     return f"{about}\n{said}"
 
 

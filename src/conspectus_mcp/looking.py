@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from conspectus._core.records import Record
 from conspectus._drive import Flow
 from conspectus.archive import Archive, Scope
 from conspectus.errors import InputError, NotFoundError
-from conspectus.ledger import Ledger
 from conspectus.messages.framing import as_notes
 from conspectus.messages.recalled import recalled_text
+from conspectus.notes.cutting import cut, one_line
+from conspectus.notes.segment import Segment
 from conspectus.recall import recall_flow
 from conspectus.recall.layout import Piece, hit_of, label, render
 from conspectus_mcp.grants import Grant
@@ -25,6 +26,9 @@ SEARCHED = 50
 
 HEAD = 120
 """Characters of a message in a list."""
+
+SAID = 1_000
+"""Characters of one message of the user's that an overview shows."""
 
 SUMMARY = 8_000
 """Characters of a summary in one answer."""
@@ -165,7 +169,7 @@ class Looking:
         lines = [f"{number}. {_outline(one)}" for number, one in enumerate(chain, 1)][-PAGE:]
         text = [line_of(place), *_section("Compactions", lines)]
         if chain:
-            text += _section("Stated and standing", list(standing_lines(chain[-1].ledger)))
+            text += _section("Said by the user", list(user_lines(chain)))
             summary = as_notes(chain[-1].summary[:SUMMARY])
             text += _section("Summary", summary.splitlines())
         return recalled_text("\n".join(text))
@@ -210,11 +214,12 @@ class Looking:
         return lines
 
 
-def standing_lines(ledger: Mapping[str, object]) -> Iterator[str]:
-    """Yield the users' standing statements, a line each, with its source."""
-    book, _ = Ledger.recovered(ledger)
-    for fact in book.standing():
-        yield f"- {as_notes(fact.shown)} [{label(fact.source)} {label(fact.role)}]"
+def user_lines(chain: Sequence[Record]) -> Iterator[str]:
+    """Yield what the user has said, of messages that left, a line each, newest first."""
+    for record in reversed(chain):
+        lines = Segment.from_json(record.segment).lines
+        for line in reversed([line for line in lines if line.kind == "said"]):
+            yield f"- {as_notes(cut(one_line(line.text), SAID))} [{label(line.ids[0])}]"
 
 
 def _outline(record: Record) -> str:

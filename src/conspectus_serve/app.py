@@ -18,7 +18,7 @@ from starlette.routing import Mount
 from conspectus._drive import Flow, run
 from conspectus.archive import Archive
 from conspectus.config import SummarizationConfig
-from conspectus.summarize.provider_errors import is_overflow
+from conspectus.model.provider_errors import is_overflow
 from conspectus_serve.asked import COMPACT_PATH
 from conspectus_serve.clearing import with_edits
 from conspectus_serve.entrance import Entrance

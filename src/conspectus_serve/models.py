@@ -127,7 +127,6 @@ class Models:
         return EngineSettings(
             summarizer=first,
             archive=self._archive,
-            max_summarizer_tokens=config.max_summarizer_tokens,
             trim_tokens_to_summarize=config.trim_tokens_to_summarize,
             fallbacks=others,
             on_failure=config.on_failure,

@@ -25,7 +25,7 @@ from conspectus.errors import ConspectusError
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from stateful.agent_talk import THREADS, AgentTalk, Talk, Tip
 from stateful.counting import STEPS
-from stateful.looks import Look, counted
+from stateful.looks import Look, counted, lines_of
 from stateful.messages import planted, words_in
 from stateful.oracle import is_summary, plain
 from stateful.stores import TroubledStore
@@ -193,7 +193,7 @@ class AgentWorld(AgentTalk):
             at.readings += now_read
         error = answer if isinstance(answer, BaseException) else None
         now = self.head(state.config)
-        found, covered, facts, summary = self.reached(state)
+        found, covered, lines, summary = self.reached(state)
         kept = self.all_kept(state)
         for number, (shown, whole) in enumerate(self.asked):
             last = number + 1 == len(self.asked)
@@ -214,7 +214,7 @@ class AgentWorld(AgentTalk):
                     came=[plain(message) for message in shown],
                     failed=trouble or error is not None,
                     budget=self.settings["window"] - 100 if self.guarded else None,
-                    facts=facts,
+                    lines=lines,
                     summary=summary,
                     calls=len(self.moods.readings) - read,
                     back=(reach, []) if back and number == 0 else None,
@@ -242,7 +242,7 @@ class AgentWorld(AgentTalk):
         return Scope(self.at.name[0], held["thread"], held["session"])
 
     def reached(self, state: Any) -> tuple[list[Any], int, str, str]:
-        """What the record in the state answers for, with its ledger and its summary."""
+        """What the record in the state answers for, with its lines and its summary."""
         held = state.values.get("_conspectus") or {}
         if not held.get("head"):
             return [], 0, "", ""
@@ -254,7 +254,7 @@ class AgentWorld(AgentTalk):
         rows = archive.export(scope, chain)
         keys = sorted((row["key"] for row in rows), key=lambda key: key not in gone)
         found = [one.message for one in archive.get(scope, keys)]
-        return found, len(gone), repr(dict(chain[-1].ledger)), chain[-1].summary
+        return found, len(gone), lines_of(chain), chain[-1].summary
 
     def all_kept(self, state: Any) -> list[Any]:
         """Every original of this thread in the archive, of whatever branch."""

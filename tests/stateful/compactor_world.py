@@ -18,7 +18,7 @@ from conspectus.errors import ConspectusError
 from stateful.compactor_talk import HOW, Talk
 from stateful.conversations import NAMES, Conversation, Moment
 from stateful.counting import STEPS
-from stateful.looks import Look, counted
+from stateful.looks import Look, counted, lines_of
 from stateful.messages import FORMS, WRITTEN
 from stateful.oracle import plain, role_of
 from stateful.stores import TroubledStore
@@ -325,7 +325,7 @@ class CompactorWorld(Talk):
         rows = sorted((r["key"] for r in self.archive.export(scope)), key=lambda k: k not in gone)
         look.reach = [one.message for one in self.archive.get(scope, rows)]
         look.covered = sum(len(record.covers) for record in chain)
-        look.facts = repr(dict(chain[-1].ledger)) if chain else ""
+        look.lines = lines_of(chain)
 
     def judge(self, look: Look) -> None:
         """What a promise says of a look."""

@@ -52,7 +52,6 @@ class Conversation:
     moments: list[Moment] = field(default_factory=list)
     readings: list[Reading] = field(default_factory=list)
     quiet: bool = False
-    facts: list[str] = field(default_factory=list)
 
     @property
     def where(self) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """One look at what a model is shown, as both worlds hand it to the promises."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,7 +35,7 @@ class Look:
         budget: tokens that there are; None for no limit.
         outcome: `kept`, `compacted` or `stuck`, where it is told.
         numbers: tokens after, and needed ones.
-        facts: the ledger in force, as text.
+        lines: those of the records in force, as text.
         summary: the summary in force.
         back: the reach and the view of the moment to which somebody went back.
         asked_again: nothing was said since the last look, and nothing else happened.
@@ -65,7 +65,7 @@ class Look:
     budget: int | None = None
     outcome: str = ""
     numbers: tuple[int, int | None] = (0, None)
-    facts: str = ""
+    lines: str = ""
     summary: str = ""
     back: tuple[Counter[str], list[str]] | None = None
     asked_again: bool = False
@@ -89,3 +89,8 @@ class Look:
 def counted(messages: list[Any]) -> Counter[str]:
     """Messages by all that they are."""
     return Counter(plain(message) for message in messages)
+
+
+def lines_of(chain: Sequence[Any]) -> str:
+    """The lines of records, as text."""
+    return "\n".join(str(line) for one in chain for line in one.segment.get("lines", ()))

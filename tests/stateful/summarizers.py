@@ -13,8 +13,9 @@ from unittest.mock import patch
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage, BaseMessage
 
-from conspectus import ChatModelSummarizer, EmbeddedSummarizer, Summarizer, Summary, SummaryRequest
+from conspectus import ChatModelSummarizer, Summarizer, Summary, SummaryRequest
 from conspectus._drive import Io, StepTimeout
+from conspectus.compactor import asking
 from conspectus.errors import SummarizerOverflow
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from stateful.messages import words_in
@@ -150,7 +151,9 @@ class Moods:
         if kind == "truncated":
             cut = {"finish_reason": "length"}
             return AIMessage(SAYS[kind], response_metadata=cut)
-        return SAYS.get(kind) or f"- read of {' '.join(sorted(words_in(text))[:6])} [x]"
+        if kind in SAYS and kind not in GOOD:
+            return AIMessage(SAYS[kind])  # as it is: a text would get the id of a message
+        return SAYS.get(kind) or f"- read of {' '.join(sorted(words_in(text))[:6])}"
 
 
 @dataclass
@@ -197,20 +200,20 @@ class MoodySummarizer:
 def reading_of(request: SummaryRequest, by: str) -> Reading:
     """What a request gave to read, in the words of the messages themselves."""
     originals = tuple(plain(entry.source) for entry in request.entries)
-    return Reading(by, "\n".join([request.standing, *originals]), originals)
+    return Reading(by, "\n".join([request.notes, *originals]), originals)
 
 
 @contextmanager
 def embedded_is_heard(readings: Callable[[], list[Reading]]) -> Iterator[None]:
     """Note what the embedded summariser reads; and no try waits for the next one."""
-    real = EmbeddedSummarizer.summarize
+    real = asking._nothing
 
-    def summarize(self: EmbeddedSummarizer, request: SummaryRequest) -> Summary:
+    def nothing(request: SummaryRequest) -> Any:
         readings().append(reading_of(request, "embedded"))
-        return real(self, request)
+        return real(request)
 
     with (
-        patch.object(EmbeddedSummarizer, "summarize", summarize),
+        patch.object(asking, "_nothing", nothing),
         patch("conspectus.compactor.compaction.pause", lambda seconds: Io(lambda: None)),
     ):
         yield

@@ -24,9 +24,8 @@ class Draft:
         by: name of the summariser.
         read: keys of the originals that were read whole.
         tokens: size of the whole summary message, once measured.
-        embedded: keys that the embedded summariser read because of a spending limit.
         cut: tokens cut off at its end, as it was longer than the caller allows.
-        binding: statements that its summariser named as binding, as plain data, for the ledger.
+        segment: what it adds to the notes, as plain data.
         request: as for `Record`.
         seconds: time that it took to write.
     """
@@ -36,22 +35,20 @@ class Draft:
     read: tuple[str, ...]
     cost: Cost = field(default_factory=Cost)
     tokens: int = 0
-    embedded: tuple[str, ...] = ()
     cut: int = 0
-    binding: tuple[Mapping[str, Any], ...] = ()
+    segment: Mapping[str, Any] = field(default_factory=dict)
     request: str = ""
     seconds: float = field(default=0.0, compare=False)
 
     def to_json(self) -> dict[str, Any]:
         data = {"v": FORMAT, **asdict(self), "cost": self.cost.to_json()}
-        return _without_empty(data, "binding", "request", "seconds")
+        return _without_empty(data, "segment", "request", "seconds")
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Draft:
         known = {one.name for one in fields(cls)}
         parts = {k: v for k, v in data.items() if k in known}
-        for name in ("read", "embedded", "binding"):
-            parts[name] = tuple(parts.get(name, ()))
+        parts["read"] = tuple(parts["read"])
         parts["cost"] = Cost.from_json(parts["cost"])
         return cls(**parts)
 
@@ -100,7 +97,7 @@ class Record:
         covers: keys of the originals that left the view, in order: the manifest.
         clips: messages shown short from now on.
         summary: body of the summary of all that the chain covers; empty for clips alone.
-        ledger: exact facts carried, as plain data.
+        segment: what it adds to the notes, as plain data; empty for clips alone.
         cause: the trigger or other reason for it.
         tokens_before: size of the view before it.
         tokens_after: size of the view after it.
@@ -124,7 +121,7 @@ class Record:
     covers: tuple[str, ...]
     clips: tuple[ClipMark, ...]
     summary: str
-    ledger: Mapping[str, Any]
+    segment: Mapping[str, Any]
     cause: str
     tokens_before: int
     tokens_after: int
@@ -167,7 +164,7 @@ class Record:
     def to_json(self) -> dict[str, Any]:
         """Return the record as plain JSON data."""
         data: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
-        data["ledger"], data["bill"] = dict(self.ledger), dict(self.bill)
+        data["segment"], data["bill"] = dict(self.segment), dict(self.bill)
         data["cost"] = self.cost.to_json()
         data["clips"] = tuple(clip.to_json() for clip in self.clips)
         return _without_empty({"v": FORMAT, **data}, "redacted", "cut", "order", "request", "bill")
@@ -209,7 +206,7 @@ class Record:
         ]
         named = self.parent is None or isinstance(self.parent, str)
         whole = (
-            isinstance(self.ledger, Mapping)
+            isinstance(self.segment, Mapping)
             and isinstance(self.redacted, Mapping)
             and isinstance(self.bill, Mapping)
             and isinstance(self.archived, bool)

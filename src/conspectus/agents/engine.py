@@ -29,7 +29,7 @@ from conspectus.compactor.engine import Engine, OnEvent
 from conspectus.compactor.redacting import redacted_texts_flow
 from conspectus.compactor.riding import sending
 from conspectus.events.notes import log
-from conspectus.summarize.riding import LastRequest
+from conspectus.model.riding import LastRequest
 
 KEPT = "kept in the history"
 """Location of originals in a clip, where the channel keeps every message."""

@@ -124,9 +124,7 @@ class HeadState:
             return replace(self, data=record.id, after=after, pending=pending)
         # Records that cannot be read hold nothing that fits this one.
         before = self.data if isinstance(self.data, list) and self.head else []
-        # Only the ledger in force is of use again.
-        earlier = [{**one, "ledger": {}} for one in before]
-        return replace(self, data=[*earlier, record.to_json()], after=after, pending=pending)
+        return replace(self, data=[*before, record.to_json()], after=after, pending=pending)
 
     def back_to(self, chain: Sequence[Record]) -> HeadState:
         if isinstance(self.data, str):

@@ -52,9 +52,6 @@ def compact(
     max_summary_tokens: Annotated[
         int | None, typer.Option(help="The most that the text of the summary may take, in tokens.")
     ] = None,
-    max_summarizer_tokens: Annotated[
-        int | None, typer.Option(help="The most that may be spent on the model, in tokens.")
-    ] = None,
     archive: ArchiveOption = None,
     no_archive: Annotated[
         bool, typer.Option("--no-archive", help="Keep no originals: nothing can be recalled.")
@@ -108,7 +105,6 @@ def compact(
         "window": window,
         "reserved_tokens": reserve,
         "max_summary_tokens": max_summary_tokens,
-        "max_summarizer_tokens": max_summarizer_tokens,
         "on_failure": on_failure,
         "redact": redact,
     }

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from conspectus.cli.readers import HistoryFile
     from conspectus.compactor import CompactionResult
 
-FACTS_SHOWN = 12  # Facts listed on a terminal; `--json` lists all
-
 
 SAME = (
     "outcome reason cause tokens_before tokens_after budget evicted kept clipped dropped summary "
@@ -47,7 +45,6 @@ class Report:
             "messages_before": len(self.history.messages),
             "messages_after": len(result.messages),
             "redacted": dict(result.redacted),
-            "carried": [fact.to_json() for fact in result.carried],
             "archive": None if self.archive is None else without_password(self.archive),
             "thread": self.thread,
             "tenant": self.tenant,
@@ -107,15 +104,6 @@ class Report:
         if result.summary:
             body = Text(shown(result.summary))
             screen.print(Panel(body, title="Summary", title_align="left"))
-        if result.carried:
-            say(f"Carried word for word: {len(result.carried):,} facts", "bold", screen)
-        for fact in result.carried[:FACTS_SHOWN]:
-            say(f"  {fact.kind}: {fact.value} [{fact.source}]", screen=screen)
-        if len(result.carried) > FACTS_SHOWN:
-            say(
-                f"  … and {len(result.carried) - FACTS_SHOWN:,} more; --json lists all",
-                screen=screen,
-            )
 
     def _originals(self, screen: Console) -> None:
         if self.archive is None or not self.result.archived:

@@ -39,10 +39,10 @@ from conspectus.errors import InputError, PolicyError
 from conspectus.events import heard_by
 from conspectus.events.notes import log
 from conspectus.messages import Source, read_messages
+from conspectus.notes.tools import Tool
 from conspectus.recall import RecallResult, recall_flow
 from conspectus.recall.flow import unknown_thread
 from conspectus.redaction import Redact
-from conspectus.summarize import NotesSetting
 from conspectus.tokens import TokenCounter, TokenMeter
 
 if TYPE_CHECKING:
@@ -79,11 +79,10 @@ class Compactor(Closing):
             note of its message, some 35 tokens. A longer one is asked for once more, shorter, then
             cut at the end of a line, and `Record.cut` says so. Default: a third of the budget is
             asked for, and a longer one is used if it fits and is smaller than what it replaces.
-        notes: the parts of the notes that are written: `"said"`, `"done"`, `"found"`, `"open"`,
-            `"index"`; or a mapping of parts to their share of the room. An empty list leaves the
-            summariser's text alone. Default: all five.
-        max_summarizer_tokens: most tokens that one compaction may spend on a model; the embedded
-            summariser reads the rest. Default: no cap.
+        notes: whether the user's words and one line a call are written beside what the summariser
+            writes. False leaves the summariser's text alone. Default: True.
+        tool_table: tools of yours, as `conspectus.notes.Tool`: which argument names the thing that
+            a call is about, and whether a call changes anything. Default: a table of common ones.
         trim_tokens_to_summarize: the size of one reading, in tokens; everything is read in any
             case. Default: what the summariser's window takes.
         fallbacks: summarisers to try in turn when the first one fails.
@@ -109,8 +108,8 @@ class Compactor(Closing):
             address. Default: ten full pages of a PDF, 30,000 tokens with most models; see
             `TokenMeter`.
         on_event: called with a name (`start`, `attempt_failed`, `end`, `failed`) and its data.
-        redact: takes secrets out of all that is archived, indexed, summarised, carried as a fact or
-            passed to hooks and listeners; messages in view stay as they are. True or `"secrets"`
+        redact: takes secrets out of all that is archived, indexed, summarised, noted or passed to
+            hooks and listeners; messages in view stay as they are. True or `"secrets"`
             for the default redactor, a function from text to text, or a `Redactor`. If it fails,
             nothing is archived, and the history stays. Default: None, for off.
         telemetry: one or several listeners for this compactor only, such as
@@ -150,8 +149,8 @@ class Compactor(Closing):
         token_counter: TokenCounter | str | None = None,
         model: str | BaseChatModel | None = None,
         max_summary_tokens: int | None = None,
-        notes: NotesSetting = None,
-        max_summarizer_tokens: int | None = None,
+        notes: bool = True,
+        tool_table: Sequence[Tool] = (),
         trim_tokens_to_summarize: int | None = None,
         fallbacks: Sequence[AnySummarizer] = (),
         on_failure: OnFailure = "degrade",

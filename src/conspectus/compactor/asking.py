@@ -1,8 +1,9 @@
-"""Ask one summariser within its time, and raise failures as our errors."""
+"""Ask one summariser within its time, put its text into the notes, and raise failures as ours."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -16,46 +17,66 @@ from conspectus.compactor.material import Material, reading_flow
 from conspectus.compactor.observed import observed_call
 from conspectus.errors import RedactionError, SummarizerTimeout, SummaryError
 from conspectus.events import Seen
-from conspectus.summarize import (
-    EmbeddedSummarizer,
-    Form,
-    Summarizer,
-    SummaryRequest,
-    composed,
-    for_model,
-    wrong_with,
-)
-from conspectus.summarize.provider_errors import is_way_out
+from conspectus.messages import SUMMARY_LINE, Entry
+from conspectus.messages.framing import as_notes
+from conspectus.model.answers import answer_of
+from conspectus.model.base import Form, Summarizer, Summary, SummaryRequest
+from conspectus.model.checks import wrong_with
+from conspectus.model.embedded import EmbeddedSummarizer
+from conspectus.model.provider_errors import is_way_out
+from conspectus.notes.reading import read_segment
+from conspectus.notes.rendering import Notes
+from conspectus.notes.segment import Answer, Segment
+
+LARGEST = 4_096
+"""Tokens that a model is asked for at most."""
+
+CONTEXT = 2_000
+"""Tokens of earlier notes that a model is shown at most, beside findings that it writes anew."""
+
+FEW, OUTGROWN = 1 / 8, 0.45
+"""Shares of the notes' room: findings up to the first stay; beyond the second, the new ones
+included, a model writes them anew."""
+
+HEADINGS = 24
+"""Tokens of the headings around a text that stands alone."""
 
 
-def request_of(material: Material, spent: int) -> SummaryRequest:
+def request_of(material: Material, by: str, spent: int) -> SummaryRequest:
     """Make the request for a summariser; `spent` is the cost of earlier tries, in tokens."""
     engine, lengths = material.engine, material.lengths
-    return SummaryRequest(
+    limit, count = engine.text_within(lengths.asked), engine.meter.text
+    request = SummaryRequest(
         entries=material.entries,
-        standing=material.standing,
-        ledger=material.ledger,
-        limit=engine.text_within(lengths.asked),
-        count=engine.meter.text,
+        notes=material.standing,
+        limit=limit,
+        count=count,
+        form="whole",
         focus=material.focus,
         kept=material.staying,
         ahead=material.ahead,
         spent=spent,
         most=engine.text_within(lengths.fine),
-        shares=engine.shares,
         archived=engine.archive is not None,
     )
+    if not engine.notes:
+        return request
+    request = replace(request, limit=max(1, min(limit // 2, LARGEST)))
+    notes = Notes(material.segments)
+    if _form_of(engine.summarizers[by]) == "whole":
+        last = notes.summary  # one that is too long for the request is read with the messages
+        return replace(request, notes=last if count(last) <= limit else "")
+    size = sum(count(line.text) for line in notes.findings)
+    anew = limit * FEW < size and size + request.limit * 3 // 4 > limit * OUTGROWN
+    shown = notes.render(CONTEXT + size * anew, count, archived=True, deeds=False)
+    return replace(request, notes=shown, form="findings", anew=anew)
 
 
 def answer_flow(engine: Engine, by: str, request: SummaryRequest, seen: Seen) -> Flow[object]:
     """Ask a summariser: by its own steps where it has some, else by one call."""
-    summarizer, form = engine.summarizers[by], _form_of(engine.summarizers[by])
-    if form != "notes" and request.shares.parts:
-        request = for_model(request, whole=form == "whole")
+    summarizer = engine.summarizers[by]
     if isinstance(summarizer, EmbeddedSummarizer):
-        return reading_flow(
-            lambda: summarizer.summarize(request), [*request.entries, *request.kept]
-        )
+        return _nothing(request)
     if (steps := getattr(summarizer, "summarize_flow", None)) is not None:
         answer: Flow[object] = steps(request)  # it sets a time for each of its own calls
         return answer
@@ -63,29 +84,97 @@ def answer_flow(engine: Engine, by: str, request: SummaryRequest, seen: Seen) ->
     return observed_call(Io(call, acall, engine.timeout), by, request, seen)
 
 
+def _nothing(request: SummaryRequest) -> Flow[object]:
+    """Answer with no text: the notes are written from the messages alone."""
+    yield from ()
+    return Summary("", tuple(entry.key for entry in request.entries))
+
+
 def in_notes_flow(
     material: Material, by: str, draft: Draft, request: SummaryRequest
 ) -> Flow[Draft]:
-    """Put the text of a summariser into the notes."""
+    """Put the text of a summariser into the notes.
+
+    Raises:
+        SummaryRejected: the text is no summary.
+    """
     engine, lengths = material.engine, material.lengths
-    form = _form_of(engine.summarizers[by])
-    if form == "notes":
-        return draft
-    if wrong := wrong_with(draft.text, request.entries, prompted=bool(draft.request)):
+    if isinstance(engine.summarizers[by], EmbeddedSummarizer):
+        return (yield from _rendered_flow(material, draft, None, engine.text_within(lengths.asked)))
+    if wrong := wrong_with(draft.text, request, min_tokens=0, prompted=bool(draft.request)):
         raise refused(by, draft, wrong)
     draft = cut(material, draft)
-    if not request.shares.parts:
-        return draft
-    # The notes shorten its lines until the rest fits, so its length is checked before.
+    text = as_notes(draft.text.strip().removeprefix(SUMMARY_LINE).strip())
+    if not engine.notes:
+        return replace(draft, text=text, segment=Segment(text=text, alone=True).to_json())
     if wrong := lengths.problems(draft, material.size(draft.text)):
         raise refused(by, draft, wrong)
-    most, whole = engine.text_within(lengths.most), form == "whole"
-    live = draft.request == "cached"
-    text, facts = yield from reading_flow(
-        lambda: composed(request, draft.text, whole=whole, most=most, live=live), request.entries
+    most = engine.text_within(lengths.most)
+    room = engine.text_within(lengths.asked)
+    room = max(1, min(most, max(room, request.count(text) + HEADINGS)))
+    answer = text if request.form == "whole" else answer_of(text, request)
+    return (yield from _rendered_flow(material, draft, answer, room, anew=request.anew))
+
+
+def _rendered_flow(
+    material: Material, draft: Draft, answer: Answer | str | None, room: int, *, anew: bool = False
+) -> Flow[Draft]:
+    """Return a draft with the notes that the next record holds, as data and as text."""
+
+    def work() -> tuple[Segment, str]:
+        entries = [material.originals[key] for key in material.keys]
+        return _rendered(material, _segment(material, entries, answer, anew=anew), room)
+
+    segment, text = yield from reading_flow(work, [*material.entries, *material.staying])
+    return replace(draft, text=text, segment=segment.to_json())
+
+
+def _segment(
+    material: Material, entries: Sequence[Entry], answer: Answer | str | None, *, anew: bool
+) -> Segment:
+    engine, given = material.engine, answer if isinstance(answer, Answer) else None
+    segment = read_segment(
+        entries, material.staying, given, tools=engine.tools, skills=engine.skills
     )
-    material.ledger = material.ledger.merged(facts)
-    return replace(draft, text=text, binding=tuple(fact.to_json() for fact in facts))
+    if isinstance(answer, str):
+        segment = replace(segment, text=answer, summary=True)
+    elif material.foreign:
+        segment = replace(segment, text="\n".join(material.foreign))
+    segment = replace(segment, anew=anew and bool(given and given.found))
+    if material.rewritten:
+        segment = replace(segment, alone=True, earlier=material.segments)
+    return segment
+
+
+def _rendered(material: Material, segment: Segment, room: int) -> tuple[Segment, str]:
+    """Return the segment as the record keeps it, and the text of all notes."""
+    count, archived = material.engine.meter.text, material.engine.archive is not None
+    before = () if material.rewritten else material.segments
+    notes = Notes([*before, segment])
+    text = notes.render(room, count, archived=archived)
+    return replace(segment, held=notes.held), text
+
+
+def topped_up_flow(material: Material, ready: Draft, later: Sequence[Entry]) -> Flow[Draft]:
+    """Add notes on later messages to a draft that was prepared before they came."""
+    engine = material.engine
+
+    def work() -> tuple[Segment, str]:
+        before = Segment.from_json(ready.segment)
+        added = read_segment(
+            later, material.staying, Answer(), tools=engine.tools, skills=engine.skills
+        )
+        segment = replace(
+            before,
+            lines=(*before.lines, *added.lines),
+            todo=before.todo if added.todo is None else added.todo,
+            skills=tuple(dict.fromkeys((*before.skills, *added.skills))),
+        )
+        return _rendered(material, segment, engine.text_within(material.lengths.fine))
+
+    segment, text = yield from reading_flow(work, later)
+    read = (*ready.read, *(entry.key for entry in later))
+    return replace(ready, text=text, segment=segment.to_json(), read=read)
 
 
 def _form_of(summarizer: Summarizer) -> Form:

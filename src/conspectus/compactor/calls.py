@@ -10,7 +10,6 @@ from conspectus._core.boundaries import exchanges, must_stay
 from conspectus._core.items import Compact, Keep, Stuck, spans_of
 from conspectus._core.records import Cost, Draft
 from conspectus._drive import Flow
-from conspectus.compactor.checking import shown_in
 from conspectus.compactor.compaction import Compaction
 from conspectus.compactor.memory import FailedSummary
 from conspectus.compactor.observed import whose_of
@@ -21,6 +20,7 @@ from conspectus.compactor.view import History
 from conspectus.errors import ArchiveError, ArchiveOvertaken, RedactionError, SummaryError
 from conspectus.events import HistoryStuck, tell
 from conspectus.messages import Source, read_messages
+from conspectus.notes.segment import Segment
 
 LOOKS = 4
 """Most reads of a history that other workers compact meanwhile."""
@@ -98,7 +98,8 @@ def adopt_flow(
         return _unchanged(session, history, Keep(f"nothing that {by} covers may leave", size))
     keys = tuple(items[i].key for i in leaving)
     decided = Compact(f"taken over from {by}", spans_of(leaving), (), 1, size, size, None)
-    draft = Draft(text, by, keys, Cost(), session.message_size(text))
+    segment = Segment(text=text, alone=True).to_json()
+    draft = Draft(text, by, keys, Cost(), session.message_size(text), segment=segment)
     compaction = Compaction(session, history, decided, adopted=draft)
     return _ended(session, compaction, *(yield from compaction.run()))
 
@@ -154,9 +155,6 @@ def _done(
     session: Session, compaction: Compaction, outcome: Done, after: History
 ) -> CompactionResult:
     decided, material, notes = compaction.plan, compaction.material, []
-    if outcome.draft is not None and outcome.draft.embedded:
-        count = len(outcome.draft.embedded)
-        notes.append(f"{count} messages were read by the embedded summariser to stay in the cap")
     if outcome.record.cut:
         notes.append(
             f"the summary was longer than max_summary_tokens, also when asked for a shorter "
@@ -204,6 +202,5 @@ def _result(session: Session, view: History, **more: Any) -> CompactionResult:
         kept=sum(not place.item.summary for place in view.places),
         clipped=sum(place.item.clipped for place in view.places),
         dropped=view.dropped,
-        carried=shown_in(head.summary, head.ledger) if head else (),
         **more,
     )

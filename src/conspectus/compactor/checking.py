@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,10 +17,11 @@ from conspectus.compactor.material import Material
 from conspectus.compactor.redacting import redacted_summary_flow
 from conspectus.errors import SummaryError, SummaryRejected
 from conspectus.events import CompactionStep, observing
-from conspectus.ledger import Fact, Ledger
 from conspectus.messages import SUMMARY_LINE
 from conspectus.messages.framing import as_notes
-from conspectus.summarize import Summary, cut_short
+from conspectus.model.base import Summary
+from conspectus.model.checks import cut_short
+from conspectus.notes.segment import Segment
 
 MOST_ASKED = 20
 """Answers that do not fit, after which a preview is given up."""
@@ -38,8 +39,7 @@ def checked(material: Material, draft: Draft) -> tuple[Draft, tuple[str, ...]]:
     with observing(CompactionStep, step="check", by=draft.by) as seen:
         entries, text = material.entries, body_of(draft.text)
         if material.engine.archive is None:
-            carried = {fact.source for fact in material.ledger.facts}
-            text = uncited(text, {entry.cite for entry in entries} | carried)
+            text = uncited(text, {entry.cite for entry in entries})
         tokens = material.size(text)
         found = material.lengths.problems(draft, tokens, entries)
         seen.tell(problems=len(found), tokens=tokens, outcome="refused" if found else "ok")
@@ -81,7 +81,8 @@ def approved_flow(
         tokens = material.size(edited)
         if edited and tokens <= limit:
             clean = yield from redacted_summary_flow(material.redaction, edited)
-            return replace(draft, text=clean, tokens=material.size(clean))
+            segment = Segment(text=clean, alone=True).to_json()
+            return replace(draft, text=clean, tokens=material.size(clean), segment=segment)
         problem = (
             f"it takes {tokens:,} tokens and there is room for {limit:,}; shorten it"
             if edited
@@ -99,14 +100,13 @@ def draft_name(
     limit: int,
     identity: str,
     standing: str,
-    ledger: Mapping[str, Any],
 ) -> str:
     """Name the draft of a plan, so that any process finds it again.
 
     `limit` is the size that the summary is asked to have, in tokens; `identity` says all else that
     would change it, such as prompts, focus and model.
     """
-    return hash_of([parent, keys, limit, identity, standing, dict(ledger)])
+    return hash_of([parent, keys, limit, identity, standing])
 
 
 def hash_of(parts: Sequence[Any]) -> str:
@@ -116,16 +116,16 @@ def hash_of(parts: Sequence[Any]) -> str:
 
 def draft_of(answer: object, by: str) -> Draft:
     """Make a draft of a summariser's answer; raise `SummaryError` if that is no `Summary`."""
-    kinds = {"text": str, "cost": Cost, "read": tuple, "embedded": tuple, "request": str}
+    kinds = {"text": str, "cost": Cost, "read": tuple, "request": str}
     if not isinstance(answer, Summary) or not all(
         isinstance(getattr(answer, name), kind) for name, kind in kinds.items()
     ):
         raise SummaryError(
-            f"{by} must answer with a Summary(text, read: tuple of keys, cost, embedded), and "
+            f"{by} must answer with a Summary(text, read: tuple of keys, cost), and "
             f"answered with {answer!r:.200}"
         )
-    cost, embedded, request = cost_by(by, answer.cost), answer.embedded, answer.request
-    return Draft(answer.text, by, answer.read, cost, 0, embedded, request=request)
+    cost = cost_by(by, answer.cost)
+    return Draft(answer.text, by, answer.read, cost, request=answer.request)
 
 
 def cost_by(by: str, cost: Cost) -> Cost:
@@ -146,10 +146,3 @@ def uncited(text: str, cites: set[str]) -> str:
         return "" if named <= cites else match[0]
 
     return re.sub(r"[ \t]*\[([^\[\]\n]{1,200})\]", known, text)
-
-
-def shown_in(body: str, ledger: Mapping[str, Any]) -> tuple[Fact, ...]:
-    """Return the facts of a ledger that stand in a summary, word for word."""
-    folded = " ".join(body.split())
-    facts = Ledger.recovered(ledger)[0].facts
-    return tuple(fact for fact in facts if " ".join(fact.value.split()) in folded)

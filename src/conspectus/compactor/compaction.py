@@ -25,6 +25,7 @@ from conspectus.compactor.asking import (
     ladder_of,
     request_of,
     resting,
+    topped_up_flow,
 )
 from conspectus.compactor.checking import (
     approved_flow,
@@ -56,7 +57,6 @@ from conspectus.errors import (
     SummaryError,
 )
 from conspectus.events import CompactionStep, Seen, observing
-from conspectus.ledger import Ledger
 
 Claim = Callable[[str, tuple[str, ...]], Flow[bool]]
 
@@ -263,7 +263,7 @@ class Compaction:
                         # After a pause asked for here, which has waited, it is tried again.
                         if not tries and (rest := self.engine.memory.rests(by)):
                             raise resting(by, rest)
-                        request = request_of(material, spent.tokens)
+                        request = request_of(material, by, spent.tokens)
                         request = riding(material, by, request, last, again=bool(failures))
                         cached, last = request.last is not None, None
                         try:
@@ -300,9 +300,8 @@ class Compaction:
 
     def _draft_name(self) -> str:
         material, parent = self.material, self.history.head_id
-        identity, ledger = self.engine.identity(material.focus), material.ledger.to_json()
-        limit, standing = material.lengths.asked, material.standing
-        return draft_name(parent, material.keys, limit, identity, standing, ledger)
+        identity, limit = self.engine.identity(material.focus), material.lengths.asked
+        return draft_name(parent, material.keys, limit, identity, material.standing)
 
     def _found(self, plan: str) -> Flow[Draft | None]:
         """Find the draft of a plan; another worker may be writing it."""
@@ -311,9 +310,6 @@ class Compaction:
         draft = self.ready or (yield from self.anchor.find_draft_flow(plan))
         if draft is None:
             return None
-        # What its summariser has named as binding stands in the ledger, whoever asked it.
-        named, _ = Ledger.recovered({"facts": draft.binding})
-        self.material.ledger = self.material.ledger.merged(named.facts)
         return draft if self.ready is None else (yield from self._topped_up(draft))
 
     def _topped_up(self, ready: Draft) -> Flow[Draft]:
@@ -322,12 +318,8 @@ class Compaction:
         later = [material.originals[key] for key in material.keys if key not in read]
         if not later:
             return ready
-        with observing(CompactionStep, step="summarize", by=EMBEDDED) as seen:
-            limit, asked = self.engine.text_within(material.lengths.fine), request_of(material, 0)
-            asked = replace(asked, entries=later, standing=ready.text, limit=limit)
-            answer = yield from answer_flow(self.engine, EMBEDDED, asked, seen)
-            added = yield from self._redacted(draft_of(answer, EMBEDDED))
-        return replace(ready, text=added.text, read=(*ready.read, *added.read))
+        with observing(CompactionStep, step="summarize", by=EMBEDDED):
+            return (yield from topped_up_flow(material, ready, later))
 
     def _release_claim(self) -> None:
         if self.begun:
@@ -359,7 +351,7 @@ class Compaction:
             covers=material.keys,
             clips=material.marks,
             summary=made.text,
-            ledger=material.ledger.to_json(),
+            segment=made.segment,
             cause=self.plan.cause,
             tokens_before=self.plan.tokens,
             tokens_after=material.tokens + made.tokens,

@@ -13,11 +13,12 @@ from conspectus.compactor.background import Preparations
 from conspectus.compactor.hooks import BeforeSummarization, Preview
 from conspectus.compactor.memory import Memory
 from conspectus.events import Listener
-from conspectus.ledger.skills import Skills
 from conspectus.messages import ARCHIVED
+from conspectus.model.base import Summarizer
+from conspectus.notes.skills import Skills
+from conspectus.notes.tools import ToolTable
 from conspectus.recall import index_of
 from conspectus.redaction import Redaction
-from conspectus.summarize import Shares, Summarizer
 from conspectus.tokens import TokenMeter
 
 SLACK = 4
@@ -37,6 +38,8 @@ class Engine:
         hooks: functions that get the messages that are about to leave.
         size: tokens of the message that shows a summary, where that is not one of ours.
         sizes: the caller's count of a message for `keep`; None for the meter's.
+        notes: whether the user's words and the calls are written beside a summariser's text.
+        tools: what the notes know of tools.
         passing: its records are thrown away with the one request that they are made for.
         kept_in: says in a clip where its original is without an archive, with `{cite}` for its id;
             None where nothing keeps originals, so that nothing is clipped.
@@ -62,7 +65,8 @@ class Engine:
     redaction: Redaction | None = None
     listeners: tuple[Listener, ...] = ()
     passing: bool = False
-    shares: Shares = field(default_factory=Shares)
+    notes: bool = True
+    tools: ToolTable = field(default_factory=ToolTable)
     kept_in: str | None = None
     background: Preparations | None = None
     cached: bool = False
@@ -74,7 +78,7 @@ class Engine:
     def identity(self, focus: str) -> str:
         """Name all that would change a summary, beside its messages."""
         parts = [*(self.summarizers[name].identity for name in self.order), focus]
-        parts += [] if self.shares == Shares() else [repr(self.shares)]
+        parts += [] if self.notes else ["no notes"]
         parts += ["cached"] if self.cached else []
         parts += [self.redaction.identity] if self.redaction is not None else []
         return "\0".join(parts)

@@ -120,7 +120,7 @@ def tell_flow(
 def _call(hook: BeforeSummarization, event: SummarizationEvent) -> None:
     answer = hook(event)
     if inspect.isawaitable(answer):
-        from conspectus.summarize.callables import apart
+        from conspectus.model.callables import apart
 
         apart(lambda: answer)
 

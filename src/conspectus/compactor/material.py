@@ -14,14 +14,13 @@ from conspectus._drive import Flow, Io
 from conspectus.archive import Scope
 from conspectus.compactor.engine import Engine
 from conspectus.compactor.hooks import SummarizationEvent, copied, tell_flow
-from conspectus.compactor.redacting import texts_of, with_texts
 from conspectus.compactor.view import History, Place, clipped
 from conspectus.events.notes import log
-from conspectus.ledger import Ledger
 from conspectus.messages import Entry, read_messages, summary_message, summary_text
 from conspectus.messages.summary import summary_body
+from conspectus.model.checks import FLOOR, problems
+from conspectus.notes.segment import Segment, with_texts
 from conspectus.redaction import Redaction, for_view
-from conspectus.summarize import FLOOR, problems
 
 MANY, LONG = 50, 20_000
 """Messages, and characters of them, that are read on the event loop itself at most."""
@@ -80,8 +79,9 @@ class Material:
         originals: the messages that leave or are clipped, as first sent, by key.
         to_show: the redacted text of messages that are clipped, by key.
         clips: clipped messages, by their place in the history.
-        standing: the summary so far: ours, and those of other libraries that ours replaces.
-        ledger: the facts so far, with those of the messages that leave.
+        segments: the notes so far.
+        rewritten: whether a secret was taken out of them, so that the next record holds them anew.
+        foreign: summaries of other libraries that leave.
         places: the view after the compaction, without its summary.
         redacted: secrets that were taken out of the originals, by kind.
         lost: clipped messages whose originals are no longer in the archive.
@@ -98,8 +98,9 @@ class Material:
     to_show: dict[str, Entry] = field(default_factory=dict)
     clips: dict[int, Place] = field(default_factory=dict)
     staying: list[Entry] = field(default_factory=list)
-    standing: str = ""
-    ledger: Ledger = field(default_factory=Ledger)
+    segments: tuple[Segment, ...] = ()
+    rewritten: bool = False
+    foreign: tuple[str, ...] = ()
     places: list[Place] = field(default_factory=list)
     lengths: Lengths = field(init=False)
     redacted: Mapping[str, int] = field(default_factory=dict)
@@ -117,6 +118,12 @@ class Material:
     def read(self) -> list[Entry]:
         """Return the messages that leave, without summaries."""
         return [self.originals[p.item.key] for p in self.leaving if not p.item.summary]
+
+    @property
+    def standing(self) -> str:
+        """The summary so far: ours, and those of other libraries that ours replaces."""
+        head = self.history.head
+        return "\n".join(filter(None, (head.summary if head else "", *self.foreign)))
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -161,7 +168,7 @@ class Material:
         return () if leaving.issuperset(among) else among
 
     def gather_flow(self, scope: Scope) -> Flow[None]:
-        """Read the originals of all that leaves or is clipped, and the facts in them."""
+        """Read the originals of all that leaves or is clipped, and the notes so far."""
         places = self.history.places
         gone = set(self.plan.evicted)
         self.leaving = tuple(
@@ -188,11 +195,11 @@ class Material:
             for i, place in enumerate(places)
             if i not in gone and place.entry is not None and not place.item.summary
         ]
-        foreign = [summary_body(p.entry.text) for p in self.leaving if _foreign(p) and p.entry]
-        head = self.history.head
-        self.standing = "\n".join(filter(None, (head.summary if head else "", *foreign)))
-        head = head or self.history.before
-        self.ledger = _ledger_of(head) if head else Ledger()
+        self.foreign = tuple(
+            summary_body(p.entry.text) for p in self.leaving if _foreign(p) and p.entry
+        )
+        chain = self.history.chain or self.history.before
+        self.segments = tuple(map(_segment_of, chain))
         if self.redaction is not None:
             yield from self._redact(self.redaction)
         for clip in self.plan.clips:
@@ -200,11 +207,6 @@ class Material:
             assert where is not None
             shown = clipped(place, self._to_show(place), clip, self.engine.meter, where)
             self.clips[clip.index] = shown
-        before, left, staying = self.ledger, self.read(), self.staying
-        self.ledger = yield from reading_flow(
-            lambda: before.updated(left, self.engine.skills).without_superseded(staying),
-            [*left, *staying],
-        )
         self.places = [
             self.clips.get(i, place)
             for i, place in enumerate(places)
@@ -231,32 +233,46 @@ class Material:
         alone = yield from redaction.entries(list(short.values()))
         self.to_show = dict(zip(short, alone, strict=True))
         adopted, count = self.adopted, len(self.originals)
+        segments, texts = [one.to_json() for one in self.segments], list[str]()
+
+        def noted(text: str) -> str:
+            texts.append(text)
+            return text
+
+        with_texts(segments, noted)
         done = yield from redaction.together(
             [*self.originals.values(), *self.staying],
-            [self.focus, self.standing, adopted.text if adopted else "", *texts_of(self.ledger)],
+            [self.focus, adopted.text if adopted else "", *self.foreign, *texts],
         )
         self.originals = dict(zip(self.originals, done.entries[:count], strict=True))
         self.staying = done.entries[count:]
         self.redacted = dict(sum(map(Counter, done.counts[:count]), Counter[str]()))
-        self.focus, self.standing, text, *facts = done.texts
+        self.focus, text, *texts = done.texts
         if adopted is not None and text != adopted.text:
-            self.adopted = replace(adopted, text=text, tokens=self.size(text))
-        self.ledger = with_texts(self.ledger, facts)
+            segment = Segment(text=text, alone=True).to_json()
+            self.adopted = replace(adopted, text=text, tokens=self.size(text), segment=segment)
+        clean = iter(texts)
+        self.foreign = tuple(next(clean) for _ in self.foreign)
+        closed = with_texts(segments, lambda _: next(clean))
+        self.rewritten = closed != segments
+        if self.rewritten:
+            self.segments = tuple(map(Segment.from_json, closed))
         # Summaries and errors may repeat a secret that was recognised here.
         self.redaction = replace(redaction, values=done.values)
 
 
-def _ledger_of(record: Record) -> Ledger:
-    """Read the ledger of a record; log its damaged parts and leave them out."""
-    ledger, wrong = Ledger.recovered(record.ledger)
-    if wrong:
+def _segment_of(record: Record) -> Segment:
+    """Read the segment of a record; where it is damaged, its summary takes its place."""
+    try:
+        return Segment.from_json(record.segment)
+    except (TypeError, ValueError, AttributeError, KeyError) as error:
         log(
-            "ledger_damaged",
-            "Record %s holds a damaged ledger; what can be read of it is carried on: %s",
+            "notes_damaged",
+            "The notes of record %s are damaged, and its summary is used as it is: %s",
             record.id,
-            "; ".join(wrong[:3]),
+            error,
         )
-    return ledger
+        return Segment(text=record.summary, alone=True)
 
 
 def _foreign(place: Place) -> bool:

@@ -18,7 +18,7 @@ from conspectus._core.records import Draft, Record
 from conspectus._drive import Flow, Io
 from conspectus._newest import Newest
 from conspectus.archive import Scope
-from conspectus.summarize.riding import LastRequest
+from conspectus.model.riding import LastRequest
 
 THREADS = 256
 """Most sessions in memory; the least recently used goes first."""

@@ -24,8 +24,8 @@ from conspectus.errors import (
 from conspectus.events import Seen, SummarizerCall, Whose, tell
 from conspectus.events.hub import ended_by
 from conspectus.events.notes import log, noted
-from conspectus.summarize import Summary, SummaryRequest
-from conspectus.summarize.calls import cost_fields, outcome_of
+from conspectus.model.base import Summary, SummaryRequest
+from conspectus.model.calls import cost_fields, outcome_of
 
 logger = logging.getLogger("conspectus")
 
@@ -135,7 +135,7 @@ def _reported(answer: object, request: SummaryRequest) -> dict[str, Any]:
         return {**cost_fields(answer.cost), "calls": answer.cost.calls}
     read = sum(request.count(entry.reading) for entry in request.entries)
     return {
-        "input_tokens": read + request.count(request.standing),
+        "input_tokens": read + request.count(request.notes),
         "output_tokens": request.count(answer.text),
         "estimated": True,
     }

@@ -1,30 +1,13 @@
-"""Redact facts, texts and events, beside messages."""
+"""Redact texts and events, beside messages."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from conspectus._drive import Flow
 from conspectus.errors import RedactionError
-from conspectus.ledger import Ledger
 from conspectus.redaction import Redaction
-
-
-def texts_of(ledger: Ledger) -> list[str]:
-    parts = [part for fact in ledger.facts for part in (fact.value, fact.quote, fact.result)]
-    return [*parts, *ledger.gone]
-
-
-def with_texts(ledger: Ledger, texts: Sequence[str]) -> Ledger:
-    """Replace the texts of a ledger, in the order of `texts_of`."""
-    clean = iter(texts)
-    facts = tuple(
-        replace(fact, value=next(clean), quote=next(clean), result=next(clean))
-        for fact in ledger.facts
-    )
-    return replace(ledger, facts=facts, gone=tuple(clean))
 
 
 def redacted_summary_flow(redaction: Redaction | None, text: str) -> Flow[str]:

@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 from conspectus._core.records import Cost, Draft, Record
 from conspectus.errors import ConspectusError, StuckError, SummaryError
-from conspectus.ledger import Fact
 
 Outcome = Literal["kept", "compacted", "stuck"]
 Failure = Literal["archive", "redaction", "summary"]
@@ -37,7 +36,6 @@ class CompactionResult:
         clipped: messages shown short.
         dropped: messages left out on arrival because the record in force covers them.
         cost: cost of the summary; a draft that was found costs nothing.
-        carried: exact facts that stand in the summary, word for word.
         needed: fewest tokens of the part that must stay, if stuck.
         failed: the obstacle of a compaction that failed; None for none.
         failures: failed tries on the way, one sentence each.
@@ -62,7 +60,6 @@ class CompactionResult:
     record: Record | None = None
     evicted: int = 0
     cost: Cost = field(default_factory=Cost)
-    carried: tuple[Fact, ...] = ()
     needed: int | None = None
     failed: Failure | None = None
     failures: tuple[str, ...] = ()

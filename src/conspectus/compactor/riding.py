@@ -23,9 +23,9 @@ from conspectus.events.notes import noted
 from conspectus.messages import Source
 from conspectus.messages.cache_marks import CACHE
 from conspectus.messages.summary import summary_body
-from conspectus.summarize import SummaryRequest, for_model
-from conspectus.summarize.calls import model_and_provider
-from conspectus.summarize.riding import LastRequest
+from conspectus.model.base import SummaryRequest
+from conspectus.model.calls import model_and_provider
+from conspectus.model.riding import LastRequest
 from conspectus.tokens import TokenMeter
 
 logger = logging.getLogger("conspectus")
@@ -110,9 +110,7 @@ def riding(
         why = "another model summarises"
     elif last is not None and not (why := _unfit(material, last)):
         tokens = size_of(last, material.engine.meter)
-        whole = getattr(summarizer, "form", "whole") == "whole"
-        asked = for_model(request, whole=whole) if request.shares.parts else request
-        why = rides(last, tokens, asked)
+        why = rides(last, tokens, request)
     if why:
         logger.debug("the smallest request is sent: %s", why, extra=noted("smallest_request"))
         return request

@@ -66,7 +66,7 @@ class Session:
         history = yield from look_flow(self.engine, entries, known)
         if self.engine.archive is not None and not all(record.archived for record in known):
             # Made when there was no archive: they stand like another library's summary.
-            return replace(look(self.engine, entries, ()), before=history.head)
+            return replace(look(self.engine, entries, ()), before=history.chain)
         if all(place.entry is not None for place in history.places):
             # A summary that the records in force do not know may be that of another branch, or of a
             # time that the history has gone back to.

@@ -21,10 +21,12 @@ from conspectus.compactor.hooks import BeforeSummarization, hooks_of
 from conspectus.compactor.riding import read_kind
 from conspectus.errors import PolicyError
 from conspectus.events import Listener, are_listeners
-from conspectus.ledger.skills import Skills
 from conspectus.messages import summary_message, summary_text
+from conspectus.model.base import Summarizer
+from conspectus.model.embedded import EmbeddedSummarizer
+from conspectus.notes.skills import Skills
+from conspectus.notes.tools import Tool, ToolTable
 from conspectus.redaction import Redact, Redaction
-from conspectus.summarize import EmbeddedSummarizer, NotesSetting, Shares, Summarizer
 from conspectus.tokens import TokenMeter
 
 if TYPE_CHECKING:
@@ -56,7 +58,6 @@ class EngineSettings:
     summarizer: AnySummarizer | None = None
     archive: AnyArchive | None = None
     summary_prompt: str | None = None
-    max_summarizer_tokens: int | None = None
     trim_tokens_to_summarize: int | None = None
     fallbacks: Sequence[AnySummarizer] = ()
     on_failure: OnFailure = "degrade"
@@ -67,7 +68,8 @@ class EngineSettings:
     skills: Skills | None = None
     redact: Redact = None
     telemetry: AnyListeners = None
-    notes: NotesSetting = None
+    notes: bool = True
+    tool_table: Sequence[Tool] = ()
     background: AnyBackground = False
     summary_request: str = "smallest"
 
@@ -84,6 +86,15 @@ class EngineSettings:
             )
         if isinstance(self.fallbacks, str) or not isinstance(self.fallbacks, Sequence):
             raise PolicyError(f"fallbacks must be a list of summarisers, not {self.fallbacks!r}")
+        if not isinstance(self.notes, bool):
+            raise PolicyError(
+                f"notes must be True, or False for the summariser's text alone, not {self.notes!r}"
+            )
+        if not all(isinstance(one, Tool) for one in self.tool_table):
+            raise PolicyError(
+                "tool_table must be a list of conspectus.notes.Tool, such as "
+                'Tool("book_room", key="room_id", effect=True)'
+            )
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> EngineSettings:
@@ -118,20 +129,20 @@ class EngineSettings:
             hooks=hooks_of(self.before_summarization),
             skills=self.skills,
             redaction=Redaction.of(self.redact, self.summarizer_timeout),
-            shares=Shares.build(self.notes),
+            notes=self.notes,
+            tools=ToolTable(self.tool_table),
             background=Preparations.of(self.background),
             cached=read_kind(self.summary_request),
         )
 
     def chat_model(self, model: Any) -> Summarizer:
         """Make a summariser of a chat model, or of a Runnable that stands for one."""
-        from conspectus.summarize import ChatModelSummarizer
+        from conspectus.model.chat_model import ChatModelSummarizer
 
         return ChatModelSummarizer(
             model,
             prompt=self.summary_prompt,
             trim_tokens_to_summarize=self.trim_tokens_to_summarize,
-            max_summarizer_tokens=self.max_summarizer_tokens,
             timeout=self.summarizer_timeout,
         )
 
@@ -143,7 +154,7 @@ class EngineSettings:
         if isinstance(given, str) or is_chat_model(given):
             return self.chat_model(given)
         if is_runnable(given) or callable(given):
-            from conspectus.summarize import CallableSummarizer
+            from conspectus.model.callables import CallableSummarizer
 
             trim, timeout = self.trim_tokens_to_summarize, self.summarizer_timeout
             return CallableSummarizer(given, trim_tokens_to_summarize=trim, timeout=timeout)

@@ -63,15 +63,15 @@ class History:
 
     Attributes:
         like: the caller's kind of message.
-        before: a record outside the chain whose facts still hold: it was made without an archive,
-            and a chain in an archive begins inside it.
+        before: records outside the chain whose notes still hold: they were made without an
+            archive, and a chain in an archive begins after them.
     """
 
     places: tuple[Place, ...]
     chain: tuple[Record, ...]
     dropped: int
     like: type
-    before: Record | None = None
+    before: tuple[Record, ...] = ()
 
     @property
     def items(self) -> list[Item]:

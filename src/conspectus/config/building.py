@@ -27,8 +27,8 @@ from conspectus.config.values import AllOf, Size
 from conspectus.config.words import meant
 from conspectus.errors import ConspectusError, PolicyError
 from conspectus.events.notes import log
-from conspectus.ledger.skills import Skills
-from conspectus.summarize import ChatModelSummarizer
+from conspectus.model.chat_model import ChatModelSummarizer
+from conspectus.notes.skills import Skills
 
 ChatModel = BaseChatModel | Runnable[Any, Any]
 ModelRegistry = Mapping[str, ChatModel | str] | Callable[[str], ChatModel]
@@ -118,13 +118,12 @@ def summarizer_of(config: SummarizationConfig, model: Any) -> Any:
         model,
         prompt=config.summary_prompt,
         trim_tokens_to_summarize=config.trim_tokens_to_summarize,
-        max_summarizer_tokens=config.max_summarizer_tokens,
         timeout=config.summarizer_timeout,
     )
 
 
 SAME = (
-    "summary_prompt max_summary_tokens notes max_summarizer_tokens summarizer_timeout on_failure "
+    "summary_prompt max_summary_tokens notes summarizer_timeout on_failure "
     "recall recall_tokens history reserved_tokens file_tokens least_gain summary_request "
     "trim_tokens_to_summarize"
 ).split()

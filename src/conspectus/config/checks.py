@@ -112,7 +112,7 @@ def _window(config: SubagentSettings) -> Iterator[Found]:
 
 def _texts(config: SubagentSettings) -> Iterator[Found]:
     if config.summary_prompt is not None:
-        from conspectus.summarize.prompts import Template
+        from conspectus.model.prompts import Template
 
         try:
             Template(config.summary_prompt)

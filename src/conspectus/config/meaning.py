@@ -136,13 +136,7 @@ def _reads(config: SummarizationConfig) -> str:
         if trim is not None
         else "as much a reading as the summariser's window takes"
     )
-    cap = config.max_summarizer_tokens
-    paid = (
-        f"; a compaction spends at most {cap:,} tokens, and the embedded summariser reads the rest"
-        if cap is not None
-        else ""
-    )
-    return f"all that leaves, {most}, in as many readings as that takes{paid}"
+    return f"all that leaves, {most}, in as many readings as that takes"
 
 
 def _writes(config: SummarizationConfig) -> str:
@@ -191,10 +185,7 @@ def _skills(config: SummarizationConfig) -> str:
     if not names:
         return "no references are carried"
     tools = ", ".join(names)
-    return (
-        f"what {tools} read of SKILL.md under {config.skills_folder}: a reference and its rules "
-        "are carried"
-    )
+    return f"what {tools} read of SKILL.md under {config.skills_folder}: a reference is carried"
 
 
 def _subagents(config: SummarizationConfig) -> list[Row]:
@@ -246,12 +237,6 @@ def notes(config: SummarizationConfig, window: int | None) -> list[str]:
         found.append("recall needs an archive: set 'archive', unless the program gives a store")
     if config.archive in ("memory:", ":memory:"):
         found.append("originals in memory: are gone when the process ends; use sqlite:///FILE")
-    cap, trim = config.max_summarizer_tokens, config.trim_tokens_to_summarize
-    if cap is not None and trim is not None and cap < trim:
-        found.append(
-            f"max_summarizer_tokens ({cap:,}) pays for no reading of {trim:,} tokens: the embedded "
-            "summariser may have to read everything"
-        )
     if config.summary_request == "cached" and (why := _smallest(config)):
         found.append(f"summary_request: cached has no effect with '{why}'; leave one of them out")
     old = [key for key in config.model_fields_set if key.startswith("preserve_recent_skill")]

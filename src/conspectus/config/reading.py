@@ -25,7 +25,7 @@ MERGE = "tag:yaml.org,2002:merge"  # The tag of `<<`
 
 OURS = frozenset(
     "trim_tokens_to_summarize summary_prompt skill_file_read_tool_names max_summary_tokens notes "
-    "max_summarizer_tokens summarizer_timeout recall_tokens".split()
+    "summarizer_timeout recall_tokens".split()
 )
 """Keys that no other section name equals."""
 

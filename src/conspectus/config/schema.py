@@ -29,8 +29,7 @@ from conspectus.config.values import (
     Unwrapped,
     Whole,
 )
-from conspectus.ledger.skills import FOLDER
-from conspectus.summarize.shares import Part
+from conspectus.notes.skills import FOLDER
 
 SKILL_TOOLS = ("read_file", "read", "view", "cat")  # Default names of tools that read skill files
 
@@ -85,13 +84,10 @@ class SubagentSettings(Plain):
     max_summary_tokens: LeastSummary | None = Field(
         None, description="the most that the text of a summary takes, in tokens"
     )
-    notes: list[Part] | None = Field(
-        None,
-        description="the parts of the notes that are written: said, done, found, open, index; [] "
-        "for the summary alone; null for all",
-    )
-    max_summarizer_tokens: Whole | None = Field(
-        None, description="the most that one compaction may spend on a model, in tokens"
+    notes: Annotated[bool, Unwrapped] = Field(
+        True,
+        description="whether the user's words and one line a call are written beside the summary; "
+        "false for the summary alone",
     )
     summarizer_timeout: Seconds | None = Field(
         120.0, description="seconds for one call of a summariser; null for no limit"

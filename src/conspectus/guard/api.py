@@ -46,8 +46,8 @@ from conspectus.guard.measuring import (
     StillTooLong,
     read_overflow,
 )
+from conspectus.model.provider_errors import is_overflow
 from conspectus.redaction import Redact
-from conspectus.summarize.provider_errors import is_overflow
 from conspectus.tokens import TokenCounter, TokenMeter
 
 _INSIDE: ContextVar[bool] = ContextVar("inside a guard", default=False)

@@ -25,14 +25,14 @@ from conspectus.compactor.hooks import BeforeSummarization
 from conspectus.compactor.settings import AnyArchive, AnyListeners, AnySummarizer, Pin, warn_caller
 from conspectus.errors import PolicyError
 from conspectus.events import heard_by
-from conspectus.ledger.skills import Skills
 from conspectus.middleware.building import Built, built
 from conspectus.middleware.preview import PreviewChoice
 from conspectus.middleware.settings import Model, deprecated, settable
 from conspectus.middleware.tools import compact_tool as tool_to_compact
 from conspectus.middleware.tools import recall_tool
+from conspectus.notes.skills import Skills
+from conspectus.notes.tools import Tool
 from conspectus.redaction import Redact
-from conspectus.summarize import NotesSetting
 from conspectus.tokens import TokenCounter
 
 HistoryMode = Literal["replace", "preserve"]
@@ -73,7 +73,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
         history: `"replace"` rewrites the messages in the state; `"preserve"` leaves them there and
             shows the model the summary in their place.
         on_failure, fallbacks, max_summary_tokens, notes: as for `Compactor`.
-        max_summarizer_tokens, background: as for `Compactor`.
+        tool_table, background: as for `Compactor`.
         pin, telemetry, redact, summarizer_timeout, least_gain, file_tokens: as for `Compactor`.
         preview: True interrupts the graph with the finished summary before it takes effect; resume
             with `Command(resume={"type": "approve"})`, `{"type": "edit", "summary": "..."}` or
@@ -92,7 +92,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
             are about to leave; see `conspectus.middleware.SummarizationEvent`. One that fails is
             logged, and nothing else changes.
         skills: which calls read skill files: a `conspectus.middleware.Skills` with the names of
-            the tools. A reference to each file and the rules in it are carried. Default: none.
+            the tools. A reference to each file stays in the notes. Default: none.
         name: of this instance, so that two can stand in one agent. Default: of its class.
         window: input limit of the model, in tokens, instead of its profile's.
         reserved_tokens: tokens of the window that messages cannot have; a guard measures the real
@@ -152,8 +152,8 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
         on_failure: OnFailure = "degrade",
         fallbacks: Sequence[AnySummarizer] = (),
         max_summary_tokens: int | None = None,
-        notes: NotesSetting = None,
-        max_summarizer_tokens: int | None = None,
+        notes: bool = True,
+        tool_table: Sequence[Tool] = (),
         pin: Pin | None = None,
         preview: PreviewChoice = False,
         recall: Recall = "off",

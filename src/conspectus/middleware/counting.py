@@ -17,7 +17,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
-from conspectus.summarize.calls import model_and_provider
+from conspectus.model.calls import model_and_provider
 from conspectus.tokens import TokenCounter, TokenMeter
 from conspectus.tokens.meter import checked_count
 from conspectus.tokens.tally import Sizes

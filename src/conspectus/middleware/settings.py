@@ -15,7 +15,7 @@ from conspectus._core.sizes import TRIGGER_FORM, TriggerClause
 from conspectus.compactor.settings import AnySummarizer, warn_caller
 from conspectus.errors import PolicyError
 from conspectus.messages.recalled import LEAST_RECALL
-from conspectus.summarize import Summarizer
+from conspectus.model.base import Summarizer
 
 T = TypeVar("T")
 

@@ -28,7 +28,6 @@ from conspectus.short_term.prompts import (
 from conspectus.short_term.running_summary import RunningSummary, SummarizationResult
 from conspectus.short_term.settings import NAMES, ShortTermSettings, TokenCounter
 from conspectus.short_term.step import ShortTermCall
-from conspectus.summarize import NotesSetting
 
 
 def summarize_messages(
@@ -47,7 +46,7 @@ def summarize_messages(
     thread_id: str | None = None,
     on_failure: OnFailure = "degrade",
     redact: Redact = None,
-    notes: NotesSetting = None,
+    notes: bool = False,
     background: AnyBackground = False,
 ) -> SummarizationResult:
     """Replace the oldest messages by a summary once enough has gathered.
@@ -81,8 +80,8 @@ def summarize_messages(
             raises. Default: `"degrade"`.
         redact: takes secrets out of all that is archived or summarised; see `Compactor`. Default:
             None, for off.
-        notes: the parts of the notes that are written beside the model's summary; see
-            `Compactor`. An empty list leaves the summary alone, as in LangMem. Default: all.
+        notes: whether the user's words and one line a call are written beside the model's summary;
+            see `Compactor`. Default: False, the summary alone, as in LangMem.
         background: True prepares the next summary in the background, from seven tenths of
             `max_tokens_before_summary` on; `{"prepare": 0.6}` from another share of it. The
             archive, if there is one, must be open. Default: False. See `docs/background.md`.
@@ -104,7 +103,6 @@ def summarize_messages(
         >>> model = ScriptedChatModel(answers=["They greeted each other."])
         >>> result = summarize_messages(
         ...     talk, running_summary=None, model=model, max_tokens=140, max_summary_tokens=60,
-        ...     notes=[],
         ... )
         >>> [message.type for message in result.messages], result.running_summary.summary
         (['system', 'human'], 'They greeted each other.')
@@ -128,7 +126,7 @@ async def asummarize_messages(
     thread_id: str | None = None,
     on_failure: OnFailure = "degrade",
     redact: Redact = None,
-    notes: NotesSetting = None,
+    notes: bool = False,
     background: AnyBackground = False,
 ) -> SummarizationResult:
     """`summarize_messages` on an event loop; a model without `ainvoke` gets a thread."""

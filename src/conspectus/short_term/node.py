@@ -28,7 +28,6 @@ from conspectus.short_term.prompts import (
 )
 from conspectus.short_term.settings import NAMES, ShortTermSettings, TokenCounter
 from conspectus.short_term.step import ShortTermCall
-from conspectus.summarize import NotesSetting
 from conspectus.tokens.tally import Tallies
 
 
@@ -82,7 +81,7 @@ class SummarizationNode(Closing, Runnable[Any, dict[str, Any]]):
         thread_id: str | None = None,
         on_failure: OnFailure = "degrade",
         redact: Redact = None,
-        notes: NotesSetting = None,
+        notes: bool = False,
         background: AnyBackground = False,
     ) -> None:
         vars(self).update({name: value for name, value in locals().items() if name in NAMES})

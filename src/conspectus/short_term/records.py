@@ -6,14 +6,14 @@ that it led to, and time travel brings back the records that belong to it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from weakref import ref
 
 from langchain_core.messages import BaseMessage
 
-from conspectus._core.records import Cost, Record
+from conspectus._core.records import Record
 from conspectus._drive import Flow
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
@@ -23,33 +23,27 @@ from conspectus.errors import InputError
 from conspectus.short_term.running_summary import RunningSummary, name_of
 
 REMEMBERED = 256
-"""Most ledgers of callers without an archive, and most threads followed."""
+"""Most notes of callers without an archive, and most threads followed."""
 
 
-_ledgers: Newest[Any, Any] = Newest(REMEMBERED)
+_notes: Newest[Any, tuple[Record, ...]] = Newest(REMEMBERED)
 _followed: Newest[Any, Any] = Newest(REMEMBERED)
 
 
-def facts_before(running: RunningSummary | None, where: object) -> Record | None:
-    """Make a record of the facts that this process has found without an archive."""
-    ledger = None if running is None else _ledgers.get((where, name_of(running)))
-    if running is None or ledger is None:
-        return None
-    nothing = dict.fromkeys(("tokens_before", "tokens_after", "messages_after"), 0)
-    about: dict[str, Any] = {"parent": None, "covers": (), "clips": (), "cause": "", "by": ""}
-    found = {"summary": running.summary, "ledger": ledger, "archived": False, "cost": Cost()}
-    return Record.make(**about, **nothing, **found)
+def notes_before(running: RunningSummary, where: object) -> tuple[Record, ...]:
+    """Return the records that this process has made without an archive; none if it knows none."""
+    return _notes.get((where, name_of(running))) or ()
 
 
-def keep_facts(running: RunningSummary, where: object, ledger: Mapping[str, Any]) -> None:
-    """Remember the facts of a running summary, for `facts_before`."""
-    _ledgers.put((where, name_of(running)), ledger)
+def keep_notes(running: RunningSummary, where: object, records: Sequence[Record]) -> None:
+    """Remember the records behind a running summary, for `notes_before`."""
+    _notes.put((where, name_of(running)), tuple(records))
 
 
 def conversation(
     thread: object, messages: Sequence[BaseMessage], running: RunningSummary | None
 ) -> object:
-    """Name the conversation, so that facts do not cross over to another.
+    """Name the conversation, so that notes do not cross over to another.
 
     It is the thread, or without one a hash of the covered messages.
     """

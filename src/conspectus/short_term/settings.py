@@ -18,7 +18,6 @@ from conspectus.compactor.settings import AnyArchive
 from conspectus.errors import PolicyError
 from conspectus.redaction import Redact, Redaction
 from conspectus.short_term.prompts import Prompt, shown
-from conspectus.summarize import NotesSetting, Shares
 from conspectus.tokens.tally import Tallies
 
 TokenCounter = Callable[[Iterable[Any]], int]
@@ -48,7 +47,7 @@ class ShortTermSettings:
     archive: AnyArchive | None
     on_failure: OnFailure
     redact: Redact
-    notes: NotesSetting
+    notes: bool
     known: Mapping[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -75,10 +74,6 @@ class ShortTermSettings:
             )
         if self.on_failure not in FAILURES:
             raise PolicyError(f"on_failure must be one of {FAILURES}, not {self.on_failure!r}")
-
-    @cached_property
-    def shares(self) -> Shares:
-        return Shares.build(self.notes)
 
     @cached_property
     def redaction(self) -> Redaction | None:

@@ -33,6 +33,7 @@ from conspectus.errors import ArchiveError, RedactionError, StuckError, SummaryE
 from conspectus.events import HistoryStuck, tell
 from conspectus.events.notes import log
 from conspectus.messages import read_messages, summary_message, summary_text
+from conspectus.model.embedded import EmbeddedSummarizer
 from conspectus.short_term import prompts, records
 from conspectus.short_term.history import HistoryParts, divide, refuse_equal_ids
 from conspectus.short_term.running_summary import (
@@ -42,7 +43,7 @@ from conspectus.short_term.running_summary import (
     read_running,
 )
 from conspectus.short_term.settings import ShortTermSettings
-from conspectus.short_term.summarizer import InWords, PromptedSummarizer
+from conspectus.short_term.summarizer import PromptedSummarizer
 from conspectus.tokens import TokenMeter
 
 
@@ -122,9 +123,9 @@ class ShortTermCall:
     ) -> Flow[SummarizationResult]:
         given, scope = self._knowing(parts), self._scope(parts)
         chain = () if archive is None else (yield from records.chain_flow(archive, scope, running))
-        before = None
+        before: tuple[Record, ...] = ()
         if archive is None and running is not None:
-            before = records.facts_before(running, self._where(parts, running))
+            before = records.notes_before(running, self._where(parts, running))
         # A caller's history decides what is made anew: drafts are kept in archives only, and in
         # memory where they were prepared.
         memory = Memory() if self.background is None else self.memory
@@ -183,7 +184,7 @@ class ShortTermCall:
         self.memory.of(scope).failed = None
         now = after(outcome.record)
         if now is not None and archive is None:
-            records.keep_facts(now, self._where(parts, now), outcome.record.ledger)
+            records.keep_notes(now, self._where(parts, now), [*before, outcome.record])
         return self._viewed(parts, now, view)
 
     def _scope(self, parts: HistoryParts) -> Scope:
@@ -298,13 +299,13 @@ def _engine(
         meter=TokenMeter(given.count),
         frame=given.summary_size(""),
         archive=archive,
-        summarizers={asked.name: asked, EMBEDDED: InWords()},
+        summarizers={asked.name: asked, EMBEDDED: EmbeddedSummarizer()},
         order=(asked.name,),
         on_failure=given.on_failure,
         timeout=None,
         size=given.summary_size,
         redaction=given.redaction,
-        shares=given.shares,
+        notes=given.notes,
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
@@ -15,28 +14,18 @@ from conspectus.compactor.engine import SLACK
 from conspectus.errors import SummarizerOverflow, SummarizerTimeout, SummaryError
 from conspectus.events import SummarizerCall, observing
 from conspectus.messages import Entry, is_summary_message, read_messages
+from conspectus.model.base import Summary, SummaryRequest
+from conspectus.model.callables import readings
+from conspectus.model.calls import cost_fields, model_and_provider, outcome_of, reported
+from conspectus.model.provider_errors import answer_text, explained
 from conspectus.short_term import prompts
 from conspectus.short_term.settings import TIMEOUT, ShortTermSettings
-from conspectus.summarize import EmbeddedSummarizer, Summary, SummaryRequest
-from conspectus.summarize.callables import readings
-from conspectus.summarize.calls import cost_fields, model_and_provider, outcome_of, reported
-from conspectus.summarize.provider_errors import answer_text, explained
 
 ONE_MORE = 5 / 4
 """Factor by which a reading may exceed what gathers: the last message usually does."""
 
 SMALLEST = 64
 """Smallest part of a reading that is halved when it overflows the model's window."""
-
-
-class InWords(EmbeddedSummarizer):
-    """The embedded summariser, with a line of words if it has no room."""
-
-    def summarize(self, request: SummaryRequest) -> Summary:
-        made = super().summarize(request)
-        if made.text.strip() != "-":
-            return made
-        return replace(made, text=f"- {len(request.entries)} earlier messages")
 
 
 class PromptedSummarizer:
@@ -71,7 +60,7 @@ class PromptedSummarizer:
         return await arun(self.summarize_flow(request))
 
     def summarize_flow(self, request: SummaryRequest) -> Flow[Summary]:
-        text, cost, prompt = request.standing, Cost(), list[BaseMessage]()
+        text, cost, prompt = request.notes, Cost(), list[BaseMessage]()
         room = whole = self._room(request)
         left = deque((piece, room) for piece in self._readings(request.entries, room, request))
         while left:
@@ -132,7 +121,7 @@ class PromptedSummarizer:
     def _room(self, request: SummaryRequest) -> int:
         given = self._settings
         most = int(max(given.max_tokens, given.reach) * ONE_MORE)
-        before = given.count([SystemMessage(request.standing)]) if request.standing else 0
+        before = given.count([SystemMessage(request.notes)]) if request.notes else 0
         return max(most - before, most // 2, 1)
 
     def _readings(

@@ -81,8 +81,7 @@ def _done(event: Fired) -> Iterator[str]:
         yield f"{event.shortened} shown short"
     yield f"{event.before:,} -> {event.after:,} tokens"
     if event.left:
-        facts = output.many(len(event.carried), "fact")
-        yield f"{_share(event.read)} read, {facts} word for word"
+        yield f"{_share(event.read)} read"
 
 
 def _explain(one: Explained, window: int | None, known: str, full: bool) -> None:

@@ -18,7 +18,7 @@ UNLIMITED = 1_000_000_000
 """Tokens of a window that nothing reaches, for a model with an unknown one."""
 
 PASSED_ON = (
-    "history max_summary_tokens max_summarizer_tokens trim_tokens_to_summarize reserved_tokens "
+    "history max_summary_tokens trim_tokens_to_summarize reserved_tokens "
     "file_tokens least_gain notes"
 ).split()
 """Settings that the middleware takes under the same name."""
@@ -41,7 +41,6 @@ class Fired:
         shortened: messages shown short.
         kept: messages of the next request, the summary and the system prompt included.
         read: share of the evicted text that the summariser read.
-        carried: exact facts in the summary.
         up_to: id, speaker and start of the newest message that left.
     """
 
@@ -53,7 +52,6 @@ class Fired:
     shortened: int
     kept: int
     read: float
-    carried: tuple[str, ...]
     up_to: str
     summary: str
 
@@ -159,7 +157,6 @@ def _fired(one: Compaction, run: PolicyRun) -> Fired:
         shortened=one.shortened,
         kept=run.steps[one.step - 1].messages,
         read=one.read / one.characters if one.characters else 1.0,
-        carried=tuple(f"{fact.kind}: {fact.value}" for fact in one.carried),
         up_to=_named(one.left[-1]) if one.left else "",
         summary=one.summary,
     )

@@ -106,8 +106,6 @@ def in_words(done: Compaction) -> str:
         parts.append(f"{output.many(len(done.left), 'message')} left, {read}")
     if done.shortened:
         parts.append(f"{done.shortened:,} shown short")
-    if done.carried:
-        parts.append(f"{output.many(len(done.carried), 'fact')} carried")
     return "; ".join(parts)
 
 

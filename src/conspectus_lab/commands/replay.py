@@ -228,7 +228,6 @@ COLUMNS = {
     "calls": "summarizer_calls",
     "summariser": "summarizer_tokens",
     "read": "read_share",
-    "facts": "carried",
     "broken": "broken",
     "over": "over",
     "missing": "missing",
@@ -238,10 +237,10 @@ COLUMNS = {
 NOTE = (
     "peak, sent: tokens of the largest request and of all together; calls, summariser: how often "
     "the summariser was asked, and its tokens; read: share of the text that left which it was "
-    "given; facts: carried word for word at the end; broken, over: requests with a parted tool "
-    "call or result, and above the window; missing: originals neither in view nor in the archive "
-    "at the end; cached: share of the input that the provider's prefix cache, simulated, held; "
-    "waited: seconds, on this machine unless told otherwise"
+    "given; broken, over: requests with a parted tool call or result, and above the window; "
+    "missing: originals neither in view nor in the archive at the end; cached: share of the input "
+    "that the provider's prefix cache, simulated, held; waited: seconds, on this machine unless "
+    "told otherwise"
 )
 
 

@@ -21,7 +21,6 @@ PASSED_ON = (
     "reserved_tokens",
     "clip_over",
     "stale_results",
-    "max_summarizer_tokens",
     "trim_tokens_to_summarize",
 )
 """Settings that go to `Compactor` as they are."""

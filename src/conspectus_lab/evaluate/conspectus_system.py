@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,6 @@ from langchain_core.messages.utils import count_tokens_approximately
 from conspectus.archive import Archive, Scope
 from conspectus.compactor import Compactor
 from conspectus.errors import InputError, NotFoundError, SummaryError
-from conspectus.ledger import Fact
 from conspectus.messages import is_summary_message
 from conspectus_lab.evaluate.systems import Compacted, Family, Thread, gone
 from conspectus_lab.evaluate.texts import TokenCount
@@ -107,7 +106,6 @@ class ConspectusThread:
             ),
             cited=sum(any(row["cite"] in named for row in rows) for _, rows in found),
             summary_tokens=0 if summary is None else self._count([summary]),
-            carried=carried_share(result.summary, result.carried, self._count),
             calls=result.cost.calls,
             input_tokens=result.cost.input_tokens,
             output_tokens=result.cost.output_tokens,
@@ -129,20 +127,3 @@ def recalled(compactor: Compactor, query: str, tokens: int) -> str:
         return compactor.recall(query, thread_id=THREAD, tokens=tokens).text
     except (InputError, NotFoundError):
         return ""
-
-
-def carried_share(summary: str, facts: Iterable[Fact], count: TokenCount) -> float:
-    """Return the share of a summary's tokens that are exact facts, counted once."""
-    body = " ".join(summary.split())
-    inside = bytearray(len(body))
-    for fact in facts:
-        value = " ".join(fact.value.split())
-        at = body.find(value) if value else -1
-        while at >= 0:
-            inside[at : at + len(value)] = b"\1" * len(value)
-            at = body.find(value, at + len(value))
-    # Facts stand far apart, so their characters are counted as one text, not as many short ones.
-    text = "".join(character for character, hit in zip(body, inside, strict=True) if hit)
-    frame = count([HumanMessage("")])
-    whole = count([HumanMessage(body)]) - frame
-    return (count([HumanMessage(text)]) - frame) / whole if whole > 0 else 0.0

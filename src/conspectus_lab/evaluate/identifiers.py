@@ -2,7 +2,7 @@
 
 The six kinds are searched in order; a later kind does not see the text of an earlier one. The
 definitions are those of an outside measure of retention, so that figures can be compared, and
-deliberately not those of the ledger: a compactor must not judge itself.
+deliberately not those of the notes: a compactor must not judge itself.
 """
 
 from __future__ import annotations

@@ -68,7 +68,6 @@ class _Sizes:
             broken=self.broken,
             summary_tokens=statistics.median(one.summary_tokens for one in made),
             largest_summary=max(one.summary_tokens for one in made),
-            carried=statistics.fmean(one.carried for one in made),
             seconds=statistics.fmean(one.seconds for one in made),
             **{name: sum(getattr(one, name) for one in made) for name in ADDED_UP},
         )

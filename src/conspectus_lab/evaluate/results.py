@@ -45,7 +45,6 @@ class Contexts:
         recoverable: those of them that came back from the archive unchanged.
         cited: those of them that a summary names, so that they can be recalled by id.
         summary_tokens, largest_summary: median and largest summary message, in tokens.
-        carried: mean share of a summary's body that is exact facts, from 0 to 1.
         calls: calls of a model.
         input_tokens, output_tokens: tokens to and from a model.
         seconds: mean time of one compaction, the only figure that differs from run to run.
@@ -62,7 +61,6 @@ class Contexts:
     cited: int
     summary_tokens: float
     largest_summary: int
-    carried: float
     calls: int
     input_tokens: int
     output_tokens: int

@@ -24,7 +24,6 @@ class Compacted:
         recoverable: those of them that came back from the archive unchanged.
         cited: those of them that the summary names, so that they can be recalled by id.
         summary_tokens: size of the whole summary message; 0 without one.
-        carried: share of the summary's body that is exact facts of the ledger, from 0 to 1.
         calls: calls of a model.
         input_tokens, output_tokens: tokens to and from a model.
     """
@@ -36,7 +35,6 @@ class Compacted:
     recoverable: int = 0
     cited: int = 0
     summary_tokens: int = 0
-    carried: float = 0.0
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0

@@ -1,12 +1,11 @@
 """Run recorded conversations again through a real agent, under each policy."""
 
 from conspectus_lab.replay.policies import Policy, ours
-from conspectus_lab.replay.results import Compaction, Fact, Original, PolicyRun, Replay, Step
+from conspectus_lab.replay.results import Compaction, Original, PolicyRun, Replay, Step
 from conspectus_lab.replay.run import replay
 
 __all__ = [
     "Compaction",
-    "Fact",
     "Original",
     "Policy",
     "PolicyRun",

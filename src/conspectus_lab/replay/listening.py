@@ -11,22 +11,26 @@ from langchain.agents.middleware.summarization import DEFAULT_SUMMARY_PROMPT
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, get_buffer_string
 
+from conspectus._core.choices import EMBEDDED
 from conspectus._core.records import Cost
 from conspectus.compactor.riding import LIVES
 from conspectus.errors import SummaryError
-from conspectus.ledger import Ledger
+from conspectus.events import Compaction, CompactionStep, Event
 from conspectus.messages import is_summary_message, read_messages
 from conspectus.messages.summary import summary_body
-from conspectus.summarize import (
+from conspectus.model import (
     ChatModelSummarizer,
     EmbeddedSummarizer,
+    Form,
     Summarizer,
     Summary,
     SummaryRequest,
 )
-from conspectus.summarize.base import Form
-from conspectus.summarize.calls import model_and_provider, reported
-from conspectus.summarize.riding import LastRequest, instruction
+from conspectus.model.calls import model_and_provider, reported
+from conspectus.model.riding import LastRequest, instruction
+from conspectus.notes import rendering
+from conspectus.notes.reading import read_segment
+from conspectus.notes.segment import Segment
 
 
 @dataclass(slots=True)
@@ -42,7 +46,8 @@ class Notes:
         shift: difference of the agent's time from this machine's: the extra seconds of summaries,
             less the real ones on an event loop, as those pass on the loop's clock.
         read: characters that were read of each message, by its id.
-        calls, tokens: of the summariser, since `take`.
+        calls, tokens: of the summariser, since `take`; the embedded one has none.
+        embedded: the embedded summariser has read what no other one read, since `take`.
     """
 
     by: str
@@ -53,6 +58,7 @@ class Notes:
     read: dict[str, int] = field(default_factory=dict)
     calls: int = 0
     tokens: int = 0
+    embedded: bool = False
 
     def saw(
         self, given: Mapping[str, int], calls: int, tokens: int, cost: Cost | None = None
@@ -65,10 +71,21 @@ class Notes:
         self.calls += calls
         self.tokens += tokens
 
-    def take(self) -> tuple[int, int]:
-        """Return the calls and tokens since the last time."""
-        taken = self.calls, self.tokens
-        self.calls = self.tokens = 0
+    def heard(self, event: Event) -> None:
+        """Note that the embedded summariser has read messages.
+
+        Nobody calls it: the engine writes its notes itself, from the whole messages that leave. It
+        also reads those that came after a prepared draft, and those that no other one could read.
+        """
+        wrote = isinstance(event, Compaction)
+        wrote = wrote or (isinstance(event, CompactionStep) and event.step == "summarize")
+        if wrote and getattr(event, "by", "") == EMBEDDED and event.outcome != "failed":
+            self.embedded = True
+
+    def take(self) -> tuple[int, int, bool]:
+        """Return calls, tokens and whether the embedded one has read, since the last time."""
+        taken = self.calls, self.tokens, self.embedded
+        self.calls, self.tokens, self.embedded = 0, 0, False
         return taken
 
 
@@ -119,19 +136,13 @@ class Listening:
             raise
         given = _given(request, summary)
         tokens = summary.cost.tokens
-        if not summary.cost.calls:  # the embedded one calls no model: its input counts
-            texts = [request.standing, summary.text, *(e.reading for e in request.entries)]
+        if not summary.cost.calls:  # it calls no model: its input counts
+            texts = [request.notes, summary.text, *(e.reading for e in request.entries)]
             tokens = sum(request.count(text) for text in texts)
         if summary.request == "cached" and request.last is not None:
             self.notes.saw(given, summary.cost.calls, tokens)
-            added = instruction(
-                request.entries,
-                standing=request.standing,
-                focus=request.focus,
-                limit=request.limit,
-                whole=not request.shares.parts,
-            )
-            self.notes.rode(summary.cost, request.last, request.count(added))
+            added = request.count(instruction(request))
+            self.notes.rode(summary.cost, request.last, added)
         else:
             self.notes.saw(given, summary.cost.calls or 1, tokens, self._paid(summary.cost))
         return summary
@@ -171,23 +182,6 @@ class Riding(Listening):
         return self.summarizer.summarize(request)
 
 
-class Fallback(EmbeddedSummarizer):
-    """Observe the engine's own embedded summariser.
-
-    It reads the messages after a prepared draft, and those that no other summariser could read;
-    such a reading is no call of the summariser that policies are compared with.
-    """
-
-    def __init__(self, notes: Notes) -> None:
-        self._notes = notes
-
-    def summarize(self, request: SummaryRequest) -> Summary:
-        """Write the notes, and note the messages read."""
-        summary = super().summarize(request)
-        self._notes.saw(_given(request, summary), 0, 0)
-        return summary
-
-
 def _given(request: SummaryRequest, summary: Summary) -> dict[str, int]:
     """Count the characters of each message that a summary has read."""
     read = set(summary.read)
@@ -199,8 +193,8 @@ def as_callable(
 ) -> Callable[[Sequence[BaseMessage]], str]:
     """Make a summariser of the form that LangChain's middleware takes.
 
-    It reads the middleware's input. A summary in that is updated, as ours is; a chat model is asked
-    as LangChain asks it, with LangChain's own prompt.
+    It reads the middleware's input. A summary in that is updated, as ours is. A chat model is asked
+    as LangChain asks it, with LangChain's own prompt; any other summariser for a whole text.
 
     Args:
         limit: maximum tokens of a summary.
@@ -208,17 +202,36 @@ def as_callable(
     """
     if isinstance(summarizer, BaseChatModel):
         return _asking(summarizer, notes, count)
+    if isinstance(summarizer, EmbeddedSummarizer):
+        return _noting(notes, limit, count)
     listening = Listening(summarizer, notes)
 
     def ask(messages: Sequence[BaseMessage]) -> str:
         earlier = [message for message in messages if is_summary_message(message)]
         standing = summary_body(str(earlier[-1].text)) if earlier else ""
         entries = read_messages([message for message in messages if message not in earlier])
-        ledger = Ledger().updated(entries)
-        request = SummaryRequest(entries, standing, ledger, limit=limit, count=count)
+        request = SummaryRequest(entries, standing, limit, count)
         return listening.summarize(request).text
 
     return ask
+
+
+def _noting(
+    notes: Notes, limit: int, count: Callable[[str], int]
+) -> Callable[[Sequence[BaseMessage]], str]:
+    """Write the notes of the embedded summariser, and add to those that the input begins with."""
+    segments: list[Segment] = []
+
+    def note(messages: Sequence[BaseMessage]) -> str:
+        said = [message for message in messages if not is_summary_message(message)]
+        if len(said) == len(messages):
+            segments.clear()
+        entries = read_messages(said)
+        segments.append(read_segment(entries))
+        notes.saw({entry.id: len(entry.reading) for entry in entries}, 0, 0)
+        return rendering.Notes(segments).render(limit, count, archived=False)
+
+    return note
 
 
 def _asking(

@@ -16,12 +16,10 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from conspectus._core.records import Cost
-from conspectus.compactor.checking import shown_in
 from conspectus.errors import InputError
-from conspectus.ledger import Ledger
 from conspectus.messages import Entry, is_summary_message, read_messages
-from conspectus.summarize import Summarizer
-from conspectus.summarize.riding import LastRequest
+from conspectus.model import Summarizer
+from conspectus.model.riding import LastRequest
 from conspectus.tokens import TokenMeter
 from conspectus.tokens.tally import remembered
 from conspectus_lab.billing import Block, Pace, Till, block_of
@@ -29,7 +27,7 @@ from conspectus_lab.billing.session import TOOLS
 from conspectus_lab.pairs import broken_pairs
 from conspectus_lab.replay.listening import Notes
 from conspectus_lab.replay.recording import Recording
-from conspectus_lab.replay.results import Compaction, Fact, Original, Step
+from conspectus_lab.replay.results import Compaction, Original, Step
 
 OnEvent = Callable[[str, Mapping[str, Any]], None]
 
@@ -189,7 +187,6 @@ class Measure:
         self._short: frozenset[str] = frozenset()
         self._summary = ""
         self._position = -2
-        self._ledger = Ledger()
         self.steps: list[Step] = []
         self.compactions: list[Compaction] = []
 
@@ -271,20 +268,19 @@ class Measure:
         # they hold determines how they are cited.
         places, recorded = self._recording.place, self._recording.messages
         entries = read_messages([self._whole.get(n) or recorded[places[n]] for n in left])
-        self._ledger = self._ledger.updated(entries)
-        calls, tokens = self.notes.take()
+        calls, tokens, embedded = self.notes.take()
         known = self.notes.read
-        carried = shown_in(self._summary, self._ledger.to_json())
+        characters = sum(len(entry.reading) for entry in entries)
+        read = sum(min(known.get(e.id, 0), len(e.reading)) for e in entries)
         return Compaction(
             step=len(self.steps) + 1,
             cause=self.causes.pop() if self.causes else f"trigger: {self._plan.in_words}",
             before=self._sizes.messages(before),
             after=self._sizes.messages(self._view.values()),
             left=tuple(self._shown(entry) for entry in entries),
-            read=sum(min(known.get(e.id, 0), len(e.reading)) for e in entries),
-            characters=sum(len(entry.reading) for entry in entries),
+            read=characters if embedded else read,
+            characters=characters,
             summary=self._summary,
-            carried=tuple(Fact(fact.kind, fact.value) for fact in carried),
             calls=calls,
             summarizer_tokens=tokens,
             by=self.notes.by,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, SummarizationMiddleware
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langgraph.store.base import BaseStore
 
-from conspectus._core.choices import EMBEDDED
 from conspectus._drive import run
 from conspectus.agents.state import read_head, scope_of
 from conspectus.archive import Archive
@@ -20,8 +19,8 @@ from conspectus.compactor.memory import Memory
 from conspectus.errors import PolicyError
 from conspectus.guard import ContextGuard
 from conspectus.middleware import SummarizationMiddleware as Ours
-from conspectus.summarize import Summarizer
-from conspectus_lab.replay.listening import Fallback, Listening, Riding, as_callable
+from conspectus.model import EmbeddedSummarizer, Summarizer
+from conspectus_lab.replay.listening import Listening, Riding, as_callable
 from conspectus_lab.replay.measure import Measure, Plan
 
 Middleware = AgentMiddleware[Any, Any, Any]
@@ -51,7 +50,8 @@ class Setting:
         """
         notes, session = self.measure.notes, self.measure.session
         if not rides:
-            return Listening(self.plan.summarizer, notes)
+            given = self.plan.summarizer
+            return given if isinstance(given, EmbeddedSummarizer) else Listening(given, notes)
         if self.plan.chat_model is None:
             raise PolicyError(
                 "a summary rides the cache where a chat model writes it, and here none does; name "
@@ -118,11 +118,10 @@ def ours(name: str, title: str, **given: Any) -> Policy:
             "summarizer": setting.listening(given.get("summary_request") == "cached"),
             "max_summary_tokens": plan.summary_tokens,
             "on_event": listen,
+            "telemetry": setting.measure.notes.heard,
             **given,
         }
         summarization = Ours(**settings)
-        summarizers = summarization.graph_engine.engine.summarizers
-        cast("dict[str, Summarizer]", summarizers)[EMBEDDED] = Fallback(setting.measure.notes)
         if settings.get("window", plan.window) is None:
             return [summarization]
         # What cannot be made to fit is sent, as without a guard, and counted.

@@ -34,14 +34,6 @@ class Original:
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
-    """One exact fact that stands in a summary."""
-
-    kind: str
-    value: str
-
-
-@dataclass(frozen=True, slots=True)
 class Compaction:
     """One compaction.
 
@@ -53,7 +45,6 @@ class Compaction:
         read: characters of `left` that the summariser was given.
         characters: of `left`.
         summary: the whole text of the summary message.
-        carried: exact facts of the ledger that stand in the summary.
         calls, summarizer_tokens: of the summariser.
         by: name of the summariser.
         shortened: messages that are shown short, with a pointer to their originals.
@@ -67,7 +58,6 @@ class Compaction:
     read: int
     characters: int
     summary: str
-    carried: tuple[Fact, ...]
     calls: int
     summarizer_tokens: int
     by: str
@@ -159,11 +149,6 @@ class PolicyRun:
         """Add up the seconds that the agent waited for its context."""
         return sum(step.waited for step in self.steps)
 
-    @property
-    def carried(self) -> int:
-        """Count the exact facts in the last summary."""
-        return len(self.compactions[-1].carried) if self.compactions else 0
-
 
 @dataclass(frozen=True, slots=True)
 class Replay:
@@ -211,7 +196,6 @@ def totals(runs: Sequence[PolicyRun]) -> dict[str, Any]:
         "summarizer_calls": sum(run.summarizer_calls for run in runs),
         "summarizer_tokens": sum(run.summarizer_tokens for run in runs),
         "read_share": read / characters if characters else None,
-        "carried": sum(run.carried for run in runs),
         "broken": sum(run.broken for run in runs),
         "over": sum(run.over for run in runs),
         "missing": sum(run.missing for run in runs),

@@ -24,7 +24,7 @@ from conspectus._core.choices import names_embedded
 from conspectus._core.sizes import check_size, parse_trigger, whole
 from conspectus.errors import PolicyError
 from conspectus.messages import Source
-from conspectus.summarize import ChatModelSummarizer, EmbeddedSummarizer, Summarizer
+from conspectus.model import ChatModelSummarizer, EmbeddedSummarizer, Summarizer
 from conspectus.telemetry import Price
 from conspectus.tokens import TokenMeter
 from conspectus_lab.billing import Bill, Pace, Till
@@ -97,7 +97,7 @@ def replay(
         pace: time between two requests, for the lifetime of caches, and beside notes that are made
             in the background.
         summarizer_seconds: that each summary takes longer than here, for the seconds that an agent
-            waits; below 120.
+            waits; below 120. Not with the embedded one, which nobody waits for.
 
     Returns:
         Figures and compactions of each run. `stopped` has the reason of a run that cannot go on.
@@ -130,6 +130,11 @@ def replay(
         raise PolicyError('a replay needs a trigger; write ("fraction", 0.85), say')
     chosen = _policies(_listed(policies))
     model, summarizer = _summarizer(summarizer)
+    if summarizer_seconds and isinstance(summarizer, EmbeddedSummarizer):
+        raise PolicyError(
+            "summarizer_seconds is for a summariser that is asked, and the embedded one is not: "
+            "give another summariser, or leave the seconds out"
+        )
     recording = Recording.of(messages)
     sizes = Sizes(TokenMeter())
     system = [recording.system] if recording.system else []

@@ -44,7 +44,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """One compaction with its summary in pieces, and its facts by kind."""
+    """One compaction with its summary in pieces."""
 
     anchor: str
     number: int
@@ -52,7 +52,6 @@ class Opened:
     read_share: float | None
     left: tuple[Left, ...]
     summary: tuple[Piece, ...]
-    carried: tuple[tuple[str, tuple[str, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +114,6 @@ MEASURES = {
     "summariser calls": "summarizer_calls",
     "summariser tokens": "summarizer_tokens",
     "evicted text that was read": "read_share",
-    "facts carried": "carried",
     "requests with a broken pair": "broken",
     "requests over the window": "over",
     "input from the cache": "cached_share",
@@ -238,9 +236,6 @@ def _opened(run: PolicyRun, anchor: str, whole: dict[Original, str]) -> Iterator
             # Of two with one name the later is meant; of one that left twice, where its text is.
             here = part.whole.startswith(f"{anchor}-c")
             where[part.original.cite] = part.whole if here else part.anchor
-        carried: dict[str, list[str]] = {}
-        for fact in one.carried:
-            carried.setdefault(fact.kind, []).append(fact.value)
         yield Opened(
             f"{anchor}-c{number}",
             number,
@@ -248,7 +243,6 @@ def _opened(run: PolicyRun, anchor: str, whole: dict[Original, str]) -> Iterator
             one.read / one.characters if one.characters else None,
             tuple(left),
             tuple(pieces(one.summary, where)),
-            tuple((kind, tuple(values)) for kind, values in carried.items()),
         )
 
 

@@ -202,14 +202,13 @@ EVICTED: Columns = {
     "cited": lambda one: share(Share(one.cited, one.evicted).share),
 }
 COST_NOTE = (
-    "Median and largest summary in tokens; facts: share of it that is exact facts; calls and "
-    "tokens of a model; seconds of one compaction, which differ from run to run."
+    "Median and largest summary in tokens; calls and tokens of a model; seconds of one compaction, "
+    "which differ from run to run."
 )
 COST: Columns = {
     "times": lambda one: number(one.count),
     "summary": lambda one: number(one.summary_tokens),
     "largest": lambda one: number(one.largest_summary),
-    "facts": lambda one: share(one.carried),
     "calls": lambda one: number(one.calls),
     "tokens in": lambda one: number(one.input_tokens),
     "tokens out": lambda one: number(one.output_tokens),

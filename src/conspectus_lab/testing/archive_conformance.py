@@ -147,7 +147,7 @@ def record_of(
         covers=tuple(entry.key for entry in entries),
         clips=tuple(ClipMark(entry.key, "shown", 50) for entry in clips),
         summary=AWKWARD,
-        ledger={"facts": []},
+        segment={"text": AWKWARD},
         cause="a test",
         tokens_before=HUGE,
         tokens_after=1,
@@ -295,7 +295,7 @@ class ArchiveConformance:
         assert archive.threads(scope.tenant) == (scope.thread,)
 
     def test_drafts_are_found_by_their_plan(self, archive: Archive, scope: Scope) -> None:
-        draft = Draft(AWKWARD, "model", ("k1", "k2"), Cost(1, HUGE, 3), 9, ("k2",))
+        draft = Draft(AWKWARD, "model", ("k1", "k2"), Cost(1, HUGE, 3), 9, 2, {"text": AWKWARD})
         assert archive.find_draft(scope, "plan") is None
         archive.save_draft(scope, "plan", draft)
         assert archive.find_draft(scope, "plan") == draft

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -15,6 +16,8 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation
+
+_ID = re.compile(r'<message(?: id="|s>\n)([^"\s<]{1,80})[" ]')
 
 Answer = AIMessage | str | BaseException
 """The answer to one call: a message, its text, or an error to raise."""
@@ -51,6 +54,8 @@ class ScriptedChatModel(BaseChatModel):
         usage: input and output tokens to report with answers that are texts.
         response_metadata: metadata of answers that are texts, such as `{"finish_reason": "stop"}`.
         model_name: the model's own name.
+        cites: whether answers that are texts end with the id of a message where the prompt shows
+            messages with ids, as the prompts of our summarisers ask for.
         profile: LangChain's model profile, such as `{"max_input_tokens": 8000}`.
 
     Example:
@@ -64,6 +69,7 @@ class ScriptedChatModel(BaseChatModel):
     usage: tuple[int, int] | None = None
     response_metadata: dict[str, Any] = Field(default_factory=dict)
     model_name: str = "scripted"
+    cites: bool = True
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
@@ -152,6 +158,7 @@ class ScriptedChatModel(BaseChatModel):
             # One that a script raises again would keep the frames of all times before, and theirs.
             raise answer.with_traceback(None)
         if isinstance(answer, str):
+            answer = self._cited(answer, messages) if self.cites else answer
             answer = AIMessage(answer, response_metadata=dict(self.response_metadata))
             if self.usage is not None:
                 sent, got = self.usage
@@ -161,3 +168,9 @@ class ScriptedChatModel(BaseChatModel):
                     "total_tokens": sent + got,
                 }
         return ChatResult(generations=[ChatGeneration(message=answer.model_copy(deep=True))])
+
+    def _cited(self, answer: str, messages: list[BaseMessage]) -> str:
+        shown = _ID.search(str(messages[-1].text)) if messages else None
+        if shown is None or not answer.strip() or "[" in answer or "<" in answer:
+            return answer
+        return f"{answer} [{shown[1]}]"

@@ -1,0 +1,29 @@
+"""Summarisers, and the checks that their texts must pass."""
+
+from typing import TYPE_CHECKING
+
+from conspectus._lazy import lazily, places_of
+
+if TYPE_CHECKING:
+    from conspectus.model.base import Form, Summarizer, Summary, SummaryRequest
+    from conspectus.model.callables import CallableSummarizer
+    from conspectus.model.chat_model import ChatModelSummarizer
+    from conspectus.model.embedded import EmbeddedSummarizer
+
+__all__ = [
+    "CallableSummarizer",
+    "ChatModelSummarizer",
+    "EmbeddedSummarizer",
+    "Form",
+    "Summarizer",
+    "Summary",
+    "SummaryRequest",
+]
+
+_MODULES = {
+    "conspectus.model.base": "Form Summarizer Summary SummaryRequest",
+    "conspectus.model.callables": "CallableSummarizer",
+    "conspectus.model.chat_model": "ChatModelSummarizer",
+    "conspectus.model.embedded": "EmbeddedSummarizer",
+}
+__getattr__ = lazily(__name__, places_of(_MODULES))

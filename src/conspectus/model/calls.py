@@ -1,0 +1,173 @@
+"""Calls of one model: what they cost, what they answered, and one more where that was nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from conspectus._core.records import Cost
+from conspectus._drive import Flow, Io
+from conspectus._langchain import is_chat_model, is_message
+from conspectus.errors import SummarizerOverflow, SummarizerTimeout, SummaryError, SummaryRejected
+from conspectus.events import Seen, SummarizerCall, observing
+from conspectus.model.checks import LONGEST
+from conspectus.model.provider_errors import explained, is_timeout, text_of
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+    from langchain_core.runnables import Runnable, RunnableConfig
+
+Check = Callable[[str], tuple[str, ...]]  # says why a text cannot be used; empty if it can
+PER_MESSAGE = 4  # tokens that a chat format spends on the role and the delimiters of one message
+
+_AGAIN = "An earlier answer to this request was not used: {}. Answer it as asked."
+_CURE = "look at what it returns and use another model, or set `min_tokens` (0 takes any text)"
+
+
+def rejected(name: str, wrong: tuple[str, ...]) -> SummaryRejected:
+    """Make the error of answers that were no summaries."""
+    return SummaryRejected(f"what {name} wrote is no summary: {'; '.join(wrong)}; {_CURE}", wrong)
+
+
+def call_flow(step: Io, seen: Seen, name: str, **options: Any) -> Flow[Any]:
+    """Return what a call answers; a failure is told to an event, and raised as one of ours."""
+    try:
+        return (yield step)
+    except Exception as error:
+        failure = explained(error, name, step.timeout, **options)
+        seen.tell(outcome=outcome_of(failure))
+        try:
+            raise failure from error
+        finally:
+            del failure  # it holds this frame
+
+
+@dataclass(slots=True)
+class Caller:
+    """Calls one model, which errors call `name`, and keeps what each call cost."""
+
+    model: Runnable[Any, Any]
+    name: str
+    count: Callable[[str], int]
+    timeout: float | None
+    kind: str = "smallest"  # see `Summary.request`
+    costs: list[Cost] = field(default_factory=list)
+
+    def size(self, prompt: Sequence[BaseMessage]) -> int:
+        """Tokens of a prompt."""
+        return sum(self.count(str(message.content)) + PER_MESSAGE for message in prompt)
+
+    def ask(
+        self, prompt: list[BaseMessage], check: Check, *, size: int | None = None, tries: int = 2
+    ) -> Flow[str]:
+        """Return an answer that passes the check; one that does not is asked for again.
+
+        Raises `SummaryRejected` where no answer passes, `SummaryError` where a call fails.
+        """
+        sent, wrong = prompt, tuple[str, ...]()
+        for _ in range(tries):
+            text, wrong = yield from self._answer(sent, check, size)
+            if not wrong:
+                return text
+            again = f"{prompt[-1].content}\n\n{_AGAIN.format('; '.join(wrong))}"
+            sent = [*prompt[:-1], prompt[-1].model_copy(update={"content": again})]
+        raise rejected(self.name, wrong)
+
+    def _answer(
+        self, prompt: list[BaseMessage], check: Check, size: int | None
+    ) -> Flow[tuple[str, tuple[str, ...]]]:
+        model, sent = self.model, self.size(prompt) if size is None else size
+        name, provider = model_and_provider(model, self.name)
+        facts = {"model": name, "provider": provider, "request": self.kind}
+        with observing(SummarizerCall, summarizer=self.name, **facts) as seen:
+            # A call that is cancelled or comes too late has been read all the same, and is charged.
+            spent = Cost(1, sent, 0)
+            seen.tell(input_tokens=sent, estimated=True)
+            step = Io(
+                lambda: model.invoke(prompt, config=call_config()),
+                lambda: model.ainvoke(prompt, config=call_config()),
+                self.timeout,
+            )
+            try:
+                answer = yield from call_flow(step, seen, self.name)
+                text = str(answer.text) if is_message(answer) else str(answer)
+                usage = getattr(answer, "usage_metadata", None)
+                estimate = Cost(1, sent, self.count(text[:LONGEST]), estimated_calls=1)
+                spent = reported(usage) if usage else estimate
+                seen.tell(**cost_fields(spent))
+            except SummaryError as failure:
+                if not is_timeout(failure):  # providers charge nothing for what they turn down
+                    spent = Cost(calls=1)
+                    seen.tell(**cost_fields(spent))
+                raise
+            finally:
+                self.costs.append(spent.asked_of(name or self.name))
+            try:
+                text = text_of(answer, self.name)
+            except SummaryError as failure:
+                seen.tell(outcome=outcome_of(failure))
+                raise
+            if wrong := check(text):
+                seen.tell(outcome="rejected")
+            return text, wrong
+
+
+def reported(usage: Mapping[str, Any]) -> Cost:
+    """Return the cost of a call, as LangChain's `usage_metadata` reports it."""
+
+    def detail(which: str, name: str) -> int:
+        found = (usage.get(f"{which}_token_details") or {}).get(name)
+        return found if isinstance(found, int) and found > 0 else 0
+
+    # LangChain tells writes to Anthropic's cache by their lifetime, or as a whole, never both.
+    hour = detail("input", "ephemeral_1h_input_tokens")
+    written = hour + detail("input", "ephemeral_5m_input_tokens")
+    sent, got = (max(0, int(usage.get(f"{which}_tokens") or 0)) for which in ("input", "output"))
+    cached, thought = detail("input", "cache_read"), detail("output", "reasoning")
+    written = written or detail("input", "cache_creation")
+    return Cost(1, sent, got, cached, thought, written_tokens=written, hour_tokens=hour)
+
+
+def cost_fields(cost: Cost) -> dict[str, Any]:
+    """Return the fields of an event on the cost of a call."""
+    kinds = ("input", "output", "cached", "reasoning", "written", "hour")
+    counts = {f"{kind}_tokens": getattr(cost, f"{kind}_tokens") for kind in kinds}
+    return {**counts, "estimated": cost.estimated_calls > 0}
+
+
+def outcome_of(failure: SummaryError) -> str:
+    """Return how an event names the end of a call that failed."""
+    kinds: dict[type, str] = {SummarizerOverflow: "overflow", SummarizerTimeout: "timeout"}
+    return {**kinds, SummaryRejected: "rejected"}.get(type(failure), "error")
+
+
+def model_and_provider(model: object, name: str) -> tuple[str, str]:
+    """Return the names of a model and of its provider; those in `provider:model` go first."""
+    inner, value = getattr(model, "bound", model), named(model)
+    before, mark, after = name.partition(":")
+    if mark and before != type(inner).__name__:
+        return value or after, before
+    try:
+        provider = inner._get_ls_params().get("ls_provider") if is_chat_model(inner) else ""
+    except Exception:  # somebody's own model; nothing of ours hangs on it
+        provider = ""
+    return value, provider if isinstance(provider, str) else ""
+
+
+def named(model: object) -> str:
+    """Return the name of a model; empty if unknown."""
+    names = ("model_name", "model", "model_id", "deployment_name")
+    said = (getattr(getattr(model, "bound", model), one, None) for one in names)
+    return next((one for one in said if one and isinstance(one, str)), "")
+
+
+def call_config() -> RunnableConfig:
+    """Mark a call as a summariser's own, on top of the marks of a run around it."""
+    from langchain.agents.middleware.internal_call_transformer import internal_call_metadata
+    from langchain_core.runnables.config import ensure_config
+
+    around = ensure_config()
+    own = {"lc_source": "summarization", **internal_call_metadata()}
+    tags = dict.fromkeys([*(around.get("tags") or []), "nostream"])
+    return {"metadata": {**(around.get("metadata") or {}), **own}, "tags": [*tags]}

@@ -1,0 +1,113 @@
+"""One line of the notes as text, in a given length."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from conspectus.notes.cutting import LEAST, chosen, cut, one_line, sentences, shared
+from conspectus.notes.segment import GAP, Line
+
+ALL = 10**12
+"""Room for any text."""
+
+CITED = 4
+"""Names of messages that a line cites at most."""
+
+KEY = 80
+"""Characters of the argument that names the thing, which are cut last."""
+
+
+def size_of(line: Line) -> int:
+    """Return the characters that a line takes when nothing of it is cut."""
+    args = sum(len(name) + len(value) + 3 for name, value in line.args)
+    outcome = sum(len(piece) + 3 for piece in line.outcome)
+    return 12 + len(line.text) + len(line.call) + args + outcome + cites_size(line)
+
+
+def cites_size(line: Line) -> int:
+    """Return the characters of the names that a line cites."""
+    return sum(len(name) + 2 for name in line.ids[:CITED]) + 4
+
+
+def text_of(line: Line, room: float = ALL) -> str:
+    """Return a line in so many characters: words, or a call with its reason and its outcome.
+
+    Example:
+        >>> text_of(Line("done", ("m2",), call="read", args=(("path", "a.py"),), outcome=("ok",)))
+        'read(a.py) → ok [m2]'
+    """
+    room -= cites_size(line)
+    if line.kind == "said":
+        text = cut(line.text, room)
+        return cited(f" {GAP} ".join([text, *(q for q in line.quotes if q not in text)]), line.ids)
+    if line.kind == "found":
+        by = f"{line.by}: " if line.by else ""
+        return cited(by + cut(line.text, room - len(by)), line.ids)
+    why = f"{one_line(line.text)} " if line.text else ""
+    call, outcome = _call(line, ALL), _outcome(line, ALL)
+    sizes = [len(why), len(call), len(outcome)]
+    if sum(sizes) > room:
+        least = shared(sizes, room)
+        call = _call(line, max(least, room - sizes[0] - sizes[2]))
+        outcome = _outcome(line, max(least, room - len(call) - sizes[0]))
+        space = room - len(call) - len(outcome)
+        why = _reason(line.text, space) if space > 2 * LEAST else ""
+    return cited(f"{why}{call} → {outcome}", line.ids)
+
+
+def _reason(text: str, room: float) -> str:
+    """Return the first and the last sentences of a reason, as they fit."""
+    parts = [one_line(part) for part in sentences(text)]
+    return " ".join([*chosen(parts, [0] * len(parts), room - 1, " "), ""])
+
+
+def _call(line: Line, room: float) -> str:
+    """Return the call: what names the thing whole, long values cut first."""
+    named = len(line.args) > 1
+    room -= len(line.call) + 2 + sum(len(name) + 3 for name, _ in line.args) * named
+    most = max(shared([len(value) for _, value in line.args], room), LEAST)
+    rooms = [max(most, min(room / 2, KEY)), *[most] * len(line.args)]
+    values = [cut(value, room) for (_, value), room in zip(line.args, rooms, strict=False)]
+    said = [
+        f"{name}={value}" if named and name else value
+        for (name, _), value in zip(line.args, values, strict=True)
+    ]
+    return f"{line.call}({', '.join(said)})"
+
+
+def _outcome(line: Line, room: float) -> str:
+    if not line.outcome:
+        return "(no result)"
+    mark = "failed: " if line.failed else ""
+    joint = "; " if line.fields else " ⏎ "
+    room = max(room - len(mark), 8)
+    pieces = chosen(line.outcome, line.named, room, joint, tail=not line.fields)
+    return mark + joint.join(pieces).replace(f"{joint}{GAP}", f" {GAP}")
+
+
+def counted(lines: Sequence[Line], archived: bool) -> str:
+    """Return what stands for lines that are not shown: calls by tool, others by their number."""
+    first, last = lines[0].ids[:1], lines[-1].ids[-1:]
+    ends = " to ".join(dict.fromkeys((*first, *last))) if archived else ""
+    if lines[0].kind != "done":
+        what = "messages of the user" if lines[0].kind == "said" else "lines"
+        where = f"; recall them: {ends}" if ends else ""
+        return f"({len(lines)} {what} left out{where})"
+    tools = Counter(line.call for line in lines).most_common(8)
+    failed = sum(line.failed for line in lines)
+    said = ", ".join(f"{name} {count}" for name, count in tools)
+    some = f"; {failed} of them failed" if failed else ""
+    return f"({len(lines)} other calls: {said}{some}{f'; {ends}' if ends else ''})"
+
+
+def cited(text: str, ids: Sequence[str]) -> str:
+    """Return a text with the names of the messages that it is about."""
+    return f"{text} [{', '.join(ids[:CITED])}]" if ids else text
+
+
+def section(name: str, lines: Sequence[str]) -> list[str]:
+    """Return a heading with lines below it; nothing without lines."""
+    if not lines:
+        return []
+    return [f"## {name}", *("- " + line.replace("\n", "\n  ") for line in lines)]

@@ -1,0 +1,161 @@
+"""The notes of one compaction as data: lines, and what is open.
+
+A record holds its segment. The text that a model sees is rendered from the segments of the records
+in force, and never read back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+Kind = Literal["said", "done", "found"]
+
+GAP = "…"
+"""Marks what is left out of a text."""
+
+NAMES = ("ids", "kind", "call", "by")
+"""Parts of a line that are names, and not what somebody has said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a summarising model has written, taken apart.
+
+    Attributes:
+        found: what it found, each line with the ids of the messages that it cites.
+        goal: what the work is for, as lines.
+        next: the next step, as lines.
+        binding: statements of the user that it quotes, each with the id of its message.
+    """
+
+    found: Sequence[tuple[str, tuple[str, ...]]] = ()
+    goal: Sequence[str] = ()
+    next: Sequence[str] = ()
+    binding: Sequence[tuple[str, str]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One entry of the notes.
+
+    Attributes:
+        kind: what the user said, what was done, or what was found.
+        ids: names of the messages that it is about; they recall the originals.
+        text: the words: the user's, a finding, or why the agent made a call, in its own words.
+        by: who said it, where that is neither the user nor the agent.
+        call: the name of the tool that was called.
+        args: its arguments, each a name and a value, what names the thing first.
+        outcome: what came of the call, in pieces: lines, fields or rows.
+        fields: whether the pieces are fields or rows of data.
+        named: for each piece, what it is worth: how often later messages name what it holds.
+        failed: whether the result says that the call failed.
+        effect: whether the call changes anything; None where nobody knows.
+        again: a later call asked the same.
+        worth: how many of the line's identifiers later messages name.
+        quotes: statements in the user's words that bind, by a model's word; they are cut last.
+        model: a model has written it.
+    """
+
+    kind: Kind
+    ids: tuple[str, ...] = ()
+    text: str = ""
+    by: str = ""
+    call: str = ""
+    args: tuple[tuple[str, str], ...] = ()
+    outcome: tuple[str, ...] = ()
+    fields: bool = False
+    named: tuple[int, ...] = ()
+    failed: bool = False
+    effect: bool | None = None
+    again: bool = False
+    worth: int = 0
+    quotes: tuple[str, ...] = ()
+    model: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """What one compaction adds to the notes.
+
+    Attributes:
+        lines: what the messages that left hold, in their order.
+        goal: what the work is for, as a model wrote it; the newest segment's is shown.
+        next: the next step, likewise.
+        todo: the newest to-do list, an item a line; None where none was written.
+        skills: skill files that were read, a reference a line.
+        text: a text that stands as it is: a summary by a prompt or a function of the caller's, or
+            notes that came without their record.
+        summary: `text` is a summary that takes the place of the one before.
+        anew: `lines` hold the findings of earlier segments, written anew.
+        alone: it takes the place of all earlier segments.
+        earlier: the earlier segments as they are from now on; with `alone`.
+        held: the characters in which the segments before it were put, if they were cut anew.
+    """
+
+    lines: tuple[Line, ...] = ()
+    goal: tuple[str, ...] = ()
+    next: tuple[str, ...] = ()
+    todo: tuple[str, ...] | None = None
+    skills: tuple[str, ...] = ()
+    text: str = ""
+    summary: bool = False
+    anew: bool = False
+    alone: bool = False
+    earlier: tuple[Segment, ...] = ()
+    held: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the segment as plain data, without what is as usual."""
+        data = _plain(self)
+        data["lines"] = [_plain(line) for line in self.lines]
+        if self.earlier:
+            data["earlier"] = [one.to_json() for one in self.earlier]
+        return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Segment:
+        """Read a segment that `to_json` wrote; parts that a newer version added are left out.
+
+        Raises:
+            TypeError, ValueError, AttributeError: the data is no segment.
+
+        Example:
+            >>> Segment.from_json({"goal": ["ship it"]}).goal
+            ('ship it',)
+        """
+        parts = _parts(cls, data)
+        parts["lines"] = tuple(Line(**_parts(Line, line)) for line in data.get("lines", ()))
+        parts["earlier"] = tuple(map(cls.from_json, data.get("earlier", ())))
+        return cls(**parts)
+
+
+def _plain(part: Line | Segment) -> dict[str, Any]:
+    usual = {one.name: one.default for one in fields(part)}
+    return {
+        name: value for name in usual if (value := getattr(part, name)) != usual[name]
+    }
+
+
+def _parts(kind: type, data: Mapping[str, Any]) -> dict[str, Any]:
+    names = {one.name for one in fields(kind)}
+    return {name: _frozen(value) for name, value in data.items() if name in names}
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, (list, tuple)) else value
+
+
+def with_texts(data: Any, change: Callable[[str], str]) -> Any:
+    """Return the plain data of a segment with each text changed, names left as they are."""
+    if isinstance(data, str):
+        return change(data)
+    if isinstance(data, Mapping):
+        return {
+            key: value if key in NAMES else with_texts(value, change)
+            for key, value in data.items()
+        }
+    if isinstance(data, (list, tuple)):
+        return [with_texts(one, change) for one in data]
+    return data

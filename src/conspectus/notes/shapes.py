@@ -1,0 +1,149 @@
+"""What a tool was given and what it answered, as pieces, by the shape of the data.
+
+JSON objects become fields, lists of like records a table with its columns named once, other texts
+their lines. No tool, language or phrase is known here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from conspectus.notes.cutting import BREAK, one_line
+
+MOST_JSON = 2_000_000
+"""Characters of a text that is tried as JSON."""
+
+DEPTH = 4
+"""Levels of nested data that become fields; what lies deeper stands as JSON."""
+
+_TAGS = re.compile(r"<(\w{1,40})>([^<\n]{0,200})</\1>\s*")
+_OPEN = re.compile(r"<(\w{1,40})>\n?")
+
+CODES = ("returncode", "return_code", "exit_code", "exitCode", "exit_status")
+ERRORS = ("error", "errors", "is_error", "isError")
+STATES = ("status", "state", "success", "ok")
+"""Fields that say how a call ended; they come first."""
+
+FAILED = ("error", "failed", "failure", "incomplete", "false")
+
+NOTHING = ("", "0", "false", "none", "null", "[]", "{}")
+"""Values of an error that say that there was none."""
+
+
+class Shape(NamedTuple):
+    """A value taken apart: its pieces, what joins them, and whether it says that a call failed."""
+
+    pieces: tuple[str, ...]
+    joint: str
+    failed: bool
+
+
+def shape_of(text: str) -> Shape:
+    """Take a text apart.
+
+    Example:
+        >>> shape_of('{"id": 7, "beds": [{"n": 1, "kind": "twin"}, {"n": 2, "kind": "king"}]}')[0]
+        ('id=7', 'beds (n | kind):', '1 | twin', '2 | king')
+    """
+    text = text.strip()
+    data = _data(text)
+    if isinstance(data, Mapping) and data:
+        fields = dict(
+            sorted(data.items(), key=lambda one: one[0] not in (*CODES, *ERRORS, *STATES))
+        )
+        return Shape(tuple(_fields(fields)), "; ", _says_failed(fields))
+    if isinstance(data, list) and data:
+        if len(data) == 1 and isinstance(data[0], Mapping):
+            return Shape(tuple(_fields(data[0])), "; ", _says_failed(data[0]))
+        return Shape(tuple(_field("", data)), "; ", False)
+    fields, rest = _tagged(text)
+    lines = [line for line in map(str.strip, rest.split("\n")) if line]
+    pieces = [f"{name}={value}" for name, value in fields.items() if not lines or value != "0"]
+    pieces += lines
+    return Shape(tuple(pieces), BREAK, _says_failed(fields))
+
+
+def arguments(args: str) -> list[tuple[str, str]]:
+    """Return the arguments of a call, each a name and a value in one line; JSON stays JSON."""
+    data = _data(args.strip())
+    if not isinstance(data, Mapping):
+        return [("", one_line(args))] if args.strip() else []
+    return [(str(name), _plain(value)) for name, value in data.items()]
+
+
+def _data(text: str) -> Any:
+    if text[:1] not in ("{", "[") or text[-1:] not in ("}", "]") or len(text) > MOST_JSON:
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, str):
+        return one_line(value)
+    if isinstance(value, list) and all(not isinstance(one, (list, Mapping)) for one in value):
+        return ", ".join(map(_plain, value)) if len(value) != 1 else f"[{_plain(value[0])}]"
+    if isinstance(value, (list, Mapping)):
+        return one_line(json.dumps(value, ensure_ascii=False))
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _fields(data: Mapping[str, Any], before: str = "", depth: int = 0) -> Iterator[str]:
+    for name, value in data.items():
+        yield from _field(f"{before}{name}", value, depth)
+
+
+def _field(name: str, value: Any, depth: int = 0) -> Iterator[str]:
+    """Yield a field as one piece, its own fields, or a table."""
+    if depth < DEPTH and isinstance(value, Mapping) and value:
+        yield from _fields(value, f"{name}." if name else "", depth + 1)
+    elif isinstance(value, list) and (columns := _columns(value)):
+        yield f"{name} ({' | '.join(columns)}):".strip()
+        for row in value:
+            yield " | ".join(_plain(row.get(column, "")) for column in columns)
+    elif isinstance(value, list) and any(isinstance(one, (Mapping, list)) for one in value):
+        for place, one in enumerate(value):
+            yield from _field(f"{name}[{place}]", one, depth + 1 if depth < DEPTH else depth)
+    elif isinstance(value, list):
+        yield f"{name}={', '.join(map(_plain, value)) or 'none'}".lstrip("=")
+    else:
+        yield f"{name}={_plain(value)}".lstrip("=")
+
+
+def _columns(rows: list[Any]) -> list[str]:
+    """Return the columns of a list of two or more like records; empty where they are not alike."""
+    if len(rows) < 2 or not all(isinstance(row, Mapping) and row for row in rows):
+        return []
+    columns = list(dict.fromkeys(str(name) for row in rows for name in row))
+    filled = sum(len(row) for row in rows)
+    return columns if filled * 2 >= len(columns) * len(rows) else []
+
+
+def _tagged(text: str) -> tuple[dict[str, Any], str]:
+    """Return the short tagged values that a text begins with, and the rest without its frame."""
+    fields: dict[str, Any] = {}
+    at = 0
+    while found := _TAGS.match(text, at):
+        fields[found[1]] = one_line(found[2])
+        at = found.end()
+    rest = text[at:]
+    if opened := _OPEN.match(rest):
+        closing = f"</{opened[1]}>"
+        if rest.rstrip().endswith(closing):
+            rest = rest.rstrip()[opened.end() : -len(closing)]
+    return fields, rest
+
+
+def _says_failed(fields: Mapping[str, Any]) -> bool:
+    for name, value in fields.items():
+        said = str(value).strip().lower()
+        if name in ERRORS and said not in NOTHING:
+            return True
+        if name in STATES and said in FAILED:
+            return True
+    return False

@@ -1,0 +1,170 @@
+"""What providers fail with: told apart, explained, and marked for another try."""
+
+from types import SimpleNamespace
+
+import pytest
+from langchain_core.exceptions import ModelAuthenticationError, ModelRateLimitError
+from langgraph.errors import GraphInterrupt
+
+from conspectus.errors import SummarizerOverflow, SummaryError
+from conspectus.model.chat_model import ChatModelSummarizer
+from conspectus.model.provider_errors import explained, is_overflow, is_way_out, lasts, retry_after
+from test_model_support import ScriptedChatModel, request, turns
+
+
+class _Status(Exception):
+    def __init__(self, status: int, text: str = "no") -> None:
+        super().__init__(text)
+        self.status_code = status
+
+
+class _Coded(Exception):
+    """An error in the middle of a stream that began well."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__("no")
+        self.body, self.status_code = {"error": {"type": code}}, 200
+
+
+class APIConnectionError(Exception):
+    """Named as providers name it."""
+
+
+class InvalidRequestError(Exception):
+    """Likewise."""
+
+
+@pytest.mark.parametrize(
+    ("error", "transient"),
+    [
+        (ModelRateLimitError("slow down"), True),
+        (ModelAuthenticationError("who are you?"), False),
+        (_Status(429), True),
+        (_Status(503), True),
+        (APIConnectionError("refused"), True),
+        (ConnectionResetError("reset"), True),
+        (_Status(429, "insufficient_quota: add money"), False),
+        (_Status(401), False),
+        (_Status(400, "unknown field"), False),
+        (_Coded("overloaded_error"), True),
+        (RuntimeError("429 Too Many Requests"), True),  # nothing but its text tells what it is
+        (ValueError("bad"), True),
+        (IndexError("list index out of range"), True),
+        (RuntimeError("Invalid API key"), False),
+        (InvalidRequestError("no such field"), False),
+        (NotImplementedError("no sync calls"), False),
+    ],
+)
+def test_every_failure_is_marked_for_another_try_but_those_that_are_certain_not_to_pass(
+    error, transient
+):
+    model = ScriptedChatModel(answers=[error])
+    with pytest.raises(SummaryError) as caught:
+        ChatModelSummarizer(model).summarize(request(turns(1)))
+    assert caught.value.transient is transient
+    assert caught.value.__cause__ is error
+    assert len(model.calls) == 1
+
+
+def test_what_is_certain_is_told_apart_from_what_nobody_knows():
+    assert (lasts(PermissionError("no key")), lasts(ConnectionError())) == (True, False)
+    assert lasts(RuntimeError("?")) is None
+    assert lasts(_Coded("invalid_request_error")) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens",
+        "prompt is too long: 205371 tokens > 200000 maximum",
+        "The input token count (1594712) exceeds the maximum number of tokens allowed (1048576)",
+        "Input is too long for requested model.",
+        "input length and `max_tokens` exceed context limit: 174167 + 64000 > 200000",
+        "Error code: 400 - context_length_exceeded",
+        "length of prompt_tokens (163280) must be less than max_seq_len (32768).",
+        "the request exceeds the available context size, try increasing it",
+        "Your input exceeds the context window of this model.",
+        "This model's maximum prompt length is 131072 but the request contains 140000 tokens.",
+        "Please reduce the length of the messages or completion.",
+        "prompt token count of 70000 exceeds the limit of 64000",
+        "Request too large for gpt-x: tokens_limit_reached",
+        "Range of input length should be [1, 30720]",
+        "Your request exceeded model token limit: 131072",
+        "`inputs` tokens + `max_new_tokens` must be <= 4096",
+        "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 limit",
+        "too many tokens: size limit exceeded by 8466 tokens",
+        "The input (9000 tokens) is longer than the model's context length (4096), exceeded",
+    ],
+)
+def test_what_providers_say_about_a_full_window_is_understood(text):
+    assert is_overflow(ValueError(text))
+    assert is_overflow(_Status(400, text))
+    assert not is_overflow(_Status(429, text))
+    assert not is_overflow(_Status(500, text))
+    assert isinstance(explained(ValueError(text), "m", None), SummarizerOverflow)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no key",
+        "Invalid 'messages[3].tool_calls[0].id': string too long. Expected a string with maximum "
+        "length 64, but got a string with length 70 instead.",
+        "You exceeded your current quota, please check your plan and billing details.",
+        "Rate limit reached: limit 30000 tokens per minute, try again later",
+    ],
+)
+def test_another_error_is_no_full_window(text):
+    assert not is_overflow(ValueError(text))
+    assert not is_overflow(_Status(400, text))
+
+
+def test_a_body_that_a_gateway_finds_too_large_is_a_full_window():
+    assert is_overflow(_Status(413, "Payload Too Large"))
+
+
+def test_how_langgraph_leaves_a_node_is_no_failure():
+    assert (is_way_out(GraphInterrupt()), is_way_out(RuntimeError("boom"))) == (True, False)
+    with pytest.raises(GraphInterrupt):
+        explained(GraphInterrupt(), "m", None)
+
+
+def test_a_long_error_is_cut_between_words_as_half_a_secret_is_not_recognised():
+    said = f"{'word ' * 58}key sk-{'A1b2' * 12} was turned down"
+    assert "sk-" in said[:300]
+    told = str(explained(ValueError(said), "m", None))
+    assert "word key ...)" in told
+    assert "sk-" not in told
+    assert "bad key)" in str(explained(ValueError("bad key"), "m", None))
+    chinese = "密钥无效，请检查。" * 40
+    assert f"{chinese[:300]}...)" in str(explained(ValueError(chinese), "m", None))
+
+
+class Busy(ConnectionError):
+    response: object = None
+
+
+def busy(response: object) -> Busy:
+    error = Busy("busy")
+    error.response = response
+    return error
+
+
+@pytest.mark.parametrize(
+    ("response", "seconds"),
+    [
+        (SimpleNamespace(headers={"retry-after": "7"}), 7.0),
+        (SimpleNamespace(headers={"retry-after-ms": "1500", "retry-after": "9"}), 1.5),
+        ({"ResponseMetadata": {"HTTPHeaders": {"retry-after": "3"}}}, 3.0),
+        ({"ResponseMetadata": "none"}, None),
+        ({"ResponseMetadata": {"HTTPHeaders": ["retry-after"], "HTTPStatusCode": "429"}}, None),
+        *(
+            (SimpleNamespace(headers={"retry-after": said}), None)
+            for said in ("Fri, 31 Dec 9999 23:59:59 -1200", "soon", "nan", "-1", b"5", [7])
+        ),
+    ],
+)
+def test_when_to_ask_again_is_read_from_headers_and_nonsense_there_is_nothing(response, seconds):
+    found = explained(busy(response), "model", 1.0)
+    assert (found.transient, found.retry_after) == (True, seconds)
+    assert retry_after(busy(response)) == seconds

@@ -1,0 +1,80 @@
+"""Which model, which window, which identity, and what makes no sense."""
+
+import sys
+from typing import Any
+
+import pytest
+
+from conspectus.errors import PolicyError
+from conspectus.model.chat_model import DEFAULT_WINDOW, ChatModelSummarizer
+from conspectus.tokens import estimate
+from test_model_support import ScriptedChatModel, noted, profile, request, turns
+
+
+def test_the_window_comes_from_the_argument_else_the_profile_else_a_careful_default():
+    def pieces(**options: Any) -> int:
+        known = options.pop("profile", None)
+        model = ScriptedChatModel(answers=noted, profile=known)
+        ChatModelSummarizer(model, **options).summarize(request(turns(40)))
+        return len(model.calls)
+
+    size = sum(estimate(str(m.text)) for m in turns(40))
+    assert 5_000 < size < DEFAULT_WINDOW
+    assert pieces() == 1
+    assert pieces(profile=profile(4_000)) > 1
+    assert pieces(window=4_000) > 1
+    assert pieces(window=60_000, profile=profile(4_000)) == 1
+
+
+def test_a_model_behind_a_binding_keeps_its_name_and_its_window():
+    model = ScriptedChatModel(answers=noted, profile=profile(4_000))
+    summarizer = ChatModelSummarizer(model.bind(temperature=0))
+    summarizer.summarize(request(turns(40)))
+    assert summarizer.name == "ScriptedChatModel:scripted"
+    assert len(model.calls) > 1
+
+
+def test_identity_changes_with_whatever_changes_the_summary():
+    def identity(name: str = "a", **options: Any) -> str:
+        return ChatModelSummarizer(
+            ScriptedChatModel(answers=[], model_name=name), **options
+        ).identity
+
+    assert identity() == identity()
+    assert identity() == identity(max_concurrency=1, timeout=3)
+    changed = [
+        identity(),
+        identity("b"),
+        identity(prompt="Sum up: {messages}"),
+        identity(trim_tokens_to_summarize=500),
+        identity(window=9_000),
+        identity(min_tokens=0),
+    ]
+    assert len(set(changed)) == len(changed)
+
+
+@pytest.mark.parametrize("model", ["nobody:no-model", "no-such-model", "mistralai:small", 7])
+def test_a_model_that_cannot_be_had_is_refused_with_what_to_do(model, monkeypatch):
+    monkeypatch.setitem(sys.modules, "langchain_mistralai", None)
+    with pytest.raises(PolicyError, match=r"pip install|LangChain chat model"):
+        ChatModelSummarizer(model)
+
+
+def test_a_misspelt_name_of_the_embedded_summariser_is_told_the_right_one():
+    with pytest.raises(PolicyError, match="'embedded', which needs no model"):
+        ChatModelSummarizer("embeded")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"window": 0},
+        {"trim_tokens_to_summarize": -1},
+        {"min_tokens": -1},
+        {"max_concurrency": True},
+        {"timeout": 0},
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused(options):
+    with pytest.raises(PolicyError, match=next(iter(options))):
+        ChatModelSummarizer(ScriptedChatModel(answers=[]), **options)

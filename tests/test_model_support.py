@@ -1,0 +1,100 @@
+"""What the tests of `conspectus.model` share."""
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from langchain_core.exceptions import ContextOverflowError
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+
+from conspectus.messages import read_messages
+from conspectus.model.base import Form, Summarizer, Summary, SummaryRequest
+from conspectus.model.prompts import INSTRUCTIONS
+from conspectus.tokens import estimate
+from conspectus_lab.testing import scripted_models
+from conspectus_lab.testing.scripted_models import RecordedCall
+
+
+class ScriptedChatModel(scripted_models.ScriptedChatModel):
+    """One that says what is written, without a source that is not."""
+
+    cites: bool = False
+
+
+def request(
+    messages: Sequence[BaseMessage | dict[str, Any]],
+    *,
+    notes: str = "",
+    limit: int = 400,
+    focus: str = "",
+    count: Callable[[str], int] = estimate,
+    form: Form = "findings",
+    **more: Any,
+) -> SummaryRequest:
+    entries = read_messages(messages)
+    return SummaryRequest(entries, notes, limit, count, form=form, focus=focus, **more)
+
+
+def turns(count: int, words: int = 60) -> list[BaseMessage]:
+    """Turns whose every word occurs once in the whole history."""
+    messages: list[BaseMessage] = []
+    for n in range(count):
+        ask = " ".join(f"q{n}x{w}" for w in range(words))
+        say = " ".join(f"a{n}x{w}" for w in range(words))
+        messages += [HumanMessage(ask, id=f"u{n}"), AIMessage(say, id=f"r{n}")]
+    return messages
+
+
+def words_of(text: str) -> set[str]:
+    return set(re.findall(r"\b[qarw]\d+x\d+\b", text))
+
+
+def words_read(calls: Sequence[RecordedCall]) -> list[str]:
+    return [word for call in calls for word in re.findall(r"\b[qarw]\d+x\d+\b", call.text)]
+
+
+def source(messages: Sequence[BaseMessage]) -> str:
+    """The first id that a prompt offers."""
+    text = str(messages[-1].text)
+    found = re.search(r'<message id="([^"]+)"', text) or re.search(r"\[(\w+)\]", text)
+    return found[1] if found else "none"
+
+
+def noted(messages: list[BaseMessage]) -> str:
+    """What a model answers that reads and cites."""
+    return f"- something was done [{source(messages)}]"
+
+
+def kind_of(messages: Sequence[BaseMessage]) -> str:
+    kinds = {text: kind for kind, text in INSTRUCTIONS.items()}
+    return kinds[str(messages[0].content)]
+
+
+def kinds(model: ScriptedChatModel) -> list[str]:
+    return [kind_of(call.messages) for call in model.calls]
+
+
+def too_long_above(tokens: int) -> Callable[[list[BaseMessage]], AIMessage | str | BaseException]:
+    """A model with a window smaller than anybody knows."""
+
+    def answer(messages: list[BaseMessage]) -> AIMessage | str | BaseException:
+        if sum(estimate(str(message.text)) for message in messages) > tokens:
+            return ContextOverflowError(f"maximum context length is {tokens} tokens")
+        return noted(messages)
+
+    return answer
+
+
+def summarised(summarizer: Summarizer, asked: SummaryRequest, mode: str = "sync") -> Summary:
+    if mode == "sync":
+        return summarizer.summarize(asked)
+    return asyncio.run(summarizer.asummarize(asked))
+
+
+both = pytest.mark.parametrize("mode", ["sync", "async"])
+
+
+def profile(limit: int) -> Any:
+    return {"max_input_tokens": limit}
