@@ -45,7 +45,7 @@ def history(hostile: str, place: str) -> list[BaseMessage]:
 
 
 def through(hostile: str, place: str) -> bool:
-    """Say whether a mark or a rule of the text gets into a summary or recall."""
+    """Say whether a mark gets into a summary or recall, or the text passes for the user's."""
     compactor = Compactor(archive="memory:", keep=("messages", 2))
     result = compactor.compact(history(hostile, place), thread_id="t", force=True)
     if result.outcome != "compacted" or result.record is None:
@@ -54,13 +54,13 @@ def through(hostile: str, place: str) -> bool:
     body = str(summary.content).partition("\n\n")[2].partition("\n")[2]
     recalled = compactor.recall(id="a1", thread_id="t").text
     recalled += "\n" + compactor.recall(f"{SECRET} look", thread_id="t").text
-    rules = [
-        fact
-        for fact in result.record.ledger["facts"]
-        if fact["kind"] in ("rule", "preference") and SECRET in fact["value"] and place != "user"
+    said = [
+        line
+        for line in result.record.segment["lines"]
+        if line["kind"] == "said" and SECRET in line["text"] and place != "user"
     ]
     wrong = type(summary) is not HumanMessage
-    return bool(marks(body) or marks(recalled) or rules or wrong)
+    return bool(marks(body) or marks(recalled) or said or wrong)
 
 
 def reached(one: str, other: str, part: str) -> bool:

@@ -49,12 +49,10 @@ PROMISES = {
 }
 
 ELSEWHERE = {
-    "test_chunks": 1,
+    "test_model_chunks": 1,
     "test_messages": 2,
     "test_tokens": 4,
     "test_tally": 4,
-    "test_ledger_book": 6,
-    "test_ledger_choosing": 6,
     "test_secrets_stateful": 7,
     "test_plan": 10,
     "test_short_term_plan": 10,

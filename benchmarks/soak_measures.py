@@ -131,7 +131,7 @@ def forget_caches() -> None:
     _costs.cache_clear()  # of a few families, each with a bound
     for tallies in settings._tallies.values():  # emptied, as nodes hold them too
         tallies._threads.clear()
-    for kept in (prompts._standing, records._ledgers, records._followed):
+    for kept in (prompts._standing, records._notes, records._followed):
         kept.clear()
 
 

@@ -99,7 +99,7 @@ class Demo:
         (ROOT / self.out).mkdir(parents=True)
         if not self.replay() or not self.compact():
             return 1
-        self.show_carried()
+        self.show_words()
         with Archive.open(ROOT / self.out / "archive.db") as archive:
             self.recall(archive)
             self.verify(archive)
@@ -145,7 +145,7 @@ class Demo:
         self._line(
             f"{len(self.before):,} messages, {report['tokens_before']:,} tokens → "
             f"{len(self.after):,} messages, {report['tokens_after']:,} tokens in a window of "
-            f"{report['budget']:,}; {len(report['carried']):,} facts are carried word for word"
+            f"{report['budget']:,}"
         )
         return True
 
@@ -168,23 +168,22 @@ class Demo:
             return None
         return done.stdout or ""
 
-    def show_carried(self) -> None:
-        """Rules of the user that stay in view word for word; what was replaced is none of them.
-
-        The user's own words may both be in view, then in the order in which they were said.
-        """
-        rules = [fact for fact in self.report["carried"] if fact["kind"] == "rule"]
-        self._line(f"Rules of the user, in force until the user says otherwise: {len(rules)}")
-        for fact in rules:
-            self._line(f"  {fact['value'].lstrip('- ')} [{fact['source']}]", "dim")
+    def show_words(self) -> None:
+        """What the user said in messages that have left: word for word, in the order said."""
         view = _text(self.after)
+        left = [message for message in self.evicted if message["role"] == "user"]
+        whole = [m for m in left if m["content"].replace("\n", "\n  ") in view]
+        self._line(
+            f"Messages of the user that have left: {len(left)}; "
+            f"{len(whole)} of them stand in the notes word for word"
+        )
+        for message in whole:
+            self._line(f"  {message['content'].splitlines()[0]} [{message['id']}]", "dim")
         for old, new in REPLACED:
             self._check(
-                any(new in fact["value"] for fact in rules)
-                and not any(old in fact["value"] for fact in rules)
-                and view.rfind(old) < view.rfind(new),
-                f"{new!r} [{_where(self.before, new)}], said later, is in force; "
-                f"{old!r} [{_where(self.before, old)}] is not",
+                view.rfind(old) < view.rfind(new),
+                f"{new!r} [{_where(self.before, new)}] stands, and behind {old!r} "
+                f"[{_where(self.before, old)}], which it replaces",
             )
 
     def recall(self, archive: Archive) -> None:

@@ -18,12 +18,14 @@ SCOPE = Scope("local", "t", "main")
 
 @dataclass
 class Scripted:
-    """A real summariser whose text is given; it remembers what it was asked to read."""
+    """A real summariser whose text is given, however short; it remembers what it was asked to
+    read."""
 
     write: Callable[[SummaryRequest], str]
     name: str = "scripted"
     identity: str = "scripted"
     requests: list[SummaryRequest] = field(default_factory=list)
+    min_tokens: int | None = 0
 
     def summarize(self, request: SummaryRequest) -> Summary:
         self.requests.append(request)

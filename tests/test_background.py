@@ -254,7 +254,7 @@ def test_what_has_been_paid_for_is_told():
     from conspectus import ChatModelSummarizer
     from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
-    model = ScriptedChatModel(answers=lambda messages: "- all parts were looked at [x]")
+    model = ScriptedChatModel(answers=lambda messages: "- all parts were looked at")
     own = compactor(ChatModelSummarizer(model))
     assert prepared(own, NEAR).outcome == "ready"
     assert compact(own, DUE).cost.calls == 1

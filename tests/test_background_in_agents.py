@@ -198,7 +198,7 @@ def test_notes_of_a_branch_that_was_left_are_dropped(heard):
 
 
 def test_a_stream_shows_nothing_of_what_is_prepared(heard):
-    writes = StreamingModel(answers=lambda messages: "- hidden findings [x]")
+    writes = StreamingModel(answers=lambda messages: "- hidden findings")
     mine = middleware(
         model=writes, trigger=("messages", 20), window=50_000, background=True, summarizer=None
     )

@@ -14,7 +14,7 @@ from conspectus.messages import SUMMARY_LINE, read_messages
 
 FIELDS = set(
     """outcome reason cause tokens_before tokens_after budget evicted kept clipped dropped summary
-    record_id archived archive thread format cost failures notes carried""".split()
+    record_id archived archive thread format cost failures notes""".split()
 )
 SMALL = ["--trigger", "messages:10", "--keep", "messages:4"]
 
@@ -149,7 +149,6 @@ def test_json_tells_everything(history, tmp_path):
     assert data["thread"] == "t1"
     assert data["record_id"]
     assert data["cost"] == {"calls": 0, "input_tokens": 0, "output_tokens": 0}
-    assert any("/etc/payroll.conf" in fact["value"] for fact in data["carried"])
     assert "/etc/payroll.conf" in data["summary"]
 
 
@@ -180,7 +179,7 @@ def test_redact_takes_secrets_out_of_the_archive_and_says_so(tmp_path):
 def test_a_person_is_told_what_left_and_how_to_find_it_again(history):
     result = run("compact", history, *SMALL, "--thread", "my talk")
     assert result.stderr == ""
-    for part in ("compacted", "before", "after", "Summary", "Carried word for word", "Originals:"):
+    for part in ("compacted", "before", "after", "Summary", "Said by the user", "Originals:"):
         assert part in result.stdout
     assert "[bold]" in result.stdout  # words of the user, not markup
     assert "Next: conspectus recall --thread 'my talk'" in result.stdout

@@ -1,7 +1,6 @@
 """What leaves is told to those who asked, and skill files stay known after they have left."""
 
 import asyncio
-import json
 import threading
 from typing import Any
 
@@ -11,13 +10,14 @@ from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 
 from config_support import SUMMARY, Agent, answering, loaded, summarising
-from conspectus import Ledger, SummarizationMiddleware
+from conspectus import SummarizationMiddleware
 from conspectus.archive import Archive
 from conspectus.config import create_summarization_middleware
 from conspectus.errors import ArchiveError, PolicyError
-from conspectus.ledger.skills import RULES, Skills
 from conspectus.messages import is_summary_message, read_messages
 from conspectus.middleware import SummarizationEvent
+from conspectus.notes.reading import read_segment
+from conspectus.notes.skills import Skills
 
 SIX = """
 enabled: true
@@ -213,18 +213,14 @@ def reading(path: str, text: str, tool: str = "read_file", number: int = 1) -> l
     ]
 
 
-def facts(messages: list[Any], skills: Skills | None = None) -> Ledger:
-    return Ledger().updated(read_messages(messages), skills or Skills(("read_file",)))
+def skills_in(messages: list[Any], skills: Skills | None = None) -> tuple[str, ...]:
+    """References to the skill files that were read, as the notes hold them."""
+    return read_segment(read_messages(messages), skills=skills or Skills(("read_file",))).skills
 
 
-def test_a_skill_file_is_carried_as_a_reference_and_its_rules_are_rules():
-    found = facts(reading(PATH, SKILL))
-    assert [fact.value for fact in found.skills()] == [f"pdf-forms ({PATH})"]
-    assert {fact.value for fact in found.standing()} == {
-        "Never write to the original file.",
-        "Always flatten the form before you save it.",
-    }
-    assert found.skills()[0].source == "r1"
+def test_a_skill_file_that_was_read_is_kept_as_a_reference():
+    assert skills_in(reading(PATH, SKILL)) == (f"pdf-forms ({PATH})",)
+    assert skills_in(reading(PATH, "# No name of its own")) == (f"pdf ({PATH})",)
 
 
 @pytest.mark.parametrize(
@@ -237,10 +233,8 @@ def test_a_skill_file_is_carried_as_a_reference_and_its_rules_are_rules():
         (PATH, "fetch_page"),
     ],
 )
-def test_no_other_file_and_no_other_tool_sets_a_rule(path, tool):
-    found = facts(reading(path, SKILL, tool))
-    assert found.skills() == ()
-    assert found.standing() == ()
+def test_no_other_file_and_no_other_tool_is_a_skill(path, tool):
+    assert skills_in(reading(path, SKILL, tool)) == ()
 
 
 def test_a_tool_cannot_claim_to_have_read_a_skill_file():
@@ -249,37 +243,26 @@ def test_a_tool_cannot_claim_to_have_read_a_skill_file():
         AIMessage("", tool_calls=[call], id="a"),
         ToolMessage(f"read_file {PATH}\n{SKILL}", tool_call_id="c1", name="read_file", id="r"),
     ]
-    assert facts(said).standing() == ()
+    assert skills_in(said) == ()
 
 
 def test_a_read_that_failed_gives_no_reference():
     call, result = reading(PATH, "Error: you must never read this.")
     failed = result.model_copy(update={"status": "error"})
-    assert facts([call, failed]).facts == facts([call, failed], Skills(())).facts
+    assert skills_in([call, failed]) == ()
 
 
-def test_the_rules_of_a_skill_do_not_replace_those_of_a_user():
-    said = [HumanMessage("Always keep the retention at 30 days.", id="u")]
-    skill = "Always keep the retention at 90 days."
-    found = facts([*said, *reading(PATH, skill)])
-    assert "Always keep the retention at 30 days." in [f.value for f in found.standing()]
-    assert found.standing()[0].role == "user"
-
-
-def test_a_file_of_endless_rules_is_cut_and_a_name_of_its_own_is_kept_short():
-    rules = "\n".join(f"Never use port {n} for anything." for n in range(500))
-    found = facts(reading(PATH, f"---\nname: {'x' * 500}\n---\n{rules}"))
-    assert len(found.standing()) == RULES
-    assert len(found.skills()[0].value) < 140
+def test_a_name_of_its_own_is_kept_short():
+    [found] = skills_in(reading(PATH, f"---\nname: {'x' * 500}\n---\n"))
+    assert len(found) < 140
 
 
 def test_reading_a_skill_again_is_one_reference():
-    found = facts([*reading(PATH, SKILL), *reading(PATH, SKILL, number=2)])
-    assert len(found.skills()) == 1
+    assert len(skills_in([*reading(PATH, SKILL), *reading(PATH, SKILL, number=2)])) == 1
 
 
 @pytest.mark.parametrize("writes", ["a model", "embedded"])
-def test_after_a_summary_the_agent_still_knows_its_skills_and_their_rules(writes):
+def test_after_a_summary_the_agent_still_knows_its_skills(writes):
     summarizer = answering("## Goal\n- The form is filled in.") if writes == "a model" else None
     ours = SummarizationMiddleware(
         None,
@@ -295,7 +278,6 @@ def test_after_a_summary_the_agent_still_knows_its_skills_and_their_rules(writes
     update = ours.before_model({"messages": said}, Runtime())
     summary = update["messages"][1].text
     assert f"pdf-forms ({PATH})" in summary
-    assert "Never write to the original file." in summary
     more = [HumanMessage(f"next {n}", id=f"v{n}") for n in range(6)]
     again = ours.before_model({**update, "messages": [*update["messages"][1:], *more]}, Runtime())
     assert f"pdf-forms ({PATH})" in again["messages"][1].text
@@ -310,8 +292,3 @@ def test_the_file_says_which_tools_read_skills_and_where_they_are(tmp_path):
     own = "skill_file_read_tool_names: [skill_load]\nskills_path: /opt/skills\n"
     assert skills_of(own) == Skills(("skill_load",), "/opt/skills")
     assert skills_of("skill_file_read_tool_names: []\n") is None
-
-
-def test_a_ledger_with_skills_is_stored_and_read_again():
-    found = facts(reading(PATH, SKILL))
-    assert Ledger.from_json(json.loads(json.dumps(found.to_json()))) == found

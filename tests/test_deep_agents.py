@@ -464,7 +464,11 @@ def test_a_forked_subagent_goes_on_with_the_folded_history_and_its_chain(tmp_pat
 def mirroring(chat: Any, backend: Any, due: int = 8, keep: int = 2) -> Any:
     """An agent that is compacted after a few messages, with files of the originals in a backend."""
     mine = summarization_middleware(
-        chat, backend, trigger=("messages", due), keep=("messages", keep), summarizer=lambda _: "S."
+        chat,
+        backend,
+        trigger=("messages", due),
+        keep=("messages", keep),
+        summarizer=lambda _: "Seen and answered. " * 20,
     )
     return create_deep_agent(
         chat,

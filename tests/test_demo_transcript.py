@@ -1,28 +1,23 @@
-"""The demo transcript keeps its promises, can be recorded again, and the demo proves its case.
+"""The demo transcript keeps its promises, and the demo proves its case.
 
-The recorder and the demo are scripts under `examples`, which is no package; the fixtures import
-them from there.
+The transcript was recorded by an earlier version, on the source of that time. The demo is a script
+under `examples`, which is no package; the fixture imports it from there.
 """
 
 import io
 import json
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
 from conspectus.archive import Archive
+from demo_checks import measures, problems
 from scripts import ROOT, imported
 
 SHIPPED = ROOT / "examples" / "data" / "demo-transcript.json"
-TASKS = 3
-"""Tasks of the session that are recorded here: with an invalid pattern, edits and test runs."""
 
 
-checks = imported("demo_recorder.checks", "examples")
-recording = imported("demo_recorder.recording", "examples")
 demo_module = imported("demo", "examples")
 
 
@@ -31,12 +26,12 @@ def transcript() -> list[dict[str, Any]]:
     return json.loads(SHIPPED.read_text(encoding="utf-8"))
 
 
-def test_the_shipped_transcript_keeps_its_promises(checks):
-    assert checks.problems(SHIPPED) == []
+def test_the_shipped_transcript_keeps_its_promises():
+    assert problems(SHIPPED) == []
 
 
-def test_it_is_a_long_session_of_many_turns(checks, transcript):
-    sizes = checks.measures(transcript)
+def test_it_is_a_long_session_of_many_turns(transcript):
+    sizes = measures(transcript)
     assert sizes["messages"] >= 300
     assert sizes["tokens"] >= 60_000
     assert sizes["turns"] >= 10
@@ -77,30 +72,10 @@ def _short(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         (_short, "messages: 299, fewer than 300"),
     ],
 )
-def test_a_transcript_that_breaks_a_promise_is_found_out(
-    checks, transcript, tmp_path, damage, told
-):
+def test_a_transcript_that_breaks_a_promise_is_found_out(transcript, tmp_path, damage, told):
     file = tmp_path / "damaged.json"
     file.write_text(json.dumps(damage(transcript), ensure_ascii=False), encoding="utf-8")
-    assert any(told in problem for problem in checks.problems(file))
-
-
-@pytest.mark.slow
-def test_recording_twice_gives_the_same_file_and_leaves_the_tree_alone(recording, checks, tmp_path):
-    files = [tmp_path / "first.json", tmp_path / "second.json"]
-
-    def made(file: Path) -> str:
-        recording.write(recording.record(TASKS), file)
-        return file.read_text(encoding="utf-8")
-
-    with ThreadPoolExecutor(2) as pool:
-        first, second = pool.map(made, files)
-    assert first == second
-    assert "error: invalid regular expression" in first
-    assert "9 passed" in first
-    assert checks.MACHINE_PATHS.search(first) is None
-    assert str(tmp_path) not in first
-    assert not (ROOT / "tests" / "test_merge_requests.py").exists()
+    assert any(told in problem for problem in problems(file))
 
 
 @pytest.mark.slow

@@ -24,11 +24,8 @@ from conspectus import (
     SummarizationMiddleware,
 )
 from conspectus._core.choices import EMBEDDED
-from conspectus._drive import run
 from conspectus.archive import Archive, Scope
-from conspectus.model.calls import Bill, Caller, CannotPay
 from conspectus.telemetry import Event, SummarizerCall, UsageTally
-from conspectus.tokens import estimate
 from conspectus_lab.testing.fault_server import Reply, Request, faults
 from fault_support import PROTOCOLS, Wires, wired
 from graph_support import check_nothing_lost, look, thread
@@ -37,7 +34,7 @@ MARK = "zebra"
 """A word in all that a failing provider says."""
 
 BAD = f"## Goal\n- {MARK} the user wants the modules of the project looked at, one after the other."
-GOOD = "## Goal\n- The user wants the modules of the project looked at [m1]"
+GOOD = "## Goal\n- The user wants the modules of the project looked at [h0]"
 WINDOW = 2_500
 
 both = pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -138,7 +135,9 @@ def test_a_fault_of_the_summariser_changes_no_history_that_has_room(wires, waits
         result = compacted(wires, model, sent, on_loop=on_loop, room=True)
         assert result.record is None
         assert [*map(id, result.messages)] == [*map(id, sent)]
-        assert len(wires.server.requests) == tries
+        # An answer without a text is asked for once more.
+        again = name in ("empty choices", "refusal") and tries == 1
+        assert tries <= len(wires.server.requests) <= tries + again
         assert waits == [0.5, 2.0][: tries - 1]
 
 
@@ -223,22 +222,6 @@ def test_an_answer_that_drips_is_not_waited_for(wires, waits, protocol, streamin
     assert result.record is None
     assert "did not answer within" in result.reason
     assert len(wires.server.requests) == 3
-
-
-@both
-@pytest.mark.parametrize("reported", [0, 1, 10**9])
-def test_a_lying_report_of_usage_lets_no_spending_limit_be_passed(wires, protocol, reported):
-    wires.server.restart(lambda request: faults.lying_usage(reported, 0, GOOD))
-    caller = Caller(wires.model(protocol), "m", estimate, None, Bill(2_000))
-    prompt: list[BaseMessage] = [HumanMessage("what was said " * 100)]
-    size, asked = caller.size(prompt), 0
-    while asked * size <= 2_000:
-        try:
-            run(caller.ask(prompt, 20))
-        except CannotPay:
-            return
-        asked += 1
-    pytest.fail(f"{asked} calls of {size} tokens were paid for with 2,000")
 
 
 def model_name(model: Any) -> str:

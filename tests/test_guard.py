@@ -177,7 +177,7 @@ def test_a_rescue_is_paid_for_once():
 
     def summarise(messages: list[BaseMessage]) -> str:
         read.append(len(messages))
-        return "The agent looked at modules m0 to m9."
+        return "The agent looked at modules m0 to m9. " * 9
 
     middle = summarization(summarizer=summarise, trigger=("messages", 500))
     agent = Agent(middle, ContextGuard(middle), limit=WINDOW)

@@ -111,7 +111,7 @@ def test_a_thread_of_twenty_thousand_messages():
     def count(messages: list[Any]) -> str:
         nonlocal read
         read += sum(m.text.startswith(("Question", "Answer")) for m in messages)
-        return f"{SUMMARY}: all of it."
+        return f"{SUMMARY}: all of it. " * 20
 
     own = middleware(summarizer=count, trigger=("messages", 15_000))
     messages = talk(10_000, "something short about module")
@@ -148,11 +148,6 @@ def test_chinese_and_japanese(question, answer, rule):
     own = SummarizationMiddleware(None, trigger=("messages", 10), keep=("messages", 4))
     kept = step(own, messages)
     assert rule.rstrip("。") in kept[0].text
-    english = ScriptedChatModel(answers=lambda _: f"{SUMMARY} and all of it was looked at.")
-    events: list[Any] = []
-    own = middleware(model=english, on_event=lambda *event: events.append(event))
-    assert step(own, messages) is None, "a summary in another language was let pass"
-    assert events[-1][0] == "failed"
 
 
 def test_an_orphan_result_and_a_call_without_id():
@@ -233,7 +228,7 @@ def test_two_conversations_without_names_do_not_share_a_failure():
 def failing(answer: Any, **more: Any) -> tuple[Any, Any, Any, list[str]]:
     events: list[str] = []
     own = middleware(
-        model=ScriptedChatModel(answers=answer),
+        model=ScriptedChatModel(answers=answer, cites=more.pop("cites", True)),
         on_event=lambda event, data: events.append(f"{event} {data.get('reason', '')}"),
         **more,
     )
@@ -265,7 +260,7 @@ LIES = [
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("lie", LIES, ids=range(len(LIES)))
 def test_a_summariser_that_fails_changes_nothing_while_there_is_room(lie):
-    _, out, model, events = failing(lambda _: lie)
+    _, out, model, events = failing(lambda _: lie, cites=False)
     assert len(out["messages"]) == 18
     assert not [m for call in model.calls for m in call.messages if is_summary(m)]
     assert events[-1].startswith("failed")

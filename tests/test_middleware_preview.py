@@ -256,7 +256,7 @@ def test_a_function_is_asked_instead_of_a_person():
 
     def shorter(request: PreviewRequest) -> str | None:
         asked.append(request)
-        return f"As said: {request.summary}"
+        return f"As said: {request.summary.splitlines()[0]}"
 
     own, store = middleware(preview=shorter), InMemoryStore()
     graph, model = agent(steps(6), own, store=store)
@@ -264,7 +264,7 @@ def test_a_function_is_asked_instead_of_a_person():
     assert "__interrupt__" not in out
     assert len(asked) == 1
     [summary] = filter(is_summary, out["messages"])
-    assert summary_body(summary.text) == f"As said: {asked[0].summary}"
+    assert summary_body(summary.text) == f"As said: {asked[0].summary.splitlines()[0]}"
     check_sent(model)
     assert check_nothing_lost(graph, store) == 6
 
@@ -281,7 +281,7 @@ async def test_a_function_that_refuses_keeps_the_history():
 
 
 def test_nobody_is_asked_about_a_summary_that_fails_its_checks():
-    broken = ScriptedChatModel(answers=lambda _: "I'm sorry, I can't help with that.")
+    broken = ScriptedChatModel(answers=lambda _: "I'm sorry, I can't help with that.", cites=False)
     asked: list[PreviewRequest] = []
 
     def seen(request: PreviewRequest) -> str | None:

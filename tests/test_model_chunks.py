@@ -19,10 +19,7 @@ _prose = st.builds(
     st.sampled_from([1, 1, 5, 20]),
 )
 _part = st.builds(
-    lambda text, turn, legal: Part(0, text, len(text) + FRAME, FRAME, turn, legal),
-    _prose,
-    st.booleans(),
-    st.booleans(),
+    lambda text, begins: Part(0, text, len(text) + FRAME, FRAME, begins), _prose, st.booleans()
 )
 
 
@@ -34,8 +31,8 @@ def _parts(most: int, least: int = 0) -> st.SearchStrategy[list[Part]]:
     return st.lists(_part, min_size=least, max_size=most).map(numbered)
 
 
-def part(size: int, *, turn: bool = False, legal: bool = True) -> Part:
-    return Part(0, "x" * (size - FRAME), size, FRAME, turn, legal)
+def part(size: int, *, begins: bool = True) -> Part:
+    return Part(0, "x" * (size - FRAME), size, FRAME, begins)
 
 
 def read_back(parts: list[Part], pieces: list[list[Part]]) -> list[str]:
@@ -77,16 +74,12 @@ def test_parts_of_a_text_fit_by_the_real_estimate(body, room):
     assert all(estimate(text) <= room for text in texts)
 
 
-TURN, PLAIN, BOUND = part(10, turn=True), part(10), part(10, legal=False)
+PLAIN, RESULT = part(10), part(10, begins=False)
 PIECES = {
-    "a piece ends before a new turn": ([TURN, PLAIN, TURN, PLAIN, PLAIN], [[0, 1], [2, 3, 4]]),
-    "a short turn has no reading of its own": (
-        [part(6, turn=True), TURN, *[PLAIN] * 6],
-        [[0, 1, 2, 3], [4, 5, 6, 7]],
-    ),
-    "an exchange that fits stays together": ([part(25), PLAIN, BOUND, BOUND], [[0], [1, 2, 3]]),
+    "a piece is as full as it can be": ([PLAIN] * 6, [[0, 1, 2, 3], [4, 5]]),
+    "an exchange that fits stays together": ([part(25), PLAIN, RESULT, RESULT], [[0], [1, 2, 3]]),
     "a larger one is divided between its messages": (
-        [part(20), *[part(20, legal=False)] * 3],
+        [part(20), *[part(20, begins=False)] * 3],
         [[0, 1], [2, 3]],
     ),
 }
@@ -105,8 +98,8 @@ def test_a_long_message_is_divided_at_line_ends_and_labelled():
     assert [one.label for one in parts] == [
         f"{n} of {len(parts)}" for n in range(1, len(parts) + 1)
     ]
-    half = divide(parts[:1], 50, len)
-    assert half[0][0].label.endswith(f"of part 1 of {len(parts)}")
+    halves = [one for piece in divide(parts[:1], 50, len) for one in piece]
+    assert [one.label for one in halves] == [parts[0].label] * len(halves)
 
 
 def test_a_text_without_lines_is_divided_after_sentences():

@@ -15,13 +15,13 @@ from test_model_support import ScriptedChatModel, both, noted, request, turns, w
 
 
 def test_a_callers_prompt_is_used_with_its_braces_and_the_rest_around_it():
-    template = 'Reply like {"goal": {"n": 1}} or {{plain}}.\nRead:\n{messages}\nThanks.'
+    template = 'Reply like {"goal": {"n": 1}}.\nRead:\n{messages}\nThanks.'
     model = ScriptedChatModel(answers=noted)
     asked = request(turns(1), notes="## Done\n- began [m0]", limit=300)
     ChatModelSummarizer(model, prompt=template).summarize(asked)
     (message,) = model.calls[0].messages
     text = str(message.text)
-    assert text.startswith('Reply like {"goal": {"n": 1}} or {plain}.\nRead:\n<summary>')
+    assert text.startswith('Reply like {"goal": {"n": 1}}.\nRead:\n<summary>')
     assert text.index("- began [m0]") < text.index('<message id="u0"') < text.index("Thanks.")
     assert text.index("Thanks.") < text.index("300 tokens")
 
@@ -46,14 +46,19 @@ def test_a_callers_prompt_also_reads_the_pieces_of_a_long_span():
     assert set(words_read(model.calls)) == words_of(" ".join(str(m.text) for m in messages))
 
 
-@pytest.mark.parametrize("prompt", ["no place", "{{messages}}", "{messages} {messages}", 7])
+@pytest.mark.parametrize("prompt", ["no place", "{{messages}}", "{other}", 7])
 def test_a_prompt_that_cannot_hold_the_messages_is_refused(prompt):
     with pytest.raises(PolicyError, match="messages"):
         ChatModelSummarizer(ScriptedChatModel(answers=[]), prompt=prompt)
 
 
 def test_a_template_means_what_str_format_means_where_both_understand_it():
-    for template in ("a {{b}} {messages}", "{{{messages}}}", '{{"a": {{"b": 1}}}} {messages}'):
+    for template in (
+        "a {{b}} {messages}",
+        "{{{messages}}}",
+        '{{"a": {{"b": 1}}}} {messages}',
+        "{messages} and again {messages}",
+    ):
         assert Template(template).filled("X") == template.format(messages="X")
 
 

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from conspectus.messages import read_messages
 from conspectus.model.base import Form, Summarizer, Summary, SummaryRequest
-from conspectus.model.prompts import INSTRUCTIONS
+from conspectus.model.prompts import INSTRUCTIONS, PART
 from conspectus.tokens import estimate
 from conspectus_lab.testing import scripted_models
 from conspectus_lab.testing.scripted_models import RecordedCall
@@ -68,8 +68,8 @@ def noted(messages: list[BaseMessage]) -> str:
 
 
 def kind_of(messages: Sequence[BaseMessage]) -> str:
-    kinds = {text: kind for kind, text in INSTRUCTIONS.items()}
-    return kinds[str(messages[0].content)]
+    kinds: dict[str, str] = {text: kind for kind, text in INSTRUCTIONS.items()}
+    return "notes" if PART in str(messages[-1].content) else kinds[str(messages[0].content)]
 
 
 def kinds(model: ScriptedChatModel) -> list[str]:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from conspectus import Summary, SummaryRequest, is_summary_message
 from engine import Scripted, check_nothing_missing, compacted, engine, short
-from histories import agent, histories, talk, tool
+from histories import agent, histories, talk, tool, user
 
 
 @given(histories(broken=True), st.integers(300, 4_000), st.integers(1, 10))
@@ -55,7 +55,7 @@ def test_a_function_that_reads_in_several_calls_gets_what_it_has_written_so_far(
     def write(messages: list[Any]) -> str:
         given.append(messages)
         before = [m for m in messages if is_summary_message(m)]
-        return f"- call {len(given)} after {len(before)} [x]"
+        return f"- call {len(given)} after {len(before)}" + " and so on" * 20
 
     messages = talk(40, 60)
     compactor = engine(write, trim_tokens_to_summarize=1_000)
@@ -66,3 +66,46 @@ def test_a_function_that_reads_in_several_calls_gets_what_it_has_written_so_far(
     assert all(f"call {n} after" in text for n, text in enumerate(said[1:], 1))
     read = [str(m.content) for call in given for m in call if not is_summary_message(m)]
     assert read == [m["content"] for m in messages[: result.evicted]]
+
+
+def test_every_word_call_and_result_stands_in_the_record():
+    """Without a model: what is read is kept as data, whatever the view has room for."""
+    use = {"type": "tool_use", "name": "look"}
+    messages: list[Any] = [
+        {"role": "system", "content": "Be careful."},
+        user("Begin with one."),
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "text", "text": "Two is why."},
+                {**use, "id": "a", "input": {"at": "three"}},
+                {**use, "id": "b", "input": {"at": "four"}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "b", "content": "five came"},
+                {"type": "tool_result", "tool_use_id": "a", "content": "six came"},
+                {"type": "text", "text": "And seven."},
+            ],
+        },
+        {"role": "assistant", "content": "Eight is the answer."},
+        tool("nobody", "nine came to no call"),
+        {"role": "user", "name": "helper", "content": "Ten, says the helper."},
+    ]
+    compactor = engine(window=60_000, keep=("messages", 2))
+    result = compacted([*messages, *talk(4)], compactor, force=True)
+    lines = result.record.segment["lines"]
+
+    def held(kind: str) -> str:
+        return "\n".join(str(line) for line in lines if line["kind"] == kind)
+
+    assert [line["text"] for line in lines if line["kind"] == "said"][:2] == [
+        "Begin with one.",
+        "And seven.",
+    ]
+    for words in ("Two is why.", "three", "four", "five came", "six came", "nine came to no call"):
+        assert words in held("done")
+    for words in ("Eight is the answer.", "Ten, says the helper."):
+        assert words in held("found")

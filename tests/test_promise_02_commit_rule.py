@@ -83,7 +83,9 @@ def model(text: str) -> ChatModelSummarizer:
     return ChatModelSummarizer(ScriptedChatModel(answers=lambda _: text, cites=False))
 
 
-@pytest.mark.parametrize("by", [model, lambda text: lambda messages: text], ids=["model", "function"])
+@pytest.mark.parametrize(
+    "by", [model, lambda text: lambda messages: text], ids=["model", "function"]
+)
 @pytest.mark.parametrize("text", ODD.values(), ids=ODD.keys())
 def test_what_a_model_or_a_function_says_instead_of_a_summary_is_none(text, by):
     result = compacted(MESSAGES, engine(by(text)), force=True)

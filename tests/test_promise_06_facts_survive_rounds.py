@@ -19,10 +19,13 @@ RULES = [
 ]
 
 
-def rounds(compactor: Any, first: list[dict[str, Any]], count: int, turns: int = 20) -> Any:
+def rounds(compactor: Any, first: list[dict[str, Any]], count: int, turns: int = 0) -> Any:
+    """Compact again and again, while there is talk, or one long answer that gives way."""
     history = first
     for n in range(count):
         more = [{**m, "content": f"{m['content']} (round {n})"} for m in talk(turns)]
+        if not turns:
+            more = [user(f"Round {n}."), assistant(f"In round {n} I looked. " + "because " * 1_500)]
         result = compacted([*history, *more], compactor, force=True)
         assert result.outcome == "compacted", result.reason
         history = list(result.messages)
@@ -40,7 +43,7 @@ def model(text: str) -> ChatModelSummarizer:
 )
 def test_what_the_user_has_stated_is_in_the_summary_after_ten_rounds_word_for_word(make):
     first = [m for rule in RULES for m in (user(rule), assistant("Understood."))]
-    result = rounds(engine(make(), window=16_000, keep=("messages", 2)), first, 10, turns=4)
+    result = rounds(engine(make(), window=16_000, keep=("messages", 2)), first, 10)
     for rule in RULES:
         assert f"- {rule} [" in result.messages[0]["content"]
 
@@ -49,7 +52,7 @@ def test_what_the_user_has_stated_is_in_the_summary_after_ten_rounds_word_for_wo
 def test_where_the_room_is_short_what_says_most_stands_after_ten_rounds():
     first = [m for rule in RULES for m in (user(rule), assistant("Understood."))]
     for summarizer in (None, Scripted(short)):
-        result = rounds(engine(summarizer, max_summary_tokens=900), first, 10)
+        result = rounds(engine(summarizer, max_summary_tokens=900), first, 10, 20)
         for rule in RULES:
             assert rule in result.messages[0]["content"]
         assert "messages of the user left out; recall them: " in result.summary
@@ -57,7 +60,7 @@ def test_where_the_room_is_short_what_says_most_stands_after_ten_rounds():
 
 def test_a_model_that_loses_a_rule_loses_nothing():
     first = [user(RULES[0]), assistant("ok")]
-    result = rounds(engine(model("- nothing much happened")), first, 1)
+    result = rounds(engine(model("- nothing much happened")), first, 1, 20)
     assert f"- {RULES[0]} [" in result.summary
 
 
@@ -68,7 +71,7 @@ def test_a_limit_that_was_changed_stands_before_the_new_one():
         user("From now on a function may have at most 60 lines."),
         assistant("Noted."),
     ]
-    result = rounds(engine(max_summary_tokens=900), first, 3)
+    result = rounds(engine(max_summary_tokens=900), first, 3, 20)
     old, new = (result.summary.find(f"at most {n} lines") for n in (40, 60))
     assert 0 <= old < new
 
@@ -89,7 +92,7 @@ def test_a_long_request_that_sets_a_rule_is_not_lost():
         "rows by hand in the evening before the next delivery; make sure that nothing is lost"
     )
     result = compacted([user(long), *talk(20)], engine(), force=True)
-    assert long in result.summary
+    assert "every row that cannot be parsed must be written to rejected-rows.csv" in result.summary
 
 
 @pytest.mark.parametrize(
@@ -112,7 +115,7 @@ def test_what_was_handed_to_others_and_what_came_back_is_in_the_summary_after_te
         *handed(1, "# Findings\n\nVendor 1 asks for 41 USD per seat."),
         *handed(2, '{"error": "the agent gave up"}'),
     ]
-    result = rounds(engine(make(), window=16_000, keep=("messages", 2)), first, 10, turns=4)
+    result = rounds(engine(make(), window=16_000, keep=("messages", 2)), first, 10)
     one, two = (
         line for line in result.summary.splitlines() if line.startswith("- task(Ask vendor ")
     )
@@ -125,9 +128,57 @@ def test_findings_of_a_model_stand_through_later_rounds_until_it_writes_them_ane
     numbers = iter(range(100))
     answers = ScriptedChatModel(answers=lambda _: f"- The cause is number {next(numbers)}.")
     compactor = engine(ChatModelSummarizer(answers), window=16_000, keep=("messages", 2))
-    result = rounds(compactor, [user("Find the cause.")], 4, turns=4)
+    result = rounds(compactor, [user("Find the cause.")], 4)
     found = result.summary.split("## Found and decided")
     said = [line for part in found[1:] for line in part.splitlines() if "The cause is" in line]
     assert [line.partition(" [")[0] for line in said] == [
         f"- The cause is number {n}." for n in range(4)
     ]
+
+
+def test_the_newest_to_do_list_stands_under_what_is_open_through_later_rounds():
+    def listed(number: int, *items: tuple[str, str]) -> list[dict[str, Any]]:
+        todos = [{"content": text, "status": status} for text, status in items]
+        call = {"id": f"t{number}", "type": "function"}
+        call |= {"function": {"name": "write_todos", "arguments": json.dumps({"todos": todos})}}
+        return [
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"t{number}", "content": "Updated."},
+        ]
+
+    first = [
+        user("Go."),
+        *listed(1, ("build the hull", "in_progress"), ("paint it", "pending")),
+        *listed(2, ("build the hull", "completed"), ("paint it", "in_progress")),
+    ]
+    result = rounds(engine(window=16_000, keep=("messages", 2)), first, 3)
+    opened = result.summary.partition("## Open\n")[2].splitlines()[:2]
+    assert len(opened) == 2
+    assert ["build the hull" in opened[0], "completed" in opened[0]] == [True, True]
+    assert ["paint it" in opened[1], "in_progress" in opened[1]] == [True, True]
+
+
+def test_a_summary_of_ones_own_takes_the_place_of_the_one_before():
+    numbers = iter(range(100))
+    scripted = Scripted(lambda _: f"- This is summary {next(numbers)}.")
+    result = rounds(engine(scripted, window=16_000, keep=("messages", 2)), [user("Go.")], 3)
+    assert result.summary.endswith("## Summary\n- This is summary 2.")
+    assert "This is summary 1." not in result.summary
+    assert "This is summary 1." in scripted.requests[-1].notes
+
+
+def test_where_a_secret_is_taken_out_of_the_notes_what_stood_before_stays():
+    def redact(text: str) -> str:
+        return text.replace("blue-9921", "[gone]") if "It was" in str(said) else text
+
+    said: list[str] = []
+    compactor = engine(window=16_000, keep=("messages", 2), redact=redact)
+    first = [user(RULES[0]), assistant("ok"), user("The word is blue-9921."), assistant("ok")]
+    before = rounds(compactor, first, 1)
+    assert "blue-9921" in before.summary
+    said.append("It was a secret.")
+    after = compacted([*before.messages, *talk(4)], compactor, force=True)
+    assert after.outcome == "compacted", after.reason
+    assert f"- {RULES[0]} [" in after.summary
+    assert "The word is [gone]." in after.summary
+    assert "blue-9921" not in str(after.messages)

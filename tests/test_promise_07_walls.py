@@ -102,7 +102,9 @@ def test_recall_without_an_archive_says_so():
 
 
 def test_two_branches_whose_summaries_say_the_same_are_kept_apart():
-    compactor = engine(Scripted(lambda _: "- the same words [x]"), keep=("messages", 4), notes=False)
+    compactor = engine(
+        Scripted(lambda _: "- the same words [x]"), keep=("messages", 4), notes=False
+    )
 
     def branch(fruit: str) -> list[dict[str, str]]:
         return [user("start"), user(f"a {fruit}", id=f"x-{fruit}"), *talk(10)]

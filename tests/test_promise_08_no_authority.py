@@ -34,8 +34,8 @@ def text_of_summary(result: Any) -> str:
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_a_model_that_repeats_hostile_text_gives_it_no_authority(hostile):
     scripted = Scripted(lambda _: f"- The user asked for a fix. {hostile} [x]")
-    for parts in (None, []):  # in its place in the notes, and alone
-        result = compacted(talk(40), engine(scripted, notes=parts), force=True)
+    for notes in (True, False):  # in its place in the notes, and alone
+        result = compacted(talk(40), engine(scripted, notes=notes), force=True)
         assert result.outcome == "compacted", result.reason
         assert not MARKS.search(text_of_summary(result))
 

@@ -37,8 +37,17 @@ def test_a_summary_that_was_edited_by_hand_is_respected_and_extended():
     first = compacted(TURNS[:60], compactor, force=True)
     edited = user(first.messages[0]["content"] + "\n- and the user likes tea")
     result = compacted([edited, *first.messages[1:], *TURNS[60:]], compactor, force=True)
-    assert "likes tea" in scripted.requests[-1].standing
+    request = scripted.requests[-1]
+    assert "likes tea" in "\n".join([request.notes, *(entry.text for entry in request.entries)])
     assert result.outcome == "compacted"
+
+
+def test_in_the_notes_what_a_person_has_edited_stands_as_it_is():
+    compactor = engine()
+    first = compacted(TURNS[:60], compactor, force=True)
+    edited = user(first.messages[0]["content"] + "\n- and the user likes tea")
+    result = compacted([edited, *first.messages[1:], *TURNS[60:]], compactor, force=True)
+    assert "- and the user likes tea" in result.summary.splitlines()
 
 
 @given(histories(), st.data())

@@ -14,7 +14,18 @@ from histories import agent, assistant, talk, user
 from notes_read import FEWER, GAP
 from stateful.budgets import LONG, few
 
-WORDS = ("window", "harbour", "Tisch", "mesa", "修复登录页面", "テスト", "проверь", "मॉड्यूल", "f.py:17", "42.5")
+WORDS = (
+    "window",
+    "harbour",
+    "Tisch",
+    "mesa",
+    "修复登录页面",
+    "テスト",
+    "проверь",
+    "मॉड्यूल",
+    "f.py:17",
+    "42.5",
+)
 
 
 def tokens(text: str) -> int:
@@ -35,7 +46,9 @@ def lines(draw: st.DrawFn) -> Line:
     kind = draw(st.sampled_from(["said", "done", "done", "found", "model"]))
     ids = (f"m{draw(st.integers(1, 9_999))}",)
     if kind == "done":
-        args = draw(st.lists(st.tuples(st.sampled_from(["path", "old", "q"]), texts(20)), max_size=3))
+        args = draw(
+            st.lists(st.tuples(st.sampled_from(["path", "old", "q"]), texts(20)), max_size=3)
+        )
         outcome = draw(st.lists(texts(12), max_size=30))
         return Line(
             "done",
@@ -84,13 +97,18 @@ def test_all_stands_where_there_is_room_for_all(chain):
     assert Notes(chain).render(tokens(whole), tokens) == whole
     for line in (line for one in chain for line in one.lines):
         said = [line.text, *(value for _, value in line.args), *line.outcome]
-        assert all(text.replace("\n", "\n  ") in whole or text.replace("\n", " ⏎ ") in whole for text in said)
+        assert all(
+            text.replace("\n", "\n  ") in whole or text.replace("\n", " ⏎ ") in whole
+            for text in said
+        )
 
 
 HISTORIES = {
     "talk": [m for n in range(12) for m in talk(4, 10 + 9 * n)],
     "an agent's": agent(40, 30),
-    "many short words": [m for n in range(90) for m in (user(f"Note {n}: {n * 7}."), assistant("ok"))],
+    "many short words": [
+        m for n in range(90) for m in (user(f"Note {n}: {n * 7}."), assistant("ok"))
+    ],
     "one long text": [
         user("Build it.\n" + "\n".join(f"- point {n} of the plan is {n * 3}" for n in range(900))),
         assistant("I do."),

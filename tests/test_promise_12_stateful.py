@@ -5,13 +5,13 @@ from typing import ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from conspectus.summarize.users_words import LEFT_OUT
+from notes_read import left_out, pieces, words
 from stateful.agent_world import AgentWorld
 from stateful.budgets import budgeted
 from stateful.compactor_world import CompactorWorld
 from stateful.looks import Look
 from stateful.messages import speaking
-from stateful.oracle import role_of, text_of
+from stateful.oracle import content_of, role_of, text_of
 
 REMARKS = (
     "I think the blue one was nicer.",
@@ -30,6 +30,11 @@ LITTLE = 1_000
 """Characters of all that users and systems have said up to which nothing is left out."""
 
 
+def bare(text: str) -> str:
+    """Letters and digits alone: signs that would close our frames are shown otherwise."""
+    return "".join(filter(str.isalnum, text))
+
+
 class WordsStand:
     @rule(text=st.sampled_from(REMARKS + BINDING))
     def a_user_says_something_short(self, text: str) -> None:
@@ -43,12 +48,21 @@ class WordsStand:
         said = [text_of(message) for message in gone if role_of(message) in ("user", "system")]
         # A summary is smaller than what it replaces: of next to nothing it holds less.
         little = sum(map(len, said)) <= min(LITTLE, sum(len(text_of(m)) for m in gone) // 20)
-        for text in BINDING:
-            assert text not in said or text in look.summary, f"{text} was pushed out"
-        for text in REMARKS:
+        for text in REMARKS + BINDING:
             if text in said and text not in look.summary:
                 assert not little, f"{text} was left out of few words"
-                assert LEFT_OUT in look.summary, f"nothing says that {text} was left out"
+                assert left_out(look.summary), f"nothing says that {text} was left out"
+        self.quoted(look)
+
+    def quoted(self, look: Look) -> None:
+        """Each piece of the user's words stands in a message of the user, sign for sign."""
+        spoken = [content_of(m) for m in look.whole if role_of(m) == "user"]
+        if not all(isinstance(content, str) for content in spoken):
+            return
+        said = [bare(content) for content in spoken]
+        for text in words(look.summary):
+            for piece in map(bare, pieces(text)):
+                assert any(piece in one for one in said), f"nobody said {piece}"
 
 
 class WordsStandCompactor(WordsStand, CompactorWorld):

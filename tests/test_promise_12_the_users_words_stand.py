@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 from conspectus import ChatModelSummarizer, Compactor
-from conspectus.summarize.notes import SAID, Notes, items
-from conspectus.summarize.users_words import LEFT_OUT
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import Scripted, compacted, engine, short
 from histories import assistant, talk, user
+from notes_read import GAP, LEFT_OUT, left_out, said_in, under, words
 
 SAYINGS = [
     "Good morning! My name is on the lease as Ann-Marie O'Neil.",
@@ -26,7 +25,6 @@ BINDING = [
     "Never push to the main branch.",
     "绝不要删除生产数据库。",
     "Always ask me before you send an e-mail.",
-    "The spare key is kept under the blue pot.",
 ]
 ANSWERS = {
     "empty": "",
@@ -36,12 +34,6 @@ ANSWERS = {
     "refusing": "I'm sorry, but I can't help with that.",
     "long": "- word " * 4_000,
 }
-
-
-def said_in(summary: str) -> str:
-    return "\n".join(
-        line for text in Notes.parse(summary).segments for line in items(text).get(SAID, ())
-    )
 
 
 def conversation(sayings: list[str]) -> list[dict[str, Any]]:
@@ -55,38 +47,40 @@ def in_order(texts: list[str], summary: str) -> None:
     assert places == sorted(places)
 
 
-@pytest.mark.parametrize("window", [2_500, 8_000, 100_000])
+@pytest.mark.parametrize("window", [3_000, 8_000, 100_000])
 def test_every_message_of_the_user_stands_as_it_was_and_in_order(window):
     history = [*conversation(SAYINGS), assistant("It is as you say. " * 60), *talk(4)]
     result = compacted(history, engine(window=window, keep=("messages", 2)), force=True)
     assert result.outcome == "compacted"
     in_order(SAYINGS, said_in(result.summary))
-    assert LEFT_OUT not in result.summary
+    assert not left_out(result.summary)
 
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_no_model_can_push_them_out(answer):
-    model = ScriptedChatModel(answers=lambda _: ANSWERS[answer])
+    model = ScriptedChatModel(answers=lambda _: ANSWERS[answer], cites=answer == "lossy")
     compactor = Compactor(
         ChatModelSummarizer(model), window=8_000, keep=("messages", 2), archive="memory:"
     )
-    result = compacted([*conversation(SAYINGS), *talk(4)], compactor, force=True)
+    result = compacted([*conversation(SAYINGS), *talk(8)], compactor, force=True)
+    if answer == "lossy":
+        assert result.outcome == "compacted"
     if result.outcome == "compacted":
         in_order(SAYINGS, said_in(result.summary))
+        assert "Delete it all" not in said_in(result.summary)
     else:
-        assert answer in ("empty", "refusing", "long"), "a summary that is none changes nothing"
-        assert result.messages[:2] == conversation(SAYINGS)[:2]
+        assert result.messages[:2] == conversation(SAYINGS)[:2], "what is none changes nothing"
     tight = Compactor(
-        ChatModelSummarizer(model), window=900, keep=("messages", 2), archive="memory:"
+        ChatModelSummarizer(model), window=1_200, keep=("messages", 2), archive="memory:"
     )
-    result = compacted([*conversation(BINDING[:3]), *talk(24)], tight)
+    result = compacted([*conversation(BINDING), *talk(33)], tight)
     assert result.outcome == "compacted", "over the window there is always a summary"
-    in_order(BINDING[:3], said_in(result.summary))
+    in_order(BINDING, said_in(result.summary))
 
 
 def test_a_summariser_that_leaves_them_out_leaves_them_standing_through_ten_rounds():
-    compactor = engine(Scripted(short), window=8_000, keep=("messages", 2))
+    compactor = engine(Scripted(short), window=16_000, keep=("messages", 2))
     history = conversation(SAYINGS)
     for n in range(10):
         history = [*history, *conversation([f"This is remark {n}."]), *talk(4)]
@@ -108,14 +102,14 @@ def crowd(count: int, seed: int = 3) -> list[str]:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("at", [0, 150, 299])
-def test_a_flood_of_near_equal_lines_does_not_push_out_what_binds(at):
+def test_a_flood_of_near_equal_lines_does_not_push_out_what_is_said_once(at):
     lines = crowd(300)
-    lines[at:at] = BINDING[:3]
+    lines[at:at] = BINDING
     result = compacted(
         [*conversation(lines), *talk(4)], engine(window=8_000, keep=("messages", 2)), force=True
     )
     said = said_in(result.summary)
-    in_order(BINDING[:3], said)
+    in_order(BINDING, said)
     assert sum(line in said for line in lines) < len(lines), "not all of it fits"
 
 
@@ -125,12 +119,39 @@ def test_many_rules_in_pastes_do_not_push_out_what_was_typed():
         f"You must never change part {n} of the handbook. Always keep page {n} dry. {filler}"
         for n in range(60)
     ]
-    lines = [*BINDING, *chapters]
+    result = compacted(
+        [*conversation([*BINDING, *chapters]), *talk(4)],
+        engine(window=8_000, keep=("messages", 2)),
+        force=True,
+    )
+    in_order(BINDING, said_in(result.summary))
+
+
+def test_the_longest_are_cut_first_and_visibly():
+    long = " ".join(f"word{n}" for n in range(2_000))
+    lines = [*SAYINGS, long, *BINDING]
     result = compacted(
         [*conversation(lines), *talk(4)], engine(window=8_000, keep=("messages", 2)), force=True
     )
-    said = said_in(result.summary)
-    assert all(line in said for line in BINDING[:3])
+    in_order([*SAYINGS, *BINDING], said_in(result.summary))
+    [shown] = [text for text in words(result.summary) if text.startswith("word0 ")]
+    head, mark, tail = shown.partition(f" {GAP} ")
+    assert mark
+    assert long.startswith(head)
+    assert long.endswith(tail)
+    assert not left_out(result.summary)
+
+
+def test_the_first_and_the_newest_stand_whatever_came_between():
+    lines = ["Build the harbour.", *crowd(300), "Now paint it green."]
+    compactor = engine(window=4_000, keep=("messages", 2))
+    result = compacted(
+        [*conversation(lines), user("Go."), assistant("I go.")], compactor, force=True
+    )
+    said = words(result.summary)
+    assert said[0] == lines[0]
+    assert said[-1] in (lines[-1], "Go.")
+    assert left_out(result.summary) > 200
 
 
 @pytest.mark.slow
@@ -138,31 +159,29 @@ def test_the_view_says_where_the_rest_is():
     lines = crowd(300)
     compactor = engine(window=8_000, keep=("messages", 2))
     result = compacted([*conversation(lines), *talk(4)], compactor, force=True)
-    assert f"{LEFT_OUT}one recall away)" in result.summary
+    assert "messages of the user left out; recall them: " in said_in(result.summary)
     left = next(line for line in lines if line not in result.summary)
     assert left in compactor.recall(left, thread_id="t", tokens=400).text
     again = compacted([*result.messages, *conversation(crowd(200, seed=5))], compactor, force=True)
-    assert again.summary.count(LEFT_OUT) == 1, "it is said once, and stays said"
+    gone = 300 + 4 + 200
+    stand = len(words(again.summary))
+    kept = sum(m["role"] == "user" for m in again.messages[1:])
+    assert stand + left_out(again.summary) + kept == gone
 
 
 def test_without_an_archive_nothing_is_claimed_of_a_recall():
     compactor = Compactor(window=8_000, keep=("messages", 2), archive=None)
     result = compactor.compact([*conversation(crowd(300)), *talk(4)], thread_id="t", force=True)
-    assert LEFT_OUT in result.summary
-    assert "recall away" not in result.summary
-
-
-def test_what_was_replaced_stands_only_before_what_replaced_it():
-    lines = ["Use at most 3 retries.", *crowd(300), "From now on use at most 5 retries."]
-    result = compacted(
-        [*conversation(lines), *talk(4)], engine(window=8_000, keep=("messages", 2)), force=True
+    assert left_out(result.summary)
+    assert "recall" not in result.summary
+    assert all(
+        line.endswith("left out)")
+        for line in under("Said by the user", result.summary)
+        if LEFT_OUT.match(line)
     )
-    said = said_in(result.summary)
-    assert "at most 5 retries" in said
-    assert said.find("at most 3 retries") < said.find("at most 5 retries")
 
 
-def test_of_a_task_its_own_sentences_stand_before_what_was_pasted_with_it():
+def test_of_a_task_its_beginning_and_its_end_stand_before_what_was_pasted_between():
     log = "\n".join(f"2026-01-02 03:04:{n % 60:02d} INFO worker {n} is idle" for n in range(900))
     task = f"Find out why worker 17 stops at night.\n\n{log}\n\nWrite what you find to findings.md."
     result = compacted(
@@ -171,12 +190,11 @@ def test_of_a_task_its_own_sentences_stand_before_what_was_pasted_with_it():
     said = said_in(result.summary)
     assert "Find out why worker 17 stops at night." in said
     assert "Write what you find to findings.md." in said
-    assert "worker 600 is idle" not in said
+    assert "worker 450 is idle" not in said
 
 
 def test_words_after_a_summary_are_not_read_out_of_it_twice():
     compactor = engine(window=8_000, keep=("messages", 2))
     first = compacted([*conversation(SAYINGS), *talk(4)], compactor, force=True)
     second = compacted([*first.messages, *talk(6)], compactor, force=True)
-    said = said_in(second.summary)
-    assert said.count("I think the blue one was nicer.") == 1
+    assert said_in(second.summary).count("I think the blue one was nicer.") == 1

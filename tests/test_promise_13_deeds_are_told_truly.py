@@ -8,13 +8,12 @@ import pytest
 
 from conspectus import ChatModelSummarizer, Compactor
 from conspectus.messages import read_messages
-from conspectus.summarize import journal
-from conspectus.summarize.condensing import condensed
-from conspectus.summarize.notes import DONE, FOUND, Notes, items
-from conspectus.summarize.steps import steps_of
+from conspectus.notes.reading import read_segment
+from conspectus.notes.rendering import Notes
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import compacted, engine
 from histories import assistant, talk, user
+from notes_read import COUNTED, DONE, FOUND, GAP, under
 
 Message = dict[str, Any]
 
@@ -28,29 +27,32 @@ def deed(tool: str, args: dict[str, Any], result: str, name: str) -> list[Messag
     ]
 
 
-def done_in(summary: str) -> list[str]:
-    return [line for text in Notes.parse(summary).segments for line in items(text).get(DONE, ())]
-
-
-def lines_of(history: list[Message], window: int = 20_000, **more: Any) -> list[str]:
-    compactor = engine(window=window, keep=("messages", 1), **more)
-    talked = [user("Go."), *talk(12), *history, user("And now?")]
+def lines_of(history: list[Message], **more: Any) -> list[str]:
+    """The lines on what was done, as a compaction leaves them, with much that gives way."""
+    compactor = engine(window=40_000, keep=("messages", 1), **more)
+    talked = [user("Go."), assistant("I go. " * 4_000), *history, user("And now?")]
     result = compacted(talked, compactor, force=True)
     assert result.outcome == "compacted", result.reason
-    return done_in(result.summary)
+    return under(DONE, result.summary)
+
+
+def shown(history: list[Message]) -> list[str]:
+    """The lines of the history alone."""
+    segment = read_segment(read_messages(history))
+    return under(DONE, Notes([segment]).render(10**6, len))
 
 
 DEEDS = [
     ("book_flight", {"id": "TP9"}, '{"booking": "QX71", "status": "ok"}', "booking=QX71"),
     ("send_mail", {"to": "ann@example.org"}, "sent", "sent"),
     ("bash", {"command": "git commit -m 'Round late'"}, "[main 41ac9] Round late", "41ac9"),
-    ("bash", {"command": "rm -r build"}, "<returncode>0</returncode>\n<output></output>", "ok"),
+    ("bash", {"command": "rm -r build"}, "<returncode>0</returncode>\n<output></output>", "0"),
     ("write_file", {"path": "/app/late.py", "content": "def late():\n    pass\n"}, "OK", "OK"),
     ("cancel_order", {"order": "W-88"}, '{"refund": 41.5, "state": "cancelled"}', "refund=41.5"),
 ]
 
 
-def test_what_had_an_effect_stands_in_order_with_what_came_of_it():
+def test_what_was_done_stands_in_order_with_what_came_of_it():
     history = [
         m
         for n, (tool, args, result, _) in enumerate(DEEDS)
@@ -58,36 +60,61 @@ def test_what_had_an_effect_stands_in_order_with_what_came_of_it():
     ]
     lines = lines_of(history)
     assert len(lines) == len(DEEDS)
-    for line, (_, args, _, came) in zip(lines, DEEDS, strict=True):
+    for line, (tool, args, _, came) in zip(lines, DEEDS, strict=True):
         call, arrow, outcome = line.partition(" → ")
         assert arrow
+        assert call.startswith(f"{tool}(")
         assert came in outcome
+        assert not outcome.startswith("failed")
         assert str(next(iter(args.values())))[:12] in call
 
 
 FAILURES = [
-    "Error: not enough seats on flight TP9",
-    "<returncode>1</returncode>\n<output>fatal: cannot lock ref</output>",
     '{"error": "card declined", "code": 402}',
     '{"success": false, "reason": "sold out"}',
+    '{"reason": "no seat", "status": "failed"}',
+]
+
+
+@pytest.mark.parametrize("result", FAILURES)
+def test_what_says_by_its_fields_that_it_failed_is_told_as_failed(result):
+    [line] = shown(deed("book_flight", {"id": "TP9"}, result, "1"))
+    assert " → failed: " in line
+
+
+@pytest.mark.parametrize(
+    ("result", "first"),
+    [
+        ("<returncode>1</returncode>\n<output>fatal: cannot lock ref</output>", "returncode=1"),
+        ('{"stderr": "no such file", "exit_code": 2}', "exit_code=2"),
+    ],
+)
+def test_the_code_with_which_a_program_ended_stands_first(result, first):
+    [line] = shown(deed("bash", {"command": "git fetch"}, result, "1"))
+    assert line.startswith(f"bash(git fetch) → {first}")
+
+
+TEXTS = [
+    "Error: not enough seats on flight TP9",
     'Traceback (most recent call last):\n  File "a.py"\nValueError: no such seat',
     "错误：座位已满",
     "Exit code: 2\nmake: *** No rule to make target 'late'",
 ]
 
 
-@pytest.mark.parametrize("result", FAILURES)
-def test_what_failed_is_told_as_failed(result):
-    [line] = lines_of(deed("book_flight", {"id": "TP9"}, result, "1"))
+@pytest.mark.parametrize("result", TEXTS)
+def test_what_a_result_says_of_a_failure_is_quoted(result):
+    [line] = shown(deed("book_flight", {"id": "TP9"}, result, "1"))
     outcome = line.partition(" → ")[2]
-    assert re.match(r"(?:FAILED|Error|exit [1-9]|fail)", outcome, re.IGNORECASE), line
+    assert all(one.strip() in outcome for one in result.splitlines())
 
 
 def test_a_result_marked_as_an_error_is_told_as_failed_whatever_it_says():
     call = {"type": "tool_use", "id": "t1", "name": "book_flight", "input": {"id": "TP9"}}
     result = {"type": "tool_result", "tool_use_id": "t1", "content": "QX71", "is_error": True}
     history = [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
-    assert any("FAILED" in line for line in lines_of(history))
+    [line] = lines_of(history)
+    assert line.startswith("book_flight(TP9) → failed: QX71 [")
 
 
 def test_each_of_several_results_in_one_message_is_told_with_its_own_call():
@@ -103,16 +130,24 @@ def test_each_of_several_results_in_one_message_is_told_with_its_own_call():
     history = [{"role": "assistant", "content": calls}, {"role": "user", "content": results[::-1]}]
     lines = lines_of(history)
     assert [line.partition(" [")[0] for line in lines] == [
-        f"book(seat=S{n}) → {text}" for n, text in enumerate(said)
+        f"book(S{n}) → {text}" for n, text in enumerate(said)
     ]
 
 
 def test_what_failed_and_then_went_well_stands_twice_in_order():
     history = deed("book_flight", {"id": "TP9"}, FAILURES[0], "1")
     history += deed("book_flight", {"id": "TP9"}, '{"booking": "QX71"}', "2")
-    failed, well = lines_of(history)
-    assert "not enough seats" in failed
+    failed, well = shown(history)
+    assert "failed: error=card declined" in failed
     assert "QX71" in well
+    assert "failed" not in well
+
+
+def test_equal_calls_stand_once_for_each_time():
+    history = [m for n in range(3) for m in deed("press", {"key": "go"}, "pressed", f"{n}")]
+    history += deed("press", {"key": "go"}, "stuck", "9")
+    lines = [line.partition(" [")[0] for line in shown(history)]
+    assert lines == [*["press(go) → pressed"] * 3, "press(go) → stuck"]
 
 
 def test_a_call_without_an_answer_is_not_told_as_done():
@@ -121,19 +156,15 @@ def test_a_call_without_an_answer_is_not_told_as_done():
     asked = {"role": "assistant", "content": "", "tool_calls": [call]}
     compactor = engine(window=20_000, keep=("messages", 1))
     result = compacted([user("Go."), asked, user("Well?"), *talk(4)], compactor, force=True)
-    assert not any("wire_money" in line for line in done_in(result.summary)), "it has not left"
-    [(told, _)] = journal.lines(steps_of(read_messages([asked])), 1)
-    assert told == "wire_money(eur=900) → no answer"
+    told = [line for line in under(DONE, result.summary) if "wire_money" in line]
+    assert all("(no result)" in line for line in told)
+    [line] = shown([asked])
+    assert line.startswith("wire_money(900) → (no result)")
 
 
-def test_equal_deeds_are_counted_and_other_outcomes_are_not_folded_into_them():
-    history = [m for n in range(3) for m in deed("press", {"key": "go"}, "pressed", f"{n}")]
-    history += deed("press", {"key": "go"}, "Error: stuck", "9")
-    lines = lines_of(history)
-    assert len(lines) == 2
-    same, stuck = lines
-    assert "(3 times)" in same
-    assert "stuck" in stuck
+def test_an_empty_result_says_so():
+    [line] = shown(deed("press", {"key": "go"}, "", "1"))
+    assert line.startswith("press(go) → (empty) [")
 
 
 def test_no_model_can_tell_a_deed_that_was_not_done():
@@ -143,118 +174,115 @@ def test_no_model_can_tell_a_deed_that_was_not_done():
         window=20_000,
         keep=("messages", 1),
         archive="memory:",
+        on_failure="degrade",
     )
-    history = deed("wire_money", {"eur": 900}, "Error: refused by the bank", "1")
-    result = compacted([user("Go."), *history, user("Well?")], compactor, force=True)
-    [line] = done_in(result.summary)
-    assert "refused by the bank" in line
+    history = deed("wire_money", {"eur": 900}, '{"error": "refused by the bank"}', "1")
+    result = compacted([user("Go."), *talk(8), *history, user("Well?")], compactor, force=True)
+    if result.outcome == "compacted":
+        [line] = under(DONE, result.summary)
+        assert "failed: error=refused by the bank" in line
+    else:
+        assert result.failed == "summary"
 
 
-def test_of_a_value_that_changed_the_newest_state_stands_with_the_one_before():
-    history = deed("get_order", {"order": "W-88"}, '{"state": "open", "sum": 41}', "1")
-    history += deed("get_order", {"order": "W-88"}, '{"state": "sent", "sum": 41}', "2")
-    [line] = lines_of(history)
-    assert "state=sent (was open)" in line
+def test_a_model_cannot_tell_it_with_a_source_either():
+    lies = "## Done\n- wire_money(eur=900) → ok\n## Found and decided\n- All was looked at."
+    compactor = engine(
+        ChatModelSummarizer(ScriptedChatModel(answers=lambda _: lies)),
+        window=20_000,
+        keep=("messages", 1),
+    )
+    history = deed("wire_money", {"eur": 900}, '{"error": "refused by the bank"}', "1")
+    result = compacted([user("Go."), *talk(8), *history, user("Well?")], compactor, force=True)
+    assert result.outcome == "compacted", result.reason
+    [line] = under(DONE, result.summary)
+    assert "failed: error=refused by the bank" in line
+    assert any("All was looked at." in one for one in under(FOUND, result.summary))
 
 
-def test_looking_around_gives_way_before_any_deed_does():
+def many() -> list[Message]:
     history: list[Message] = []
     for n in range(40):
         look = "\n".join(f"line {n}-{k} of a file" for k in range(30))
         history += deed("read_file", {"path": f"/app/part_{n}.py"}, look, f"l{n}")
-        history += deed("send_mail", {"to": f"person-{n}@example.org"}, f"sent as S{n:03}", f"s{n}")
-    compactor = engine(window=3_000, keep=("messages", 1))
-    seen: list[Message] = []
+        answer = f"sent as S{n:03}" if n % 5 else json.dumps({"error": f"S{n:03} is refused"})
+        history += deed("send_mail", {"to": f"person-{n}@example.org"}, answer, f"s{n}")
+    return history
+
+
+def test_what_does_not_fit_is_counted_by_tool_and_looks_give_way_before_deeds():
+    history = many()
+    compactor = engine(window=4_000, keep=("messages", 1))
+    view: list[Message] = []
     for n in range(0, len(history), 16):
         result = compacted(
-            [*seen, *history[n : n + 16], user(f"Go on {n}.")], compactor, force=True
+            [*view, *history[n : n + 16], user(f"Go on {n}.")], compactor, force=True
         )
-        seen = [*result.messages, assistant("Yes.")]
-    lines = done_in(result.summary)
-    sent = [int(found[1]) for line in lines if (found := re.search(r"person-(\d+)@", line))]
-    dropped = re.match(r"\((\d+) earlier steps", lines[0])
-    assert dropped is not None, "not all of them fit"
+        view = [*result.messages, assistant("Yes.")]
+        gone = history[: n + 16]
+        lines = under(DONE, result.summary)
+        stand = [line for line in lines if not COUNTED.match(line)]
+        counted = [line for line in lines if COUNTED.match(line)]
+        told = sum(int(found[1]) for line in counted if (found := COUNTED.match(line)))
+        assert len(stand) + told == len(gone) // 2, "each call stands or is counted"
+        for tool in ("read_file", "send_mail"):
+            number = sum(line.startswith(f"{tool}(") for line in stand)
+            number += sum(map(int, re.findall(rf"\b{tool} (\d+)", "\n".join(counted))))
+            assert number == len(gone) // 4
+        failed = sum(" → failed: " in line for line in stand)
+        failed += sum(map(int, re.findall(r"; (\d+) of them failed", "\n".join(counted))))
+        assert failed == sum('"error"' in m["content"] for m in gone), "failures are counted too"
+        for line in stand:
+            if found := re.match(r"send_mail\(person-(\d+)@example\.org\) → (failed: )?", line):
+                assert f"S{int(found[1]):03}" in line
+                assert bool(found[2]) == (int(found[1]) % 5 == 0)
+    sent = [int(found[1]) for line in stand if (found := re.search(r"person-(\d+)@", line))]
+    looked = [int(found[1]) for line in stand if (found := re.search(r"part_(\d+)\.py", line))]
     assert sent == sorted(sent)
-    assert len(sent) + (int(dropped[1]) if dropped else 0) >= 40
-    assert all(f"S{n:03}" in line for line in lines for n in sent if f"person-{n}@" in line)
+    assert looked == sorted(looked)
+    assert counted, "not all of them fit"
+    assert len(sent) >= len(looked)
 
 
-def test_another_booking_is_no_change_of_the_one_before():
+def test_what_names_the_thing_stands_where_the_rest_of_a_call_is_cut():
     history: list[Message] = []
-    for booking in ("T-1", "T-2"):
-        moved = json.dumps({"id": booking, "date": "2031-05-15", "fee": 0.0, "status": "moved"})
-        history += deed("move_train", {"booking": booking, "card": "card-88"}, moved, booking)
-    lines = lines_of(history)
-    assert len(lines) == 2
-    assert not any("(was " in line for line in lines)
-
-
-def test_a_condensation_leaves_out_records_that_were_looked_up_before_any_deed():
-    price = "price=120.0 seats=41 option=flex class=second"
-    looks = [f"search_trains(day={n}) → id=R{n} {price} [m{n}]" for n in range(20)]
-    deeds = [f"book_train(train=R{n}) → id=T{n} paid=120.0 [m{n}]" for n in range(20, 24)]
-    [after] = condensed([{DONE: deeds[:2] + looks + deeds[2:]}], 160, lambda text: len(text) // 4)
-    assert [line for line in after[DONE] if "book_train" in line] == deeds
-    counted = re.match(
-        r"\((\d+) earlier steps, one recall away: search_trains (\d+)\)", after[DONE][0]
-    )
-    assert counted is not None
-    assert counted[1] == counted[2]
-    kept = [line for line in after[DONE] if "search_trains" in line]
-    assert len(kept) - 1 + int(counted[1]) == len(looks)
-
-
-def test_answers_keep_a_share_of_the_room_where_deeds_can_still_be_made_shorter():
-    deeds = [f"edit_file(path=part_{n}.py) → edited at line {n} [m{n}]" for n in range(60)]
-    told = [
-        f"Offer {n} is not allowed, as rule {n}.2 asks for two chargers. [m9{n}]" for n in range(9)
-    ]
-    room = 400
-    [after] = condensed([{DONE: deeds, FOUND: told}], room, lambda text: len(text) // 4)
-    stand = sum(len(line) // 4 for line in after[FOUND])
-    assert stand >= room // 5
-    assert set(after[FOUND]) <= set(told), "each whole"
+    for n in range(30):
+        args = {"new": f"value = {n}\n" * 60, "path": f"/app/part_{n}.py", "old": "value\n" * 60}
+        history += deed("edit_file", args, f"edited at line {n}", f"e{n}")
+    compactor = engine(window=12_000, keep=("messages", 1))
+    result = compacted([user("Go."), *history, user("And?")], compactor, force=True)
+    lines = [line for line in under(DONE, result.summary) if not COUNTED.match(line)]
+    assert lines
+    assert any(GAP in line for line in lines)
+    for line in lines:
+        found = re.match(r"edit_file\(path=/app/part_(\d+)\.py, old=", line)
+        assert found, line
+        assert f"→ edited at line {found[1]} [" in line
 
 
 @pytest.mark.parametrize(
-    ("results", "stands"),
+    ("result", "stands"),
     [
         (
-            [f"plan for s{n}: 2\nDRY RUN: nothing was applied" for n in range(3)],
+            "plan for s: 2\n" + "a line\n" * 90 + "DRY RUN: nothing was applied",
             "nothing was applied",
         ),
+        ("Transfer of 90 EUR\n" + "a line\n" * 90 + "Status: pending approval", "pending approval"),
+        ("Ran 9 cases in 0.1s\n" + "a line\n" * 90 + "OK", "OK"),
         (
-            [f"Transfer {n} of 90 EUR\nStatus: pending approval" for n in range(3)],
-            "pending approval",
-        ),
-        ([f"Ran {n + 2} cases in 0.1s\n\nOK" for n in range(3)], "OK"),
-        (
-            [json.dumps({"id": f"B{n}", "status": "waitlisted"}, indent=2) for n in range(3)],
+            json.dumps({"text": "word " * 300, "id": "B1", "status": "waitlisted"}, indent=2),
             "status=waitlisted",
         ),
-        ([f"step {n} is done\nprogress: 50%" for n in range(3)], "50%"),
+        (json.dumps({"log": "word " * 300, "exit_code": 3}), "→ exit_code=3"),
+        ("step 4 of 8\n" + "a line\n" * 90 + "progress: 50%", "50%"),
     ],
 )
-def test_the_end_of_an_outcome_stands_though_others_end_the_same(results, stands):
-    deeds = [deed("apply_change", {"n": n}, text, f"e{n}") for n, text in enumerate(results)]
-    steps = steps_of(read_messages([message for one in deeds for message in one]))
-    told = [line for line, _ in journal.lines(steps, 1.0)]
-    assert stands in told[0]
-    assert all(step.result == text for step, text in zip(steps, results, strict=True))
-
-
-@pytest.mark.parametrize(
-    "asks",
-    [
-        "\n(Open file: n/a)\n(Current directory: /repo)\nbash-$",
-        "\nroot@box:/app# ",
-        "\n(venv) me@host:~/src$ ",
-        "\nsh-5.1$ ",
-        "\nPS C:\\work> ",
-        "\n>>> ",
-    ],
-)
-def test_the_prompt_of_a_shell_is_no_outcome(asks):
-    deeds = [deed("apply_change", {"n": n}, f"made {n}{asks}", f"p{n}") for n in range(3)]
-    steps = steps_of(read_messages([message for one in deeds for message in one]))
-    assert [step.result for step in steps] == [f"made {n}" for n in range(3)]
+def test_how_a_call_ended_stands_where_its_outcome_is_cut(result, stands):
+    history = [m for n in range(12) for m in deed("apply_change", {"n": n}, result, f"e{n}")]
+    segment = read_segment(read_messages(history))
+    lines = under(DONE, Notes([segment]).render(3_000, len))
+    cut = [line for line in lines if not COUNTED.match(line)]
+    assert cut
+    for line in cut:
+        assert GAP in line
+        assert stands in line

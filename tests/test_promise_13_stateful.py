@@ -1,12 +1,13 @@
 """Promise 13 as a property: deeds stand in order with their outcomes, and failures as failures."""
 
+import json
 import re
 from typing import ClassVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from conspectus.summarize.notes import DONE, Notes, items
+from notes_read import COUNTED, DONE, under
 from stateful.agent_world import AgentWorld
 from stateful.budgets import budgeted
 from stateful.compactor_world import CompactorWorld
@@ -14,9 +15,7 @@ from stateful.looks import Look
 from stateful.messages import answering, calling, speaking
 from stateful.oracle import text_of
 
-FAILS = "Error: refused by the clerk"
 DEED = re.compile(r"deed-(\d+)-(well|badly)")
-DROPPED = re.compile(r"\((\d+) earlier steps")
 
 
 class DeedsAreTold:
@@ -31,7 +30,11 @@ class DeedsAreTold:
             calls = [(f"do-{one}", one) for one in group]
             self.say(calling(self.form, "", calls, self.name(), tool="send_parcel"))  # type: ignore[attr-defined]
             for call, one in calls:
-                result = f"sent {one}" if one.endswith("well") else f"{FAILS} of {one}"
+                result = (
+                    f"sent {one}"
+                    if one.endswith("well")
+                    else json.dumps({"error": f"refused by the clerk, {one}"})
+                )
                 self.say(answering(self.form, call, result, self.name()))  # type: ignore[attr-defined]
         self.say(speaking(self.form, "assistant", "done", name=self.name()))  # type: ignore[attr-defined]
 
@@ -44,20 +47,16 @@ class DeedsAreTold:
             for message in look.reach[: look.covered]
             for n, _ in DEED.findall(text_of(message))
         }
-        lines = [
-            line
-            for text in Notes.parse(look.summary).segments
-            for line in items(text).get(DONE, ())
-        ]
+        lines = under(DONE, look.summary)
         told: list[int] = []
-        dropped = sum(int(found[1]) for line in lines if (found := DROPPED.match(line)))
+        dropped = sum(int(found[1]) for line in lines if (found := COUNTED.match(line)))
         for line in lines:
             call, arrow, outcome = line.partition(" → ")
             for n, how in dict.fromkeys(DEED.findall(call)):
                 assert arrow, line
                 assert int(n) in did, f"deed {n} was not done"
                 assert how == did[int(n)]
-                failed = outcome.startswith(("Error", "FAILED"))
+                failed = outcome.startswith("failed: ")
                 assert failed == (how == "badly"), f"told otherwise: {line}"
                 told.append(int(n))
         assert told == sorted(told), "deeds stand in another order"

@@ -117,5 +117,7 @@ def test_a_late_answer_is_caught_as_a_timeout():
 
 def test_what_no_model_raised_is_ours_alone():
     with pytest.raises(SummaryRejected) as found:
-        by_compactor(ScriptedChatModel(answers=lambda _: "I'm sorry, but I can't do that."))
+        by_compactor(
+            ScriptedChatModel(answers=lambda _: "I'm sorry, but I can't do that.", cites=False)
+        )
     assert type(found.value) is SummaryRejected

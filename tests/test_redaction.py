@@ -36,8 +36,8 @@ def test_nothing_that_is_kept_holds_a_secret_and_what_was_done_is_counted():
     for seen in (
         [entry.reading for entry in (*request.entries, *request.kept)],
         [repr(entry.source) for entry in (*request.entries, *request.kept)],
-        request.standing, request.focus, repr(request.ledger), result.summary, repr(result.record),
-        told, in_the_store(store), left, [fact.value for fact in result.carried],
+        request.notes, request.focus, result.summary, repr(result.record),
+        told, in_the_store(store), left,
     ):  # fmt: skip
         no_secret(seen)
     assert request.focus == "keep [redacted: github-token] in mind"
@@ -83,10 +83,10 @@ def test_a_secret_that_one_message_tells_goes_wherever_it_stands_in_the_same_com
     [request] = given
     for seen in (
         [repr(entry.source) for entry in (*request.entries, *request.kept)], request.focus,
-        repr(request.ledger), result.summary, repr(result.record), told, in_the_store(store),
+        result.summary, repr(result.record), told, in_the_store(store),
     ):  # fmt: skip
         assert bare not in str(seen)
-    assert "always use [redacted: password]" in repr(request.ledger)
+    assert "always use [redacted: password]" in result.summary
     assert result.redacted["password"] == 6
     assert number in in_the_store(store)  # a plain number is not looked for elsewhere
     assert result.messages[-1] is messages[-1]  # in view, untouched
@@ -94,7 +94,7 @@ def test_a_secret_that_one_message_tells_goes_wherever_it_stands_in_the_same_com
     assert "[redacted: password]" in compactor.recall(id="u1", thread_id="t").text
 
 
-def test_the_standing_summary_and_facts_lose_what_a_later_message_tells():
+def test_the_notes_so_far_lose_what_a_later_message_tells():
     bare = MADE.password()
     first = [HumanMessage(f"Always use {bare} for staging.", id="u1")]
     first += [AIMessage("Yes.", id="a1"), HumanMessage("Go on.", id="u2")]  # type: ignore[list-item]
@@ -109,7 +109,7 @@ def test_the_standing_summary_and_facts_lose_what_a_later_message_tells():
     assert result.summary
     assert bare not in result.summary
     assert bare not in repr(result.record)
-    assert any("[redacted: password]" in fact.value for fact in result.carried)
+    assert "Always use [redacted: password] for staging." in result.summary
 
 
 def test_a_redactor_of_ones_own_names_values_that_go_everywhere():
@@ -231,11 +231,10 @@ def test_what_was_kept_before_there_was_a_redactor_is_carried_on_without_its_sec
     more = [*history(), AIMessage("Well.", id="x"), HumanMessage("And?", id="y")]
     result = compacted(more, careful, force=True)
     assert result.outcome == "compacted", result.reason
-    no_secret(requests[0].standing)
+    no_secret(requests[0].notes)
     # A bare value that was noted then tells nobody that it was a password.
-    for carried in (repr(requests[0].ledger), repr(result.record)):
-        assert TOKEN not in carried
-        assert KEY not in carried
+    for secret in (TOKEN, KEY):
+        assert secret not in repr(result.record)
 
 
 def test_off_unless_it_is_asked_for():

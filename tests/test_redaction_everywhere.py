@@ -108,7 +108,7 @@ def test_the_readable_files_of_deep_agents_hold_no_secret():
         backend = FilesystemBackend(root_dir=folder, virtual_mode=True)
         for archive in (None, "memory:"):
             own = summarization_middleware(
-                ScriptedChatModel(answers=["- deployed [x]"] * 3),
+                ScriptedChatModel(answers=["- deployed"] * 3),
                 backend,
                 trigger=("messages", 10),
                 keep=("messages", 4),
@@ -134,7 +134,7 @@ def test_readable_files_of_what_was_archived_before_there_was_a_redactor_hold_no
 
     def middleware(**more: Any) -> Any:
         return summarization_middleware(
-            ScriptedChatModel(answers=["- deployed [x]"] * 3),
+            ScriptedChatModel(answers=["- deployed"] * 3),
             FilesystemBackend(root_dir=str(tmp_path), virtual_mode=True),
             trigger=("messages", 10),
             keep=("messages", 4),

@@ -1,6 +1,7 @@
 """What providers get when a summary rides the cache: real clients' payloads from real agents."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -45,7 +46,9 @@ class Recorded(BaseChatModel):
 
     def _answer(self, messages: list[BaseMessage]) -> AIMessage:
         if is_summary_call(messages):
-            return AIMessage(FINDINGS)
+            shown = re.search(r'<message(?: id="|s>\n)([^"\s<]+)', str(messages[-1].text))
+            assert shown
+            return AIMessage(f"{FINDINGS} [{shown[1]}]")
         self._done += 1
         return AIMessage("All looked at.") if self._done > 12 else calls(f"m{self._done}")
 

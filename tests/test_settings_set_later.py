@@ -139,7 +139,7 @@ def test_who_stays_who_is_told_and_who_reads_it_first():
 SETTINGS: dict[str, Any] = {
     "tenant": "ada",
     "fallbacks": [writer()],
-    "max_summarizer_tokens": 10_000,
+    "notes": False,
     "trim_tokens_to_summarize": 900,
     "telemetry": (),
     "before_summarization": None,

@@ -18,12 +18,6 @@ def test_the_example_keeps_the_name_over_four_turns(example, capsys):
     assert "word for word: True" in said
 
 
-def test_the_name_stays_even_where_every_summary_loses_it(example, capsys, monkeypatch):
-    monkeypatch.setattr(example, "summary", lambda messages: "They talked about animals.")
-    assert example.main() == 0
-    assert capsys.readouterr().out.count("Your name is Bob.") == 2
-
-
 def test_the_example_says_so_when_the_name_is_lost(example, monkeypatch):
     monkeypatch.setattr(example, "answered", lambda messages: f"I do not know. {example.POEM}")
     assert example.main() == 1

@@ -13,7 +13,7 @@ from langchain_core.tracers.context import collect_runs
 
 import short_term_support
 from conspectus import PolicyError, StuckError, SummarizerTimeout, SummaryError
-from conspectus.short_term import records, summarizer
+from conspectus.short_term import summarizer
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from short_term_support import (
     LIMITS,
@@ -243,11 +243,11 @@ def test_a_system_message_that_says_the_same_as_the_summary_stays():
 )
 def test_a_summariser_that_fails_never_becomes_the_summary(model):
     """It is over `max_tokens`: the embedded one takes over. Below it, the history stays."""
-    messages = talk(8)
+    messages = talk(30)
     found = summarise(messages, model=model)
     assert found.running_summary.summary.startswith("# Part 1\n## Said by the user\n")
     assert count(found.messages) <= LIMITS["max_tokens"]
-    roomy = {"max_tokens": 2_000, "max_tokens_before_summary": 100}
+    roomy = {"max_tokens": 8_000, "max_tokens_before_summary": 100}
     assert summarise(messages, model=model, **roomy).messages == messages
     assert summarise(messages, model=model, on_failure="keep").messages == messages
     with pytest.raises(SummaryError):
@@ -315,15 +315,13 @@ def test_a_rule_that_the_summary_lost_is_added_word_for_word_over_rounds():
     rule = "Never edit the generated files in build/out."
     messages = [human("rule", text=rule), *talk(40)]
     running: Any = None
-    records._ledgers.clear()
     for upto in range(10, len(messages), 6):
         running = summarise(
-            messages[:upto], running, max_tokens=400, max_summary_tokens=150, notes=None
+            messages[:upto], running, max_tokens=400, max_summary_tokens=150, notes=True
         ).running_summary
         assert running is None or rule in running.summary
         assert running is None or "[" not in running.summary  # no id that leads nowhere
     assert running is not None
-    assert any(rule in str(facts) for facts in records._ledgers.values()), "it is remembered"
 
 
 def test_without_anything_gathering_a_failure_is_not_paid_for_again_by_a_node():

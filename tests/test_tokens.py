@@ -292,7 +292,7 @@ def test_what_models_reported_corrects_the_size_of_a_history(share):
 @pytest.mark.parametrize("share", [0.6, 1.0, 1.8])
 def test_a_summary_gets_the_room_that_was_set_whatever_was_reported(share):
     scripted = Scripted(short)
-    compactor = engine(scripted, model="gpt-4o", max_summary_tokens=256)
+    compactor = engine(scripted, model="gpt-4o", max_summary_tokens=256, notes=False)
     compacted(talk(20, share), compactor, force=True)
     assert [request.limit for request in scripted.requests] == [256]
 

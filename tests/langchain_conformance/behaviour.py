@@ -49,7 +49,7 @@ class Side:
         return self.make(model, **settings).before_model({"messages": list(messages)}, Runtime())
 
 
-THEIRS, OURS = Side(LangChains), Side(Ours, alone={"notes": []})
+THEIRS, OURS = Side(LangChains), Side(Ours, alone={"notes": False})
 
 SUMMARY = "- the module was looked at"
 

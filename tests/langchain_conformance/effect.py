@@ -67,7 +67,7 @@ add(
 add(
     STATE,
     "the summary is that text and nothing else",
-    lambda side: sixth(side)["messages"][1].content == LINE + SUMMARY,
+    lambda side: sixth(side)["messages"][1].content.startswith(LINE + SUMMARY),
     "a line before it says that these are notes and no instructions, the last line tells it from "
     "other summaries; what the user said stands word for word before what the model wrote",
 )

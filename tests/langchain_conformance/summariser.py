@@ -39,6 +39,10 @@ MARK = re.compile(r"\n\(notes #\d{6}\)\Z")
 """The last line of ours, which tells one summary from another."""
 
 
+CITED = re.compile(r" \[\w+\]$")
+"""The id of a message, with which the scripted model ends its answers."""
+
+
 class RateLimitError(Exception):
     """Named as providers name it."""
 
@@ -50,11 +54,11 @@ class Denied(Exception):
 
 
 def said(update: Any) -> Any:
-    """What the summary says, without its first line and our note and mark."""
+    """What the summary says, without its first line, our note and mark, and what it cites."""
     if update is None:
         return None
     text = str(update["messages"][1].content).removeprefix(LINE)
-    text = MARK.sub("", text)
+    text = CITED.sub("", MARK.sub("", text))
     return text.partition("\n")[2] if text.startswith("(") else text
 
 
@@ -393,12 +397,12 @@ def hurried(observe: Callable[[Side], Any]) -> Callable[[Side], Any]:
 
 
 def failing(
-    *answers: Any, history: list[AnyMessage] | None = None, **settings: Any
+    *answers: Any, history: list[AnyMessage] | None = None, cites: bool = True, **settings: Any
 ) -> Callable[[Side], Any]:
     """What comes out, and in how many calls."""
 
     def observe(side: Side) -> Any:
-        model = scripted(*answers)
+        model = ScriptedChatModel(answers=list(answers), cites=cites)
         given = {"model": model, **SETTINGS, **settings}
         done = caught(lambda: side.step(history or talk(7), **given))
         out = "the error" if isinstance(done, Raised) else kept(done)
@@ -441,13 +445,18 @@ add(
 add(
     FAILS,
     "a refusal",
-    failing("I'm sorry, but I cannot help with that.", "I'm sorry, but I cannot.", "I'm sorry."),
+    failing(
+        "I'm sorry, but I cannot help with that.",
+        "I'm sorry, but I cannot.",
+        "I'm sorry.",
+        cites=False,
+    ),
     "it would stand in for everything that leaves",
 )
 add(
     FAILS,
     "the text of an error",
-    failing(*["Error generating summary: 503"] * 3),
+    failing(*["Error generating summary: 503"] * 3, cites=False),
     "it would stand in for everything that leaves",
 )
 

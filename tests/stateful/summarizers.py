@@ -163,6 +163,7 @@ class MoodySummarizer:
     moods: Moods
     name: str = "moody"
     identity: str = "moody"
+    min_tokens: int | None = 0
 
     def summarize(self, request: SummaryRequest) -> Summary:
         return self._written(self._read(request), request)

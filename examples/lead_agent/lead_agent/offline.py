@@ -58,8 +58,10 @@ class OfflineModel(ScriptedChatModel):
         return AIMessage(f"I follow a script, and know these words: {HELP}.")
 
     def summarised(self, messages: list[BaseMessage]) -> str:
-        """A summary; rules, paths and decisions are carried beside it in any case."""
-        return "## Goal\n- The user has files written and read, one after the other."
+        """A summary; the user's words and the calls stand beside it in any case."""
+        shown = re.search(r'<message id="([^"]+)"', str(messages[-1].text))
+        source = f" [{shown[1]}]" if shown else ""
+        return f"## Goal\n- The user has files written and read, one after the other.{source}"
 
 
 def calling(name: str, call_id: str, **args: Any) -> AIMessage:

@@ -124,7 +124,9 @@ class HeadState:
             return replace(self, data=record.id, after=after, pending=pending)
         # Records that cannot be read hold nothing that fits this one.
         before = self.data if isinstance(self.data, list) and self.head else []
-        return replace(self, data=[*before, record.to_json()], after=after, pending=pending)
+        # The newest record holds all notes, as there is no archive to read the earlier ones from.
+        earlier = [{**one, "segment": {}} for one in before]
+        return replace(self, data=[*earlier, record.to_json()], after=after, pending=pending)
 
     def back_to(self, chain: Sequence[Record]) -> HeadState:
         if isinstance(self.data, str):

@@ -11,7 +11,7 @@ from conspectus._core.choices import EMBEDDED
 from conspectus._core.items import Compact
 from conspectus._core.records import Draft
 from conspectus._drive import Flow, Io, StepTimeout
-from conspectus.compactor.checking import cut, refused
+from conspectus.compactor.checking import body_of, cut, refused
 from conspectus.compactor.engine import Engine
 from conspectus.compactor.material import Material, reading_flow
 from conspectus.compactor.observed import observed_call
@@ -21,7 +21,7 @@ from conspectus.messages import SUMMARY_LINE, Entry
 from conspectus.messages.framing import as_notes
 from conspectus.model.answers import answer_of
 from conspectus.model.base import Form, Summarizer, Summary, SummaryRequest
-from conspectus.model.checks import wrong_with
+from conspectus.model.checks import FLOOR, wrong_with
 from conspectus.model.embedded import EmbeddedSummarizer
 from conspectus.model.provider_errors import is_way_out
 from conspectus.notes.reading import read_segment
@@ -38,6 +38,9 @@ FEW, OUTGROWN = 1 / 8, 0.45
 """Shares of the notes' room: findings up to the first stay; beyond the second, the new ones
 included, a model writes them anew."""
 
+TRIES = 5
+"""How often notes are rendered again, shorter, where their message is too long."""
+
 HEADINGS = 24
 """Tokens of the headings around a text that stands alone."""
 
@@ -46,8 +49,10 @@ def request_of(material: Material, by: str, spent: int) -> SummaryRequest:
     """Make the request for a summariser; `spent` is the cost of earlier tries, in tokens."""
     engine, lengths = material.engine, material.lengths
     limit, count = engine.text_within(lengths.asked), engine.meter.text
+    foreign = "\n".join(material.foreign)
+    beside = count(foreign) <= CONTEXT  # a longer one is read in parts, with the messages
     request = SummaryRequest(
-        entries=material.entries,
+        entries=material.read() if beside else material.entries,
         notes=material.standing,
         limit=limit,
         count=count,
@@ -65,10 +70,12 @@ def request_of(material: Material, by: str, spent: int) -> SummaryRequest:
     notes = Notes(material.segments)
     if _form_of(engine.summarizers[by]) == "whole":
         last = notes.summary  # one that is too long for the request is read with the messages
-        return replace(request, notes=last if count(last) <= limit else "")
+        last = "\n".join(filter(None, (last, foreign * beside)))
+        return replace(request, notes=last if count(last) <= max(limit, CONTEXT) else "")
     size = sum(count(line.text) for line in notes.findings)
     anew = limit * FEW < size and size + request.limit * 3 // 4 > limit * OUTGROWN
     shown = notes.render(CONTEXT + size * anew, count, archived=True, deeds=False)
+    shown = "\n".join(filter(None, (shown, foreign * beside)))
     return replace(request, notes=shown, form="findings", anew=anew)
 
 
@@ -101,7 +108,8 @@ def in_notes_flow(
     engine, lengths = material.engine, material.lengths
     if isinstance(engine.summarizers[by], EmbeddedSummarizer):
         return (yield from _rendered_flow(material, draft, None, engine.text_within(lengths.asked)))
-    if wrong := wrong_with(draft.text, request, min_tokens=0, prompted=bool(draft.request)):
+    own = getattr(engine.summarizers[by], "min_tokens", None)
+    if wrong := wrong_with(draft.text, request, min_tokens=own):
         raise refused(by, draft, wrong)
     draft = cut(material, draft)
     text = as_notes(draft.text.strip().removeprefix(SUMMARY_LINE).strip())
@@ -141,18 +149,28 @@ def _segment(
     elif material.foreign:
         segment = replace(segment, text="\n".join(material.foreign))
     segment = replace(segment, anew=anew and bool(given and given.found))
-    if material.rewritten:
-        segment = replace(segment, alone=True, earlier=material.segments)
+    history = material.history
+    if material.rewritten or engine.archive is None or (history.before and not history.chain):
+        # The records before it may not be at hand when it is read again.
+        before = Notes(material.segments).segments
+        earlier = tuple(replace(one, alone=False, earlier=()) for one in before)
+        segment = replace(segment, alone=True, earlier=earlier)
     return segment
 
 
 def _rendered(material: Material, segment: Segment, room: int) -> tuple[Segment, str]:
     """Return the segment as the record keeps it, and the text of all notes."""
     count, archived = material.engine.meter.text, material.engine.archive is not None
-    before = () if material.rewritten else material.segments
+    before = () if segment.alone else material.segments
     notes = Notes([*before, segment])
-    text = notes.render(room, count, archived=archived)
-    return replace(segment, held=notes.held), text
+    most = min(material.lengths.most, max(material.lengths.replaced, FLOOR))
+    for _ in range(TRIES):
+        text = notes.render(room, count, archived=archived)
+        over = material.size(body_of(text)) - most  # a message may count for more than its text
+        if over <= 0:
+            break
+        room = max(1, room - over)
+    return notes.kept(), text
 
 
 def topped_up_flow(material: Material, ready: Draft, later: Sequence[Entry]) -> Flow[Draft]:

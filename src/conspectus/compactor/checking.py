@@ -37,7 +37,7 @@ def refused(by: str, draft: Draft, wrong: tuple[str, ...]) -> SummaryRejected:
 def checked(material: Material, draft: Draft) -> tuple[Draft, tuple[str, ...]]:
     """Measure and check a draft; return it and the problems found."""
     with observing(CompactionStep, step="check", by=draft.by) as seen:
-        entries, text = material.entries, body_of(draft.text)
+        entries, text = material.read(), body_of(draft.text)
         if material.engine.archive is None:
             text = uncited(text, {entry.cite for entry in entries})
         tokens = material.size(text)

@@ -262,7 +262,9 @@ class Material:
 
 
 def _segment_of(record: Record) -> Segment:
-    """Read the segment of a record; where it is damaged, its summary takes its place."""
+    """Read the segment of a record; where it is gone or damaged, its summary takes its place."""
+    if not record.segment and record.by:
+        return Segment(text=record.summary, alone=True)
     try:
         return Segment.from_json(record.segment)
     except (TypeError, ValueError, AttributeError, KeyError) as error:

@@ -5,20 +5,13 @@ from typing import TYPE_CHECKING
 from conspectus._lazy import lazily, places_of
 
 if TYPE_CHECKING:
-    from conspectus.model.base import Form, Summarizer, Summary, SummaryRequest
-    from conspectus.model.callables import CallableSummarizer
-    from conspectus.model.chat_model import ChatModelSummarizer
-    from conspectus.model.embedded import EmbeddedSummarizer
-
-__all__ = [
-    "CallableSummarizer",
-    "ChatModelSummarizer",
-    "EmbeddedSummarizer",
-    "Form",
-    "Summarizer",
-    "Summary",
-    "SummaryRequest",
-]
+    from conspectus.model.base import Form as Form
+    from conspectus.model.base import Summarizer as Summarizer
+    from conspectus.model.base import Summary as Summary
+    from conspectus.model.base import SummaryRequest as SummaryRequest
+    from conspectus.model.callables import CallableSummarizer as CallableSummarizer
+    from conspectus.model.chat_model import ChatModelSummarizer as ChatModelSummarizer
+    from conspectus.model.embedded import EmbeddedSummarizer as EmbeddedSummarizer
 
 _MODULES = {
     "conspectus.model.base": "Form Summarizer Summary SummaryRequest",

@@ -1,46 +1,30 @@
-"""Calls of one model: what they cost, what they answered, and one more where that was nothing."""
+"""Calls of one model or function: what they cost, what they answered, and one more where needed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from conspectus._core.records import Cost
 from conspectus._drive import Flow, Io
-from conspectus._langchain import is_chat_model, is_message
+from conspectus._langchain import is_chat_model
 from conspectus.errors import SummarizerOverflow, SummarizerTimeout, SummaryError, SummaryRejected
-from conspectus.events import Seen, SummarizerCall, observing
+from conspectus.events import SummarizerCall, observing
 from conspectus.model.checks import LONGEST
-from conspectus.model.provider_errors import explained, is_timeout, text_of
+from conspectus.model.provider_errors import explained, text_of
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
     from langchain_core.runnables import Runnable, RunnableConfig
 
-Check = Callable[[str], tuple[str, ...]]  # says why a text cannot be used; empty if it can
+    Prompt = list[BaseMessage]
+
+Check = Callable[..., tuple[str, ...]]  # says why a text cannot be used; empty if it can
 PER_MESSAGE = 4  # tokens that a chat format spends on the role and the delimiters of one message
 
 _AGAIN = "An earlier answer to this request was not used: {}. Answer it as asked."
 _CURE = "look at what it returns and use another model, or set `min_tokens` (0 takes any text)"
-
-
-def rejected(name: str, wrong: tuple[str, ...]) -> SummaryRejected:
-    """Make the error of answers that were no summaries."""
-    return SummaryRejected(f"what {name} wrote is no summary: {'; '.join(wrong)}; {_CURE}", wrong)
-
-
-def call_flow(step: Io, seen: Seen, name: str, **options: Any) -> Flow[Any]:
-    """Return what a call answers; a failure is told to an event, and raised as one of ours."""
-    try:
-        return (yield step)
-    except Exception as error:
-        failure = explained(error, name, step.timeout, **options)
-        seen.tell(outcome=outcome_of(failure))
-        try:
-            raise failure from error
-        finally:
-            del failure  # it holds this frame
 
 
 @dataclass(slots=True)
@@ -51,66 +35,82 @@ class Caller:
     name: str
     count: Callable[[str], int]
     timeout: float | None
-    kind: str = "smallest"  # see `Summary.request`
+    kind: str = "smallest"  # see `Summary.request`; empty for a user's function
     costs: list[Cost] = field(default_factory=list)
 
-    def size(self, prompt: Sequence[BaseMessage]) -> int:
+    def size(self, prompt: Prompt) -> int:
         """Tokens of a prompt."""
-        return sum(self.count(str(message.content)) + PER_MESSAGE for message in prompt)
+        each = PER_MESSAGE if self.kind else 0
+        return sum(self.count(str(message.content)) + each for message in prompt)
 
     def ask(
-        self, prompt: list[BaseMessage], check: Check, *, size: int | None = None, tries: int = 2
+        self, prompt: Prompt, check: Check, *, most: int = 0, size: int = 0, tries: int = 2
     ) -> Flow[str]:
-        """Return an answer that passes the check; one that does not is asked for again.
+        """Return an answer in which `check` finds nothing wrong, after so many tries at most.
 
-        Raises `SummaryRejected` where no answer passes, `SummaryError` where a call fails.
+        One of more than `most` tokens is asked for once more, and then the shorter one of both is
+        returned. Raises `SummaryRejected` where no answer passes.
         """
-        sent, wrong = prompt, tuple[str, ...]()
-        for _ in range(tries):
-            text, wrong = yield from self._answer(sent, check, size)
+        size, long, sent = size or self.size(prompt), "", prompt
+        while True:
+            tries -= 1
+            try:
+                text, wrong = yield from self._answer(sent, check, size)
+            except SummaryError:
+                if not long:
+                    raise
+                return long  # it is paid for and whole; later checks decide about it
+            if long:
+                return long if wrong else min(text, long, key=self.count)
             if not wrong:
-                return text
-            again = f"{prompt[-1].content}\n\n{_AGAIN.format('; '.join(wrong))}"
-            sent = [*prompt[:-1], prompt[-1].model_copy(update={"content": again})]
-        raise rejected(self.name, wrong)
+                if not most or (over := self.count(text) - most) <= 0:
+                    return text.strip()
+                long, wrong = text, (f"it is too long by {over:,} tokens",)
+            elif not tries:
+                said = f"what {self.name} wrote is no summary: {'; '.join(wrong)}; {_CURE}"
+                raise SummaryRejected(said, wrong)
+            if self.kind:
+                again = f"{prompt[-1].content}\n\n{_AGAIN.format('; '.join(wrong))}"
+                sent = [*prompt[:-1], prompt[-1].model_copy(update={"content": again})]
 
-    def _answer(
-        self, prompt: list[BaseMessage], check: Check, size: int | None
-    ) -> Flow[tuple[str, tuple[str, ...]]]:
-        model, sent = self.model, self.size(prompt) if size is None else size
-        name, provider = model_and_provider(model, self.name)
-        facts = {"model": name, "provider": provider, "request": self.kind}
+    def _answer(self, prompt: Prompt, check: Check, sent: int) -> Flow[tuple[str, tuple[str, ...]]]:
+        model, kind = self.model, self.kind
+        name, provider = model_and_provider(model, self.name) if kind else ("", "")
+        facts = {"model": name, "provider": provider, "request": kind}
         with observing(SummarizerCall, summarizer=self.name, **facts) as seen:
             # A call that is cancelled or comes too late has been read all the same, and is charged.
-            spent = Cost(1, sent, 0)
-            seen.tell(input_tokens=sent, estimated=True)
+            spent = late = Cost(1, sent, 0, estimated_calls=1)
             step = Io(
                 lambda: model.invoke(prompt, config=call_config()),
                 lambda: model.ainvoke(prompt, config=call_config()),
                 self.timeout,
             )
             try:
-                answer = yield from call_flow(step, seen, self.name)
-                text = str(answer.text) if is_message(answer) else str(answer)
+                try:
+                    answer = yield step
+                except Exception as error:
+                    cure = "" if kind else "the function and what it calls"
+                    raise explained(error, self.name, self.timeout, check=cure) from error
+                text = str(getattr(answer, "text", answer))
                 usage = getattr(answer, "usage_metadata", None)
                 estimate = Cost(1, sent, self.count(text[:LONGEST]), estimated_calls=1)
                 spent = reported(usage) if usage else estimate
-                seen.tell(**cost_fields(spent))
+                if kind:
+                    text = text_of(answer, self.name)
+                elif not isinstance(answer, str):
+                    got = type(answer).__name__
+                    raise SummaryError(f"{self.name} must return text, and returned {got}")
+                if wrong := check(text):
+                    seen.tell(outcome="rejected")
+                return text, wrong
             except SummaryError as failure:
-                if not is_timeout(failure):  # providers charge nothing for what they turn down
-                    spent = Cost(calls=1)
-                    seen.tell(**cost_fields(spent))
-                raise
-            finally:
-                self.costs.append(spent.asked_of(name or self.name))
-            try:
-                text = text_of(answer, self.name)
-            except SummaryError as failure:
+                if spent is late and not isinstance(failure, SummarizerTimeout):
+                    spent = Cost(1)  # providers charge nothing for what they turn down
                 seen.tell(outcome=outcome_of(failure))
                 raise
-            if wrong := check(text):
-                seen.tell(outcome="rejected")
-            return text, wrong
+            finally:
+                seen.tell(**cost_fields(spent))
+                self.costs.append(spent.asked_of(name or self.name))
 
 
 def reported(usage: Mapping[str, Any]) -> Cost:
@@ -152,7 +152,7 @@ def model_and_provider(model: object, name: str) -> tuple[str, str]:
         provider = inner._get_ls_params().get("ls_provider") if is_chat_model(inner) else ""
     except Exception:  # somebody's own model; nothing of ours hangs on it
         provider = ""
-    return value, provider if isinstance(provider, str) else ""
+    return value, provider or ""
 
 
 def named(model: object) -> str:

@@ -4,54 +4,56 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from conspectus._core.records import Cost
-from conspectus._drive import Flow
+from conspectus._drive import Flow, Gather
 from conspectus._langchain import is_runnable
-from conspectus.errors import PolicyError, SummaryError
-from conspectus.model.base import Form, Steps, Summary, SummaryRequest, check_numbers
+from conspectus.errors import PolicyError, SummarizerOverflow, SummaryError
+from conspectus.messages import Entry, as_data
+from conspectus.model import prompts
+from conspectus.model.base import Form, Steps, Summary, SummaryRequest, check_settings
 from conspectus.model.calls import PER_MESSAGE, Caller, model_and_provider, named
-from conspectus.model.checks import wrong_with
-from conspectus.model.prompts import Prompts
-from conspectus.model.reading import Reading, within_limit
+from conspectus.model.checks import cut_short, wrong_with
+from conspectus.model.chunks import Part, divide, parts_of
 from conspectus.model.riding import LastRequest, instruction
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.runnables import Runnable
 
+# Input limit, in tokens, of a model of which nothing is known. One that is smaller says so by an
+# error, after which smaller pieces are read.
 DEFAULT_WINDOW = 32_000
-"""Input limit, in tokens, of a model of which nothing is known. One that is smaller says so by an
-error, after which smaller pieces are read."""
+LEAST_READING = 200  # tokens of messages in one reading; below that, frames are most of it
+LEAST_NOTES = 50  # tokens that notes on one piece may take at least
+FLOOR = 500  # tokens down to which readings are halved after an overflow
 
 
 class ChatModelSummarizer(Steps):
     """Has a chat model read what leaves the view, whole, and write the summary.
 
-    A span that fits one reading takes one call. A longer one is divided, at turns where possible;
-    its pieces are read side by side into notes, and of those one summary is made. An answer that is
-    no summary is asked for once more.
+    A span that fits one reading takes one call. Of a longer one, pieces are read side by side into
+    notes, and of those one summary is made. An answer that is none is asked for once more.
 
     Args:
         model: a LangChain chat model, or `provider:model` as `init_chat_model` takes it.
         prompt: instructions instead of ours: a text with `{messages}` where the messages go, as in
             LangChain. The last summary comes first among them, the limit after them.
-        trim_tokens_to_summarize: tokens of messages in one reading; what is above it is read in
-            further calls, and nothing is left out. Values below 200 count as 200. Default: as much
-            as the window takes.
+        trim_tokens_to_summarize: tokens of messages in one reading, at least 200; what is above it
+            is read in further calls. Default: as much as the window takes.
         window: input limit of the model, in tokens. Default: what its profile says, else 32,000.
         max_concurrency: calls at once.
-        timeout: seconds for each call; None waits as long as the model does. Without an event
-            loop the late call goes on in a thread of its own, and its answer is thrown away.
+        timeout: seconds for each call; None waits as long as the model does.
         min_tokens: tokens that make any text a summary, instead of our own measure; 0 takes every
             answer that is not empty. Default: an answer to our prompt cites a message, and one to
             `prompt` is not far too small for what it stands for.
 
     Raises:
-        PolicyError: the model is none, or cannot be built; the prompt has no `{messages}`; a
-            number makes no sense.
+        PolicyError: a model that cannot be had, a prompt without `{messages}`, a wrong number.
     """
 
     def __init__(
@@ -65,91 +67,62 @@ class ChatModelSummarizer(Steps):
         timeout: float | None = 120.0,
         min_tokens: int | None = None,
     ) -> None:
-        check_numbers(trim_tokens_to_summarize=trim_tokens_to_summarize, min_tokens=min_tokens)
-        check_numbers(window=window, max_concurrency=max_concurrency)
-        if timeout is not None and (isinstance(timeout, bool) or not timeout > 0):
-            raise PolicyError(f"timeout must be seconds above 0, or None, got {timeout!r}.")
-        self._model, self._name = _model_and_name(model)
-        self._prompts, self._trim = Prompts(prompt), trim_tokens_to_summarize
-        self._min_tokens = min_tokens
-        self._window = window or _profile_window(self._model) or DEFAULT_WINDOW
-        self._concurrency, self._timeout = max_concurrency, timeout
-
-    @property
-    def name(self) -> str:
-        """`provider:model` if it was built from that, else the model's class and its name."""
-        return self._name
-
-    @property
-    def model(self) -> Runnable[Any, Any]:
-        """The model that it asks."""
-        return self._model
-
-    @property
-    def form(self) -> Form:
-        """Findings; with a caller's own prompt a whole summary."""
-        return "whole" if self._prompts.template else "findings"
-
-    @property
-    def identity(self) -> str:
-        """Hash of the model, its temperature, the prompts and the limits."""
-        model = (type(self._model).__qualname__, str(getattr(self._model, "temperature", None)))
-        parts = (self._name, self._prompts.identity, self._trim, self._window, self._min_tokens)
-        return hashlib.sha256(json.dumps([*model, *parts]).encode()).hexdigest()[:16]
+        limits = {"trim_tokens_to_summarize": trim_tokens_to_summarize, "min_tokens": min_tokens}
+        check_settings(timeout, **limits, window=window, max_concurrency=max_concurrency)
+        self.model, self.name = _model_and_name(model)
+        self.min_tokens, self._trim, self._timeout = min_tokens, trim_tokens_to_summarize, timeout
+        self._template = None if prompt is None else prompts.Template(prompt)
+        self.form: Form = "whole" if self._template else "findings"
+        known = (getattr(self.model, "profile", None) or {}).get("max_input_tokens")
+        self._window = window or (known if isinstance(known, int) and known > 0 else DEFAULT_WINDOW)
+        self._concurrency = max_concurrency
+        kind, warmth = type(self.model).__qualname__, str(getattr(self.model, "temperature", None))
+        parts = (kind, warmth, self.name, prompt, *prompts.TEXTS, self._window, *limits.values())
+        self.identity = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
     def summarize_flow(self, request: SummaryRequest) -> Flow[Summary]:
         """Summarise, step by step for a driver: whoever stops driving stops the calls."""
         if not request.entries:
             return Summary(request.notes, ())
-        if self._prompts.template:
+        if self._template:
             request = replace(request, form="whole")
-        caller = Caller(self._model, self._name, request.count, self._timeout)
-        sizes = (self._window, self._trim, self._concurrency, self._min_tokens)
+        caller = Caller(self.model, self.name, request.count, self._timeout)
         try:
-            if request.last is not None:
-                text = yield from self._riding(request, request.last, caller)
+            if (last := request.last) is None:
+                text = yield from _Reading(self, request, caller).text()
             else:
-                text = yield from Reading(request, caller, self._prompts, *sizes).text()
+                caller = replace(caller, model=last.bound(), kind="cached")
+                asked = last.with_instruction(instruction(request))
+                size, most = request.last_tokens + caller.size(asked[-1:]), request.most
+                check = partial(wrong_with, request=request, min_tokens=self.min_tokens)
+                flow = caller.ask(asked, check, most=most or request.limit, size=size, tries=1)
+                text = yield from flow  # where it is none, the engine asks the smallest request
         except SummaryError as failure:
             failure.cost = sum(caller.costs, Cost())
             raise
         read = tuple(entry.key for entry in request.entries)
-        kind = caller.kind if request.last is None else "cached"
-        return Summary(text, read, sum(caller.costs, Cost()), kind)
+        return Summary(text, read, sum(caller.costs, Cost()), caller.kind)
 
     def rides(self, last: LastRequest, tokens: int, request: SummaryRequest) -> str:
         """Why it does not ask with an agent's last request of so many tokens; empty if it does."""
-        if self._prompts.template:
+        if self._template:
             return "a summary_prompt says where the messages go"
-        own, other = (model_and_provider(one, "") for one in (self._model, last.model))
-        same = last.any_model or self._model is last.model or (own[0] and own == other)
-        if not same:
+        own, other = (model_and_provider(one, "") for one in (self.model, last.model))
+        if not (last.any_model or self.model is last.model or (own[0] and own == other)):
             return "another model summarises"
         asked = tokens + request.count(instruction(request)) + PER_MESSAGE + request.limit
         fits = asked <= (last.window or self._window)
         return "" if fits else "with an instruction and an answer it does not fit the window"
 
-    def _riding(self, request: SummaryRequest, last: LastRequest, own: Caller) -> Flow[str]:
-        """Return the summary that is asked for after the agent's last request."""
-
-        def check(text: str) -> tuple[str, ...]:
-            return wrong_with(text, request, min_tokens=self._min_tokens)
-
-        caller, asked = replace(own, model=last.bound(), kind="cached"), instruction(request)
-        size = request.last_tokens + request.count(asked) + PER_MESSAGE
-        # Where the answer is none, whoever asked goes on with the smallest request.
-        text = yield from caller.ask(last.with_instruction(asked), check, size=size, tries=1)
-        return (yield from within_limit(text, request, own, check))
-
 
 def _model_and_name(model: object) -> tuple[Runnable[Any, Any], str]:
+    if is_runnable(model):
+        kind, name = type(getattr(model, "bound", model)).__name__, named(model)
+        return model, f"{kind}:{name}" if name else kind
     if isinstance(model, str):
         return _built(model), model
-    if not is_runnable(model):
-        form = "a LangChain chat model or a text such as 'openai:gpt-5-mini'"
-        raise PolicyError(f"model must be {form}, not {model!r}")
-    kind, name = type(getattr(model, "bound", model)).__name__, named(model)
-    return model, f"{kind}:{name}" if name else kind
+    form = "a LangChain chat model or a text such as 'openai:gpt-5-mini'"
+    raise PolicyError(f"model must be {form}, not {model!r}")
 
 
 def _built(model: str) -> Runnable[Any, Any]:
@@ -161,14 +134,99 @@ def _built(model: str) -> Runnable[Any, Any]:
         package = str(getattr(error, "name", None) or "langchain-openai").replace("_", "-")
         raise PolicyError(
             f"the model {model!r} could not be built ({type(error).__name__}: {error}). Write it "
-            "as 'provider:model', such as 'openai:gpt-5-mini'; install the package of the "
-            f"provider, for example with `pip install {package}`, and set its key; or pass a chat "
-            "model, or 'embedded', which needs no model"
+            f"as in 'openai:gpt-5-mini', `pip install {package}` or whatever its provider needs, "
+            "and set its key; or give a chat model, or 'embedded', which needs no model"
         ) from error
 
 
-def _profile_window(model: object) -> int | None:
-    """Return the input limit in the model's profile, if it has one that makes sense."""
-    profile = getattr(model, "profile", None)
-    limit = profile.get("max_input_tokens") if isinstance(profile, dict) else None
-    return limit if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0 else None
+class _Reading:
+    """The reading of one span; `SummarizerOverflow` where the window is too small for any."""
+
+    def __init__(self, own: ChatModelSummarizer, request: SummaryRequest, caller: Caller) -> None:
+        self.request, self.caller, self.concurrency = request, caller, own._concurrency
+        self.prompt = partial(prompts.prompt, own._template, request)
+        self.check = partial(wrong_with, min_tokens=own.min_tokens)
+        # Measured with frames around nothing, so that no estimate is below what is really sent.
+        sizes = (caller.size(self.prompt(_messages("-"), part)) for part in (0, request.limit))
+        taken = max(sizes) + request.limit + PER_MESSAGE
+        self.frame = request.count(prompts.framed("notes", "-", "999 of 999")) + 1
+        self.room = own._window - taken  # for messages
+        self.trim = max(own._trim or self.room, LEAST_READING)
+        if self.room < LEAST_READING:
+            raise SummarizerOverflow(
+                f"the window of {caller.name} is {own._window:,} tokens; prompt, notes so far and "
+                f"answer take {taken:,} of them, which leaves too few to read with; use a model "
+                "with a larger window, or ask for a smaller summary"
+            )
+
+    def text(self) -> Flow[str]:
+        parts = parts_of(self.request.entries, self._sizes)
+        pieces = divide(parts, min(self.room, self.trim), self._count)
+        if len(pieces) == 1:
+            try:
+                return (yield from self._answer(self._shown(parts)))
+            except SummarizerOverflow as error:
+                pieces = self._halves(parts, error)
+        share = self.room // (len(pieces) + 1) - self.frame  # so that all fit one reading
+        limit = max(LEAST_NOTES, min(self.request.limit, share))
+        flows = [self._notes_on(piece, limit) for piece in pieces]
+        answers: list[list[str]] = yield Gather(flows, self.concurrency)
+        return (yield from self._merged([one for answer in answers for one in answer]))
+
+    def _notes_on(self, piece: Sequence[Part], limit: int) -> Flow[list[str]]:
+        entries = [self.request.entries[n] for n in dict.fromkeys(part.index for part in piece)]
+        asked = replace(self.request, entries=entries, notes="", kept=(), limit=limit)
+        leaving, prompt = sum(part.size for part in piece), self.prompt(self._shown(piece), limit)
+        check = partial(self.check, request=asked, leaving=leaving)
+        try:
+            return [(yield from self.caller.ask(prompt, check))]
+        except SummarizerOverflow as error:
+            halves = self._halves(piece, error)
+        notes: list[str] = []
+        for half in halves:
+            notes += yield from self._notes_on(half, limit)
+        return notes
+
+    def _merged(self, notes: list[str]) -> Flow[str]:
+        room = self.room
+        while True:
+            if sum(self._count(text) + self.frame for text in notes) > room:
+                share = max(1, room // len(notes) - self.frame)
+                notes = [cut_short(text, share, self._count)[0] for text in notes]
+            labelled = ((f"{n} of {len(notes)}", text) for n, text in enumerate(notes, 1))
+            shown = "\n".join(prompts.framed("notes", text, label) for label, text in labelled)
+            try:
+                return (yield from self._answer(shown))
+            except SummarizerOverflow as error:
+                room = self._half(self._count(shown), error)
+
+    def _answer(self, material: str) -> Flow[str]:
+        most, check = self.request.most, partial(self.check, request=self.request)
+        return self.caller.ask(self.prompt(material), check, most=most or self.request.limit)
+
+    def _shown(self, piece: Sequence[Part]) -> str:
+        entries = self.request.entries
+        frames = (prompts.message_frame(entries[p.index], p.text, p.label) for p in piece)
+        return _messages("\n".join(frames))
+
+    def _sizes(self, entry: Entry) -> tuple[int, int]:
+        frames = ((entry.reading, ""), ("", "999 of 999"))
+        whole, frame = (self.request.count(prompts.message_frame(entry, *one)) for one in frames)
+        return whole + 1, frame + 1
+
+    def _count(self, text: str) -> int:
+        return self.request.count(as_data(text))
+
+    def _halves(self, piece: Sequence[Part], error: SummarizerOverflow) -> list[list[Part]]:
+        return divide(piece, self._half(sum(part.size for part in piece), error), self._count)
+
+    def _half(self, size: int, error: SummarizerOverflow) -> int:
+        half = min(self.room, size) // 2
+        if half < min(FLOOR, self.trim):
+            advice = "give `window` the real input limit of the model, or use a larger one"
+            raise SummarizerOverflow(f"{error}; {advice}") from error
+        return half
+
+
+def _messages(shown: str) -> str:
+    return f"<messages>\n{shown}\n</messages>"

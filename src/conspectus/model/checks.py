@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -11,22 +10,18 @@ from conspectus._core.records import Draft
 from conspectus.messages import Entry
 from conspectus.model.answers import cites
 from conspectus.model.base import SummaryRequest
-from conspectus.model.prompts import INSTRUCTIONS
-from conspectus.model.riding import TEXTS
+from conspectus.model.prompts import TEXTS
 
-FLOOR = 200
-"""Tokens that a summary may always take, even where it stands for less: tiny histories."""
+FLOOR = 200  # tokens that a summary may always take, even where it stands for less
 
+# A text has at least `CAP` tokens, which is more than gateways and models mostly say instead of a
+# summary; or one part in `PART` of what leaves, where that is less.
 CAP, PART = 60, 40
-"""A text has at least `CAP` tokens, which is more than gateways and models say instead of a summary
-mostly; or one part in `PART` of what leaves, where that is less."""
 
-LONGEST, PER_TOKEN = 100_000, 32
-"""Characters up to which any text is measured, and for each token asked for."""
+LONGEST, PER_TOKEN = 100_000, 32  # characters that any text may have, and for each token asked for
+RUN = 12  # words of our prompts in a row that nobody writes by chance
 
-RUN = 12  # words of our instructions in a row that nobody writes by chance
-
-_FRAMES = ("<message id=", "</message>", "</messages>", "</focus>")
+_FRAMES = ("<message id=", "</messages>")
 
 
 def problems(
@@ -34,53 +29,41 @@ def problems(
 ) -> tuple[str, ...]:
     """Why a draft cannot be used, one short sentence for each reason; empty if it can.
 
-    `entries` are the originals that it stands for, `tokens` the size of the whole message, and
-    `replaced` that of all that it replaces, the summary before included.
+    `tokens` is the size of its message, `replaced` that of all that it replaces.
     """
     if not draft.text.strip():
         return ("it is empty",)
-    unread, found = {entry.key for entry in entries} - set(draft.read), list[str]()
-    if unread:
-        found.append(f"{len(unread)} of {len(entries)} messages were not read")
-    if tokens > limit:
-        found.append(f"it takes {tokens:,} tokens and {limit:,} are allowed")
-    if tokens > max(replaced, FLOOR):
-        found.append(f"it takes {tokens:,} tokens and what it replaces only {replaced:,}")
-    return tuple(found)
+    unread, takes = (
+        {entry.key for entry in entries} - set(draft.read),
+        f"it takes {tokens:,} tokens",
+    )
+    reasons = {
+        f"{len(unread)} of {len(entries)} messages were not read": bool(unread),
+        f"{takes} and {limit:,} are allowed": tokens > limit,
+        f"{takes} and what it replaces only {replaced:,}": tokens > max(replaced, FLOOR),
+    }
+    return tuple(reason for reason, wrong in reasons.items() if wrong)
 
 
 def wrong_with(
-    text: str,
-    request: SummaryRequest,
-    *,
-    min_tokens: int | None = None,
-    leaving: int | None = None,
-    prompted: bool = False,
+    text: str, request: SummaryRequest, *, min_tokens: int | None = None, leaving: int = 0
 ) -> tuple[str, ...]:
     """Say why a text is no summary in a short sentence; empty if it is one.
 
-    In the form `"findings"` a line must cite a message. A whole text must not be far too small for
-    what it stands for, unless it cites a message. Takes time that grows with the text.
-
-    Args:
-        text: what a summariser has written.
-        request: what it was asked.
-        min_tokens: a measure of the caller's: every text of so many tokens is a summary, and for 0
-            every text that is not empty.
-        leaving: tokens of what the text stands for; None to count the entries.
-        prompted: whether the messages stood in the frames of our prompts.
+    A line of findings must cite a message. A whole text must not be far too small for what it
+    stands for (`leaving` tokens; 0 to count the entries), unless it cites a message. With
+    `min_tokens`, every text of so many tokens is a summary, for 0 every text that is not empty.
     """
-    most = max(LONGEST, request.limit * PER_TOKEN)
-    if len(text) > most:
-        return (f"it has {len(text):,} characters and no more than {most:,} are read",)
+    if len(text) > max(LONGEST, request.limit * PER_TOKEN):
+        return (f"it has {len(text):,} characters, which is more than anybody reads",)
     text = text.strip()
     if not any(char.isalnum() for char in text):
         return ("it is empty",)
-    words = _words_of(text)
-    document, findings = words is not text, request.form == "findings"
-    size = request.count(words) // (2 if document else 1)
+    document, findings = (text[0] + text[-1]) in ("{}", "<>"), request.form == "findings"
+    page = text[:15].lower().startswith(("<!doctype html", "<html"))
+    size = 0 if page else request.count(text) // (2 if document else 1)
     said = " ".join(text.split())
-    if any(mark in text for mark in _FRAMES[: None if prompted else 1]) or _has_run(said):
+    if any(mark in text for mark in _FRAMES) or _runs() & _runs_of(said):
         return ("it repeats the prompt",)
     if min_tokens is not None:
         return (f"it has fewer than {min_tokens:,} tokens",) if size < min_tokens else ()
@@ -93,47 +76,22 @@ def wrong_with(
         return ()
     if findings and request.entries:
         return ("no line of it cites a message that it was given",)
-    least = _least(request, leaving) if size < CAP else 0
+    if size >= CAP:
+        return ()
+    leaving = leaving or sum(request.count(entry.reading) for entry in request.entries)
+    least = min(CAP, leaving // PART, request.limit // 3)  # that can be written within the limit
     short = f"it is far too small for what it stands for, {size} of at least {least} tokens"
     return (short,) if size < least else ()
 
 
-def _least(request: SummaryRequest, leaving: int | None) -> int:
-    """Tokens of a text that stands for the entries, and can be written within the limit."""
-    if leaving is None:
-        leaving = sum(request.count(entry.reading) for entry in request.entries)
-    return min(CAP, leaving // PART, request.limit // 3)
-
-
-def _words_of(text: str) -> str:
-    """Return a text; of a JSON or markup document its words alone, and of a web page none."""
-    if text[0] in "{[" and text[-1] in "}]":
-        try:
-            found, left = list[str](), [json.loads(text)]
-        except (ValueError, RecursionError):
-            return text
-        while left:
-            one = left.pop()
-            if isinstance(one, (dict, list)):
-                left += one.values() if isinstance(one, dict) else one
-            elif isinstance(one, str):
-                found.append(one)
-        return " ".join(found)
-    if text[0] != "<" or text[-1] != ">":
-        return text
-    page = text[:15].lower().startswith(("<!doctype html", "<html"))
-    return "" if page else " ".join(part.partition(">")[2] for part in text.split("<"))
+def _runs_of(text: str) -> set[tuple[str, ...]]:
+    words = text.split()
+    return {tuple(words[n : n + RUN]) for n in range(len(words) - RUN + 1)}
 
 
 @cache
-def _runs() -> frozenset[tuple[str, ...]]:
-    texts = [text.split() for text in (*INSTRUCTIONS.values(), *TEXTS)]
-    return frozenset(tuple(t[n : n + RUN]) for t in texts for n in range(len(t) - RUN + 1))
-
-
-def _has_run(said: str) -> bool:
-    words = said.split()
-    return any(tuple(words[n : n + RUN]) in _runs() for n in range(len(words) - RUN + 1))
+def _runs() -> set[tuple[str, ...]]:
+    return set().union(*map(_runs_of, TEXTS))
 
 
 def cut_short(text: str, limit: int, count: Callable[[str], int]) -> tuple[str, int]:

@@ -10,6 +10,18 @@ from conspectus.notes.segment import GAP
 BREAK = " ⏎ "
 """Stands for the end of a line inside a line of the notes."""
 
+FEW = 8
+"""Lines from which on a text is cut between them."""
+
+STRESS = 0.65
+"""The share of a cut text that stressed lines may take."""
+
+FAR = 80
+"""Characters by which a text may be cut shorter than it must be, to end in a better place."""
+
+NEAR = 3
+"""Lines at the end of what a program printed that most often say how it ended."""
+
 LEAST = 24
 """Characters below which a part of a text says nothing."""
 
@@ -20,6 +32,7 @@ UNSPACED = 0x0E00
 """The first character of the scripts that are written without spaces, from Thai on."""
 
 _TERM = re.compile(r"[^\W_]+")
+_STRESSED = re.compile(r"\*\*|__|\b[A-Z]{2,}[ :]+[A-Z]{2,}\b|[【「]")
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n\s*")
 _SPACES = re.compile(r"[ \t]*\n\s*")
 
@@ -38,7 +51,7 @@ def one_line(text: str) -> str:
     return _SPACES.sub(BREAK, text.strip()) if "\n" in text else text.strip()
 
 
-def shared(sizes: Iterable[int], room: float) -> float:
+def shared(sizes: Iterable[float], room: float) -> float:
     """Return the largest size up to which all fit when the larger ones are cut to it.
 
     Args:
@@ -82,23 +95,45 @@ def cut(text: str, room: float, head: float = 0.6) -> str:
     return f"{text[:first].rstrip()} {GAP} {text[last:].lstrip()}".rstrip()
 
 
+def cut_lines(text: str, room: float) -> str:
+    """Return a text of many lines without those in its middle that nobody has stressed.
+
+    Bold type and words in capitals are how a writer stresses a line. A text of few lines is cut as
+    one.
+    """
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if lines and not line.strip():
+            lines[-1] += f"\n{line}"  # a blank line goes with the one before it
+        else:
+            lines.append(line)
+    if len(text) <= room or len(lines) < FEW:
+        return cut(text, room)
+    worth, left = [0] * len(lines), room * STRESS
+    for place, line in enumerate(lines):
+        if len(line) <= left and _STRESSED.search(line):
+            worth[place] = 2
+            left -= len(line)
+    return "\n".join(chosen(lines, worth, room, "\n"))
+
+
 def sentences(text: str) -> list[str]:
     """Return the sentences and lines of a text."""
     return [one for one in _SENTENCE.split(text.strip()) if one]
 
 
 def _back(text: str, end: int) -> int:
-    """Return a good place to end a beginning, at most a third before `end`."""
+    """Return a good place to end a beginning, not far before `end`."""
     for mark in _ENDS:
-        if (at := text.rfind(mark, end - end // 3, end)) >= 0:
+        if (at := text.rfind(mark, end - min(FAR, end // 3), end)) >= 0:
             return at + len(mark)
     return end
 
 
 def _forth(text: str, start: int) -> int:
-    """Return a good place to begin an end, at most a third behind `start`."""
+    """Return a good place to begin an end, not far behind `start`."""
     for mark in _ENDS:
-        if (at := text.find(mark, start, start + (len(text) - start) // 3)) >= 0:
+        if (at := text.find(mark, start, start + min(FAR, (len(text) - start) // 3))) >= 0:
             return at + len(mark)
     return start
 
@@ -108,12 +143,12 @@ def chosen(
 ) -> list[str]:
     """Return the pieces that say most, in their order, with a mark where others are left out.
 
-    The first and the last come first, then those whose identifiers were named later, then the rest
-    from both ends.
+    The first and the last come first, then those whose identifiers were named later, the end of
+    what a program printed, and the rest from both sides.
 
     Args:
         pieces: lines, fields or rows.
-        named: for each, how many of its identifiers later messages name.
+        named: for each, how much of it later messages name; -1 for what is known already.
         room: characters of all together.
         joint: what is put between two.
         tail: whether the end says as much as the beginning, as in what a program prints.
@@ -121,29 +156,39 @@ def chosen(
     step, last = len(joint), len(pieces) - 1
     if sum(map(len, pieces)) + step * last <= room:
         return list(pieces)
-    first = (0, last) if tail else (0,)
+    new = [place for place, worth in enumerate(named) if worth >= 0] or [0, last]
+    first = (new[0], new[-1]) if tail else (0,)
+    near = new[-NEAR:] if tail else []
+
+    def rank(place: int) -> tuple[int, int]:
+        if place in first:
+            return 0, 0
+        return (
+            (1, -named[place])
+            if named[place] > 1
+            else (2 if place in near else 4 - named[place], 0)
+        )
+
     order = sorted(range(last + 1), key=lambda n: min(n, last - n) if tail else n)
-    order.sort(key=lambda n: (0, 0) if n in first else (1 if named[n] else 2, -named[n]))
     kept: dict[int, str] = {}
     left, most = room, room / len(first) if last else room
-    for place in order:
+    for place in sorted(order, key=rank):
         piece, takes = pieces[place], len(pieces[place]) + step
-        important = place in first or named[place]
+        important = place in first or named[place] > 0
         if takes > left or (important and takes > most):
-            small = important and left > LEAST and (tail or place)  # a table's columns stay whole
+            # Columns of a table stay whole, and what nobody names is cut where there is much room.
+            small = left > LEAST * (1 if important and tail else 4) and (tail or place)
             piece = cut(piece, min(left - step, most)) if small else ""
         if piece:
             kept[place] = piece
             left -= len(piece) + step
-        elif not (important or place in first):
+        if left <= LEAST:
             break
     result: list[str] = []
     before = -1
-    for place in sorted(kept):
-        if place > before + 1 and (not result or result[-1] != GAP):
+    for place in [*sorted(kept), last + 1]:
+        if place > before + 1:
             result.append(GAP)
-        result.append(kept[place])
+        result += [kept[place]] if place in kept else []
         before = place
-    if before < last and (not result or result[-1] != GAP):
-        result.append(GAP)
     return result

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
-from conspectus.notes.cutting import LEAST, chosen, cut, one_line, sentences, shared
+from conspectus.notes.cutting import LEAST, chosen, cut, cut_lines, one_line, sentences, shared
 from conspectus.notes.segment import GAP, Line
 
 ALL = 10**12
 """Room for any text."""
 
+LEAST_KEPT = 200
+"""Characters of each part of a line that a record keeps at least."""
+
 CITED = 4
 """Names of messages that a line cites at most."""
+
+ENDED = 40
+"""Characters of an outcome that any line shows."""
 
 KEY = 80
 """Characters of the argument that names the thing, which are cut last."""
@@ -30,30 +37,52 @@ def cites_size(line: Line) -> int:
     return sum(len(name) + 2 for name in line.ids[:CITED]) + 4
 
 
-def text_of(line: Line, room: float = ALL) -> str:
+def text_of(line: Line, room: float = ALL, *, archived: bool = True) -> str:
     """Return a line in so many characters: words, or a call with its reason and its outcome.
 
     Example:
         >>> text_of(Line("done", ("m2",), call="read", args=(("path", "a.py"),), outcome=("ok",)))
         'read(a.py) → ok [m2]'
     """
+    ids = line.ids if archived else ()
     room -= cites_size(line)
     if line.kind == "said":
-        text = cut(line.text, room)
-        return cited(f" {GAP} ".join([text, *(q for q in line.quotes if q not in text)]), line.ids)
+        text = cut_lines(line.text, room)
+        return cited(f" {GAP} ".join([text, *(q for q in line.quotes if q not in text)]), ids)
     if line.kind == "found":
         by = f"{line.by}: " if line.by else ""
-        return cited(by + cut(line.text, room - len(by)), line.ids)
+        return cited(by + cut(line.text, room - len(by)), ids)
     why = f"{one_line(line.text)} " if line.text else ""
     call, outcome = _call(line, ALL), _outcome(line, ALL)
     sizes = [len(why), len(call), len(outcome)]
     if sum(sizes) > room:
         least = shared(sizes, room)
         call = _call(line, max(least, room - sizes[0] - sizes[2]))
-        outcome = _outcome(line, max(least, room - len(call) - sizes[0]))
+        outcome = _outcome(line, max(least, ENDED, room - len(call) - sizes[0]))
         space = room - len(call) - len(outcome)
         why = _reason(line.text, space) if space > 2 * LEAST else ""
-    return cited(f"{why}{call} → {outcome}", line.ids)
+    return cited(f"{why}{call} → {outcome}", ids)
+
+
+def trimmed(line: Line, room: float) -> Line:
+    """Return a line with no more in it than so many characters show.
+
+    Args:
+        line: the line.
+        room: characters; for few of them what a count and a short form need.
+    """
+    room = max(room, LEAST_KEPT)
+    if size_of(line) <= room:
+        return line
+    shown = chosen(line.outcome, line.named, room, " ", tail=not line.fields)
+    worth = dict(zip(line.outcome, line.named, strict=True))
+    return replace(
+        line,
+        text=cut_lines(line.text, room) if line.kind == "said" else cut(line.text, room),
+        args=tuple((name, cut(value, room)) for name, value in line.args),
+        outcome=tuple(shown),
+        named=tuple(worth.get(piece, 0) for piece in shown),
+    )
 
 
 def _reason(text: str, room: float) -> str:
@@ -81,7 +110,7 @@ def _outcome(line: Line, room: float) -> str:
         return "(no result)"
     mark = "failed: " if line.failed else ""
     joint = "; " if line.fields else " ⏎ "
-    room = max(room - len(mark), 8)
+    room -= len(mark)
     pieces = chosen(line.outcome, line.named, room, joint, tail=not line.fields)
     return mark + joint.join(pieces).replace(f"{joint}{GAP}", f" {GAP}")
 

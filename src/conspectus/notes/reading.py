@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from conspectus.messages import Entry, is_summary_message
 from conspectus.messages.content import Call
 from conspectus.notes.cutting import BREAK, cut, one_line, terms
-from conspectus.notes.segment import Answer, Line, Segment
+from conspectus.notes.segment import GAP, Answer, Line, Segment
 from conspectus.notes.shapes import arguments, shape_of
 from conspectus.notes.skills import Skills, reference
 from conspectus.notes.tools import Tool, ToolTable
@@ -27,6 +27,9 @@ STORED = 4_000
 
 SHORT = 8
 """Characters up to which a line may stand anywhere by chance."""
+
+BRIEF = 60
+"""Characters of what a tool answers to a to-do list, which often repeats it."""
 
 MOST_PIECES = 400
 """Pieces of one result that a line keeps at most, half of them from each end."""
@@ -97,6 +100,13 @@ class _Reading:
     todo: tuple[str, ...] | None = None
     skills: Skills | None = None
     read_skills: dict[str, str] = field(default_factory=dict)
+    pieces: set[str] = field(default_factory=set)
+
+    def known(self, piece: str) -> bool:
+        """Tell whether a piece of a result stood in this one or an earlier one before."""
+        known = piece in self.pieces
+        self.pieces.add(piece)
+        return known
 
     def speaker(self, entry: Entry) -> str:
         """Return who speaks, where it is neither the user nor the agent."""
@@ -126,8 +136,9 @@ class _Reading:
     def _call(self, entry: Entry, call: Call, place: int, why: str) -> None:
         tool = self.tools[call.name]
         args = tool.ordered(arguments(call.args))
-        if tool.todo:
+        if tool.todo:  # the newest list is shown under what is open
             self.todo = _items(call, tool)
+            args = [(tool.todo, GAP)]
         said = " ".join(value for _, value in args[:4])
         key = (call.name, said)
         if (earlier := self.asked.get(key)) is not None:
@@ -156,8 +167,13 @@ class _Reading:
             pieces = (*pieces[: MOST_PIECES // 2], *pieces[-MOST_PIECES // 2 :])
         pieces = tuple(cut(piece, STORED) for piece in pieces)
         fields = joint != BREAK
-        named = tuple(self.names.weight(piece, place, fields=fields) for piece in pieces)
+        named = tuple(
+            -1 if self.known(piece) else self.names.weight(piece, place, fields=fields)
+            for piece in pieces
+        )
         line = Line("done", call="result") if at is None else self.lines[at]
+        if self.tools[line.call].todo:
+            pieces, named = (cut(" ".join(pieces), BRIEF),), (0,)
         ids = tuple(dict.fromkeys((*line.ids, entry.cite)))
         line = replace(
             line,
@@ -194,15 +210,11 @@ def _results(entry: Entry) -> Iterable[tuple[str, str, bool]]:
     return [(call_id, entry.text, failed) for call_id in entry.answers[:1]]
 
 
-def _items(call: Call, tool: Tool) -> tuple[str, ...] | None:
-    """Return a to-do list, an item a line."""
-    pieces = [
-        piece
-        for name, value in arguments(call.args)
-        if name == tool.todo
-        for piece in shape_of(value).pieces
-    ]
-    return tuple(pieces)
+def _items(call: Call, tool: Tool) -> tuple[str, ...]:
+    """Return a to-do list, an item a line: its fields as they were given."""
+    value = dict(arguments(call.args)).get(tool.todo, "")
+    rows = shape_of(value).pieces
+    return rows[1:] if rows and rows[0].endswith("):") else rows  # without the names of columns
 
 
 def user_of(entries: Sequence[Entry]) -> str:

@@ -14,10 +14,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from math import log
+from math import fsum, log
 
-from conspectus.notes.cutting import cut, shared, terms
-from conspectus.notes.lines import ALL, cites_size, counted, section, size_of, text_of
+from conspectus.notes.cutting import LEAST, cut, shared, terms
+from conspectus.notes.lines import (
+    ALL,
+    cites_size,
+    counted,
+    section,
+    size_of,
+    text_of,
+    trimmed,
+)
 from conspectus.notes.segment import Line, Segment
 
 SAID, DONE, FOUND, OPEN = "Said by the user", "Done", "Found and decided", "Open"
@@ -28,10 +36,14 @@ SHARE = 0.5
 """The share of the room that the user's words may take where other lines need the rest."""
 
 SHORTEST = 240
-"""Characters to which words of the user are cut before some are left out."""
+"""Characters to which words of the user are cut before some are left out, if half of their
+room is as much."""
 
-BRIEF = 180
-"""Characters below which a line is counted and not shown."""
+BRIEF, USEFUL = 150, 0.6
+"""Characters below which a line is counted and not shown; of a shorter line, this share of it."""
+
+AGAIN = 24
+"""Characters of "said again", up to which words are said again."""
 
 RECENT = 24
 """Lines from the newest that keep all their weight; older ones lose it by their distance."""
@@ -43,14 +55,21 @@ OLD = 0.7
 """The share of the room in which older segments are put when they are cut anew, where the newest
 one needs the rest."""
 
-FILLED, SPARE = 0.93, 0.97
-"""Share of a room from which on it counts as filled, and the share that is aimed at."""
+FILLED, FULL = 0.93, 0.9
+"""The share of a room that a text is to fill where something is cut, and the least that it may."""
 
-CHARACTERS, TRIES = 3.2, 8
+CHARACTERS, TRIES = 3.2, 10
 """Characters of a token that are tried first, and how often a text is measured."""
 
-LONG = 12
-"""Pieces of an outcome from which on a call of an unknown tool counts as a look."""
+MORE = 1.5
+"""How much more than it shows of a line a record keeps."""
+
+TEXTS = 0.6
+"""The share of the room that texts of a caller's own may take."""
+
+SHORT, LONG = 2, 12
+"""Pieces of an outcome below which a call of an unknown tool counts as a change, as programs that
+change something say little, and above which it counts as a look."""
 
 WEIGHTS: tuple[tuple[Callable[[Line], bool], float], ...] = (
     (lambda line: line.model, 12.0),
@@ -58,11 +77,12 @@ WEIGHTS: tuple[tuple[Callable[[Line], bool], float], ...] = (
     (lambda line: line.again and not line.effect, 0.35),
     (lambda line: line.effect is False, 0.6),
     (lambda line: line.effect is None and len(line.outcome) > LONG, 0.7),
+    (lambda line: line.effect or len(line.outcome) < SHORT, 1.5),
     (lambda line: True, 1.0),
 )
 """How much of the measure a line may take, by the first test that it passes. So what gives way
-first are looks that were repeated, then looks, calls, what the agent said to the user, and last a
-model's findings."""
+first are looks that were repeated, then looks, calls, changes, what the agent said to the user, and
+last a model's findings."""
 
 Count = Callable[[str], int]
 
@@ -92,6 +112,7 @@ class Notes:
             for number, one in enumerate(self.segments)
         ]
         self.held = 0
+        self._rooms: dict[int, float] = {}
 
     @property
     def findings(self) -> list[Line]:
@@ -114,242 +135,251 @@ class Notes:
                 model's findings.
         """
         lines = [
-            [
-                line if archived else replace(line, ids=())
-                for line in one
-                if deeds or line.model or line.kind == "said"
-            ]
+            [line for line in one if deeds or line.model or line.kind == "said"]
             for one in self._lines
         ]
-        before = [one.text for one in self.segments if one.text and not one.summary]
-        end = self._end()
-        fixed = count("\n".join([*before, *end])) if before or end else 0
-        if fixed >= room:
-            return _within("\n".join([*before, *end]), room, count)
-        body = self._body(lines, room - fixed, count, archived)
-        return _within("\n".join([*before, *body, *end]), room, count)
+        texts = "\n".join(one.text for one in self.segments if one.text and not one.summary)
+        summary = next((s.text for s in reversed(self.segments) if s.summary), "")
+        most = int(room * TEXTS) if any(lines) else room
+        before = [_within(texts, most, count)] if texts else []
+        end = self._open()
+        if summary:
+            end.append(f"## {SUMMARY}\n{_within(summary, most, count)}")
+        left = room - (count("\n".join([*before, *end])) if before or end else 0)
+        for _ in range(TRIES):
+            text = "\n".join([*before, *self._body(lines, left, count, archived), *end])
+            if (over := count(text) - room) <= 0:
+                return text
+            left -= over
+        return _smallest(lines, [*before, *end], room, count, archived)
 
-    def _end(self) -> list[str]:
-        """Return what is shown once, at the end: the goal, what is open, a summary."""
+    def kept(self) -> Segment:
+        """Return the newest segment with no more of its lines than the text shows of them.
+
+        What is shown of a line only becomes less, so a record need not hold the rest.
+        """
+        newest = self.segments[-1]
+        lines = tuple(trimmed(one, MORE * self._rooms.get(id(one), ALL)) for one in newest.lines)
+        return replace(newest, lines=lines, held=self.held)
+
+    def _open(self) -> list[str]:
+        """Return what is open: the goal, the newest to-do list, the next step."""
         newest = self.segments[-1] if self.segments else Segment()
         todo = next((s.todo for s in reversed(self.segments) if s.todo is not None), ())
         goal = next((s.goal for s in reversed(self.segments) if s.goal), ())
         skills = tuple(dict.fromkeys(name for one in self.segments for name in one.skills))
-        summary = next((s.text for s in reversed(self.segments) if s.summary), "")
         sections = ((GOAL, goal), (OPEN, todo), (NEXT, newest.next), (SKILLS, skills))
         lines = [line for name, part in sections for line in section(name, part)]
-        return [
-            *([NOW] if lines else []),
-            *lines,
-            *([f"## {SUMMARY}\n{summary}"] if summary else []),
-        ]
+        return [NOW, *lines] if lines else []
 
     def _body(
         self, lines: Sequence[Sequence[Line]], room: int, count: Count, archived: bool
     ) -> list[str]:
+        """Return the parts, those cut before as they were if what came since fits beside them."""
         every = _Region(lines, archived)
         parts = every.within(room, count)
+        self.held, self._rooms = 0, every.rooms
         if not every.cut or len(lines) == 1:
             return parts
         begin = max((n for n, one in enumerate(self.segments) if one.held), default=0)
         if begin:
-            old, new = _Region(lines[:begin], archived), _Region(lines[begin:], archived)
+            old = _Region(lines[:begin], archived)
             front = old.parts(self.segments[begin].held)
-            left = room - count("\n".join(front))
-            back = new.within(left, count, old.number) if left > 0 else []
-            if back and new.measure >= old.measure and not new.gone:
+            new = _Region(lines[begin:], archived, old)
+            back = new.within(room - count("\n".join(front)), count)
+            if new.measure >= old.measure and _filled(old, new, [*front, *back], room, count):
+                self._rooms = old.rooms | new.rooms
                 return [*front, *back]
-        old, newest = _Region(lines[:-1], archived), _Region(lines[-1:], archived)
-        whole = count("\n".join(newest.parts(ALL)))
+        whole = count("\n".join(_Region(lines[-1:], archived).parts(ALL)))
+        old = _Region(lines[:-1], archived)
         front = old.within(max(int(room * OLD), room - whole), count)
-        self.held = old.room
-        return [*front, *newest.within(room - count("\n".join(front)), count, old.number)]
+        new = _Region(lines[-1:], archived, old)
+        back = new.within(room - count("\n".join(front)), count)
+        if _filled(old, new, [*front, *back], room, count):
+            self.held, self._rooms = old.room, old.rooms | new.rooms
+            return [*front, *back]
+        return parts
 
 
 class _Region:
-    """Segments that are put in one room.
+    """Segments that share one room.
+
+    Args:
+        segments: their lines.
+        archived: whether originals can be recalled.
+        before: what stands before them.
 
     Attributes:
         number: of their last part.
         cut: whether something is cut or left out.
+        gone: whether words of the user are left out.
         measure: characters of a line of usual weight.
         room: characters of all.
+        rooms: characters of each line, by its `id()`; 0 for one that is left out.
     """
 
-    def __init__(self, segments: Sequence[Sequence[Line]], archived: bool) -> None:
+    def __init__(
+        self, segments: Sequence[Sequence[Line]], archived: bool, before: _Region | None = None
+    ) -> None:
         self._segments, self._archived = segments, archived
         lines = [line for one in segments for line in one]
-        self._words = _Words([line for line in lines if line.kind == "said"])
-        self._works = _Works([line for line in lines if line.kind != "said"])
-        self.number, self.room, self.cut = 0, ALL, False
+        self._first = dict(before.whole()) if before else {}
+        for line in lines:
+            if line.kind == "said":
+                self._first.setdefault(line.text, line)
+        self._words = [line for line in lines if self._first.get(line.text) is line]
+        self._works = [line for line in lines if line.kind != "said"]
+        self._sizes = {id(line): size_of(line) for line in lines}
+        self._weights = {
+            id(line): _weight(line, len(self._works) - n) for n, line in enumerate(self._works)
+        }
+        known = {id(line) for line in (*self._words, *self._works)}
+        self._again = sum(AGAIN + cites_size(line) for line in lines if id(line) not in known)
+        self._full = sum(self._sizes[key] for key in known) + self._again
+        self.rooms: dict[int, float] = {}
+        self._begin: int = before.number if before else 0
+        self.number: int = 0
+        self.room: int = 0
+        self.measure, self.gone, self.cut = float(ALL), False, False
 
-    @property
-    def measure(self) -> float:
-        return self._works.measure
+    def whole(self) -> dict[str, Line]:
+        """Return the user's words that are shown whole, each with its first line."""
+        rooms, sizes = self.rooms, self._sizes
+        return {one.text: one for one in self._words if rooms[id(one)] >= sizes[id(one)]}
 
-    @property
-    def gone(self) -> bool:
-        """Whether words of the user are left out."""
-        return bool(self._words.gone)
-
-    def within(self, room: int, count: Count, number: int = 0) -> list[str]:
-        """Return the parts in so many tokens, or the nearest to it.
-
-        Args:
-            room: tokens of all.
-            count: tokens of a text.
-            number: of the part before them.
-        """
-        best: list[str] = []
-        most, chars = -1, int(room * CHARACTERS)
+    def within(self, room: int, count: Count) -> list[str]:
+        """Return the parts in so many tokens, or as near to it as can be."""
+        least, most = 0, self._full + 1
+        chars = self._full if self._full < 8 * room else int(room * CHARACTERS)
         for _ in range(TRIES):
-            parts = self.parts(chars, number)
+            parts = self.parts(chars)
             size = count("\n".join(parts))
-            if most < size <= room:
-                best, most, kept = parts, size, chars
             if size <= room and (not self.cut or size >= FILLED * room):
                 return parts
-            chars = int(chars * min(max(room * SPARE / max(1, size), 0.2), 4.0))
-        return self.parts(kept, number) if best else parts
+            least, most = (max(least, chars), most) if size <= room else (least, min(most, chars))
+            guess = int(chars * room * (1 + FILLED) / 2 / max(size, 1))
+            chars = guess if least < guess < most else (least + most) // 2
+        return self.parts(least)
 
-    def parts(self, room: int, number: int = 0) -> list[str]:
+    def parts(self, room: int) -> list[str]:
         """Return the parts in so many characters."""
-        words, works = self._words, self._works
-        share = max(room * SHARE, room - works.full)
-        words.fit(share)
-        works.fit(room - min(words.size, share))
-        self.room, self.cut, self.number = room, words.cut or works.cut, number
+        self._put(room - self._again)
+        self.room, self.number = room, self._begin
         text: list[str] = []
         for group in self._groups():
-            kinds = {
-                SAID: [line for line in group if line.kind == "said"],
-                DONE: [line for line in group if line.kind == "done"],
-                FOUND: [line for line in group if line.kind == "found"],
-            }
             self.number += 1
             text.append(f"# Part {self.number}")
-            for name, lines in kinds.items():
-                shown = words.shown if name == SAID else works.shown
-                text += section(name, list(shown(lines, self._archived)))
+            for name, kind in ((SAID, "said"), (DONE, "done"), (FOUND, "found")):
+                text += section(name, self._shown([one for one in group if one.kind == kind]))
         return text
 
     def _groups(self) -> Iterator[list[Line]]:
         """Yield the lines of each part: a segment's, or those of several with few lines to show."""
         group: list[Line] = []
-        shown = 0
         for lines in self._segments:
             group = [*group, *lines]
-            shown += sum(self._words.shows(one) or self._works.shows(one) for one in lines)
-            if group and (not self.cut or shown >= PART):
+            if group and (not self.cut or sum(map(self._shows, group)) >= PART):
                 yield group
-                group, shown = [], 0
+                group = []
         if group:
             yield group
 
-
-class _Words:
-    """The user's words within their share."""
-
-    def __init__(self, lines: Sequence[Line]) -> None:
-        self._lines = lines
-        self._first: dict[str, Line] = {}
+    def _shown(self, lines: Sequence[Line]) -> list[str]:
+        """Return the lines of one kind in a part, those left out counted before them."""
+        left = [line for line in lines if not self._shows(line)]
+        text = [counted(left, self._archived)] if left else []
         for line in lines:
-            self._first.setdefault(line.text, line)
-        self._alone = list(self._first.values())
-        self._sizes = [len(line.text) + cites_size(line) for line in self._alone]
-        self._again = sum(24 + cites_size(line) for line in lines[len(self._alone) :])
+            first = self._first.get(line.text, line) if line.kind == "said" else line
+            if self._shows(line) and first is not line and len(line.text) > AGAIN:
+                ids = f": {first.ids[0]}" if first.ids and self._archived else ""
+                again = replace(line, text=f"(said again{ids})", quotes=())
+                text.append(text_of(again, archived=self._archived))
+            elif self._shows(line):
+                room = self.rooms.get(id(line), ALL)
+                text.append(text_of(line, room, archived=self._archived))
+        return text
 
-    def fit(self, room: float) -> None:
+    def _shows(self, line: Line) -> bool:
+        first = self._first.get(line.text, line) if line.kind == "said" else line
+        return self.rooms.get(id(first), ALL) > 0
+
+    def _put(self, room: int) -> None:
+        """Give each line its room: the words their share, the others what is left, and back."""
+        works = sum(self._sizes[id(line)] for line in self._works)
+        words = self._put_words(max(room * SHARE, room - works))
+        left = room - self._put_works(room - words)
+        if left > words:
+            self._put_words(left)
+        rooms, sizes = self.rooms, self._sizes
+        self.cut = any(rooms[id(one)] < sizes[id(one)] for one in (*self._words, *self._works))
+        self.gone = not all(rooms[id(one)] for one in self._words)
+
+    def _put_words(self, room: float) -> float:
         """Cut the longest to one length; where that is too short, leave out what says least."""
-        sizes, room = self._sizes, room - self._again
-        self.gone: set[str] = set()
-        self._most, self.size = float(ALL), sum(sizes) + self._again
-        self.cut = sum(sizes) > room
-        if not self.cut:
-            return
-        self._most = shared(sizes, room)
-        if self._most < SHORTEST:
-            size = sum(min(size, SHORTEST) for size in sizes)
-            for place in self._least_telling():
-                if size > room and 0 < place < len(sizes) - 1 and not self._alone[place].quotes:
-                    size -= min(sizes[place], SHORTEST)
-                    self.gone.add(self._alone[place].text)
-            pairs = zip(self._alone, sizes, strict=True)
-            self._most = max(16.0, shared([n for one, n in pairs if self.shows(one)], room))
-        self.size = int(min(room, sum(min(size, self._most) for size in sizes))) + self._again
+        words, sizes = self._words, [self._sizes[id(line)] for line in self._words]
+        most, kept = shared(sizes, room), set(range(len(words)))
+        short = min(SHORTEST, max(LEAST, room / 2))
+        if most < short:
+            left, kept = room, set()
+            always = {0, len(words) - 1, *(n for n, one in enumerate(words) if one.quotes)}
+            for place in sorted(self._telling(), key=lambda place: place not in always):
+                if place in always or min(sizes[place], short) <= left:
+                    left -= min(sizes[place], short)
+                    kept.add(place)
+            most = max(LEAST, shared([sizes[place] for place in kept], room))
+        for place, line in enumerate(words):
+            self.rooms[id(line)] = min(most, ALL) if place in kept else 0
+        return sum(min(sizes[place], most) for place in kept)
 
-    def _least_telling(self) -> list[int]:
-        """Return the places of the words, those first whose terms stand in most others.
+    def _telling(self) -> list[int]:
+        """Return the places of the words, those first whose terms stand in fewest others.
 
         Each term counts by its inverse document frequency (Spärck Jones, 1972), for the length of
         the words: what is said once would be lost, what is said often stands elsewhere, too.
         """
-        bags = [frozenset(terms(line.text)) for line in self._alone]
+        bags = [frozenset(terms(line.text)) for line in self._words]
         times = Counter(word for bag in bags for word in bag)
         tells = [
-            sum(log(len(bags) / times[word]) for word in bag) / (size + 20)
-            for bag, size in zip(bags, self._sizes, strict=True)
+            fsum(log(len(bags) / times[word]) for word in bag) / (len(line.text) + 20)
+            for bag, line in zip(bags, self._words, strict=True)
         ]
-        return sorted(range(len(bags)), key=lambda place: (tells[place], place))
+        return sorted(range(len(bags)), key=lambda place: (-tells[place], -place))
 
-    def shows(self, line: Line) -> bool:
-        """Tell whether a line is among the words and not left out."""
-        return line.kind == "said" and line.text not in self.gone
-
-    def shown(self, lines: Sequence[Line], archived: bool) -> Iterator[str]:
-        """Yield the words of one part, what is left out named before them."""
-        if gone := [line for line in lines if not self.shows(line)]:
-            yield counted(gone, archived)
-        for line in lines:
-            first = self._first[line.text]
-            if self.shows(line) and first is not line and len(line.text) > 24:
-                again = f": {first.ids[0]}" if first.ids else ""
-                yield text_of(replace(line, text=f"(said again{again})", quotes=()))
-            elif self.shows(line):
-                yield text_of(line, self._most)
-
-
-class _Works:
-    """Calls and findings within the rest of the room."""
-
-    def __init__(self, lines: Sequence[Line]) -> None:
-        self._sizes = {id(line): size_of(line) for line in lines}
-        self.full = sum(self._sizes.values())
-        self._weights = {
-            id(line): _weight(line, len(lines) - place) for place, line in enumerate(lines)
-        }
-
-    def fit(self, room: float) -> None:
-        """Find the largest measure at which all fits."""
-        self.measure, self.cut = float(ALL), self.full > max(room, 0)
-        if not self.cut:
-            return
-        pairs = [(self._sizes[key], weight) for key, weight in self._weights.items()]
-        low, high = 0.0, max(size / weight for size, weight in pairs)
+    def _put_works(self, room: float) -> float:
+        """Find the largest measure at which the lines fit, then give them what it leaves over."""
+        keys, sizes, weights = list(self._weights), self._sizes, self._weights
+        full = sum(sizes[key] for key in keys)
+        self.measure = float(ALL)
+        self.rooms.update(dict.fromkeys(keys, self.measure))
+        if full <= max(room, 0):
+            return full
+        low, high = 0.0, max(sizes[key] / weights[key] for key in keys)
         for _ in range(24):
-            measure = (low + high) / 2
-            size = sum(_takes(full, weight * measure) for full, weight in pairs)
-            low, high = (measure, high) if size <= room else (low, measure)
+            middle = (low + high) / 2
+            taken = sum(_useful(sizes[key], weights[key] * middle) for key in keys)
+            low, high = (middle, high) if taken <= room else (low, middle)
         self.measure = low
-
-    def shows(self, line: Line) -> bool:
-        """Tell whether a line is shown and not counted."""
-        weight = self._weights.get(id(line), 0.0)
-        return bool(weight) and bool(_takes(self._sizes[id(line)], weight * self.measure))
-
-    def shown(self, lines: Sequence[Line], archived: bool) -> Iterator[str]:
-        """Yield the lines of one part and kind, what is left out counted before them."""
-        if left := [line for line in lines if not self.shows(line)]:
-            yield counted(left, archived)
-        for line in lines:
-            if self.shows(line):
-                yield text_of(line, self._weights[id(line)] * self.measure)
+        rooms = {key: _useful(sizes[key], weights[key] * low) for key in keys}
+        left = room - sum(rooms.values())
+        for key in sorted(keys, key=lambda key: -weights[key]):
+            if not rooms[key] and (least := min(sizes[key], BRIEF)) <= left:
+                rooms[key], left = least, left - least
+        lacking = {key: sizes[key] - rooms[key] for key in keys if rooms[key]}
+        more = shared(lacking.values(), max(left, 0))
+        rooms |= {key: rooms[key] + min(size, more) for key, size in lacking.items()}
+        self.rooms.update(rooms)
+        return sum(rooms.values())
 
 
-def _takes(full: int, room: float) -> float:
-    if full <= room:
-        return full
-    return room if room >= BRIEF else 0.0
+def _filled(old: _Region, new: _Region, parts: list[str], room: int, count: Count) -> bool:
+    """Tell whether two regions leave no more free than one, and out no words of the user."""
+    fits = FULL * room <= count("\n".join(parts)) <= room
+    return fits and not old.gone and not new.gone
+
+
+def _useful(full: int, room: float) -> float:
+    """Return what a line takes of a room; nothing where so little of it would say nothing."""
+    return min(full, room) if room >= min(BRIEF, USEFUL * full) else 0.0
 
 
 def _weight(line: Line, age: int) -> float:
@@ -358,10 +388,27 @@ def _weight(line: Line, age: int) -> float:
     return factor * recent * (1.0 + 0.25 * min(line.worth, 4))
 
 
+def _smallest(
+    segments: Sequence[Sequence[Line]],
+    texts: Sequence[str],
+    room: int,
+    count: Count,
+    archived: bool,
+) -> str:
+    """Return what the user said first and last, and how much is left out, where no more fits."""
+    lines = [line for one in segments for line in one]
+    words = [line for line in lines if line.kind == "said"] or lines
+    most, shown = room * 2, "\n".join(texts)
+    said = [text_of(replace(line, ids=()), most) for line in (*words[:1], *words[1:][-1:])]
+    if words[2:]:
+        said.insert(1, counted(words[1:-1], archived))
+    return _within("\n".join([*section(SAID, said), shown]).strip(), room, count)
+
+
 def _within(text: str, room: int, count: Count) -> str:
     """Return as much of a text as fits, its beginning and its end."""
     size, shown = len(text), text
     while shown and (tokens := count(shown)) > room:
-        size = min(size - 1, int(size * room / tokens))
+        size = min(size - 1, int(size * max(room, 0) / tokens))
         shown = cut(text, size)
     return shown

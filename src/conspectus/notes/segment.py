@@ -49,7 +49,8 @@ class Line:
         args: its arguments, each a name and a value, what names the thing first.
         outcome: what came of the call, in pieces: lines, fields or rows.
         fields: whether the pieces are fields or rows of data.
-        named: for each piece, what it is worth: how often later messages name what it holds.
+        named: for each piece, what it is worth: how often later messages name what it holds; -1
+            for one that stood in an earlier result.
         failed: whether the result says that the call failed.
         effect: whether the call changes anything; None where nobody knows.
         again: a later call asked the same.
@@ -133,14 +134,17 @@ class Segment:
 
 def _plain(part: Line | Segment) -> dict[str, Any]:
     usual = {one.name: one.default for one in fields(part)}
-    return {
-        name: value for name in usual if (value := getattr(part, name)) != usual[name]
-    }
+    given = {name: getattr(part, name) for name in usual}
+    return {name: _listed(value) for name, value in given.items() if value != usual[name]}
 
 
 def _parts(kind: type, data: Mapping[str, Any]) -> dict[str, Any]:
     names = {one.name for one in fields(kind)}
     return {name: _frozen(value) for name, value in data.items() if name in names}
+
+
+def _listed(value: Any) -> Any:
+    return list(map(_listed, value)) if isinstance(value, tuple) else value
 
 
 def _frozen(value: Any) -> Any:
@@ -153,8 +157,7 @@ def with_texts(data: Any, change: Callable[[str], str]) -> Any:
         return change(data)
     if isinstance(data, Mapping):
         return {
-            key: value if key in NAMES else with_texts(value, change)
-            for key, value in data.items()
+            key: value if key in NAMES else with_texts(value, change) for key, value in data.items()
         }
     if isinstance(data, (list, tuple)):
         return [with_texts(one, change) for one in data]

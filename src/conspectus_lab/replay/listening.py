@@ -59,6 +59,7 @@ class Notes:
     calls: int = 0
     tokens: int = 0
     embedded: bool = False
+    _wrote: bool = False
 
     def saw(
         self, given: Mapping[str, int], calls: int, tokens: int, cost: Cost | None = None
@@ -77,10 +78,12 @@ class Notes:
         Nobody calls it: the engine writes its notes itself, from the whole messages that leave. It
         also reads those that came after a prepared draft, and those that no other one could read.
         """
-        wrote = isinstance(event, Compaction)
-        wrote = wrote or (isinstance(event, CompactionStep) and event.step == "summarize")
-        if wrote and getattr(event, "by", "") == EMBEDDED and event.outcome != "failed":
-            self.embedded = True
+        if isinstance(event, CompactionStep) and event.step == "summarize":
+            self._wrote = self._wrote or (event.by == EMBEDDED and event.outcome == "ok")
+        elif isinstance(event, Compaction):
+            if event.outcome in ("compacted", "passing"):
+                self.embedded = self.embedded or self._wrote or event.by == EMBEDDED
+            self._wrote = False
 
     def take(self) -> tuple[int, int, bool]:
         """Return calls, tokens and whether the embedded one has read, since the last time."""

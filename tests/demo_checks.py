@@ -122,6 +122,6 @@ def _contents(text: str, messages: list[dict[str, Any]]) -> Iterator[str]:
     if "Pending:" not in agent:
         yield "no pending work is listed"
     if "I stop here:" in agent:
-        yield "a task was given up: the source has changed, and the script has to follow"
+        yield "a task was given up"
     if found := sorted(set(MACHINE_PATHS.findall(text))):
         yield f"it names places of a machine: {', '.join(found)}"

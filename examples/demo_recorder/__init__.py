@@ -1,1 +1,0 @@
-"""A scripted coding agent with real tools, whose session becomes the demo transcript."""
