@@ -1,4 +1,4 @@
-"""Promise 6: what a user has stated and what was done survive rounds, or are said to be left out."""
+"""Promise 6: what users state and what was done survives rounds, or is said to be left out."""
 
 import json
 from typing import Any

@@ -28,6 +28,10 @@ WORDS = (
 )
 
 
+SMALL = 48
+"""Tokens in which no line of use would stand."""
+
+
 def tokens(text: str) -> int:
     return (len(text) + 3) // 4
 
@@ -78,13 +82,14 @@ def less(text: str) -> bool:
 
 
 @settings(max_examples=3_000 if LONG else few(400), deadline=None)
-@given(CHAINS, st.integers(150, 4_000))
+@given(CHAINS, st.integers(300, 4_000))
 def test_no_line_is_cut_while_a_tenth_of_the_room_is_free(chain, room):
     text = Notes(chain).render(room, tokens)
     assert tokens(text) <= room
     whole = tokens(Notes(chain).render(10**9, tokens))
     if less(text):
-        assert tokens(text) >= room * 9 // 10, f"{whole} tokens of lines"
+        free = max(room // 10, SMALL)
+        assert tokens(text) >= room - free, f"{whole} tokens of lines"
     else:
         assert tokens(text) == whole
 
@@ -127,7 +132,8 @@ def test_through_the_compactor_too_over_rounds(name, window, make):
 
     def render(self: Notes, room: int, count: Any, **how: Any) -> str:
         text = real(self, room, count, **how)
-        rendered.append((text, count(text), room))
+        if how.get("deeds", True):  # else it is what a model is shown of earlier notes
+            rendered.append((text, count(text), room))
         return text
 
     compactor = engine(make(), window=window, keep=("messages", 4))

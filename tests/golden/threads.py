@@ -30,7 +30,7 @@ QUESTIONS = {
 
 
 def talk(rounds: int) -> list[Message]:
-    """A session with facts, other letters, a long result and one that is clipped."""
+    """A session with a rule, other letters, a long result and one that is clipped."""
     found = [
         user(f"Please find out why the order page fails. {RULE}"),
         assistant("I run the tests.", ("c0", "pytest")),
@@ -52,7 +52,7 @@ def compactor(archive: Archive) -> Compactor:
 
 
 def plain_talk() -> list[Message]:
-    """Words of which nothing is carried as a fact, so that a draft's plan is these messages."""
+    """Plain talk, long enough that a summary of it is made."""
     return [[user, assistant][n % 2](f"and so on {'and on ' * n}") for n in range(24)]
 
 

@@ -8,7 +8,6 @@ from typing import Literal, Protocol, runtime_checkable
 
 from conspectus._core.records import Cost
 from conspectus._core.sizes import whole
-from conspectus._drive import Flow, arun, run
 from conspectus.errors import PolicyError
 from conspectus.messages import Entry
 from conspectus.model.riding import LastRequest
@@ -66,20 +65,6 @@ class Summarizer(Protocol):
 
     async def asummarize(self, request: SummaryRequest) -> Summary:
         """Summarise on an event loop."""
-
-
-class Steps:
-    """A summariser by its steps alone, for any driver: whoever stops driving stops the calls."""
-
-    summarize_flow: Callable[[SummaryRequest], Flow[Summary]]
-
-    def summarize(self, request: SummaryRequest) -> Summary:
-        """Summarise; raises a `SummaryError` that says why where it cannot."""
-        return run(self.summarize_flow(request))
-
-    async def asummarize(self, request: SummaryRequest) -> Summary:
-        """Summarise on an event loop; a cancellation passes and leaves no call behind."""
-        return await arun(self.summarize_flow(request))
 
 
 def check_settings(timeout: float | None, **numbers: int | None) -> None:

@@ -9,13 +9,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from conspectus._core.records import Cost
 from conspectus._drive import Flow, Io, run
 from conspectus._langchain import is_message
-from conspectus.errors import PolicyError, SummaryError
+from conspectus.errors import PolicyError
 from conspectus.messages import SUMMARY_LINE, Entry
-from conspectus.model.base import Steps, Summary, SummaryRequest, check_settings
-from conspectus.model.calls import Caller
+from conspectus.model.base import SummaryRequest, check_settings
+from conspectus.model.calls import Caller, Steps
 from conspectus.model.checks import wrong_with
 from conspectus.model.chunks import Part, divide, parts_of
 
@@ -36,12 +35,14 @@ class CallableSummarizer(Steps):
         trim_tokens_to_summarize: tokens of messages in one call; what is above it is read in
             further calls, each with the summary that the one before returned.
         timeout: seconds for each call; None for no limit.
-        min_tokens: tokens that make any text a summary; 0 takes every text that is not empty.
-            Default: a text is not far too small for what it stands for.
+        min_tokens: tokens that make any text a summary, for 0 every text that is not empty.
+            Default: it is not far too small for what it replaces.
 
     Raises:
         PolicyError: it can be neither called nor invoked; a number makes no sense.
     """
+
+    _kind = ""
 
     def __init__(
         self,
@@ -58,35 +59,28 @@ class CallableSummarizer(Steps):
         try:
             inner: Runnable[Any, Any] = coerce_to_runnable(function)
         except (TypeError, ValueError) as error:
-            raise PolicyError(
-                f"a summarizer must be callable with a list of messages, and {function!r} is not"
-            ) from error
+            needed = "a summarizer must be callable with a list of messages"
+            raise PolicyError(f"{needed}, and {function!r} is not") from error
         whose: Any = getattr(inner, "func", None) or getattr(inner, "afunc", None) or type(inner)
-        self._runnable, self._trim, self._timeout = inner, trim, timeout
+        self._model, self._trim, self._timeout = inner, trim, timeout
         if hasattr(inner, "afunc") and not hasattr(inner, "func"):
             later = inner.ainvoke
-            self._runnable = RunnableLambda(lambda given: apart(lambda: later(given)), later)
+            self._model = RunnableLambda(lambda given: apart(lambda: later(given)), later)
         self.name: str = getattr(function, "__name__", None) or type(function).__name__
         place = getattr(whose, "__qualname__", self.name)
         self.identity = f"{getattr(whose, '__module__', '')}.{place} {trim}"
 
-    def summarize_flow(self, request: SummaryRequest) -> Flow[Summary]:
-        """Summarise, step by step for a driver."""
+    def _write(self, request: SummaryRequest, caller: Caller) -> Flow[str]:
         from langchain_core.messages import HumanMessage
 
         request, text = replace(request, form="whole"), request.notes
-        caller = Caller(self._runnable, self.name, request.count, self._timeout, kind="")
-        entries, mark = request.entries, {"lc_source": "summarization"}
         check = partial(wrong_with, request=request, min_tokens=self.min_tokens)
-        try:
-            for piece in readings(entries, self._trim or sys.maxsize, request.count):
-                so_far = HumanMessage(f"{SUMMARY_LINE}\n\n{text}", additional_kwargs=mark)
-                given = [so_far, *piece] if text else piece
-                text = yield from caller.ask(given, partial(check, leaving=caller.size(piece)))
-        except SummaryError as failure:
-            failure.cost = sum(caller.costs, Cost())
-            raise
-        return Summary(text, tuple(entry.key for entry in entries), sum(caller.costs, Cost()))
+        for piece in readings(request.entries, self._trim or sys.maxsize, request.count):
+            mark = {"lc_source": "summarization"}
+            so_far = HumanMessage(f"{SUMMARY_LINE}\n\n{text}", additional_kwargs=mark)
+            given = [so_far, *piece] if text else piece
+            text = yield from caller.ask(given, partial(check, leaving=caller.size(piece)))
+        return text
 
 
 def readings(

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from conspectus._core.records import Cost
-from conspectus._drive import Flow, Io
+from conspectus._drive import Flow, Io, arun, run
 from conspectus._langchain import is_chat_model
-from conspectus.errors import SummarizerOverflow, SummarizerTimeout, SummaryError, SummaryRejected
+from conspectus.errors import SummarizerTimeout, SummaryError, SummaryRejected
 from conspectus.events import SummarizerCall, observing
+from conspectus.model.base import Summary, SummaryRequest
 from conspectus.model.checks import LONGEST
 from conspectus.model.provider_errors import explained, text_of
 
@@ -113,6 +114,35 @@ class Caller:
                 self.costs.append(spent.asked_of(name or self.name))
 
 
+class Steps:
+    """A summariser by its steps alone, for any driver: whoever stops driving stops the calls."""
+
+    name: str
+    _model: Runnable[Any, Any]
+    _timeout: float | None
+    _kind = "smallest"
+    _write: Callable[[SummaryRequest, Caller], Flow[str]]
+
+    def summarize_flow(self, request: SummaryRequest) -> Flow[Summary]:
+        """Summarise, step by step; without entries, what was written before stands."""
+        caller = Caller(self._model, self.name, request.count, self._timeout, self._kind)
+        try:
+            text = (yield from self._write(request, caller)) if request.entries else request.notes
+        except SummaryError as failure:
+            failure.cost = sum(caller.costs, Cost())
+            raise
+        read, kind = tuple(e.key for e in request.entries), caller.kind if request.entries else ""
+        return Summary(text, read, sum(caller.costs, Cost()), kind)
+
+    def summarize(self, request: SummaryRequest) -> Summary:
+        """Summarise; raises a `SummaryError` that says why where it cannot."""
+        return run(self.summarize_flow(request))
+
+    async def asummarize(self, request: SummaryRequest) -> Summary:
+        """Summarise on an event loop; a cancellation passes and leaves no call behind."""
+        return await arun(self.summarize_flow(request))
+
+
 def reported(usage: Mapping[str, Any]) -> Cost:
     """Return the cost of a call, as LangChain's `usage_metadata` reports it."""
 
@@ -138,8 +168,8 @@ def cost_fields(cost: Cost) -> dict[str, Any]:
 
 def outcome_of(failure: SummaryError) -> str:
     """Return how an event names the end of a call that failed."""
-    kinds: dict[type, str] = {SummarizerOverflow: "overflow", SummarizerTimeout: "timeout"}
-    return {**kinds, SummaryRejected: "rejected"}.get(type(failure), "error")
+    kinds = {"SummarizerOverflow": "overflow", "SummarizerTimeout": "timeout"}
+    return {**kinds, "SummaryRejected": "rejected"}.get(type(failure).__name__, "error")
 
 
 def model_and_provider(model: object, name: str) -> tuple[str, str]:

@@ -9,14 +9,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from conspectus._core.records import Cost
 from conspectus._drive import Flow, Gather
 from conspectus._langchain import is_runnable
-from conspectus.errors import PolicyError, SummarizerOverflow, SummaryError
+from conspectus.errors import PolicyError, SummarizerOverflow
 from conspectus.messages import Entry, as_data
 from conspectus.model import prompts
-from conspectus.model.base import Form, Steps, Summary, SummaryRequest, check_settings
-from conspectus.model.calls import PER_MESSAGE, Caller, model_and_provider, named
+from conspectus.model.base import Form, SummaryRequest, check_settings
+from conspectus.model.calls import PER_MESSAGE, Caller, Steps, model_and_provider, named
 from conspectus.model.checks import cut_short, wrong_with
 from conspectus.model.chunks import Part, divide, parts_of
 from conspectus.model.riding import LastRequest, instruction
@@ -30,27 +29,25 @@ if TYPE_CHECKING:
 DEFAULT_WINDOW = 32_000
 LEAST_READING = 200  # tokens of messages in one reading; below that, frames are most of it
 LEAST_NOTES = 50  # tokens that notes on one piece may take at least
-FLOOR = 500  # tokens down to which readings are halved after an overflow
+FLOOR = 500  # tokens down to which all is read again in halves after an overflow
 
 
 class ChatModelSummarizer(Steps):
     """Has a chat model read what leaves the view, whole, and write the summary.
 
-    A span that fits one reading takes one call. Of a longer one, pieces are read side by side into
-    notes, and of those one summary is made. An answer that is none is asked for once more.
+    Of a span larger than one reading, pieces are read side by side into notes, and of those one
+    summary is made. An answer that is none is asked for once more.
 
     Args:
         model: a LangChain chat model, or `provider:model` as `init_chat_model` takes it.
-        prompt: instructions instead of ours: a text with `{messages}` where the messages go, as in
-            LangChain. The last summary comes first among them, the limit after them.
-        trim_tokens_to_summarize: tokens of messages in one reading, at least 200; what is above it
-            is read in further calls. Default: as much as the window takes.
+        prompt: instructions instead of ours, with `{messages}` where the messages go.
+        trim_tokens_to_summarize: tokens of messages in one reading, at least 200. Default: as much
+            as the window takes.
         window: input limit of the model, in tokens. Default: what its profile says, else 32,000.
         max_concurrency: calls at once.
         timeout: seconds for each call; None waits as long as the model does.
-        min_tokens: tokens that make any text a summary, instead of our own measure; 0 takes every
-            answer that is not empty. Default: an answer to our prompt cites a message, and one to
-            `prompt` is not far too small for what it stands for.
+        min_tokens: tokens that make any text a summary, for 0 every text that is not empty.
+            Default: it cites a message, or with `prompt` is not far too small for what it replaces.
 
     Raises:
         PolicyError: a model that cannot be had, a prompt without `{messages}`, a wrong number.
@@ -70,6 +67,7 @@ class ChatModelSummarizer(Steps):
         limits = {"trim_tokens_to_summarize": trim_tokens_to_summarize, "min_tokens": min_tokens}
         check_settings(timeout, **limits, window=window, max_concurrency=max_concurrency)
         self.model, self.name = _model_and_name(model)
+        self._model = self.model
         self.min_tokens, self._trim, self._timeout = min_tokens, trim_tokens_to_summarize, timeout
         self._template = None if prompt is None else prompts.Template(prompt)
         self.form: Form = "whole" if self._template else "findings"
@@ -80,28 +78,17 @@ class ChatModelSummarizer(Steps):
         parts = (kind, warmth, self.name, prompt, *prompts.TEXTS, self._window, *limits.values())
         self.identity = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
-    def summarize_flow(self, request: SummaryRequest) -> Flow[Summary]:
-        """Summarise, step by step for a driver: whoever stops driving stops the calls."""
-        if not request.entries:
-            return Summary(request.notes, ())
+    def _write(self, request: SummaryRequest, caller: Caller) -> Flow[str]:
         if self._template:
             request = replace(request, form="whole")
-        caller = Caller(self.model, self.name, request.count, self._timeout)
-        try:
-            if (last := request.last) is None:
-                text = yield from _Reading(self, request, caller).text()
-            else:
-                caller = replace(caller, model=last.bound(), kind="cached")
-                asked = last.with_instruction(instruction(request))
-                size, most = request.last_tokens + caller.size(asked[-1:]), request.most
-                check = partial(wrong_with, request=request, min_tokens=self.min_tokens)
-                flow = caller.ask(asked, check, most=most or request.limit, size=size, tries=1)
-                text = yield from flow  # where it is none, the engine asks the smallest request
-        except SummaryError as failure:
-            failure.cost = sum(caller.costs, Cost())
-            raise
-        read = tuple(entry.key for entry in request.entries)
-        return Summary(text, read, sum(caller.costs, Cost()), caller.kind)
+        if (last := request.last) is None:
+            return (yield from _Reading(self, request, caller).text())
+        caller.model, caller.kind = last.bound(), "cached"
+        asked = last.with_instruction(instruction(request))
+        size, most = request.last_tokens + caller.size(asked[-1:]), request.most or request.limit
+        check = partial(wrong_with, request=request, min_tokens=self.min_tokens)
+        # Where the answer is none, the engine goes on with the smallest request.
+        return (yield from caller.ask(asked, check, most=most, size=size, tries=1))
 
     def rides(self, last: LastRequest, tokens: int, request: SummaryRequest) -> str:
         """Why it does not ask with an agent's last request of so many tokens; empty if it does."""
@@ -131,12 +118,10 @@ def _built(model: str) -> Runnable[Any, Any]:
     try:
         return init_chat_model(model)
     except Exception as error:
-        package = str(getattr(error, "name", None) or "langchain-openai").replace("_", "-")
-        raise PolicyError(
-            f"the model {model!r} could not be built ({type(error).__name__}: {error}). Write it "
-            f"as in 'openai:gpt-5-mini', `pip install {package}` or whatever its provider needs, "
-            "and set its key; or give a chat model, or 'embedded', which needs no model"
-        ) from error
+        what = f"the model {model!r} could not be built ({type(error).__name__}: {error})"
+        form = "write it as in 'openai:gpt-5-mini', `pip install` its provider's package"
+        others = "a LangChain chat model, or 'embedded', which needs no model"
+        raise PolicyError(f"{what}; {form} and set its key; or give {others}") from error
 
 
 class _Reading:
@@ -161,48 +146,37 @@ class _Reading:
 
     def text(self) -> Flow[str]:
         parts = parts_of(self.request.entries, self._sizes)
-        pieces = divide(parts, min(self.room, self.trim), self._count)
-        if len(pieces) == 1:
-            try:
-                return (yield from self._answer(self._shown(parts)))
-            except SummarizerOverflow as error:
-                pieces = self._halves(parts, error)
-        share = self.room // (len(pieces) + 1) - self.frame  # so that all fit one reading
-        limit = max(LEAST_NOTES, min(self.request.limit, share))
-        flows = [self._notes_on(piece, limit) for piece in pieces]
-        answers: list[list[str]] = yield Gather(flows, self.concurrency)
-        return (yield from self._merged([one for answer in answers for one in answer]))
-
-    def _notes_on(self, piece: Sequence[Part], limit: int) -> Flow[list[str]]:
-        entries = [self.request.entries[n] for n in dict.fromkeys(part.index for part in piece)]
-        asked = replace(self.request, entries=entries, notes="", kept=(), limit=limit)
-        leaving, prompt = sum(part.size for part in piece), self.prompt(self._shown(piece), limit)
-        check = partial(self.check, request=asked, leaving=leaving)
-        try:
-            return [(yield from self.caller.ask(prompt, check))]
-        except SummarizerOverflow as error:
-            halves = self._halves(piece, error)
-        notes: list[str] = []
-        for half in halves:
-            notes += yield from self._notes_on(half, limit)
-        return notes
-
-    def _merged(self, notes: list[str]) -> Flow[str]:
-        room = self.room
         while True:
+            try:
+                return (yield from self._once(parts))
+            except SummarizerOverflow as error:
+                self.room = min(self.room, self.trim, sum(part.size for part in parts)) // 2
+                if self.room < min(FLOOR, self.trim):
+                    advice = "give `window` the real input limit of the model, or use a larger one"
+                    raise SummarizerOverflow(f"{error}; {advice}") from error
+
+    def _once(self, parts: Sequence[Part]) -> Flow[str]:
+        request, room = self.request, self.room
+        pieces = divide(parts, min(room, self.trim), self._count)
+        shown = self._shown(parts)
+        if len(pieces) > 1:
+            share = room // (len(pieces) + 1) - self.frame  # so that all fit one reading
+            limit = max(LEAST_NOTES, min(request.limit, share))
+            flows = [self._notes_on(piece, limit) for piece in pieces]
+            notes: list[str] = yield Gather(flows, self.concurrency)
             if sum(self._count(text) + self.frame for text in notes) > room:
                 share = max(1, room // len(notes) - self.frame)
                 notes = [cut_short(text, share, self._count)[0] for text in notes]
             labelled = ((f"{n} of {len(notes)}", text) for n, text in enumerate(notes, 1))
             shown = "\n".join(prompts.framed("notes", text, label) for label, text in labelled)
-            try:
-                return (yield from self._answer(shown))
-            except SummarizerOverflow as error:
-                room = self._half(self._count(shown), error)
+        check, most = partial(self.check, request=request), request.most or request.limit
+        return (yield from self.caller.ask(self.prompt(shown), check, most=most))
 
-    def _answer(self, material: str) -> Flow[str]:
-        most, check = self.request.most, partial(self.check, request=self.request)
-        return self.caller.ask(self.prompt(material), check, most=most or self.request.limit)
+    def _notes_on(self, piece: Sequence[Part], limit: int) -> Flow[str]:
+        entries = [self.request.entries[n] for n in dict.fromkeys(part.index for part in piece)]
+        asked = replace(self.request, entries=entries, notes="", kept=(), limit=limit)
+        check = partial(self.check, request=asked, leaving=sum(part.size for part in piece))
+        return self.caller.ask(self.prompt(self._shown(piece), limit), check)
 
     def _shown(self, piece: Sequence[Part]) -> str:
         entries = self.request.entries
@@ -216,16 +190,6 @@ class _Reading:
 
     def _count(self, text: str) -> int:
         return self.request.count(as_data(text))
-
-    def _halves(self, piece: Sequence[Part], error: SummarizerOverflow) -> list[list[Part]]:
-        return divide(piece, self._half(sum(part.size for part in piece), error), self._count)
-
-    def _half(self, size: int, error: SummarizerOverflow) -> int:
-        half = min(self.room, size) // 2
-        if half < min(FLOOR, self.trim):
-            advice = "give `window` the real input limit of the model, or use a larger one"
-            raise SummarizerOverflow(f"{error}; {advice}") from error
-        return half
 
 
 def _messages(shown: str) -> str:

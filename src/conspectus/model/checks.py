@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from functools import cache
 
 from conspectus._core.records import Draft
 from conspectus.messages import Entry
@@ -19,9 +18,10 @@ FLOOR = 200  # tokens that a summary may always take, even where it stands for l
 CAP, PART = 60, 40
 
 LONGEST, PER_TOKEN = 100_000, 32  # characters that any text may have, and for each token asked for
-RUN = 12  # words of our prompts in a row that nobody writes by chance
 
-_FRAMES = ("<message id=", "</messages>")
+# Frames and sentences of our prompts: whoever repeats one has written no summary
+_OURS = [one for text in TEXTS for one in " ".join(text.split()).split(". ") if len(one) > 60]
+_OURS += ["<message id=", "</messages>"]
 
 
 def problems(
@@ -63,7 +63,7 @@ def wrong_with(
     page = text[:15].lower().startswith(("<!doctype html", "<html"))
     size = 0 if page else request.count(text) // (2 if document else 1)
     said = " ".join(text.split())
-    if any(mark in text for mark in _FRAMES) or _runs() & _runs_of(said):
+    if any(ours in said for ours in _OURS):
         return ("it repeats the prompt",)
     if min_tokens is not None:
         return (f"it has fewer than {min_tokens:,} tokens",) if size < min_tokens else ()
@@ -82,16 +82,6 @@ def wrong_with(
     least = min(CAP, leaving // PART, request.limit // 3)  # that can be written within the limit
     short = f"it is far too small for what it stands for, {size} of at least {least} tokens"
     return (short,) if size < least else ()
-
-
-def _runs_of(text: str) -> set[tuple[str, ...]]:
-    words = text.split()
-    return {tuple(words[n : n + RUN]) for n in range(len(words) - RUN + 1)}
-
-
-@cache
-def _runs() -> set[tuple[str, ...]]:
-    return set().union(*map(_runs_of, TEXTS))
 
 
 def cut_short(text: str, limit: int, count: Callable[[str], int]) -> tuple[str, int]:

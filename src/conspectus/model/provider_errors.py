@@ -14,6 +14,7 @@ from conspectus.errors import SummarizerOverflow, SummarizerTimeout, SummaryErro
 OVERFLOWS = (
     ("prompt is too long|request too large|request is too large", "Anthropic"),
     ("exceed + context limit|range of input length", "Anthropic, DashScope"),
+    ("exceed + model token limit|prompt exceed + token limit", "Moonshot, gateways"),
     ("input is too long|input too long|messages are too long", "Bedrock"),
     ("prompt too long|context too long|conversation is too long", "Ollama, Perplexity"),
     ("maximum context length|exceed + context length|reduce the length of", "OpenAI, Azure, Groq"),
@@ -22,11 +23,10 @@ OVERFLOWS = (
     ("exceed + context size|prompt exceed + length|input token + exceed", "llama.cpp, Gemini"),
     ("too many tokens|too many input tokens|too many prompt tokens", "Cohere"),
     ("prompt token count + exceed|tokens limit reached", "GitHub"),
-    ("exceed + model token limit|exceed + token limit", "Moonshot, gateways"),
     ("input length + exceed|max new tokens + must be", "Hugging Face"),
     ("max seq len|max model len|model max length", "MLC, vLLM, Transformers"),
     ("too large for model with|contextoverflowerror", "Mistral, LangChain"),
-    ("input exceed + length|request exceed + length", "gateways"),
+    ("input exceed + length|request exceed + length|input exceed + token limit", "gateways"),
 )
 # Parts of names of classes, and of codes in an error's body
 _PASSES = """overload ratelimit apierror timeout servererror serviceunavailable toomanyrequests
@@ -42,10 +42,10 @@ _SIGNS = "".join(map(chr, range(0x21, 0x7F)))
 
 # Reasons for the end of an answer, in small letters
 CUT_OFF = {"length", "max_tokens", "max_output_tokens", "model_length"}
-REFUSED = set(
-    """content_filter content_filtered refusal safety recitation blocklist prohibited_content spii
-    guardrail_intervened language image_safety""".split()
-)
+REFUSED = {
+    *"""content_filter content_filtered refusal safety recitation blocklist spii language
+    prohibited_content guardrail_intervened image_safety""".split()
+}
 
 _MARK = r"<{0}(?:\w{{1,12}}:)?(?i:think|thinking|thought|reasoning)>|\[{0}THINK\]|◁{0}think▷"
 # A thought begins a line. One that nobody opened ends a line, or the answer follows at once;
@@ -113,7 +113,8 @@ def explained(
     what, final = f"{type(error).__name__}: {text}", lasts(error)
     if is_overflow(error):
         return SummarizerOverflow(f"the request was too long for {name} ({what})")
-    found: SummaryError
+    account = "its name and the rights of its account, or use another model"
+    found = SummaryError(f"{name} failed ({what}); check {check or account}")
     if "Timeout" in _names(error):
         took = f"{name} gave up waiting ({what}); raise the timeout of its client"
         if isinstance(error, StepTimeout):
@@ -121,9 +122,6 @@ def explained(
         found = SummarizerTimeout(f"{took}, or use a faster model to summarise")
     elif final is False:
         found = SummaryError(f"{name} could not be reached or is busy ({what}); try again later")
-    else:
-        account = "its name and the rights of its account, or use another model"
-        found = SummaryError(f"{name} failed ({what}); check {check or account}")
     found.transient = not check if final is None else not final
     found.retry_after = retry_after(error)
     return found
@@ -139,8 +137,7 @@ def answer_text(answer: object, name: str) -> str:
 def text_of(answer: object, name: str) -> str:
     """Return the text of an answer, without thoughts and a code fence; it may be empty.
 
-    Raises `SummaryRejected` where it was cut off or refused or asks for tools, and
-    `SummarizerOverflow` where the window was full before it was finished.
+    Raises a `SummaryError` where it was cut off or refused, or asks for tools.
     """
     if not is_message(answer):
         return _written(answer) if isinstance(answer, str) else ""
@@ -150,8 +147,8 @@ def text_of(answer: object, name: str) -> str:
         ends.append(details.get("reason"))
     reasons = {end.lower().removeprefix("finishreason.") for end in ends if isinstance(end, str)}
     ended = reasons or "status" in about
+    # These two say why a stream ended; others, and fakes, often do not.
     if not ended and about.get("model_provider") in ("openai", "anthropic"):
-        # These say why a stream ended; others, and fakes, often do not.
         broken = _rejected(f"the answer of {name} broke off before its end; try again later")
         broken.transient = True
         raise broken

@@ -1,8 +1,4 @@
-"""A summary that rides the cache: the agent's last request, with one instruction after it.
-
-A provider reads the beginning of a request that it has read before for a tenth of the price. So
-nothing before the instruction is changed, no tool and no mark for a cache either.
-"""
+"""A summary that rides the provider's cache: the agent's last request, and one instruction."""
 
 from __future__ import annotations
 
@@ -36,7 +32,7 @@ class LastRequest:
     any_model: bool = False  # whoever summarises is taken to be the agent's model
 
     def bound(self) -> Runnable[Any, Any]:
-        """Return the model as agents of LangChain call it."""
+        """Return the model as agents of LangChain call it: all that is cached stays the same."""
         model: Any = self.model
         if self.tools:
             tools, choice = list(self.tools), self.tool_choice

@@ -12,8 +12,8 @@ from conspectus.notes.segment import GAP, Line
 ALL = 10**12
 """Room for any text."""
 
-LEAST_KEPT = 200
-"""Characters of each part of a line that a record keeps at least."""
+KEPT, WORDS_KEPT = 300, 8_000
+"""Characters of each part of a line, and of the user's words, that a record keeps at least."""
 
 CITED = 4
 """Names of messages that a line cites at most."""
@@ -71,7 +71,7 @@ def trimmed(line: Line, room: float) -> Line:
         line: the line.
         room: characters; for few of them what a count and a short form need.
     """
-    room = max(room, LEAST_KEPT)
+    room = max(room, WORDS_KEPT if line.kind == "said" else KEPT)
     if size_of(line) <= room:
         return line
     shown = chosen(line.outcome, line.named, room, " ", tail=not line.fields)

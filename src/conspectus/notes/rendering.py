@@ -12,8 +12,9 @@ cut shorter, so that a provider's cache of the request stays good.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from math import fsum, log
 
 from conspectus.notes.cutting import LEAST, cut, shared, terms
@@ -32,8 +33,9 @@ SAID, DONE, FOUND, OPEN = "Said by the user", "Done", "Found and decided", "Open
 GOAL, NEXT, SUMMARY, SKILLS = "Goal", "Next", "Summary", "Skills read"
 NOW = "# Now, before the messages below"
 
-SHARE = 0.5
-"""The share of the room that the user's words may take where other lines need the rest."""
+SHARE, TYPED = 0.5, 0.75
+"""The share of the room that the user's words may take where other lines need the rest, and the
+share that they may take with no message of more than `SHORTEST`."""
 
 SHORTEST = 240
 """Characters to which words of the user are cut before some are left out, if half of their
@@ -55,13 +57,13 @@ OLD = 0.7
 """The share of the room in which older segments are put when they are cut anew, where the newest
 one needs the rest."""
 
-FILLED, FULL = 0.93, 0.9
+FILLED, FULL = 0.94, 0.92
 """The share of a room that a text is to fill where something is cut, and the least that it may."""
 
 CHARACTERS, TRIES = 3.2, 10
 """Characters of a token that are tried first, and how often a text is measured."""
 
-MORE = 1.5
+MORE = 2
 """How much more than it shows of a line a record keeps."""
 
 TEXTS = 0.6
@@ -251,38 +253,47 @@ class _Region:
         """Return the parts in so many tokens, or as near to it as can be."""
         least, most = 0, self._full + 1
         chars = self._full if self._full < 8 * room else int(room * CHARACTERS)
-        for _ in range(TRIES):
-            parts = self.parts(chars)
+        groups = None
+        for number in range(2 * TRIES):
+            if number == TRIES:  # one more part may take more than is left
+                self.parts(least)
+                groups, most = self._groups(), self._full + 1
+            parts = self.parts(chars, groups)
             size = count("\n".join(parts))
             if size <= room and (not self.cut or size >= FILLED * room):
                 return parts
             least, most = (max(least, chars), most) if size <= room else (least, min(most, chars))
             guess = int(chars * room * (1 + FILLED) / 2 / max(size, 1))
             chars = guess if least < guess < most else (least + most) // 2
-        return self.parts(least)
+        return self.parts(least, groups)
 
-    def parts(self, room: int) -> list[str]:
-        """Return the parts in so many characters."""
+    def parts(self, room: int, groups: list[list[Line]] | None = None) -> list[str]:
+        """Return the parts in so many characters; with `groups`, of these lines."""
         self._put(room - self._again)
         self.room, self.number = room, self._begin
         text: list[str] = []
-        for group in self._groups():
+        for group in groups or self._groups():
             self.number += 1
             text.append(f"# Part {self.number}")
             for name, kind in ((SAID, "said"), (DONE, "done"), (FOUND, "found")):
                 text += section(name, self._shown([one for one in group if one.kind == kind]))
         return text
 
-    def _groups(self) -> Iterator[list[Line]]:
-        """Yield the lines of each part: a segment's, or those of several with few lines to show."""
-        group: list[Line] = []
+    def _groups(self) -> list[list[Line]]:
+        """Return the lines of each part: a segment's, or those of several that show few lines."""
+        if not self.cut:
+            return [list(lines) for lines in self._segments if lines]
+        groups: list[list[Line]] = []
+        shown = PART
         for lines in self._segments:
-            group = [*group, *lines]
-            if group and (not self.cut or sum(map(self._shows, group)) >= PART):
-                yield group
-                group = []
-        if group:
-            yield group
+            if shown >= PART:
+                groups.append([])
+                shown = 0
+            groups[-1] += lines
+            shown += sum(map(self._shows, lines))
+        if shown < PART and len(groups) > 1:
+            groups[-2:] = [[*groups[-2], *groups[-1]]]
+        return [group for group in groups if group]
 
     def _shown(self, lines: Sequence[Line]) -> list[str]:
         """Return the lines of one kind in a part, those left out counted before them."""
@@ -306,7 +317,9 @@ class _Region:
     def _put(self, room: int) -> None:
         """Give each line its room: the words their share, the others what is left, and back."""
         works = sum(self._sizes[id(line)] for line in self._works)
-        words = self._put_words(max(room * SHARE, room - works))
+        typed = sum(min(self._sizes[id(line)], SHORTEST) for line in self._words)
+        share = max(room * SHARE, min(typed, room * TYPED), room - works)
+        words = self._put_words(share)
         left = room - self._put_works(room - words)
         if left > words:
             self._put_words(left)
@@ -322,7 +335,7 @@ class _Region:
         if most < short:
             left, kept = room, set()
             always = {0, len(words) - 1, *(n for n, one in enumerate(words) if one.quotes)}
-            for place in sorted(self._telling(), key=lambda place: place not in always):
+            for place in sorted(self._telling, key=lambda place: place not in always):
                 if place in always or min(sizes[place], short) <= left:
                     left -= min(sizes[place], short)
                     kept.add(place)
@@ -331,6 +344,7 @@ class _Region:
             self.rooms[id(line)] = min(most, ALL) if place in kept else 0
         return sum(min(sizes[place], most) for place in kept)
 
+    @cached_property
     def _telling(self) -> list[int]:
         """Return the places of the words, those first whose terms stand in fewest others.
 
