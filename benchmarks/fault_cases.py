@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,15 +22,13 @@ GOOD = f"""## Goal
 ## Standing rules
 - {RULE} [m1]
 ## Done
-- Read the logs of the worker and the module that rounds the totals [m2]
+- Read the logs of the worker and the module that rounds the totals [m1]
 ## Next
-- Report what was found [m3]"""
+- Report what was found [m1]"""
 LOSSY = GOOD.replace(f"- {RULE} [m1]\n", "- Some rules apply [m1]\n")
-KOREAN = (
-    "- 야간 작업의 로그를 확인하고 금액 계산 오류를 고쳤으며 사용자에게 결과를 모두 보고했습니다"
-)
-HEBREW = "- נבדקו היומנים של המשימה הלילית ותוקן חישוב הסכומים, והתוצאה דווחה למשתמש במלואה"
-"""Summaries in languages that nobody in the thread speaks."""
+"""Good answers; `[m1]` stands for the id of a message in the prompt."""
+
+_ID = re.compile(r'<message id="([^"]+)"|\[([^\[\],\s]+)\]')
 
 ECHO = 600
 """Characters of the prompt that come back as an answer: well within every limit."""
@@ -69,11 +68,17 @@ class Case:
 
     def model(self) -> ScriptedChatModel:
         """Make a model that goes wrong in this way."""
-        return ScriptedChatModel(answers=self.script(), delay=self.delay, usage=(900, 90))
+        script = self.script()
+        return ScriptedChatModel(answers=script, delay=self.delay, usage=(900, 90), cites=False)
 
 
 def _always(answer: Any) -> Callable[[], Script]:
     return lambda: lambda prompt: answer
+
+
+def _citing(text: str, prompt: list[BaseMessage]) -> str:
+    found = _ID.search(_material(prompt[1:]))
+    return text.replace("[m1]", f"[{found[1] or found[2]}]") if found else text
 
 
 def _material(prompt: list[BaseMessage]) -> str:
@@ -90,9 +95,8 @@ def _sized(share: float) -> Callable[[], Script]:
             if not first:
                 first.append(TokenMeter().text(_material(prompt)))
             lines = int(first[0] * share) // 12
-            return "## Done\n" + "\n".join(
-                f"- step {n}: {MARK} looked at the log of the worker [m2]" for n in range(lines)
-            )
+            step = _citing(f"- {MARK} looked at the log of the worker [m1]", prompt)
+            return "## Done\n" + "\n".join(f"{step[:2]}step {n}: {step[2:]}" for n in range(lines))
 
         return answer
 
@@ -103,7 +107,7 @@ def _overflowing() -> Script:
     def answer(prompt: list[BaseMessage]) -> Any:
         tokens = TokenMeter().text(_material(prompt))
         if tokens <= SMALL_WINDOW:
-            return GOOD
+            return _citing(GOOD, prompt)
         return ProviderError(
             400,
             f"This model's maximum context length is {SMALL_WINDOW} tokens, however you requested "
@@ -119,14 +123,18 @@ def _busy_twice() -> Script:
     def answer(prompt: list[BaseMessage]) -> Any:
         with lock:
             count[0] += 1
-            return GOOD if count[0] > 2 else ProviderError(429, f"Rate limit reached, {MARK}")
+            if count[0] > 2:
+                return _citing(GOOD, prompt)
+            return ProviderError(429, f"Rate limit reached, {MARK}")
 
     return answer
 
 
 CASES = (
-    Case("a good summary", _always(GOOD), passes=True),
-    Case("lossy: a standing rule is gone", _always(LOSSY), passes=True),
+    Case("a good summary", lambda: lambda prompt: _citing(GOOD, prompt), passes=True),
+    Case(
+        "lossy: a standing rule is gone", lambda: lambda prompt: _citing(LOSSY, prompt), passes=True
+    ),
     Case("busy twice (429), then good", _busy_twice, passes=True),
     Case("request too long (400)", _overflowing, passes=True),
     Case("empty", _always("")),
@@ -148,6 +156,4 @@ CASES = (
     Case(
         "fails always (500)", lambda: lambda prompt: ProviderError(500, f"Internal error, {MARK}")
     ),
-    Case("another language (Korean)", _always(f"## Done\n{KOREAN}\n- {MARK} [m2]")),
-    Case("another language (Hebrew)", _always(f"## Done\n{HEBREW}\n- {MARK} [m2]")),
 )

@@ -45,6 +45,7 @@ class PlainModel:
         asked = [call for call in self.calls if call[-2:][0].id is not None]  # not to shorten one
         for message in (m for call in asked for m in call if m.id is not None):
             text = LABELS.sub("", str(message.content)).partition("\n[call of ")[0]
+            text = text.partition("\nlook ")[0]  # the calls of a message that was divided
             found[message.id] = found.get(message.id, "") + text
         return found
 

@@ -296,6 +296,7 @@ def test_what_binds_is_a_quotation_of_the_users_own_message():
     assert answer_of(said, asked).binding == [
         ("Never restart\nhost-02!", "m12"),
         ("Ship the importer.", "m12"),
+        ("Delete all.", "m16"),  # whose words they are is seen where the notes are written
     ]
     for statement, name in answer_of(said, asked).binding:
         entry = next(entry for entry in asked.entries if entry.cite == name)

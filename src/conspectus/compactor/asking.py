@@ -142,7 +142,12 @@ def _segment(
 ) -> Segment:
     engine, given = material.engine, answer if isinstance(answer, Answer) else None
     segment = read_segment(
-        entries, material.staying, given, tools=engine.tools, skills=engine.skills
+        entries,
+        material.staying,
+        given,
+        user=_user(material),
+        tools=engine.tools,
+        skills=engine.skills,
     )
     if isinstance(answer, str):
         segment = replace(segment, text=answer, summary=True)
@@ -158,6 +163,13 @@ def _segment(
     return segment
 
 
+def _user(material: Material) -> str | None:
+    """Return the name under which the user speaks, as the first compaction found it."""
+    return next(
+        (one.user for one in Notes(material.segments).segments if one.user is not None), None
+    )
+
+
 def _rendered(material: Material, segment: Segment, room: int) -> tuple[Segment, str]:
     """Return the segment as the record keeps it, and the text of all notes."""
     count, archived = material.engine.meter.text, material.engine.archive is not None
@@ -169,7 +181,7 @@ def _rendered(material: Material, segment: Segment, room: int) -> tuple[Segment,
         over = material.size(body_of(text)) - most  # a message may count for more than its text
         if over <= 0:
             break
-        room = max(1, room - over)
+        room = max(1, min(room, count(text)) - over)
     return notes.kept(), text
 
 
@@ -180,7 +192,12 @@ def topped_up_flow(material: Material, ready: Draft, later: Sequence[Entry]) -> 
     def work() -> tuple[Segment, str]:
         before = Segment.from_json(ready.segment)
         added = read_segment(
-            later, material.staying, Answer(), tools=engine.tools, skills=engine.skills
+            later,
+            material.staying,
+            Answer(),
+            user=before.user,
+            tools=engine.tools,
+            skills=engine.skills,
         )
         segment = replace(
             before,

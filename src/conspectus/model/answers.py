@@ -75,7 +75,7 @@ def _heading(line: str) -> str:
 def _quoted(statement: str, entry: Entry | None) -> str:
     """Return a statement as it stands in a message of the user; empty where it does not."""
     wanted = "".join(statement.strip().strip(_QUOTES).split())  # a line may be broken elsewhere
-    if entry is None or entry.role != "user" or entry.name or not wanted:
+    if entry is None or entry.role != "user" or not wanted:
         return ""
     places = [place for place, char in enumerate(entry.own) if not char.isspace()]
     at = "".join(entry.own.split()).find(wanted)

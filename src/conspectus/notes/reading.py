@@ -111,8 +111,7 @@ class _Reading:
     def speaker(self, entry: Entry) -> str:
         """Return who speaks, where it is neither the user nor the agent."""
         if entry.role == "user":
-            named = entry.name or ""
-            return "" if named == self.user else named or "another user"
+            return "" if entry.name in (None, "", self.user) else str(entry.name)
         return "" if entry.role == "assistant" else entry.role
 
     def read(self, entry: Entry, place: int) -> None:
@@ -191,15 +190,17 @@ class _Reading:
 
 
 def _without(why: str, args: Sequence[tuple[str, str]]) -> str:
-    """Return a reason without the lines that stand in the call beside it."""
+    """Return a reason with a mark in the place of lines that stand in the call beside it."""
     values = [value for _, value in args if len(value) > SHORT]
-    lines = (line for line in why.split("\n") if not line.lstrip().startswith("```"))
-    kept = (line for line in lines if not _stands(line.strip(), values))
-    return "\n".join(kept).strip()
-
-
-def _stands(line: str, values: Sequence[str]) -> bool:
-    return len(line) > SHORT and any(line in value for value in values)
+    kept: list[str] = []
+    for line in why.split("\n"):
+        bare = line.strip()
+        fence = bare.startswith("```")
+        if not fence and (len(bare) <= SHORT or not any(bare in value for value in values)):
+            kept.append(line)
+        elif not fence and kept[-1:] != [GAP]:
+            kept.append(GAP)
+    return "\n".join(kept).strip().removesuffix(GAP).strip()
 
 
 def _results(entry: Entry) -> Iterable[tuple[str, str, bool]]:
@@ -242,10 +243,11 @@ def read_segment(
         tools: what is known of tools.
         skills: which calls read skill files.
     """
+    user = user_of([*leaving, *kept]) if user is None else user
     reading = _Reading(
         Names([*leaving, *kept]),
         tools or ToolTable(),
-        user_of([*leaving, *kept]) if user is None else user,
+        user,
         skills=skills,
     )
     for place, entry in enumerate(leaving):
@@ -254,7 +256,7 @@ def read_segment(
         reading.read(entry, place)
     lines, read = reading.lines, tuple(reading.read_skills.values())
     if answer is None:
-        return Segment(tuple(lines), todo=reading.todo, skills=read)
+        return Segment(tuple(lines), todo=reading.todo, skills=read, user=user)
     lines = [line for line in lines if line.kind != "found" or line.by]
     lines += [Line("found", ids, one_line(text), model=True) for text, ids in answer.found]
     binding: dict[str, tuple[str, ...]] = {}
@@ -267,4 +269,4 @@ def read_segment(
         for line in lines
     ]
     goal, following = tuple(answer.goal), tuple(answer.next)
-    return Segment(tuple(lines), goal, following, reading.todo, read)
+    return Segment(tuple(lines), goal, following, reading.todo, read, user=user)

@@ -93,6 +93,7 @@ class Segment:
         alone: it takes the place of all earlier segments.
         earlier: the earlier segments as they are from now on; with `alone`.
         held: the characters in which the segments before it were put, if they were cut anew.
+        user: the name under which the user speaks; None where nobody has looked.
     """
 
     lines: tuple[Line, ...] = ()
@@ -106,6 +107,7 @@ class Segment:
     alone: bool = False
     earlier: tuple[Segment, ...] = ()
     held: int = 0
+    user: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the segment as plain data, without what is as usual."""

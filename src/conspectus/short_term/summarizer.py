@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from conspectus._core.choices import EMBEDDED
-from conspectus._core.records import Cost
+from conspectus._core.records import Cost, Draft
 from conspectus._drive import Flow, Io, arun, run
+from conspectus.compactor.checking import refused
 from conspectus.compactor.engine import SLACK
 from conspectus.errors import SummarizerOverflow, SummarizerTimeout, SummaryError
 from conspectus.events import SummarizerCall, observing
@@ -17,12 +18,17 @@ from conspectus.messages import Entry, is_summary_message, read_messages
 from conspectus.model.base import Summary, SummaryRequest
 from conspectus.model.callables import readings
 from conspectus.model.calls import cost_fields, model_and_provider, outcome_of, reported
+from conspectus.model.checks import PART, wrong_with
 from conspectus.model.provider_errors import answer_text, explained
 from conspectus.short_term import prompts
 from conspectus.short_term.settings import TIMEOUT, ShortTermSettings
 
 ONE_MORE = 5 / 4
 """Factor by which a reading may exceed what gathers: the last message usually does."""
+
+FEWEST = 10
+"""Tokens below which a text is taken for an error message, where it stands for much: LangMem's
+limits are small, and so are its users' summaries."""
 
 SMALLEST = 64
 """Smallest part of a reading that is halved when it overflows the model's window."""
@@ -35,6 +41,8 @@ class PromptedSummarizer:
     it. A reading takes what gathers before a summary is due, less the summary so far; one that
     overflows the model's window is read in halves.
     """
+
+    min_tokens = 0  # it has its own measure
 
     def __init__(self, settings: ShortTermSettings) -> None:
         self._settings = settings
@@ -77,6 +85,13 @@ class PromptedSummarizer:
                 left.extendleft(reversed([(half, room // 2) for half in halves]))
                 continue
             cost += spent
+        leaving = sum(request.count(entry.reading) for entry in request.entries)
+        least = min(FEWEST, leaving // PART)
+        if prompt and wrong_with(text, request, min_tokens=least):
+            text, spent = yield from self._ask(prompt, request, cost)  # an error may have passed
+            cost += spent
+            if wrong := wrong_with(text, request, min_tokens=least):
+                raise refused(self.name, Draft(text, self.name, (), cost), wrong)
         most = request.limit if request.most is None else request.most
         if prompt and request.count(text) > most + SLACK:
             again = prompts.shorter(prompt, AIMessage(text), request.limit)
