@@ -68,9 +68,9 @@ clean:
 	rm -rf $(VENV) site demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # What README and docs/benchmarks.md claim, printed anew; each fails if a claim does not hold.
-.PHONY: bench bench-transcripts bench-faults bench-scale bench-recall bench-facts
+.PHONY: bench bench-transcripts bench-faults bench-scale bench-recall
 
-bench: bench-transcripts bench-faults bench-scale bench-recall bench-facts bench-tokens bench-steps bench-short-term
+bench: bench-transcripts bench-faults bench-scale bench-recall bench-tokens bench-steps bench-short-term
 
 bench-transcripts: $(READY)
 	@$(BIN)/python benchmarks/transcripts.py
@@ -100,14 +100,6 @@ bench-short-term: $(READY)
 .PHONY: bench-requests
 bench-requests: $(READY)
 	@$(BIN)/python -m benchmarks.request_parts $(FOLDER)
-
-# Whether the notes' constants were fitted: SCRIPT=an outside measure with exams of sessions.
-.PHONY: bench-folds
-bench-folds: $(READY)
-	@$(BIN)/python -m benchmarks.cross_validation $(SCRIPT)
-
-bench-facts: $(READY)
-	@$(BIN)/python benchmarks/gold_facts.py
 
 # Also what is needed later, held against its targets.
 .PHONY: bench-retention

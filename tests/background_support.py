@@ -69,7 +69,8 @@ class Stopped(Gate):
         if self.fails:
             raise SummaryError("the model is out of order")
         keys = tuple(entry.key for entry in request.entries)
-        return Summary(f"- {len(keys)} messages were looked at [x]", keys)
+        cite = request.entries[0].cite
+        return Summary(f"- {len(keys)} messages were looked at [{cite}]", keys)
 
 
 def told(count: int, first: int = 0) -> list[dict[str, Any]]:

@@ -46,7 +46,7 @@ def compact(
         str,
         typer.Option(
             help="provider:model such as openai:gpt-5, which is recommended, or embedded, which "
-            "extracts by rules and needs no model."
+            "quotes the messages and needs no model."
         ),
     ] = "embedded",
     max_summary_tokens: Annotated[

@@ -117,6 +117,25 @@ def cut_lines(text: str, room: float) -> str:
     return "\n".join(chosen(lines, worth, room, "\n"))
 
 
+def differing(one: str, other: str) -> tuple[str, str]:
+    """Return two texts without what both begin or end with, a mark in its place."""
+    begin = _alike(one, other)
+    end = _alike(one[begin:][::-1], other[begin:][::-1])
+    begin = max(one.rfind(" ", 0, begin), 0) if begin > LEAST else 0
+    end = end - max(one[len(one) - end :].find(" "), 0) if end > LEAST else 0
+    head, tail = GAP if begin else "", f" {GAP}" if end else ""
+    return (
+        f"{head}{one[begin : len(one) - end]}{tail}",
+        f"{head}{other[begin : len(other) - end]}{tail}",
+    )
+
+
+def _alike(one: str, other: str) -> int:
+    """Return the number of characters that two texts begin with alike."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
 def sentences(text: str) -> list[str]:
     """Return the sentences and lines of a text."""
     return [one for one in _SENTENCE.split(text.strip()) if one]

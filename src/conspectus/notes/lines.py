@@ -95,8 +95,9 @@ def _call(line: Line, room: float) -> str:
     """Return the call: what names the thing whole, long values cut first."""
     named = len(line.args) > 1
     room -= len(line.call) + 2 + sum(len(name) + 3 for name, _ in line.args) * named
-    most = max(shared([len(value) for _, value in line.args], room), LEAST)
-    rooms = [max(most, min(room / 2, KEY)), *[most] * len(line.args)]
+    key = min(len(line.args[0][1]), KEY) if line.args else 0
+    most = max(shared([len(value) for _, value in line.args[1:]], room - key), LEAST)
+    rooms = [max(room, key) if not named else max(key, most), *[most] * len(line.args)]
     values = [cut(value, room) for (_, value), room in zip(line.args, rooms, strict=False)]
     said = [
         f"{name}={value}" if named and name else value

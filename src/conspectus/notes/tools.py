@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from conspectus.notes.cutting import differing
+
 
 @dataclass(frozen=True, slots=True)
 class Tool:
@@ -17,7 +19,8 @@ class Tool:
     Args:
         name: its name, compared without regard to case; a `*` at its end stands for any rest.
         key: the argument that names the thing it works on; it is never cut before the others.
-        show: arguments that are shown next; the rest follow as they were given.
+        show: arguments that are shown next; the rest follow as they were given. Of two that begin
+            or end alike, such as an old and a new text, that part is left out.
         effect: whether a call changes anything. What only looks gives way first.
         todo: the argument that holds the agent's whole to-do list; empty for none.
 
@@ -35,12 +38,19 @@ class Tool:
     def ordered(self, args: list[tuple[str, str]]) -> list[tuple[str, str]]:
         """Return arguments in the order in which they are shown."""
         places = {name: place for place, name in enumerate((self.key, *self.show))}
-        return sorted(args, key=lambda arg: places.get(arg[0], len(places)))
+        args = sorted(args, key=lambda arg: places.get(arg[0], len(places)))
+        pair = [place for place, (name, _) in enumerate(args) if name in self.show]
+        if len(pair) == 2:
+            values = differing(args[pair[0]][1], args[pair[1]][1])
+            for place, value in zip(pair, values, strict=True):
+                args[place] = (args[place][0], value)
+        return args
 
 
 _READ = ("read_file", "read", "view", "view_file", "cat_file", "open_file", "notebookread")
 _WRITE = ("write_file", "write", "create_file", "notebookedit")
 _EDIT = ("edit_file", "edit", "str_replace", "multiedit", "apply_patch", "insert")
+_OLD_NEW = ("old", "new", "old_str", "new_str", "old_string", "new_string")
 _LIST = ("list_files", "ls", "list_dir", "list_directory", "glob", "file_glob_search")
 _SEARCH = ("grep", "search", "search_files", "web_search", "websearch", "google_search")
 _FETCH = ("web_fetch", "webfetch", "fetch", "fetch_url")
@@ -50,7 +60,7 @@ _TODO = ("write_todos", "todowrite", "todo_write", "update_todos")
 TOOLS: tuple[Tool, ...] = (
     *(Tool(name, key="path", effect=False) for name in (*_READ, *_LIST)),
     *(Tool(name, key="path", effect=True) for name in _WRITE),
-    *(Tool(name, key="path", show=("old", "new"), effect=True) for name in _EDIT),
+    *(Tool(name, key="path", show=_OLD_NEW, effect=True) for name in _EDIT),
     *(Tool(name, key="query", effect=False) for name in _SEARCH),
     *(Tool(name, key="url", effect=False) for name in _FETCH),
     *(Tool(name, key="todos", effect=False, todo="todos") for name in _TODO),

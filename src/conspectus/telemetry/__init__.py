@@ -7,8 +7,8 @@ Example:
     >>> from conspectus import Compactor
     >>> from conspectus.telemetry import UsageTally
     >>> tally = UsageTally()
-    >>> compactor = Compactor(lambda messages: "All is well.", keep=("messages", 1),
-    ...                       telemetry=tally)
+    >>> summary = "Eight modules have been looked at, and all is well."
+    >>> compactor = Compactor(lambda messages: summary, keep=("messages", 1), telemetry=tally)
     >>> said = [{"role": "user", "content": f"Look at module {n}. " * 20} for n in range(9)]
     >>> compactor.compact(said, thread_id="t", force=True).outcome, tally.total.calls
     ('compacted', 1)
