@@ -18,16 +18,17 @@ Script = Callable[[list[BaseMessage]], Any]
 """Answers a prompt with a text, a message or an error."""
 
 GOOD = f"""## Goal
-- Find out why the nightly job fails, and fix it
+- Find out why the nightly job fails, and fix it [m1]
 ## Standing rules
-- {RULE}
+- {RULE} [m1]
 ## Done
-- Read the logs of the worker and the module that rounds the totals
+- Read the logs of the worker and the module that rounds the totals [m1]
 ## Next
-- Report what was found"""
-"""The scripted model adds the id of a message that it was shown."""
+- Report what was found [m1]"""
+LOSSY = GOOD.replace(f"- {RULE} [m1]\n", "- Some rules apply [m1]\n")
+"""Good answers; `[m1]` stands for the id of a message in the prompt."""
 
-LOSSY = GOOD.replace(f"- {RULE}\n", "- Some rules apply\n")
+_ID = re.compile(r'<message id="([^"]+)"|\[([^\[\],\s]+)\]')
 
 ECHO = 600
 """Characters of the prompt that come back as an answer: well within every limit."""
@@ -57,7 +58,6 @@ class Case:
         passes: whether the model's summary may come into force.
         delay: seconds that the model takes.
         timeout: seconds that it gets.
-        cites: whether answers that are texts cite a message, as summaries do.
     """
 
     name: str
@@ -65,7 +65,6 @@ class Case:
     passes: bool = False
     delay: float = 0.0
     timeout: float = 60.0
-    cites: bool = True
 
     def model(self) -> ScriptedChatModel:
         """Make a model that goes wrong in this way."""
@@ -140,11 +139,9 @@ CASES = (
     Case("request too long (400)", _overflowing, passes=True),
     Case("empty", _always("")),
     Case("blank", _always(" \n\t\n ")),
-    Case("refuses", _always(f"I'm sorry, but I cannot help with that. {MARK}"), cites=False),
-    Case("replies to the user", _always(f"Sure! I'll help you with the job. {MARK}"), cites=False),
-    Case(
-        "error text as summary", _always(f"Error generating summary: HTTP 503 {MARK}"), cites=False
-    ),
+    Case("refuses", _always(f"I'm sorry, but I cannot help with that. {MARK}")),
+    Case("replies to the user", _always(f"Sure! I'll help you with the job. {MARK}")),
+    Case("error text as summary", _always(f"Error generating summary: HTTP 503 {MARK}")),
     Case("repeats the messages", lambda: lambda prompt: f"{MARK}\n{prompt[-1].text[:ECHO]}"),
     Case("repeats its instructions", lambda: lambda prompt: f"{prompt[0].text[:ECHO]} {MARK}"),
     Case("repeats the prompt's end", lambda: lambda prompt: f"{prompt[-1].text[-ECHO:]} {MARK}"),

@@ -74,7 +74,7 @@ SHORT, LONG = 2, 12
 change something say little, and above which it counts as a look."""
 
 WEIGHTS: tuple[tuple[Callable[[Line], bool], float], ...] = (
-    (lambda line: line.model, 12.0),
+    (lambda line: line.model, 50.0),
     (lambda line: line.kind == "found", 2.5),
     (lambda line: line.again and not line.effect, 0.35),
     (lambda line: line.effect is False, 0.6),
