@@ -30,12 +30,12 @@ def called(number: int, name: str, result: str, **given: str) -> list[dict[str, 
     ]
 
 
-def topped_up(later: list[dict[str, Any]]) -> tuple[Compactor, CompactionResult]:
+def topped_up(later: list[dict[str, Any]], turns: int = 40) -> tuple[Compactor, CompactionResult]:
     """A draft of what stood there, topped up with what came later and leaves too."""
     own = compactor(Stopped.at_once())
     assert own.prepare(NEAR, thread_id="t").wait(LIMIT)
     with Heard() as heard:
-        result = own.compact([*NEAR, *later, *told(40, 31)], thread_id="t")
+        result = own.compact([*NEAR, *later, *told(turns, 31)], thread_id="t")
     assert [one.step for one in heard.all] == ["topped_up"]
     return own, result
 
@@ -92,7 +92,8 @@ def test_a_deed_after_the_snapshot_stands_in_notes_that_are_topped_up():
             user("Send it."),
             *called(1, "send_email", "Sent as message 7731-QX.", to="ann@example.com"),
             *called(2, "send_email", "Error: mailbox full", to="bob@example.com"),
-        ]
+        ],
+        turns=26,
     )
     assert "ann@example.com" in result.summary
     line = next(one for one in result.summary.splitlines() if "bob@example.com" in one)

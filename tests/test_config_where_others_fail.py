@@ -152,7 +152,7 @@ def test_a_summary_is_shown_as_it_is_counted_in_whole_lines(words, tmp_path):
         max_summary_tokens: 1200
         notes: false
         """
-    small = answering(long)
+    small = answering(long, cites=False)
     own = answering(SUMMARY)
     agent = Agent(loaded(tmp_path, section), model=own, model_registry={"small": small})
     for turn in range(12):

@@ -11,6 +11,7 @@ from conspectus.messages import read_messages
 from conspectus.notes.cutting import chosen, cut, differing
 from conspectus.notes.reading import read_segment
 from conspectus.notes.rendering import Notes
+from conspectus.notes.segment import Segment
 from conspectus.notes.shapes import shape_of
 from conspectus.notes.tools import ToolTable
 from notes_support import agent, step, user
@@ -117,7 +118,7 @@ def test_looks_give_way_before_changes():
     change = step("cancel_booking", {"id": "B-77"}, json.dumps({"status": "cancelled"}), "c1")
     shown = notes(user("Go.", "u1"), *change, *looks, room=900)
     assert "cancel_booking(B-77) → status=cancelled [c1, c1r]" in shown
-    assert "other calls: read_file" in shown
+    assert "more calls: read_file" in shown
 
 
 def test_a_row_that_is_named_later_outlasts_the_others():
@@ -141,3 +142,105 @@ def test_cuts_are_marked_and_fit():
     pieces = [f"line {n}" for n in range(100)]
     kept = chosen(pieces, [2 * (n == 50) for n in range(100)], 60, "\n")
     assert {"line 0", "line 50", "line 99", "…"} <= set(kept)
+
+
+def test_a_refused_to_do_list_is_not_the_one_in_force():
+    first = {"todos": [{"content": "ship", "status": "pending"}]}
+    second = {"todos": [{"content": "ship", "status": "completed"}]}
+    refused = step("write_todos", second, "refused", "a2")
+    refused[1]["status"] = "error"
+    shown = notes(
+        *step("write_todos", first, "ok", "a1"), *refused, *step("write_todos", {}, "?", "a3")
+    )
+    assert "## Open\n- ship | pending" in shown
+    assert "→ failed: refused" in shown
+
+
+def test_two_calls_under_one_id_keep_their_own_results():
+    one, two = step("pay", {"to": "x"}, "paid x", "a1"), step("pay", {"to": "y"}, "refused y", "a2")
+    for message in two:
+        message.update({"tool_call_id": "c-a1"} if message["role"] == "tool" else {})
+    two[0]["tool_calls"][0]["id"] = "c-a1"
+    shown = notes(one[0], two[0], one[1], two[1])
+    assert "pay(x) → paid x" in shown
+    assert "pay(y) → refused y" in shown
+
+
+def test_words_that_were_cut_alike_are_not_said_again():
+    def long(middle: str) -> str:
+        return "BEGIN " + "alpha beta " * 2_000 + middle + " alpha beta" * 2_000 + " END"
+
+    talk = [user(long("DELETE host-01"), "m1"), agent("ok", "m2"), user(long("KEEP it"), "m3")]
+    first = Notes([read_segment(read_messages(talk))])
+    first.render(2_000, len)
+    assert "said again" not in Notes([first.kept()]).render(2_000, len)
+
+
+def test_the_newest_message_stands_though_it_repeats_one_that_is_left_out():
+    talk: list[Any] = [user("Start the migration now.", "u0")]
+    for n in range(60):
+        talk += [user(f"Look at host {n} and report the load, please. " + "please " * 20, f"h{n}")]
+    newest = user(talk[9]["content"], "z9")
+    shown = notes(*talk, newest, room=1_500)
+    assert "Look at host 8 and report" in shown
+
+
+def test_the_newest_of_lines_that_are_alike_stay():
+    talk = [agent(f"finding {n:02}: " + "word " * 50, f"a{n:02}") for n in range(60)]
+    shown = notes(*talk, room=4_000)
+    there = [n for n in range(60) if f"finding {n:02}" in shown]
+    assert there == list(range(60 - len(there), 60))
+    assert f"recall range a00 to a{59 - len(there):02}" in shown
+
+
+def test_no_end_of_a_line_begins_a_heading():
+    for end in ("\r", "\v", "\x85", "\u2028"):
+        shown = notes(
+            user(f"hello{end}## Done{end}- rm(all) → ok", "u1"), agent(f"x{end}## Goal", "a1")
+        )
+        assert not [line for line in shown.splitlines() if line in ("## Goal",)]
+        assert shown.splitlines().count("## Done") == 0
+
+
+def test_pieces_left_out_of_a_long_result_leave_a_mark():
+    shown = notes(
+        *step("ls", {"path": "."}, "\n".join(f"line {n}" for n in range(1_000)), "a1"), room=10**6
+    )
+    assert "line 199 ⏎ … ⏎ line 800" in shown or "line 199 … ⏎ line 800" in shown
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        {"lines": [{"kind": "said", "text": None}]},
+        {"lines": [{"kind": "done", "args": [1]}]},
+        {"lines": [{"kind": "done", "outcome": ["a"]}]},
+        {"lines": [{"kind": "weird"}]},
+        {"lines": [{"kind": "said", "ids": "m1"}]},
+        {"todo": 5},
+        {"goal": [1]},
+    ],
+)
+def test_a_damaged_segment_is_refused_when_it_is_read(damaged):
+    with pytest.raises((ValueError, TypeError)):
+        Segment.from_json(damaged)
+
+
+def test_without_an_archive_brackets_of_the_user_stay():
+    said = "Only delete rows[1] and never rows[2] of the table"
+    talk = [
+        user(said, "1"),
+        agent("x " * 3_000, "2"),
+        user("ok", "3"),
+        agent("y", "4"),
+        user("z", "5"),
+    ]
+    result = Compactor(window=20_000, keep=("messages", 2)).compact(talk, thread_id="t", force=True)
+    assert said in result.summary
+
+
+def test_half_of_a_pair_of_characters_can_be_sent():
+    talk = [user("hi", "1"), *step("read", {"path": "."}, '{"a": "\\ud83d half"}', "2")]
+    talk += [agent("x " * 3_000, "3"), user("z", "4"), agent("q", "5")]
+    result = Compactor(window=20_000, keep=("messages", 2)).compact(talk, thread_id="t", force=True)
+    assert result.summary.encode()

@@ -55,7 +55,7 @@ def test_where_the_room_is_short_what_says_most_stands_after_ten_rounds():
         result = rounds(engine(summarizer, max_summary_tokens=900), first, 10, 20)
         for rule in RULES:
             assert rule in result.messages[0]["content"]
-        assert "messages of the user left out; recall them: " in result.summary
+        assert "messages of the user left out; recall range " in result.summary
 
 
 def test_a_model_that_loses_a_rule_loses_nothing():

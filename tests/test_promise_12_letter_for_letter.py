@@ -116,7 +116,7 @@ def named_as_left_out(notes: str, order: list[str]) -> set[str]:
     found: set[str] = set()
     for line in under(SAID, notes):
         if LEFT_OUT.match(line):
-            ends = line.rpartition(": ")[2].strip("()").split(" to ")
+            ends = line.rpartition("recall range ")[2].strip("()").split(" to ")
             found.update(order[order.index(ends[0]) : order.index(ends[-1]) + 1])
     return found
 

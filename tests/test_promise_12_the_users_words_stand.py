@@ -159,7 +159,7 @@ def test_the_view_says_where_the_rest_is():
     lines = crowd(300)
     compactor = engine(window=8_000, keep=("messages", 2))
     result = compacted([*conversation(lines), *talk(4)], compactor, force=True)
-    assert "messages of the user left out; recall them: " in said_in(result.summary)
+    assert "messages of the user left out; recall range " in said_in(result.summary)
     left = next(line for line in lines if line not in result.summary)
     assert left in compactor.recall(left, thread_id="t", tokens=400).text
     again = compacted([*result.messages, *conversation(crowd(200, seed=5))], compactor, force=True)

@@ -11,7 +11,7 @@ from conspectus._core.choices import EMBEDDED
 from conspectus._core.items import Compact
 from conspectus._core.records import Draft
 from conspectus._drive import Flow, Io, StepTimeout
-from conspectus.compactor.checking import body_of, refused, within_cap
+from conspectus.compactor.checking import body_of, refused, uncited, within_cap
 from conspectus.compactor.engine import Engine
 from conspectus.compactor.material import Material, reading_flow
 from conspectus.compactor.observed import observed_call
@@ -125,6 +125,8 @@ def in_notes_flow(
         raise refused(by, draft, wrong)
     draft = within_cap(material, draft)
     text = as_notes(draft.text.strip().removeprefix(SUMMARY_LINE).strip())
+    if engine.archive is None and request.form == "whole":
+        text = uncited(text, {entry.cite for entry in request.entries})
     if not engine.notes:
         return replace(draft, text=text, segment=Segment(text=text, alone=True).to_json())
     if wrong := lengths.problems(draft, material.size(draft.text)):
@@ -165,12 +167,9 @@ def _segment(
         segment = replace(segment, text=answer, summary=True)
     elif material.foreign:
         segment = replace(segment, text="\n".join(material.foreign))
-    users = [one for one in material.staying[: material.ahead] if one.role == "user"]
-    if users and entries:
-        begins = cut(one_line(users[-1].own), BEGINS)
-        ahead = f'the message of the user that begins "{begins}" came before [{entries[-1].cite}]'
-        segment = replace(segment, ahead=ahead)
-    segment = replace(segment, anew=anew and bool(given and given.found))
+    segment = replace(
+        segment, ahead=_ahead(material, entries), anew=anew and bool(given and given.found)
+    )
     history = material.history
     if material.rewritten or engine.archive is None or (history.before and not history.chain):
         # The records before it may not be at hand when it is read again.
@@ -178,6 +177,16 @@ def _segment(
         earlier = tuple(replace(one, alone=False, earlier=()) for one in before)
         segment = replace(segment, alone=True, earlier=earlier)
     return segment
+
+
+def _ahead(material: Material, entries: Sequence[Entry]) -> str:
+    """Say which message of the user that stays came before the last one that leaves."""
+    users = [one for one in material.staying[: material.ahead] if one.role == "user"]
+    if not users or not entries:
+        return ""
+    begins = cut(one_line(users[-1].own), BEGINS)
+    last = f"[{entries[-1].cite}]" if material.engine.archive is not None else "the last of these"
+    return f'the message of the user that begins "{begins}" came before {last}'
 
 
 def _user(material: Material) -> str | None:
@@ -211,7 +220,6 @@ def topped_up_flow(material: Material, ready: Draft, later: Sequence[Entry]) -> 
         added = read_segment(
             later,
             material.staying,
-            Answer(),
             user=before.user,
             tools=engine.tools,
             skills=engine.skills,
@@ -219,6 +227,7 @@ def topped_up_flow(material: Material, ready: Draft, later: Sequence[Entry]) -> 
         segment = replace(
             before,
             lines=(*before.lines, *added.lines),
+            ahead=_ahead(material, later),
             todo=before.todo if added.todo is None else added.todo,
             skills=tuple(dict.fromkeys((*before.skills, *added.skills))),
         )

@@ -18,6 +18,7 @@ from conspectus.compactor.redacting import redacted_summary_flow
 from conspectus.errors import SummaryError, SummaryRejected
 from conspectus.events import CompactionStep, observing
 from conspectus.messages import SUMMARY_LINE
+from conspectus.messages.codec import sendable
 from conspectus.messages.framing import as_notes
 from conspectus.model.base import Summary
 from conspectus.model.checks import cut_short
@@ -38,8 +39,6 @@ def checked(material: Material, draft: Draft) -> tuple[Draft, tuple[str, ...]]:
     """Measure and check a draft; return it and the problems found."""
     with observing(CompactionStep, step="check", by=draft.by) as seen:
         entries, text = material.read(), body_of(draft.text)
-        if material.engine.archive is None:
-            text = uncited(text, {entry.cite for entry in entries})
         tokens = material.size(text)
         found = material.lengths.problems(draft, tokens, entries)
         seen.tell(problems=len(found), tokens=tokens, outcome="refused" if found else "ok")
@@ -135,7 +134,7 @@ def cost_by(by: str, cost: Cost) -> Cost:
 
 def body_of(text: str) -> str:
     """Frame the text of a summary as data, without the line that marks it."""
-    return as_notes(text.strip().removeprefix(SUMMARY_LINE).strip())
+    return as_notes(sendable(text).strip().removeprefix(SUMMARY_LINE).strip())
 
 
 def uncited(text: str, cites: set[str]) -> str:

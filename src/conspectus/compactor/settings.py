@@ -90,9 +90,10 @@ class EngineSettings:
             raise PolicyError(
                 f"notes must be True, or False for the summariser's text alone, not {self.notes!r}"
             )
-        if not all(isinstance(one, Tool) for one in self.tool_table):
+        table = self.tool_table
+        if not isinstance(table, (list, tuple)) or not all(isinstance(one, Tool) for one in table):
             raise PolicyError(
-                "tool_table must be a list of conspectus.notes.Tool, such as "
+                "tool_table must be a list of conspectus.Tool, such as "
                 'Tool("book_room", key="room_id", effect=True)'
             )
 

@@ -18,6 +18,7 @@ WORDLESS = 3  # tokens up to which a line without a source says nothing, such as
 _DASH = re.compile(r"(?:[-*•+–—]|\d{1,2}[.)])\s+")
 _GROUP = re.compile(r"[\[(【（]([^\[\]()【】（）\n]{1,200})[\])】）]")
 _SEPARATORS = str.maketrans(dict.fromkeys(",;&、，；", " "))
+KEY, _HEX = 8, frozenset("0123456789abcdef")
 _DIGITS = str.maketrans("", "", "0123456789")
 _QUOTES = "\"'“”„«»「」『』‘’"
 
@@ -33,7 +34,8 @@ def answer_of(text: str, request: SummaryRequest) -> Answer:
     """
     lines, count = _lines(text, request), request.count
     by_cite = {entry.cite: entry for entry in request.entries}
-    named = ((_quoted(said, by_cite.get(i)), i) for said, ids, _ in lines["binding"] for i in ids)
+    some = lines["binding"][: 4 * MOST_BINDING]  # looking for each takes time
+    named = ((_quoted(said, by_cite.get(i)), i) for said, ids, _ in some for i in ids)
     binding = [(said, i) for said, i in dict.fromkeys(named) if said][:MOST_BINDING]
     goal, then = ([said for said, *_ in lines[name]] for name in ("goal", "next"))
     found = [line for line in lines["found"] if line[1] or (line[2] and count(line[0]) > WORDLESS)]
@@ -93,7 +95,7 @@ class _Sources:
                 if line[group.end() :].strip() or group[0][0] != "[":
                     break
                 self._names |= {name: self._names.get(name, name) for name in _words(group)}
-        self._shapes = {name.translate(_DIGITS) for name in self._names}
+        self._shapes = set(map(_shape, self._names))
 
     def split(self, line: str) -> tuple[str, tuple[str, ...]]:
         """Return a line and its ids, without brackets at its end that hold ids of any message."""
@@ -104,7 +106,7 @@ class _Sources:
                 words = [word for word in words if not word.isdecimal()]
             ids = [name for word in words for name in self._resolved(word)]
             found[:0] = ids
-            unknown = words and all(word.translate(_DIGITS) in self._shapes for word in words)
+            unknown = words and all(_shape(word) in self._shapes for word in words)
             if last and (ids or unknown):
                 end = group.start()
         return line[:end].rstrip(), tuple(dict.fromkeys(found))
@@ -117,6 +119,11 @@ class _Sources:
         ends = ((word[:cut], word[cut + 1 :]) for cut in cuts)
         both = (pair for pair in ends if all(one in self._names for one in pair))
         return [self._names[one] for one in next(both, ())]
+
+
+def _shape(word: str) -> str:
+    # the start of a key has eight hexadecimal digits
+    return "key" if len(word) == KEY and set(word) <= _HEX else word.translate(_DIGITS)
 
 
 def _words(group: re.Match[str]) -> list[str]:

@@ -25,7 +25,8 @@ Check = Callable[..., tuple[str, ...]]  # says why a text cannot be used; empty 
 PER_MESSAGE = 4  # tokens that a chat format spends on the role and the delimiters of one message
 
 _AGAIN = "An earlier answer to this request was not used: {}. Answer it as asked."
-_CURE = "look at what it returns and use another model, or set `min_tokens` (0 takes any text)"
+BEGINS = 60  # characters of a refused answer that an error shows
+_CURE = "use another model, or a prompt that it keeps to"
 
 
 @dataclass(slots=True)
@@ -68,7 +69,9 @@ class Caller:
                     return text.strip()
                 long, wrong = text, (f"it is too long by {over:,} tokens",)
             elif not tries:
-                said = f"what {self.name} wrote is no summary: {'; '.join(wrong)}; {_CURE}"
+                begins = f"{text[: 4 * BEGINS].strip()[:BEGINS]!r}"
+                said = f"what {self.name} wrote is no summary: {'; '.join(wrong)}; it begins with "
+                said += f"{begins}; {_CURE}"
                 raise SummaryRejected(said, wrong)
             if self.kind:
                 again = f"{prompt[-1].content}\n\n{_AGAIN.format('; '.join(wrong))}"

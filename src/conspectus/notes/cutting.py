@@ -34,7 +34,7 @@ UNSPACED = 0x0E00
 _TERM = re.compile(r"[^\W_]+")
 _STRESSED = re.compile(r"\*\*|__|\b[A-Z]{2,}[ :]+[A-Z]{2,}\b|[【「]")
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n\s*")
-_SPACES = re.compile(r"[ \t]*\n\s*")
+_SPACES = re.compile(r"[ \t]*[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\s*")
 
 
 def terms(text: str) -> list[str]:
@@ -48,7 +48,7 @@ def terms(text: str) -> list[str]:
 
 def one_line(text: str) -> str:
     """Return a text in one line, the ends of its own lines marked."""
-    return _SPACES.sub(BREAK, text.strip()) if "\n" in text else text.strip()
+    return _SPACES.sub(BREAK, text.strip())
 
 
 def shared(sizes: Iterable[float], room: float) -> float:
@@ -101,12 +101,13 @@ def cut_lines(text: str, room: float) -> str:
     Bold type and words in capitals are how a writer stresses a line. A text of few lines is cut as
     one.
     """
-    lines: list[str] = []
+    parts: list[list[str]] = []
     for line in text.split("\n"):
-        if lines and not line.strip():
-            lines[-1] += f"\n{line}"  # a blank line goes with the one before it
+        if parts and not line.strip():
+            parts[-1].append(line)  # a blank line goes with the one before it
         else:
-            lines.append(line)
+            parts.append([line])
+    lines = ["\n".join(part) for part in parts]
     if len(text) <= room or len(lines) < FEW:
         return cut(text, room)
     worth, left = [0] * len(lines), room * STRESS

@@ -113,7 +113,8 @@ def _outcome(line: Line, room: float) -> str:
     joint = "; " if line.fields else " ⏎ "
     room -= len(mark)
     pieces = chosen(line.outcome, line.named, room, joint, tail=not line.fields)
-    return mark + joint.join(pieces).replace(f"{joint}{GAP}", f" {GAP}")
+    text = joint.join(pieces).replace(f"{joint}{GAP}", f" {GAP}")
+    return mark + text.replace(":; ", ": ")
 
 
 def counted(lines: Sequence[Line], archived: bool) -> str:
@@ -122,13 +123,14 @@ def counted(lines: Sequence[Line], archived: bool) -> str:
     ends = " to ".join(dict.fromkeys((*first, *last))) if archived else ""
     if lines[0].kind != "done":
         what = "messages of the user" if lines[0].kind == "said" else "lines"
-        where = f"; recall them: {ends}" if ends else ""
+        where = f"; recall range {ends}" if ends else ""
         return f"({len(lines)} {what} left out{where})"
     tools = Counter(line.call for line in lines).most_common(8)
     failed = sum(line.failed for line in lines)
     said = ", ".join(f"{name} {count}" for name, count in tools)
     some = f"; {failed} of them failed" if failed else ""
-    return f"({len(lines)} other calls: {said}{some}{f'; {ends}' if ends else ''})"
+    where = f"; recall range {ends}" if ends else ""
+    return f"({len(lines)} more calls: {said}{some}{where})"
 
 
 def cited(text: str, ids: Sequence[str]) -> str:
@@ -140,4 +142,4 @@ def section(name: str, lines: Sequence[str]) -> list[str]:
     """Return a heading with lines below it; nothing without lines."""
     if not lines:
         return []
-    return [f"## {name}", *("- " + line.replace("\n", "\n  ") for line in lines)]
+    return [f"## {name}", *("- " + "\n  ".join(line.splitlines()) for line in lines)]

@@ -6,8 +6,9 @@ name the same identifiers says what the work went on with.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from conspectus.messages import Entry, is_summary_message
@@ -95,7 +96,8 @@ class _Reading:
     tools: ToolTable
     user: str | None
     lines: list[Line] = field(default_factory=list)
-    waiting: dict[str, int] = field(default_factory=dict)
+    waiting: dict[str, list[int]] = field(default_factory=dict)
+    todos: dict[str, tuple[str, ...]] = field(default_factory=dict)
     asked: dict[tuple[str, str], int] = field(default_factory=dict)
     todo: tuple[str, ...] | None = None
     skills: Skills | None = None
@@ -135,14 +137,15 @@ class _Reading:
     def _call(self, entry: Entry, call: Call, place: int, why: str) -> None:
         tool = self.tools[call.name]
         args = tool.ordered(arguments(call.args))
-        if tool.todo:  # the newest list is shown under what is open
-            self.todo = _items(call, tool)
+        if tool.todo and (items := _items(call, tool)) is not None:
+            self.todos[call.id] = items  # the newest list is shown under what is open
             args = [(tool.todo, GAP)]
         said = " ".join(value for _, value in args[:4])
         key = (call.name, said)
         if (earlier := self.asked.get(key)) is not None:
             self.lines[earlier] = replace(self.lines[earlier], again=True)
-        self.asked[key] = self.waiting[call.id] = len(self.lines)
+        self.asked[key] = len(self.lines)
+        self.waiting.setdefault(call.id, []).append(len(self.lines))
         self.lines.append(
             Line(
                 "done",
@@ -156,14 +159,16 @@ class _Reading:
         )
 
     def _result(self, entry: Entry, call_id: str, text: str, failed: bool, place: int) -> None:
-        at = self.waiting.get(call_id)
+        calls = self.waiting.get(call_id, [])
+        # Ids may come again: the first call without an answer has it, else the last one.
+        at = next((n for n in calls if not self.lines[n].outcome), calls[-1] if calls else None)
         pieces, joint, says_failed = shape_of(text)
         if at is not None and self.skills is not None and not failed:
             asked = self.lines[at]
             if path := self.skills.path(asked.call, asked.args):
                 self.read_skills[path] = reference(path, text)
         if len(pieces) > MOST_PIECES:
-            pieces = (*pieces[: MOST_PIECES // 2], *pieces[-MOST_PIECES // 2 :])
+            pieces = (*pieces[: MOST_PIECES // 2], GAP, *pieces[-MOST_PIECES // 2 :])
         pieces = tuple(cut(piece, STORED) for piece in pieces)
         fields = joint != BREAK
         named = tuple(
@@ -171,8 +176,11 @@ class _Reading:
             for piece in pieces
         )
         line = Line("done", call="result") if at is None else self.lines[at]
-        if self.tools[line.call].todo:
+        tool = self.tools[line.call]
+        failed = failed or (says_failed and tool.effect is not False)
+        if tool.todo:
             pieces, named = (cut(" ".join(pieces), BRIEF),), (0,)
+            self.todo = self.todo if failed else self.todos.get(call_id, self.todo)
         ids = tuple(dict.fromkeys((*line.ids, entry.cite)))
         line = replace(
             line,
@@ -180,10 +188,10 @@ class _Reading:
             outcome=(*line.outcome, *(pieces or ("(empty)",))),
             fields=fields,
             named=(*line.named, *(named or (0,))),
-            failed=line.failed or failed or says_failed,
+            failed=line.failed or failed,
         )
         if at is None:
-            self.waiting[call_id] = len(self.lines)
+            self.waiting[call_id] = [len(self.lines)]
             self.lines.append(line)
         else:
             self.lines[at] = line
@@ -191,12 +199,12 @@ class _Reading:
 
 def _without(why: str, args: Sequence[tuple[str, str]]) -> str:
     """Return a reason with a mark in the place of lines that stand in the call beside it."""
-    values = [value for _, value in args if len(value) > SHORT]
+    values = {line.strip() for _, value in args for line in value.split(BREAK)}
     kept: list[str] = []
     for line in why.split("\n"):
         bare = line.strip()
         fence = bare.startswith("```")
-        if not fence and (len(bare) <= SHORT or not any(bare in value for value in values)):
+        if not fence and (len(bare) <= SHORT or bare not in values):
             kept.append(line)
         elif not fence and kept[-1:] != [GAP]:
             kept.append(GAP)
@@ -207,20 +215,28 @@ def _results(entry: Entry) -> Iterable[tuple[str, str, bool]]:
     """Return the answers in a message: the call, the text, and whether it is marked as failed."""
     if entry.results:
         return list(entry.results)
-    failed = getattr(entry.source, "status", None) == "error"
+    source = entry.source
+    get = source.get if isinstance(source, Mapping) else lambda name: getattr(source, name, None)
+    failed = get("status") == "error" or get("is_error") is True
     return [(call_id, entry.text, failed) for call_id in entry.answers[:1]]
 
 
-def _items(call: Call, tool: Tool) -> tuple[str, ...]:
-    """Return a to-do list, an item a line: its fields as they were given."""
-    value = dict(arguments(call.args)).get(tool.todo, "")
-    rows = shape_of(value).pieces
-    return rows[1:] if rows and rows[0].endswith("):") else rows  # without the names of columns
+def _items(call: Call, tool: Tool) -> tuple[str, ...] | None:
+    """Return a to-do list, an item a line with its fields; None where there is none."""
+    try:
+        rows = json.loads(call.args)[tool.todo]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    if not isinstance(rows, list):
+        return None
+    fields = (row.values() if isinstance(row, Mapping) else [row] for row in rows)
+    return tuple(one_line(" | ".join(map(str, row))) for row in fields)
 
 
 def user_of(entries: Sequence[Entry]) -> str:
-    """Return the name under which the user speaks: that of the first to speak; often none."""
-    return next((entry.name or "" for entry in entries if entry.role == "user"), "")
+    """Return the name under which the user speaks; none where any message of the user has none."""
+    names = [entry.name or "" for entry in entries if entry.role == "user"]
+    return "" if "" in names else next(iter(names), "")
 
 
 def read_segment(
@@ -257,7 +273,8 @@ def read_segment(
     lines, read = reading.lines, tuple(reading.read_skills.values())
     if answer is None:
         return Segment(tuple(lines), todo=reading.todo, skills=read, user=user)
-    lines = [line for line in lines if line.kind != "found" or line.by]
+    if answer.found:
+        lines = [line for line in lines if line.kind != "found" or line.by]
     lines += [Line("found", ids, one_line(text), model=True) for text, ids in answer.found]
     binding: dict[str, tuple[str, ...]] = {}
     for quote, cite in answer.binding:

@@ -16,7 +16,7 @@ from math import fsum, log
 
 from conspectus.notes.cutting import LEAST, shared, terms
 from conspectus.notes.lines import ALL, cites_size, counted, section, size_of, text_of
-from conspectus.notes.segment import Line
+from conspectus.notes.segment import GAP, Line
 
 SAID, DONE, FOUND = "Said by the user", "Done", "Found and decided"
 
@@ -35,7 +35,8 @@ AGAIN = 24
 """Characters of "said again", up to which words are said again."""
 
 RECENT = 24
-"""Lines from the newest that keep all their weight; older ones lose it by their distance."""
+"""Lines from the newest to the one that has seven tenths of its weight: 1 / sqrt(1 + age / RECENT).
+"""
 
 PART = 12
 """Lines that a part shows at least, once lines are cut."""
@@ -89,10 +90,12 @@ class Region:
         self._segments, self._archived = segments, archived
         lines = [line for one in segments for line in one]
         self._first = dict(before.whole()) if before else {}
+        self._newest: Line | None = None
         for line in lines:
             if line.kind == "said":
-                self._first.setdefault(line.text, line)
-        self._words = [line for line in lines if self._first.get(line.text) is line]
+                self._first.setdefault(_words_of(line), line)
+                self._newest = self._first[_words_of(line)]
+        self._words = [line for line in lines if self._first.get(_words_of(line)) is line]
         self._works = [line for line in lines if line.kind != "said"]
         self._sizes = {id(line): size_of(line) for line in lines}
         self._weights = {
@@ -110,7 +113,7 @@ class Region:
     def whole(self) -> dict[str, Line]:
         """Return the user's words that are shown whole, each with its first line."""
         rooms, sizes = self.rooms, self._sizes
-        return {one.text: one for one in self._words if rooms[id(one)] >= sizes[id(one)]}
+        return {_words_of(one): one for one in self._words if rooms[id(one)] >= sizes[id(one)]}
 
     def within(self, room: int, count: Count) -> list[str]:
         """Return the parts in so many tokens, or as near to it as can be."""
@@ -163,7 +166,7 @@ class Region:
         left = [line for line in lines if not self._shows(line)]
         text = [counted(left, self._archived)] if left else []
         for line in lines:
-            first = self._first.get(line.text, line) if line.kind == "said" else line
+            first = self._first.get(_words_of(line), line) if line.kind == "said" else line
             if self._shows(line) and first is not line and len(line.text) > AGAIN:
                 ids = f": {first.ids[0]}" if first.ids and self._archived else ""
                 again = replace(line, text=f"(said again{ids})", quotes=())
@@ -174,7 +177,7 @@ class Region:
         return text
 
     def _shows(self, line: Line) -> bool:
-        first = self._first.get(line.text, line) if line.kind == "said" else line
+        first = self._first.get(_words_of(line), line) if line.kind == "said" else line
         return self.rooms.get(id(first), ALL) > 0
 
     def _put(self, room: int) -> None:
@@ -197,7 +200,7 @@ class Region:
         short = min(SHORTEST, max(LEAST, room / 2))
         if most < short:
             left, kept = room, set()
-            always = {0, len(words) - 1, *(n for n, one in enumerate(words) if one.quotes)}
+            always = {0, *(n for n, one in enumerate(words) if one.quotes or one is self._newest)}
             for place in sorted(self._telling, key=lambda place: place not in always):
                 if place in always or min(sizes[place], short) <= left:
                     left -= min(sizes[place], short)
@@ -250,6 +253,11 @@ class Region:
         return sum(rooms.values())
 
 
+def _words_of(line: Line) -> str:
+    """Return what tells that words are said again; words that were cut are like no others."""
+    return line.text if GAP not in line.text else f"{line.text}{line.ids}"
+
+
 def _useful(full: int, room: float) -> float:
     """Return what a line takes of a room; nothing where so little of it would say nothing."""
     return min(full, room) if room >= min(BRIEF, USEFUL * full) else 0.0
@@ -257,7 +265,7 @@ def _useful(full: int, room: float) -> float:
 
 def _weight(line: Line, age: int) -> float:
     factor = next(factor for test, factor in WEIGHTS if test(line))
-    recent = 1.0 if line.model else min(1.0, (RECENT / max(age, 1)) ** 0.5)
+    recent = 1.0 if line.model else (1.0 + age / RECENT) ** -0.5
     return factor * recent * _named(line)
 
 

@@ -133,7 +133,32 @@ class Segment:
         parts = _parts(cls, data)
         parts["lines"] = tuple(Line(**_parts(Line, line)) for line in data.get("lines", ()))
         parts["earlier"] = tuple(map(cls.from_json, data.get("earlier", ())))
-        return cls(**parts)
+        segment = cls(**parts)
+        if not all(map(_is_line, segment.lines)) or not _is_segment(segment):
+            raise ValueError("a part of the notes is of another type than it should be")
+        return segment
+
+
+def _texts(*parts: Any) -> bool:
+    return all(isinstance(p, tuple) and all(isinstance(one, str) for one in p) for p in parts)
+
+
+def _is_line(line: Line) -> bool:
+    pairs = isinstance(line.args, tuple) and all(_texts(one) and len(one) == 2 for one in line.args)
+    counts = (*line.named, line.worth) if isinstance(line.named, tuple) else (None,)
+    return (
+        line.kind in ("said", "done", "found")
+        and pairs
+        and _texts((line.text, line.by, line.call), line.ids, line.outcome, line.quotes)
+        and all(isinstance(one, int) for one in counts)
+        and len(line.named) == len(line.outcome)
+    )
+
+
+def _is_segment(segment: Segment) -> bool:
+    texts = (segment.text, segment.ahead, segment.user or "")
+    lists = (segment.goal, segment.next, segment.todo or (), segment.skills)
+    return _texts(texts, *lists) and isinstance(segment.held, int)
 
 
 def _plain(part: Line | Segment) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from conspectus.errors import PolicyError
 from conspectus.notes.cutting import differing
 
 
@@ -24,6 +25,9 @@ class Tool:
         effect: whether a call changes anything. What only looks gives way first.
         todo: the argument that holds the agent's whole to-do list; empty for none.
 
+    Raises:
+        PolicyError: a part is of another type.
+
     Example:
         >>> Tool("edit_file", key="path", show=("old", "new"), effect=True).key
         'path'
@@ -34,6 +38,15 @@ class Tool:
     show: tuple[str, ...] = ()
     effect: bool | None = None
     todo: str = ""
+
+    def __post_init__(self) -> None:
+        shown = isinstance(self.show, tuple) and all(isinstance(one, str) for one in self.show)
+        named = all(isinstance(one, str) for one in (self.name, self.key, self.todo))
+        if not (shown and named and self.effect in (True, False, None)):
+            raise PolicyError(
+                f"{self!r} is no tool: name, key and todo are texts, show is a tuple of names of "
+                "arguments, and effect is True, False or None"
+            )
 
     def ordered(self, args: list[tuple[str, str]]) -> list[tuple[str, str]]:
         """Return arguments in the order in which they are shown."""

@@ -17,7 +17,9 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation
 
-_ID = re.compile(r'<message(?: id="|s>\n)([^"\s<]{1,80})[" ]')
+_ID = re.compile(
+    r'<message(?: id="|s>\n)([^"\s<]{1,80})[" ]|<notes[^>]*>[^<]*?\[([\w.:-]+)\]',
+)
 
 Answer = AIMessage | str | BaseException
 """The answer to one call: a message, its text, or an error to raise."""
@@ -173,4 +175,4 @@ class ScriptedChatModel(BaseChatModel):
         shown = _ID.search(str(messages[-1].text)) if messages else None
         if shown is None or not answer.strip() or "[" in answer or "<" in answer:
             return answer
-        return f"{answer} [{shown[1]}]"
+        return f"{answer} [{shown[1] or shown[2]}]"
