@@ -180,7 +180,7 @@ class Demo:
         view = _text(self.after)
         for old, new in REPLACED:
             self._check(
-                any(new in fact["value"] for fact in rules)
+                new in view
                 and not any(old in fact["value"] for fact in rules)
                 and view.rfind(old) < view.rfind(new),
                 f"{new!r} [{_where(self.before, new)}], said later, is in force; "

@@ -36,6 +36,8 @@ def estimate(text: str, family: Family = "unknown") -> int:
         >>> estimate("The tokens of a text are estimated without a vocabulary.", "o200k")
         11
     """
+    if not text:
+        return 0
     tables, per_rare = _weights(family)
     steps = 0
     for start in range(0, len(text), BLOCK):
@@ -45,7 +47,7 @@ def estimate(text: str, family: Family = "unknown") -> int:
         for at in range(0, len(costs), 256):
             steps += (adler32(costs[at : at + 256]) & 0xFFFF) - 1
         steps += sum(map(mul, rare, per_rare))
-    return max(1, round(steps * UNIT)) if text else 0
+    return max(1, round(steps * UNIT))
 
 
 def coded(text: str) -> tuple[list[bytes], list[int]]:
@@ -77,12 +79,8 @@ def _view(raw: bytes, tables: Sequence[bytes]) -> bytes:
 
 @cache
 def _latin() -> list[list[bytes]]:
-    pairs = [[_table("letter"), _table(f"left{n}", 5)] for n in range(4)]
-    return [
-        [_table("kind"), _table("kind", 4)],
-        [_table("shape", 2 * distance) for distance in range(4)],
-        *pairs,
-    ]
+    kinds, shapes = [_table("kind", n) for n in (0, 4)], [_table("shape", n) for n in (0, 2, 4, 6)]
+    return [kinds, shapes, *([_table("letter"), _table(f"left{n}", 5)] for n in range(4))]
 
 
 @cache

@@ -26,12 +26,7 @@ OpenAI fits an image into 2,048 pixels, then its shorter side into 768, and take
 each tile of 512 and 85 for the whole; Anthropic takes one for 750 pixels, at most 1,568 a side."""
 
 PER_MEDIA = max(PER_IMAGE.values())  # An image of unknown size at an unknown provider
-PER_PAGE: dict[Maker, int] = {
-    "anthropic": 3_000,
-    "openai": 2_005,
-    "google": 560,
-    "unknown": 3_000,
-}
+PER_PAGE: dict[Maker, int] = {"anthropic": 3000, "openai": 2005, "google": 560, "unknown": 3000}
 NAMED_PAGES = 10  # Pages of a file that is only an id or an address, a recording too
 PAGE_BYTES = 10_000  # Bytes of a page if a PDF does not say its pages: few, so as not to miss any
 PER_AUDIO_SECOND: dict[Maker, int] = {"openai": 10, "anthropic": 32, "google": 32, "unknown": 32}
@@ -85,7 +80,10 @@ def _image(media: Media, maker: Maker) -> int:
         return max(_image(media, "openai"), _image(media, "anthropic"))
     if maker == "openai" and media.detail == "low":
         return 85
-    width, height = picture_size(media.raw(_HEAD)) or (0, 0)
+    try:
+        width, height = _size(media.raw(_HEAD)) or (0, 0)
+    except (struct.error, IndexError):
+        width = height = 0
     if not (width and height):
         return PER_IMAGE[maker]
     if maker == "anthropic":
@@ -96,15 +94,8 @@ def _image(media: Media, maker: Maker) -> int:
     return 85 + 170 * math.ceil(width * scale / 512) * math.ceil(height * scale / 512)
 
 
-def picture_size(raw: bytes) -> tuple[int, int] | None:
-    """Read width and height of a PNG, GIF, WebP or JPEG; None if unknown."""
-    try:
-        return _size(raw)
-    except (struct.error, IndexError):
-        return None
-
-
 def _size(raw: bytes) -> tuple[int, int] | None:
+    """Read width and height of a PNG, GIF, WebP or JPEG; None if unknown."""
     for begin, form, at in ((b"\x89PNG\r\n\x1a\n", ">II", 16), (b"GIF8", "<HH", 6)):
         if raw.startswith(begin):
             return struct.unpack_from(form, raw, at)

@@ -57,7 +57,7 @@ class TokenMeter:
 
     Example:
         >>> TokenMeter(model="gpt-4o").text("The tokens of a text are estimated.")
-        8
+        7
     """
 
     def __init__(
@@ -174,6 +174,7 @@ def _schema(tool: Any) -> str:
     """Write the schema of a tool as it is sent."""
     from langchain_core.utils.function_calling import convert_to_openai_tool
 
+    schema = tool
     try:
         schema = convert_to_openai_tool(tool)
     except Exception as error:
@@ -182,7 +183,6 @@ def _schema(tool: Any) -> str:
                 f"{tool!r:.200} is no tool: give a LangChain tool, a function with typed arguments "
                 "and a docstring, a pydantic class, or a schema"
             ) from error
-        schema = tool
     try:
         return json.dumps(schema, separators=(",", ":"), default=str)
     except (TypeError, ValueError, RecursionError) as error:
@@ -222,8 +222,8 @@ def _tiktoken(name: str) -> Callable[[str], int]:
     import tiktoken
 
     known = name in tiktoken.list_encoding_names()
-    encoding = tiktoken.get_encoding(name) if known else tiktoken.encoding_for_model(name)
-    return lambda text: len(encoding.encode_ordinary(text))
+    encode = (tiktoken.get_encoding if known else tiktoken.encoding_for_model)(name).encode_ordinary
+    return lambda text: len(encode(text))
 
 
 def _tokenizers(name: str) -> Callable[[str], int]:
@@ -236,7 +236,10 @@ def _tokenizers(name: str) -> Callable[[str], int]:
     found: Any = load(str(path) if path.is_file() else name)
     found.no_truncation()
     found.no_padding()
-    # The library refuses lone surrogates, which no provider takes either.
-    return lambda text: len(
-        found.encode(text.encode("utf-8", "replace").decode(), add_special_tokens=False).ids
-    )
+
+    def count(text: str) -> int:
+        # The library refuses lone surrogates, which no provider takes either.
+        plain = text.encode("utf-8", "replace").decode()
+        return len(found.encode(plain, add_special_tokens=False).ids)
+
+    return count
