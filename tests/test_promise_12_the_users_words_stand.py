@@ -86,10 +86,10 @@ def test_no_model_can_push_them_out(answer):
 
 
 def test_a_summariser_that_leaves_them_out_leaves_them_standing_through_ten_rounds():
-    compactor = engine(Scripted(short), window=8_000, keep=("messages", 2))
+    compactor = engine(Scripted(short), window=16_000, keep=("messages", 2))
     history = conversation(SAYINGS)
     for n in range(10):
-        history = [*history, *conversation([f"This is remark {n}."]), *talk(4)]
+        history = [*history, *conversation([f"This is remark {n}."]), *talk(12)]
         result = compacted(history, compactor, force=True)
         history = list(result.messages)
     said = said_in(result.summary)
@@ -176,7 +176,7 @@ def test_of_a_task_its_own_sentences_stand_before_what_was_pasted_with_it():
 
 def test_words_after_a_summary_are_not_read_out_of_it_twice():
     compactor = engine(window=8_000, keep=("messages", 2))
-    first = compacted([*conversation(SAYINGS), *talk(4)], compactor, force=True)
+    first = compacted([*conversation(SAYINGS), *talk(12)], compactor, force=True)
     second = compacted([*first.messages, *talk(6)], compactor, force=True)
     said = said_in(second.summary)
     assert said.count("I think the blue one was nicer.") == 1
