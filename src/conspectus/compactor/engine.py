@@ -15,7 +15,6 @@ from conspectus.compactor.memory import Memory
 from conspectus.events import Listener
 from conspectus.ledger.skills import Skills
 from conspectus.messages import ARCHIVED
-from conspectus.recall import index_of
 from conspectus.redaction import Redaction
 from conspectus.summarize import Shares, Summarizer
 from conspectus.tokens import TokenMeter
@@ -66,10 +65,6 @@ class Engine:
     kept_in: str | None = None
     background: Preparations | None = None
     cached: bool = False
-
-    def __post_init__(self) -> None:
-        if self.archive is not None:
-            index_of(self.archive)  # records are indexed as they are committed
 
     def identity(self, focus: str) -> str:
         """Name all that would change a summary, beside its messages."""
