@@ -266,7 +266,7 @@ def within_reach(graph: Any, store: InMemoryStore) -> str:
     scope, archive = scope_of(values, "t"), Archive(store)
     chain = run(archive.chain_at_flow(scope, values["_conspectus"]["head"]))
     keys = [key for record in chain for key in record.covers]
-    return "\n".join(str(one.message) for one in run(archive.get_flow(scope, keys)))
+    return "\n".join(str(one.message) for one in archive.get(scope, keys))
 
 
 @pytest.mark.sampled(1)

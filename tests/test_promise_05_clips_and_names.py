@@ -106,7 +106,7 @@ def test_a_clip_whose_original_has_expired_is_read_as_far_as_it_still_exists():
     store = InMemoryStore()
     compactor = engine(archive=Archive(store), window=4_000)
     first = compacted([user("x " * 20_000), assistant("ok")], compactor)
-    for item in store.search(SCOPE.namespace("messages"), limit=100):
+    for item in store.search(("conspectus", *SCOPE.hashes, "messages"), limit=100):
         store.delete(item.namespace, item.key)
     result = compacted([*first.messages, *talk(60)], compactor)
     assert result.outcome == "compacted"
