@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 import time
@@ -26,7 +27,7 @@ STREAMED = "in the middle of a stream"
 MOMENTS = (SENDING, SUMMARISING, WAITING, WHOLE, STREAMED)
 
 WINDOW, TURNS = 4_000, 14
-SUMMARY = "## Goal\n- The user wants what was asked to be looked at, turn by turn [m1]"
+SUMMARY = "## Goal\n- The user wants what was asked to be looked at, turn by turn [{}]"
 PATIENCE = 20.0
 """Seconds in which a connection is given up, at most."""
 
@@ -76,7 +77,8 @@ class Provider:
         """Answer as the summariser."""
         self.summaries += 1
         self._wait(SUMMARISING)
-        return SUMMARY
+        shown = re.search(r'<message id="([^"]+)"', request.text)
+        return SUMMARY.format(shown[1] if shown else "")
 
     def answer(self, request: Request) -> Reply:
         """Answer the client."""

@@ -66,7 +66,8 @@ class Slow:
     async def asummarize(self, request: SummaryRequest) -> Summary:
         self.calls += 1
         await asyncio.sleep(TAKES)
-        text = f"- the work went on through {len(request.entries)} messages"
+        cite = request.entries[0].cite
+        text = f"- the work went on through {len(request.entries)} messages [{cite}]"
         return Summary(text, tuple(entry.key for entry in request.entries))
 
 

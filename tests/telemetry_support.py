@@ -139,7 +139,7 @@ class Own:
             return self._inner.summarize(request)
         keys = tuple(entry.key for entry in request.entries)
         more = () if self._cost is None else (self._cost,)
-        return Summary("The work goes on as it was planned.", keys, *more)
+        return Summary("The work goes on as it was planned. " * 12, keys, *more)
 
     async def asummarize(self, request: SummaryRequest) -> Summary:
         return self.summarize(request)

@@ -110,7 +110,7 @@ BROKEN: dict[str, tuple[str, int, str, str]] = {
         section("enabled: true", "trigger:", "  type: tokens", "  value: 4e3"),
         5, "not '4e3'", "write it as 4000"),
     "a prompt without messages": (on("summary_prompt: |", "  Say what matters."),
-        4, "{messages} 0 times", "it must name it once"),
+        4, "summary_prompt must be a text", "with {messages} where the messages are to go"),
     "a counter of no known form": (on("token_counter: gpt4"),
         4, "'gpt4' names no counter", "write tiktoken:o200k_base"),
     "a counter that cannot be imported": (on("token_counter: no_such_package.tokens:count"),

@@ -29,6 +29,7 @@ class Writer:
     text: str = "- {n} messages about the task, by {by} [x]"
     tries: int = 0
     identity: str = "scripted"
+    min_tokens: int = 0
 
     def summarize(self, request: SummaryRequest) -> Summary:
         self.tries += 1

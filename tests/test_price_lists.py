@@ -202,7 +202,7 @@ class Own:
 
     def summarize(self, request: SummaryRequest) -> Summary:
         keys = tuple(entry.key for entry in request.entries)
-        return Summary("- all parts were looked at", keys, Cost(1, 1_000, 10))
+        return Summary("- all parts were looked at [d0]", keys, Cost(1, 1_000, 10))
 
     async def asummarize(self, request: SummaryRequest) -> Summary:
         return self.summarize(request)

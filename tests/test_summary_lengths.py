@@ -86,7 +86,7 @@ def test_what_does_not_fit_even_then_or_replaces_less_is_refused(parts):
 
 @pytest.mark.parametrize("on_loop", [False, True])
 def test_with_a_limit_of_the_callers_one_request_to_shorten_and_then_a_cut_at_a_lines_end(on_loop):
-    model = ScriptedChatModel(answers=lambda _: LONG)
+    model = ScriptedChatModel(answers=lambda _: LONG, cites=False)
     result = compacted(model, talk(40), max_summary_tokens=300, on_loop=on_loop)
     assert result.outcome == "compacted"
     assert len(model.calls) == 2
@@ -101,7 +101,9 @@ def test_with_a_limit_of_the_callers_one_request_to_shorten_and_then_a_cut_at_a_
 
 def test_a_shorter_summary_within_the_callers_limit_is_not_cut():
     shorter = notes(5)
-    result = compacted(ScriptedChatModel(answers=[LONG, shorter]), talk(40), max_summary_tokens=400)
+    result = compacted(
+        ScriptedChatModel(answers=[LONG, shorter], cites=False), talk(40), max_summary_tokens=400
+    )
     assert result.summary == shorter
     assert (result.record.cut, result.notes) == (0, ())
     assert "cut" not in result.record.to_json()

@@ -68,8 +68,8 @@ def page() -> str:
         "theirs says in its first sentence; ours then goes on to show the right form.",
         "",
         "No archive is given in any of these runs, and nothing beyond LangChain's own parameters, "
-        "unless a line says so. Where a line shows what a summary says, ours has `notes=False`, with "
-        "which the summariser's text stands alone; our first and last line are left out.",
+        "unless a line says so. Where a line shows what a summary says, ours has `notes=False`, "
+        "with which the summariser's text stands alone; our first and last line are left out.",
     ]
     for section in dict.fromkeys(one.section for one in BEHAVIOURS):
         rows = [(one, came) for one, came in found if one.section == section]

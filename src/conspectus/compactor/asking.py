@@ -24,6 +24,8 @@ from conspectus.model.base import Form, Summarizer, Summary, SummaryRequest
 from conspectus.model.checks import FLOOR, wrong_with
 from conspectus.model.embedded import EmbeddedSummarizer
 from conspectus.model.provider_errors import is_way_out
+from conspectus.notes.cutting import cut_lines
+from conspectus.notes.lines import cited, section
 from conspectus.notes.reading import read_segment
 from conspectus.notes.rendering import Notes
 from conspectus.notes.segment import Answer, Segment
@@ -34,9 +36,12 @@ LARGEST = 4_096
 CONTEXT = 2_000
 """Tokens of earlier notes that a model is shown at most, beside findings that it writes anew."""
 
-FEW, OUTGROWN = 1 / 8, 0.45
-"""Shares of the notes' room: findings up to the first stay; beyond the second, the new ones
-included, a model writes them anew."""
+LEAST, OUTGROWN = 1 / 6, 0.45
+"""Shares of the notes' room: what a model is asked for at least; and of its findings so far, beyond
+which it writes them anew."""
+
+IN_VIEW, AHEAD = "Said by the user, and still in view", 3_000
+"""Heading of the user's message that stays although later ones leave, and its characters."""
 
 TRIES = 5
 """How often notes are rendered again, shorter, where their message is too long."""
@@ -73,9 +78,13 @@ def request_of(material: Material, by: str, spent: int) -> SummaryRequest:
         last = "\n".join(filter(None, (last, foreign * beside)))
         return replace(request, notes=last if count(last) <= max(limit, CONTEXT) else "")
     size = sum(count(line.text) for line in notes.findings)
-    anew = limit * FEW < size and size + request.limit * 3 // 4 > limit * OUTGROWN
-    shown = notes.render(CONTEXT + size * anew, count, archived=True, deeds=False)
-    shown = "\n".join(filter(None, (shown, foreign * beside)))
+    anew = size > limit * OUTGROWN
+    asked = request.limit if anew else max(request.limit - size, int(limit * LEAST), 1)
+    request = replace(request, limit=min(request.limit, asked))
+    shown = notes.render(CONTEXT + 2 * size, count, archived=True, deeds=False)
+    ahead = [one for one in material.staying[: material.ahead] if one.role == "user"]
+    said = [cited(cut_lines(as_notes(one.own), AHEAD), [one.cite]) for one in ahead[-1:]]
+    shown = "\n".join(filter(None, (shown, *section(IN_VIEW, said), foreign * beside)))
     return replace(request, notes=shown, form="findings", anew=anew)
 
 

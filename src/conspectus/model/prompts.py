@@ -32,8 +32,9 @@ Answer under these headings, in lines that begin with a dash; a heading without 
 ## Found and decided
 (what was learned, with the values, names and places that show it; causes; decisions with their
 reasons, and what was turned down; why attempts failed; what turned out to be wrong; which function
-or place was changed, and what it does now; what the user was told, offered or refused, with the
-figures)
+or place was changed, the code or text that stands there now, and what is left over, such as helper
+files; what the user was told, offered or refused, with the figures; one matter a line, in at most
+40 words)
 ## Next
 (the step that comes next; what is not done or not known yet; what is waited for)
 ## Binding
@@ -48,9 +49,9 @@ Headings, of which an empty one is left out: ## Goal, ## Rules (word for word), 
 outcomes), ## Open, ## Decisions (with reasons), ## Facts (names, values, places), ## Next."""
 _TEXT = """\
 You hand over long work to a colleague who will see notes on it and the newest messages, and nothing
-else. <messages> leave the view. <summary> has the notes so far, some of them shortened: where they
-have become wrong, say what holds now and what held before. <notes> report on parts of the messages
-that leave.
+else. <messages> leave the view. <summary> has the notes so far, a part for each time that messages
+left, some lines shortened: where they have become wrong, say what holds now and what held before.
+<notes>, if there are any, report on parts of the messages that leave.
 
 {headings}
 

@@ -15,8 +15,8 @@ ALL = 10**12
 KEPT, WORDS_KEPT = 300, 8_000
 """Characters of each part of a line, and of the user's words, that a record keeps at least."""
 
-CITED = 4
-"""Names of messages that a line cites at most."""
+CITED, SOURCES = 4, 8
+"""Names of messages that a line cites at most, and one that a model has written."""
 
 ENDED = 40
 """Characters of an outcome that any line shows."""
@@ -34,7 +34,7 @@ def size_of(line: Line) -> int:
 
 def cites_size(line: Line) -> int:
     """Return the characters of the names that a line cites."""
-    return sum(len(name) + 2 for name in line.ids[:CITED]) + 4
+    return sum(len(name) + 2 for name in line.ids[: SOURCES if line.model else CITED]) + 4
 
 
 def text_of(line: Line, room: float = ALL, *, archived: bool = True) -> str:
@@ -44,7 +44,7 @@ def text_of(line: Line, room: float = ALL, *, archived: bool = True) -> str:
         >>> text_of(Line("done", ("m2",), call="read", args=(("path", "a.py"),), outcome=("ok",)))
         'read(a.py) → ok [m2]'
     """
-    ids = line.ids if archived else ()
+    ids = line.ids[: SOURCES if line.model else CITED] if archived else ()
     room -= cites_size(line)
     if line.kind == "said":
         text = cut_lines(line.text, room)
@@ -133,7 +133,7 @@ def counted(lines: Sequence[Line], archived: bool) -> str:
 
 def cited(text: str, ids: Sequence[str]) -> str:
     """Return a text with the names of the messages that it is about."""
-    return f"{text} [{', '.join(ids[:CITED])}]" if ids else text
+    return f"{text} [{', '.join(ids)}]" if ids else text
 
 
 def section(name: str, lines: Sequence[str]) -> list[str]:

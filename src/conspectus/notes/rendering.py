@@ -33,7 +33,7 @@ SAID, DONE, FOUND, OPEN = "Said by the user", "Done", "Found and decided", "Open
 GOAL, NEXT, SUMMARY, SKILLS = "Goal", "Next", "Summary", "Skills read"
 NOW = "# Now, before the messages below"
 
-SHARE, TYPED = 0.5, 0.75
+SHARE, TYPED = 0.5, 0.6
 """The share of the room that the user's words may take where other lines need the rest, and the
 share that they may take with no message of more than `SHORTEST`."""
 
@@ -74,7 +74,7 @@ SHORT, LONG = 2, 12
 change something say little, and above which it counts as a look."""
 
 WEIGHTS: tuple[tuple[Callable[[Line], bool], float], ...] = (
-    (lambda line: line.model, 12.0),
+    (lambda line: line.model, 50.0),
     (lambda line: line.kind == "found", 2.5),
     (lambda line: line.again and not line.effect, 0.35),
     (lambda line: line.effect is False, 0.6),
@@ -354,7 +354,9 @@ class _Region:
         bags = [frozenset(terms(line.text)) for line in self._words]
         times = Counter(word for bag in bags for word in bag)
         tells = [
-            fsum(log(len(bags) / times[word]) for word in bag) / (len(line.text) + 20)
+            fsum(log(len(bags) / times[word]) for word in bag)
+            / (min(len(line.text), 2 * SHORTEST) + 20)
+            * _named(line)
             for bag, line in zip(bags, self._words, strict=True)
         ]
         return sorted(range(len(bags)), key=lambda place: (-tells[place], -place))
@@ -399,7 +401,12 @@ def _useful(full: int, room: float) -> float:
 def _weight(line: Line, age: int) -> float:
     factor = next(factor for test, factor in WEIGHTS if test(line))
     recent = 1.0 if line.model else min(1.0, (RECENT / max(age, 1)) ** 0.5)
-    return factor * recent * (1.0 + 0.25 * min(line.worth, 4))
+    return factor * recent * _named(line)
+
+
+def _named(line: Line) -> float:
+    """Return how much more a line is worth whose identifiers later messages name."""
+    return 1.0 + 0.25 * min(line.worth, 4)
 
 
 def _smallest(

@@ -9,7 +9,7 @@ Example:
     >>> tally = UsageTally()
     >>> summary = "Eight modules have been looked at, and all is well."
     >>> compactor = Compactor(lambda messages: summary, keep=("messages", 1), telemetry=tally)
-    >>> said = [{"role": "user", "content": f"Look at module {n}. " * 20} for n in range(9)]
+    >>> said = [{"role": "user", "content": f"Look at module {n}. " * 9} for n in range(9)]
     >>> compactor.compact(said, thread_id="t", force=True).outcome, tally.total.calls
     ('compacted', 1)
 """
