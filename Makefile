@@ -81,6 +81,11 @@ bench-faults: $(READY)
 bench-scale: $(READY)
 	@$(BIN)/python benchmarks/scale.py
 
+# CPU of a compaction without a model, and how it grows.
+.PHONY: bench-notes
+bench-notes: $(READY)
+	@$(BIN)/python benchmarks/notes_speed.py
+
 # Seconds that an agent waits for its notes, made when they are due and prepared beside it.
 .PHONY: bench-waiting
 bench-waiting: $(READY)

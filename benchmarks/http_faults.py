@@ -51,8 +51,10 @@ TURN = re.compile(r"Turn (\d+): fetch")
 MARK = "zebra"
 """A word in all that a failing summariser says."""
 
-GOOD = "## Goal\n- The user wants pages to be fetched, turn by turn, and looked at with care [turn-0]"
-BAD = f"## Goal\n- {MARK}: the user wants pages to be fetched, turn by turn, and looked at [turn-0]"
+GOOD = (
+    "## Goal\n- The user wants pages to be fetched, turn by turn, and looked at with care [turn-0]"
+)
+BAD = f"## Goal\n- {MARK}: the user wants pages to be fetched, and looked at [turn-0]"
 SMALL = 1_000
 """Tokens that a summariser takes while its window is said to be small."""
 

@@ -11,7 +11,7 @@ from conspectus._core.choices import EMBEDDED
 from conspectus._core.items import Compact
 from conspectus._core.records import Draft
 from conspectus._drive import Flow, Io, StepTimeout
-from conspectus.compactor.checking import body_of, cut, refused
+from conspectus.compactor.checking import body_of, refused, within_cap
 from conspectus.compactor.engine import Engine
 from conspectus.compactor.material import Material, reading_flow
 from conspectus.compactor.observed import observed_call
@@ -24,7 +24,7 @@ from conspectus.model.base import Form, Summarizer, Summary, SummaryRequest
 from conspectus.model.checks import FLOOR, wrong_with
 from conspectus.model.embedded import EmbeddedSummarizer
 from conspectus.model.provider_errors import is_way_out
-from conspectus.notes.cutting import cut_lines
+from conspectus.notes.cutting import cut, cut_lines, one_line
 from conspectus.notes.lines import cited, section
 from conspectus.notes.reading import read_segment
 from conspectus.notes.rendering import Notes
@@ -42,6 +42,9 @@ which it writes them anew."""
 
 IN_VIEW, AHEAD = "Said by the user, and still in view", 3_000
 """Heading of the user's message that stays although later ones leave, and its characters."""
+
+BEGINS = 60
+"""Characters by which the notes name a message of the user's that follows them."""
 
 TRIES = 5
 """How often notes are rendered again, shorter, where their message is too long."""
@@ -120,7 +123,7 @@ def in_notes_flow(
     own = getattr(engine.summarizers[by], "min_tokens", None)
     if wrong := wrong_with(draft.text, request, min_tokens=own):
         raise refused(by, draft, wrong)
-    draft = cut(material, draft)
+    draft = within_cap(material, draft)
     text = as_notes(draft.text.strip().removeprefix(SUMMARY_LINE).strip())
     if not engine.notes:
         return replace(draft, text=text, segment=Segment(text=text, alone=True).to_json())
@@ -162,6 +165,11 @@ def _segment(
         segment = replace(segment, text=answer, summary=True)
     elif material.foreign:
         segment = replace(segment, text="\n".join(material.foreign))
+    users = [one for one in material.staying[: material.ahead] if one.role == "user"]
+    if users and entries:
+        begins = cut(one_line(users[-1].own), BEGINS)
+        ahead = f'the message of the user that begins "{begins}" came before [{entries[-1].cite}]'
+        segment = replace(segment, ahead=ahead)
     segment = replace(segment, anew=anew and bool(given and given.found))
     history = material.history
     if material.rewritten or engine.archive is None or (history.before and not history.chain):

@@ -46,7 +46,7 @@ def checked(material: Material, draft: Draft) -> tuple[Draft, tuple[str, ...]]:
     return replace(draft, text=text, tokens=tokens), found
 
 
-def cut(material: Material, draft: Draft) -> Draft:
+def within_cap(material: Material, draft: Draft) -> Draft:
     """Cut a text at the end of a line if it exceeds the caller's limit."""
     lengths, count = material.lengths, material.engine.meter.text
     room, text = lengths.most - material.engine.frame - SLACK, draft.text

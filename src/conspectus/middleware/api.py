@@ -323,6 +323,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
             return await handler(shown)
 
     def _shown(self, request: ModelRequest[Any]) -> Flow[ModelRequest[Any]]:
+        self.graph_engine.engine.tools.learn(request.tools)
         channel = Channel.of(self.graph_engine, request.state, request.runtime)
         if channel.held.data is not None:  # a run may begin here, in another process
             name_messages(channel.messages)

@@ -170,7 +170,8 @@ class Notes:
         todo = next((s.todo for s in reversed(self.segments) if s.todo is not None), ())
         goal = next((s.goal for s in reversed(self.segments) if s.goal), ())
         skills = tuple(dict.fromkeys(name for one in self.segments for name in one.skills))
-        sections = ((GOAL, goal), (OPEN, todo), (NEXT, newest.next), (SKILLS, skills))
+        order = [newest.ahead] if newest.ahead else []
+        sections = ((GOAL, goal), (OPEN, [*order, *todo]), (NEXT, newest.next), (SKILLS, skills))
         lines = [line for name, part in sections for line in section(name, part)]
         return [NOW, *lines] if lines else []
 

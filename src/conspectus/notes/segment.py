@@ -93,6 +93,7 @@ class Segment:
         alone: it takes the place of all earlier segments.
         earlier: the earlier segments as they are from now on; with `alone`.
         held: the characters in which the segments before it were put, if they were cut anew.
+        ahead: which message of the user that stays in view came before the last one that left.
         user: the name under which the user speaks; None where nobody has looked.
     """
 
@@ -108,6 +109,7 @@ class Segment:
     earlier: tuple[Segment, ...] = ()
     held: int = 0
     user: str | None = None
+    ahead: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the segment as plain data, without what is as usual."""

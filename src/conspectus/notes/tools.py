@@ -6,7 +6,7 @@ tool says of itself (`readOnlyHint` of MCP) counts where the table has nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from conspectus.notes.cutting import differing
@@ -72,26 +72,27 @@ _UNKNOWN = Tool("")
 
 
 class ToolTable:
-    """Tools by name: a caller's own before those of the table.
+    """Tools by name: a caller's own before those of the table, then what tools say of themselves.
 
     Args:
         own: tools that a caller has described.
-        read_only: for the other names, what a tool says of itself.
     """
 
-    def __init__(
-        self, own: Iterable[Tool] = (), read_only: Mapping[str, bool] | None = None
-    ) -> None:
+    def __init__(self, own: Iterable[Tool] = ()) -> None:
         tools = (*TOOLS, *own)
         self._tools = {tool.name.casefold(): tool for tool in tools if tool.name[-1:] != "*"}
-        for name, reads in (read_only or {}).items():
-            self._tools.setdefault(name.casefold(), Tool(name, effect=not reads))
         self._openings = [tool for tool in reversed(tools) if tool.name[-1:] == "*"]
+        self._hints: dict[str, Tool] = {}
+
+    def learn(self, tools: Iterable[object]) -> None:
+        """Take over MCP's `readOnlyHint` from the metadata of an agent's tools."""
+        for tool in tools:
+            metadata, name = getattr(tool, "metadata", None), getattr(tool, "name", "")
+            hint = metadata.get("readOnlyHint") if isinstance(metadata, dict) else None
+            if isinstance(hint, bool):
+                self._hints[str(name).casefold()] = Tool(str(name), effect=not hint)
 
     def __getitem__(self, name: str) -> Tool:
         name = name.casefold()
-        found = self._tools.get(name)
-        if found is None:
-            openings = (one for one in self._openings if name.startswith(one.name[:-1].casefold()))
-            found = self._tools[name] = next(openings, _UNKNOWN)
-        return found
+        openings = (one for one in self._openings if name.startswith(one.name[:-1].casefold()))
+        return self._tools.get(name) or self._hints.get(name) or next(openings, _UNKNOWN)
