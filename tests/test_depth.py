@@ -15,7 +15,7 @@ from engine import Scripted
 
 MESSAGES = [HumanMessage(f"Look at module {n}. " + "Why? " * 40, id=f"m{n}") for n in range(60)]
 
-COMPACT, STEP = 5, 7
+COMPACT, STEP = 8, 10
 """Flows from the entry to the call that writes a summary, at most; a step of an agent adds two."""
 
 READING = 2

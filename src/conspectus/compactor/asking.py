@@ -36,9 +36,9 @@ LARGEST = 4_096
 CONTEXT = 2_000
 """Tokens of earlier notes that a model is shown at most, beside findings that it writes anew."""
 
-LEAST, OUTGROWN = 1 / 6, 0.45
-"""Shares of the notes' room: what a model is asked for at least; and of its findings so far, beyond
-which it writes them anew."""
+ASKED, LEAST, OUTGROWN = 0.42, 0.15, 0.4
+"""Shares of the notes' room: what a model is asked for at most and at least; and of its findings so
+far, beyond which it writes them anew."""
 
 IN_VIEW, AHEAD = "Said by the user, and still in view", 3_000
 """Heading of the user's message that stays although later ones leave, and its characters."""
@@ -74,7 +74,7 @@ def request_of(material: Material, by: str, spent: int) -> SummaryRequest:
     )
     if not engine.notes:
         return request
-    request = replace(request, limit=max(1, min(limit // 2, LARGEST)))
+    request = replace(request, limit=max(1, min(int(limit * ASKED), LARGEST)))
     notes = Notes(material.segments)
     if _form_of(engine.summarizers[by]) == "whole":
         last = notes.summary  # one that is too long for the request is read with the messages
@@ -132,7 +132,7 @@ def in_notes_flow(
     most = engine.text_within(lengths.most)
     room = engine.text_within(lengths.asked)
     room = max(1, min(most, max(room, request.count(text) + HEADINGS)))
-    answer = text if request.form == "whole" else answer_of(text, request)
+    answer = text if request.form == "whole" else answer_of(draft.text, request)
     return (yield from _rendered_flow(material, draft, answer, room, anew=request.anew))
 
 

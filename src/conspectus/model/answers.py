@@ -50,7 +50,7 @@ def cites(text: str, request: SummaryRequest) -> bool:
 def _lines(text: str, request: SummaryRequest) -> dict[str, list[Line]]:
     sections: dict[str, list[tuple[str, bool]]] = {name: [] for name in SECTIONS}
     at, headed = sections["found"], False
-    for line in as_notes(text.strip().removeprefix(SUMMARY_LINE)).splitlines():
+    for line in text.strip().removeprefix(SUMMARY_LINE).splitlines():
         bare = line.strip()
         mark = _DASH.match(bare)
         if heading := _heading(bare):
@@ -59,9 +59,9 @@ def _lines(text: str, request: SummaryRequest) -> dict[str, list[Line]]:
             headed = True
             at = sections[next((n for n in SECTIONS if heading.startswith(n)), "found")]
         elif at and bare and not mark and line.startswith("  "):
-            at[-1] = (f"{at[-1][0]} {bare}", at[-1][1])
+            at[-1] = (f"{at[-1][0]} {as_notes(bare)}", at[-1][1])
         elif bare and not bare.startswith("```"):
-            at.append((bare[mark.end() :] if mark else bare, bool(mark)))
+            at.append((as_notes(bare[mark.end() :] if mark else bare), bool(mark)))
     split = _Sources(request).split
     return {name: [(*split(said), dash) for said, dash in at] for name, at in sections.items()}
 

@@ -97,12 +97,11 @@ def _call(line: Line, room: float) -> str:
     room -= len(line.call) + 2 + sum(len(name) + 3 for name, _ in line.args) * named
     key = min(len(line.args[0][1]), KEY) if line.args else 0
     most = max(shared([len(value) for _, value in line.args[1:]], room - key), LEAST)
-    others = sum(min(len(value), most) for _, value in line.args[1:])
-    rooms = [max(key, most * named, room - others), *[most] * len(line.args)]
-    values = [cut(value, room) for (_, value), room in zip(line.args, rooms, strict=False)]
+    rest = [cut(value, most) for _, value in line.args[1:]]
+    first = [cut(value, max(key, room - sum(map(len, rest)))) for _, value in line.args[:1]]
     said = [
         f"{name}={value}" if named and name else value
-        for (name, _), value in zip(line.args, values, strict=True)
+        for (name, _), value in zip(line.args, first + rest, strict=True)
     ]
     return f"{line.call}({', '.join(said)})"
 
