@@ -141,7 +141,7 @@ def test_a_reported_usage_of_system_prompt_and_tools_alone_does_not_fire_at_ever
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", [20, 4_000])  # the notes share their room with the user's words
+@pytest.mark.parametrize("words", [20, 1_200])
 def test_a_summary_is_shown_as_it_is_counted_in_whole_lines(words, tmp_path):
     long = "## Facts\n" + "\n".join(f"- berth {n} is free on day {n}" for n in range(words))
     section = """
@@ -150,6 +150,7 @@ def test_a_summary_is_shown_as_it_is_counted_in_whole_lines(words, tmp_path):
         trigger: {type: tokens, value: 3000}
         keep: {type: messages, value: 4}
         max_summary_tokens: 1200
+        notes: false
         """
     small = answering(long)
     own = answering(SUMMARY)
@@ -163,4 +164,4 @@ def test_a_summary_is_shown_as_it_is_counted_in_whole_lines(words, tmp_path):
     told = [line for line in shown.text.splitlines() if line.startswith("- berth ")]
     assert told
     assert set(told) <= set(long.splitlines())  # none is cut
-    assert (words == 4_000) == (set(told) < set(long.splitlines()[1:]))
+    assert (words == 1_200) == (set(told) < set(long.splitlines()[1:]))

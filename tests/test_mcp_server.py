@@ -94,7 +94,7 @@ def test_a_client_searches_reads_and_sees_what_left_and_why(transport, archive, 
             [resource] = (await client.list_resources()).resources
             [content] = (await client.read_resource(resource.uri)).contents
             assert number in content.text
-            assert "- Never push to main. [u1 user]" in content.text
+            assert "Never push to main. [u1]" in content.text
 
     run(main())
     assert rows_of(archive) == before

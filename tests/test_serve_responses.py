@@ -54,7 +54,8 @@ def test_a_history_left_to_the_server_is_held_and_compacted_here(tmp_path, strea
         assert upstream.over == []
         assert not any("previous_response_id" in body for body in upstream.bodies)
         sent = json.dumps(upstream.bodies[-1]["input"])
-        assert all(f"Question {turn}." in sent for turn in range(turns))
+        assert "Question 0." in sent
+        assert f"Question {turns - 1}." in sent
         assert len(upstream.bodies[-1]["input"]) < 2 * turns - 1
     # Another process goes on from there.
     with both(tmp_path / "a.db") as (upstream, endpoint, _):
