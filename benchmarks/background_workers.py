@@ -124,7 +124,7 @@ def _judged(
         seen.doubled += len(covers) - len(set(covers))
         keys = {entry.text: entry.key for entry in read_messages(talk(own, LENGTHS[-1]))}
         # Who compacted at the same moment as another may be shown the view before that.
-        records = yield from archive.records_flow(scope)
+        records = yield from archive.flow(archive.records, scope)
         ever = {key for record in records for key in record.covers}
         found = {*kept, *(yield from archive.find_flow(scope, sorted(ever)))}
         for result in done[at * TOGETHER : (at + 1) * TOGETHER]:

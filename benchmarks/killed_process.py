@@ -36,7 +36,7 @@ from conspectus import Compactor
 from conspectus._drive import Flow, arun, run
 from conspectus.agents.state import HELD
 from conspectus.archive import Archive, Scope
-from conspectus.archive.values import manifest
+from conspectus.archive.values import manifest, unpacked
 from conspectus.compactor import preparation, preparing
 from conspectus.compactor.settings import LOCAL
 from conspectus.messages import is_summary_message, read_messages
@@ -247,9 +247,9 @@ def _sent(place: Place) -> Iterator[list[BaseMessage]]:
 def _drafts(store: Any, thread: str) -> Flow[list[str]]:
     """List the states in summaries that were kept before this process began."""
     archive, found = Archive(store), []
-    texts = yield from archive.wire.everything(Scope(LOCAL, thread).namespace("drafts"))
-    for data in texts:
-        found += STATE.findall(json.dumps(data))
+    values = archive.backend.values
+    for body in (yield from archive.flow(values, Scope(LOCAL, thread), "draft", None)).values():
+        found += STATE.findall(json.dumps(unpacked(body)))
     return found
 
 
@@ -262,7 +262,7 @@ def _end(
     if head is not None:
         chain = yield from archive.chain_at_flow(scope, head)
     keys = [key for record in chain for key in record.covers]
-    originals = yield from archive.get_flow(scope, manifest(chain))
+    originals = yield from archive.flow(archive.get, scope, manifest(chain))
     by_id = {one.id: one for one in originals}
     if channel is not None and "preserve" in place.worker:
         covered = set(keys)

@@ -202,7 +202,8 @@ class Soaked:
 
     def renew(self) -> Flow[None]:
         """End this conversation, forget it, and begin another."""
-        yield from Archive(self.store).forget_flow(LOCAL, self.thread)
+        archive = Archive(self.store)
+        yield from archive.flow(archive.forget, LOCAL, self.thread)
         if self.saver is not None:
             thread = self.thread
             yield Io(

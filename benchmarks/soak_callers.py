@@ -65,7 +65,7 @@ class Called(Soaked):
         A caller that went back finds its own by the summary.
         """
         archive, found = Archive(self.store), list[Any]()
-        for record in (yield from archive.records_flow(scope)):
+        for record in (yield from archive.flow(archive.records, scope)):
             keys = [*record.covers, *(mark.key for mark in record.clips)]
             found += (yield from archive.find_flow(scope, keys)).values()
         return [one.message for one in found]

@@ -20,7 +20,6 @@ from pathlib import Path
 
 from conspectus._drive import LEFT_BEHIND
 from conspectus.short_term import prompts, records, settings
-from conspectus.tokens.estimate import _costs
 
 KEPT = 20_000
 """Latencies kept of each kind: beyond that, a random sample of all."""
@@ -128,7 +127,6 @@ def forget_caches() -> None:
     for cached in gc.get_objects():
         if isinstance(cached, functools._lru_cache_wrapper) and cached.cache_info().maxsize:
             cached.cache_clear()
-    _costs.cache_clear()  # of a few families, each with a bound
     for tallies in settings._tallies.values():  # emptied, as nodes hold them too
         tallies._threads.clear()
     for kept in (prompts._standing, records._notes, records._followed):

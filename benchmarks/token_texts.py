@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import random
 import uuid
 import zlib
@@ -16,6 +17,10 @@ FOLDER = Path(__file__).with_name("token_texts")
 
 CLASSES = {
     "English": "english",
+    "European prose": "european",
+    "Greek": "greek",
+    "Hebrew": "hebrew",
+    "Thai": "thai",
     "Chinese": "chinese",
     "Japanese": "japanese",
     "Korean": "korean",
@@ -23,7 +28,10 @@ CLASSES = {
     "Arabic": "arabic",
     "Hindi": "hindi",
     "Python source": "python",
+    "other source": "code",
     "minified JSON": "json",
+    "indented JSON": "",
+    "logs": "logs",
     "base64": "",
     "hex ids": "",
     "Markdown tables": "tables",
@@ -34,13 +42,17 @@ CLASSES = {
 
 def texts() -> dict[str, list[str]]:
     """Give the texts of every class."""
-    made = {"base64": _base64(), "hex ids": _hex()}
+    made = {"base64": _base64(), "hex ids": _hex(), "indented JSON": _indented()}
     return {name: made.get(name) or _read(file) for name, file in CLASSES.items()}
 
 
 def _read(file: str) -> list[str]:
     text = (FOLDER / f"{file}.txt").read_text(encoding="utf-8")
     return [part.strip("\n") for part in text.split("\n%%\n")]
+
+
+def _indented() -> list[str]:
+    return [json.dumps(json.loads(text), indent=2) for text in _read("json")]
 
 
 def _base64() -> list[str]:

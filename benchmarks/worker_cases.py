@@ -268,7 +268,7 @@ def _check_caller(compactor: Compactor, own: str, done: Any, seen: Seen) -> Flow
         return
     view, recalled = done
     assert compactor.archive is not None
-    rows = yield from compactor.archive.export_flow(Scope(LOCAL, own, "main"), None)
+    rows = yield from compactor.archive.flow(compactor.archive.export, Scope(LOCAL, own, "main"))
     chain = yield from compactor.archive.chain_flow(Scope(LOCAL, own, "main"))
     seen.compactions += len(chain)
     texts = [str(row["message"]["content"]) for row in rows]

@@ -74,10 +74,10 @@ class Stopped(Gate):
 
 
 def told(count: int, first: int = 0) -> list[dict[str, Any]]:
-    """Turns of some 75 tokens each, each with an identifier of its own."""
+    """Turns of some 80 tokens each, each with an identifier of its own."""
     messages: list[dict[str, Any]] = []
     for n in range(first, first + count):
-        messages.append({"role": "user", "content": f"Look at part_{n}.py. " + "Think. " * 6})
+        messages.append({"role": "user", "content": f"Look at part_{n}.py. " + "Think. " * 9})
         messages.append({"role": "assistant", "content": f"part_{n}.py has id x{n:04}y. " * 2})
     return messages
 

@@ -229,7 +229,7 @@ def _reached(tip: Any, store: BaseStore, name: str, tenant: str) -> Any:
     head = (tip.values.get("_conspectus") or {}).get("head")
     chain = () if head is None else (yield from archive.chain_at_flow(scope, head))
     keys = [key for record in chain for key in record.covers]
-    return chain, [one.message for one in (yield from archive.get_flow(scope, keys))]
+    return chain, [one.message for one in (yield from archive.flow(archive.get, scope, keys))]
 
 
 def _compare(tip: Any, history: Sequence[Any], archived: Sequence[Any]) -> int:

@@ -1,19 +1,16 @@
 """What a store holds, as it is read: an archive packs its values, and a test looks into them."""
 
 import json
-from collections.abc import Iterable
+from base64 import b64decode
 from typing import Any, NamedTuple
 
-from langgraph.store.base import BaseStore
-
-from conspectus.archive import Archive, operations
-from conspectus.archive.file_store import FileStore
-from conspectus.archive.wire import unpack
-from conspectus.recall.postings import terms_in
+from conspectus.archive import Archive
+from conspectus.archive.sqlite import SqliteTables
+from conspectus.archive.values import unpacked
 
 
 class Stored(NamedTuple):
-    """One value: where it lies, and its data as JSON text; of a search index its words, too."""
+    """One value: where it lies, and its data as JSON text."""
 
     namespace: tuple[str, ...]
     key: str
@@ -22,42 +19,41 @@ class Stored(NamedTuple):
 
 def stored(store: Any, *prefix: str) -> list[Stored]:
     """Every value below a namespace, unpacked where an archive has packed it."""
+    if isinstance(store, Archive):
+        return in_tables(store)
     found = []
     for item in store.search(prefix, limit=100_000):
-        data = unpack(item) if "z" in item.value else item.value
-        assert data is not None, f"{item.key} is damaged"
+        packed = b64decode(item.value["z"]) if "z" in item.value else b""
+        data = unpacked(packed) if packed else item.value
         text = json.dumps(data, ensure_ascii=False, default=repr)
-        if item.namespace[-1] == "index":
-            text += "\n".join(term for block in data["blocks"] for term in terms_in(block))
         found.append(Stored(tuple(item.namespace), item.key, text))
     return found
 
 
-class OfFile(BaseStore):
-    """The store of a file, with the methods and the operations of LangGraph's stores."""
-
-    supports_ttl = takes_bytes = True
-
-    def __init__(self, inner: FileStore) -> None:
-        self.inner = inner
-
-    def batch(self, ops: Iterable[Any]) -> list[Any]:
-        return self.inner.batch([_ours(op) for op in ops])
-
-    async def abatch(self, ops: Iterable[Any]) -> list[Any]:
-        raise NotImplementedError
-
-
-def _ours(op: Any) -> Any:
-    """An operation of LangGraph's as an archive has it."""
-    if type(op).__name__ == "ListNamespacesOp":
-        [begins] = op.match_conditions
-        return operations.NamespacesOp(begins.path, op.limit)
-    kind = getattr(operations, type(op).__name__)
-    return kind(**{name: getattr(op, name) for name in kind._fields})
+def in_tables(archive: Archive) -> list[Stored]:
+    """Every row of an archive in SQLite, and every word of its index."""
+    tables = archive.backend
+    assert isinstance(tables, SqliteTables)
+    with tables.transaction(writes=False) as run:
+        found = [
+            Stored((table,), str(name), json.dumps(unpacked(body), ensure_ascii=False))
+            for table, column in (
+                ("body", "number"),
+                ("record", "name"),
+                ("draft", "name"),
+                ("note", "name"),
+            )
+            for name, body in run(f"SELECT {column}, body FROM {table}")
+        ]
+        found += [
+            Stored(("original",), "", about) for (about,) in run("SELECT about FROM original")
+        ]
+        return found + [Stored(("words",), "", word) for word in words_in(run)]
 
 
-def store_of(archive: Archive) -> BaseStore:
-    """The store that an archive lies in."""
-    store = archive.wire.store
-    return OfFile(store) if isinstance(store, FileStore) else store
+def words_in(run: Any) -> list[str]:
+    """The words of an index, stemmed."""
+    run(
+        "CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab('main', 'words', 'row')"
+    )
+    return [word for (word,) in run("SELECT term FROM temp.vocabulary")]

@@ -36,7 +36,7 @@ class TestSqliteStore(ArchiveConformance):
 
 
 class TestSqliteFile(ArchiveConformance):
-    """The file that `Archive.open` makes, with its search index beside it."""
+    """The file that `Archive.open` makes."""
 
     @pytest.fixture
     def archive(self, tmp_path: Path) -> Iterator[Archive]:
@@ -45,7 +45,8 @@ class TestSqliteFile(ArchiveConformance):
 
     @pytest.fixture
     def store(self, tmp_path: Path) -> Iterator[BaseStore]:
-        with SqliteStore.from_conn_string(str(tmp_path / "archive.db")) as store:
+        with SqliteStore.from_conn_string(str(tmp_path / "store.db")) as store:
+            store.setup()
             yield store
 
 
@@ -86,11 +87,11 @@ class TestAsyncSqliteStore(ArchiveConformance):
         yield store
         self.drive(leave(store))
 
-    def test_sync_use_on_its_own_loop_says_to_use_the_async_methods(self, archive):
+    def test_use_on_its_own_loop_says_to_use_a_thread(self, archive):
         async def wrong() -> None:
             archive.put(Scope("t", "t"), talk("hello"))
 
-        with pytest.raises(ArchiveError, match="use the async methods"):
+        with pytest.raises(ArchiveError, match=r"asyncio\.to_thread"):
             self.drive(wrong())
 
 
@@ -126,4 +127,5 @@ class TestPostgresAddress(ArchiveConformance):
         from langgraph.store.postgres import PostgresStore
 
         with PostgresStore.from_conn_string(address) as store:
+            store.setup()
             yield store

@@ -1,6 +1,8 @@
 """Stores that fail: every failure becomes an ArchiveError that says what to do."""
 
 import asyncio
+import base64
+import contextlib
 import json
 import os
 import sqlite3
@@ -18,13 +20,12 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
 from conspectus import Compactor
-from conspectus._drive import run
+from conspectus._drive import arun
 from conspectus.archive import Archive, Scope, default_archive_path
-from conspectus.archive.file_store import FileStore
-from conspectus.archive.flows import WRITES
-from conspectus.archive.gate import Breaker
+from conspectus.archive.gate import Patience
+from conspectus.archive.langgraph import FORMAT, WRITES
 from conspectus.archive.trouble import explain
-from conspectus.archive.wire import FORMAT, unpack
+from conspectus.archive.values import PLAIN, packed, unpacked
 from conspectus.errors import (
     ArchiveError,
     ArchiveTimeout,
@@ -35,7 +36,6 @@ from conspectus.errors import (
     PolicyError,
 )
 from conspectus_lab.testing.archive_conformance import record_of, talk
-from stored_values import OfFile, store_of
 
 SCOPE = Scope("ann", "thread")
 
@@ -98,7 +98,7 @@ def _committed_twice(store: PutBack, times: int) -> tuple[Archive, str]:
     archive.commit(SCOPE, first)
     second = record_of(entries[2:], parent=first)
     store.times = times
-    run(archive.commit_flow(SCOPE, second, seen=first.id))
+    archive.commit(SCOPE, second, seen=first.id)
     return archive, second.id
 
 
@@ -131,7 +131,7 @@ def test_whatever_a_store_raises_says_what_to_do(error, advice):
         archive.put(SCOPE, talk("hello"))
     assert caught.value.__cause__ is error
     with pytest.raises(ArchiveError, match=advice):
-        asyncio.run(archive.aput(SCOPE, talk("hello")))
+        asyncio.run(arun(archive.put_flow(SCOPE, talk("hello"))))
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_a_store_that_hangs_is_one_that_failed_and_is_used_again_later():
     with pytest.raises(ArchiveTimeout, match=r"within 0\.05 seconds; check it and try again"):
         archive.put(SCOPE, entries)
     with pytest.raises(ArchiveTimeout):
-        asyncio.run(archive.aput(SCOPE, entries))
+        asyncio.run(arun(archive.put_flow(SCOPE, entries)))
     store.release.set()
     patient = Archive(store)
     patient.put(SCOPE, entries)
@@ -218,7 +218,7 @@ def test_a_store_that_hung_is_left_alone_and_then_one_call_tries(monkeypatch):
         with pytest.raises(ArchiveTimeout, match=r"asked again in 1 s; check it and try"):
             archive.chain(SCOPE)
     with pytest.raises(ArchiveTimeout, match="asked again in 1 s"):
-        asyncio.run(archive.achain(SCOPE))
+        asyncio.run(arun(archive.chain_flow(SCOPE)))
     assert store.asked == 1
     now += 0.6
     with pytest.raises(ArchiveTimeout, match=r"within 0\.5 seconds; check"):
@@ -235,16 +235,16 @@ def test_a_store_that_hung_is_left_alone_and_then_one_call_tries(monkeypatch):
 def test_while_one_call_tries_a_store_that_hung_the_others_do_not_wait_for_it(monkeypatch):
     now = 1_000.0
     monkeypatch.setattr("conspectus.archive.gate.monotonic", lambda: now)
-    breaker = Breaker(30.0)
-    assert breaker.left() == 0
-    breaker.hung()
-    assert breaker.left() == 30
+    store, hangs = Patience(30.0), Patience(0.01)
+    assert store.wait_for(lambda: 7) == 7
+    with pytest.raises(ArchiveTimeout):
+        hangs.wait_for(threading.Event().wait)
+    assert hangs.left() == 1
     now += 31
-    assert [breaker.left() for _ in range(3)] == [0, 30, 30]
+    assert [hangs.left() for _ in range(3)] == [0, 1, 1]  # one tries, the others do not wait
     now += 31
-    assert breaker.left() == 0  # who tried was cancelled; another one does
-    breaker.answered()
-    assert breaker.left() == 0
+    assert hangs.wait_for(lambda: 7) == 7
+    assert [hangs.left() for _ in range(3)] == [0, 0, 0]
 
 
 def test_an_error_is_an_answer_and_a_store_that_gives_one_is_asked_again():
@@ -255,16 +255,6 @@ def test_an_error_is_an_answer_and_a_store_that_gives_one_is_asked_again():
             archive.put(SCOPE, talk("one"))
     archive.put(SCOPE, talk("one"))
     assert archive.missing(SCOPE, talk("one")) == ()
-
-
-def test_an_embedding_model_that_hangs_keeps_no_original_from_safety():
-    store = Remote(only_embedding=True)
-    archive = Archive(store, timeout=0.3)
-    for one in ("one", "two", "three"):
-        entries = talk(one)
-        archive.put(SCOPE, entries)
-        assert archive.missing(SCOPE, entries) == ()
-    store.release.set()
 
 
 def test_a_compaction_waits_for_a_store_that_hangs_once():
@@ -331,18 +321,27 @@ def test_a_store_that_does_not_delete_is_found_out():
         archive.forget("ann")
 
 
+def kept(store: InMemoryStore, kind: str, key: str) -> Any:
+    """A value as a store holds it, unpacked."""
+    item = store.get(("conspectus", *SCOPE.hashes, kind), key)
+    assert item is not None
+    return unpacked(base64.b64decode(item.value["z"]))
+
+
+def change(store: InMemoryStore, kind: str, key: str, body: bytes, version: int = FORMAT) -> None:
+    value = {"v": version, "z": base64.b64encode(body).decode()}
+    store.put(("conspectus", *SCOPE.hashes, kind), key, value)
+
+
 def test_a_message_that_came_back_changed_is_missing():
     store = InMemoryStore()
     archive = Archive(store)
     [entry] = talk("the price is 100")
     archive.put(SCOPE, [entry])
-    place = SCOPE.namespace("messages")
-    item = store.get(place, entry.key)
-    assert item is not None
-    changed = json.dumps(unpack(item)).replace("100", "900")
-    store.put(place, entry.key, {"v": 1, "json": changed})
+    changed = json.dumps(kept(store, "messages", entry.key)).replace("100", "900")
+    change(store, "messages", entry.key, PLAIN + changed.encode())
     assert archive.missing(SCOPE, [entry]) == (entry.key,)
-    store.put(place, entry.key, {"v": 1, "json": "{"})
+    change(store, "messages", entry.key, PLAIN + b"{")
     assert archive.missing(SCOPE, [entry]) == (entry.key,)
     with pytest.raises(ArchiveError, match="backup"):
         archive.get(SCOPE, [entry.key])
@@ -357,38 +356,74 @@ def test_a_chain_with_a_gap_is_not_trusted():
     second = record_of(talk("two"), first)
     archive.commit(SCOPE, first)
     archive.commit(SCOPE, second)
-    place = SCOPE.namespace("records")
-    whole = store.get(place, first.id)
-    store.put(place, first.id, {"v": 1, "json": "no JSON"})
+    change(store, "records", first.id, PLAIN + b"no JSON")
     assert Archive(store).chain(SCOPE) == ()
-    store.delete(place, first.id)
+    changed = {**first.to_json(), "summary": "another", "id": "another"}
+    change(store, "records", first.id, packed(changed))
     assert Archive(store).chain(SCOPE) == ()
-    assert Archive(store).records(SCOPE) == ()  # the second says what it adds to the first
-    changed = {**first.to_json(), "summary": "another"}
-    store.put(place, first.id, {"v": 1, "json": json.dumps({"record": changed})})
-    assert Archive(store).chain(SCOPE) == ()
-    store.put(place, first.id, whole.value)
-    assert Archive(store).chain(SCOPE) == archive.records(SCOPE) == (first, second)
-    store.delete(place, first.id)
-    whole_one = json.dumps({"record": second.to_json()})  # as earlier versions wrote it
-    store.put(place, second.id, {"v": 1, "json": whole_one})
+    store.delete(("conspectus", *SCOPE.hashes, "records"), first.id)
     assert Archive(store).chain(SCOPE) == ()
     assert Archive(store).records(SCOPE) == (second,)
+    change(store, "records", first.id, packed(first.to_json()))
+    assert Archive(store).chain(SCOPE) == archive.records(SCOPE) == (first, second)
 
 
 def test_what_a_newer_version_has_written_is_refused():
     store = InMemoryStore()
-    archive = Archive(store)
     record = record_of(talk("one"))
-    archive.commit(SCOPE, record)
-    newer = {"record": {**record.to_json(), "v": 99}}
-    place = SCOPE.namespace("records")
-    store.put(place, record.id, {"v": 1, "json": json.dumps(newer)})
+    Archive(store).commit(SCOPE, record)
+    change(store, "records", record.id, packed({**record.to_json(), "v": 99}))
     with pytest.raises(ArchiveError, match="upgrade conspectus"):
-        archive.chain(SCOPE)
-    store.put(place, record.id, {"v": FORMAT + 1, "z": ""})
+        Archive(store).chain(SCOPE)
+    change(store, "records", record.id, packed(record.to_json()), FORMAT + 1)
     with pytest.raises(ArchiveError, match="upgrade conspectus"):
-        archive.chain(SCOPE)
+        Archive(store).chain(SCOPE)
+
+
+def test_a_file_of_a_newer_version_is_refused(tmp_path):
+    path = tmp_path / "archive.db"
+    Archive.open(path).close()
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    with pytest.raises(ArchiveError, match="upgrade conspectus"):
+        Archive.open(path)
+
+
+def test_a_sound_archive_is_opened_while_another_process_writes_to_it(tmp_path, monkeypatch):
+    path, entries = tmp_path / "archive.db", talk("one")
+    monkeypatch.setattr("conspectus.archive.sqlite.BUSY", 0.2)
+    with Archive.open(path) as archive:
+        archive.put(SCOPE, entries)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with Archive.open(path) as archive:
+        assert archive.missing(SCOPE, entries) == ()
+        with pytest.raises(ArchiveError, match="another process is writing"):
+            archive.put(SCOPE, talk("two"))
+        other.execute("ROLLBACK")
+        archive.put(SCOPE, talk("two"))
+    other.close()
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_file_that_was_taken_away_takes_nothing_that_would_be_lost(tmp_path, replaced):
+    path, entries = tmp_path / "archive.db", talk("one", "two")
+    with Archive.open(path) as archive:
+        archive.put(SCOPE, entries[:1])
+        if replaced:
+            Archive.open(tmp_path / "other.db").close()
+            (tmp_path / "other.db").replace(path)
+        else:
+            path.unlink()
+        with pytest.raises(ArchiveError, match="deleted or replaced since it was opened"):
+            archive.put(SCOPE, entries[1:])
+        with pytest.raises(ArchiveError, match="open it again"):
+            archive.commit(SCOPE, record_of(entries))
+        messages = [{"role": "user", "content": f"Look at module {n}."} for n in range(20)]
+        compactor = Compactor(trigger=("messages", 10), keep=("messages", 4), archive=archive)
+        result = compactor.compact(messages, thread_id="t")
+        assert result.outcome != "compacted"
+        assert len(result.messages) == 20
 
 
 def test_a_locked_database_can_be_written_to_later(tmp_path):
@@ -441,22 +476,6 @@ def test_more_threads_than_one_answer_holds_are_listed():
     for number in range(1100):
         archive.put(Scope("ann", f"thread {number:04}"), entries)
     assert archive.threads("ann") == tuple(f"thread {number:04}" for number in range(1100))
-
-
-def test_a_read_only_database_is_read_and_not_written(tmp_path):
-    path = tmp_path / "archive.db"
-    entries = talk("one", "two")
-    with Archive.open(path) as archive:
-        archive.put(SCOPE, entries[:1])
-    connection = sqlite3.connect(
-        f"file:{path}?mode=ro", uri=True, isolation_level=None, check_same_thread=False
-    )
-    archive = Archive(OfFile(FileStore(connection)))
-    assert archive.missing(SCOPE, entries) == (entries[1].key,)
-    with pytest.raises(ArchiveError, match="writable"):
-        archive.put(SCOPE, entries)
-    assert archive.missing(SCOPE, entries[:1]) == ()
-    connection.close()
 
 
 @pytest.mark.parametrize("what", ["file", "folder", "folder of a new file"])
@@ -532,6 +551,16 @@ def test_nothing_of_a_forgotten_thread_is_left_in_the_files(tmp_path):
             assert path.is_dir() or b"rhododendron" not in path.read_bytes()
 
 
+def test_nothing_of_what_has_expired_is_left_in_the_files(tmp_path):
+    entries = talk("the word is rhododendron")
+    with Archive.open(tmp_path / "archive.db", ttl=0.01) as archive:
+        archive.put(SCOPE, entries)
+    time.sleep(0.02)
+    Archive.open(tmp_path / "archive.db", ttl=60).close()
+    for path in tmp_path.rglob("*"):
+        assert b"rhododendron" not in path.read_bytes()
+
+
 def test_several_processes_worth_of_writers_may_open_one_file(tmp_path):
     path = tmp_path / "archive.db"
     failures: list[BaseException] = []
@@ -575,9 +604,9 @@ def test_what_has_expired_is_gone_even_if_the_store_still_holds_it(tmp_path):
     with Archive.open(path, ttl=3600) as archive:
         archive.put(SCOPE, entries)
         assert archive.missing(SCOPE, entries) == ()
-        [item] = store_of(archive).batch([GetOp(SCOPE.namespace("messages"), entries[0].key)])
-        assert item is not None
-    ends = sqlite3.connect(path).execute("SELECT expires FROM kept").fetchall()
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        ends = connection.execute("SELECT expires FROM original").fetchall()
+    assert ends
     assert all(0 < end - time.time() <= 3600 for (end,) in ends)
 
 
@@ -587,8 +616,10 @@ def test_a_commit_renews_the_records_before_it(tmp_path):
     path = tmp_path / "archive.db"
 
     def ends() -> float:
-        [item] = store_of(archive).batch([GetOp(SCOPE.namespace("records"), first.id)])
-        return float((unpack(item) or {})["expires"])
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            sql = "SELECT expires FROM record WHERE name = ?"
+            [(end,)] = connection.execute(sql, (first.id,)).fetchall()
+            return float(end)
 
     with Archive.open(path, ttl=3600) as archive:
         archive.commit(SCOPE, first)
@@ -598,9 +629,8 @@ def test_a_commit_renews_the_records_before_it(tmp_path):
 
 
 def test_a_store_without_time_to_live_is_refused():
-    for make in (lambda: Archive(InMemoryStore(), ttl=60), lambda: Archive.open("memory:", ttl=60)):
-        with pytest.raises(PolicyError, match="keeps no time to live"):
-            make()
+    with pytest.raises(PolicyError, match="keeps no time to live"):
+        Archive(InMemoryStore(), ttl=60)
 
 
 def test_labels_must_be_text_and_stores_must_be_stores():

@@ -184,7 +184,7 @@ def test_what_came_after_the_snapshot_is_shown_short_too_but_not_the_newest(hear
 
 def test_what_the_agent_has_written_since_the_snapshot_stays_whole(heard):
     model, own = preparing(NEAR)
-    wrote = {"role": "assistant", "content": "port=5433 retries=7 " * 130}
+    wrote = {"role": "assistant", "content": "port=5433 retries=7 " * 110}
     read = [calling("c1"), answered("c1", "log: " + "row " * 1_300)]
     sent = [*NEAR, wrote, *read, *told(1, 50)]
     result = compact(own, sent)

@@ -10,6 +10,7 @@ from langgraph.errors import GraphInterrupt
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 
 from conspectus import Compactor, Summary, SummaryRequest
+from conspectus._drive import arun
 from conspectus.archive import Archive
 from conspectus.messages import read_messages
 from engine import SCOPE, Scripted, engine, short
@@ -66,8 +67,8 @@ def test_what_is_half_done_would_be_seen(stopped):
         def judge(self) -> str:
             chain = self.archive.chain(stopped.OWN_SCOPE)
             if chain:
-                place = stopped.OWN_SCOPE.namespace("messages")
-                self.archive._backend.store._inner.delete(place, chain[0].covers[0])
+                place = ("conspectus", *stopped.OWN_SCOPE.hashes, "messages")
+                self.archive.backend.store._inner.delete(place, chain[0].covers[0])
             return str(super().judge())
 
     with pytest.MonkeyPatch.context() as patch:
@@ -189,12 +190,12 @@ def test_a_batch_under_way_comes_to_its_end_so_that_the_store_serves_others(tmp_
 
             store.conn.execute = slow  # type: ignore[method-assign]
             archive, entries = Archive(store), read_messages(talk(3))
-            stopped = asyncio.ensure_future(archive.aput(SCOPE, entries[:2]))
+            stopped = asyncio.ensure_future(arun(archive.put_flow(SCOPE, entries[:2])))
             await asyncio.wait_for(begun.wait(), 60)
             stopped.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await stopped
-            await archive.aput(SCOPE, entries)
-            return len(await archive.amissing(SCOPE, entries))
+            await arun(archive.put_flow(SCOPE, entries))
+            return len(await arun(archive.missing_flow(SCOPE, entries)))
 
     assert asyncio.run(main()) == 0

@@ -101,8 +101,8 @@ def test_recall_of_what_is_not_there_is_exit_code_2(archive, tmp_path):
 
 def test_recall_is_asked_in_one_way(archive):
     here = ["recall", "--archive", archive, "--thread", "trip"]
-    assert "give one of a query" in refused(*here)
-    assert "give one of a query" in refused(*here, "x", "--id", "u1")
+    assert "give a query" in refused(*here)
+    assert "holds none of these words" in refused(*here, "x", "--id", "u1")
     assert "give both" in refused(*here, "--from", "u1")
     assert "runs backwards" in refused(*here, "--from", "a3", "--to", "u1")
     assert "--thread" in refused("recall", "x")
@@ -110,8 +110,14 @@ def test_recall_is_asked_in_one_way(archive):
 
 def test_list_names_the_threads_of_one_tenant(archive):
     found = read_json("archive", "list", "--archive", archive)
-    assert found == {"archive": archive, "tenant": "local", "threads": ["trip"]}
-    assert run("archive", "list", "--archive", archive).stdout == "trip\n"
+    [thread] = found.pop("threads")
+    assert found == {"archive": archive, "tenant": "local"}
+    assert thread["thread"] == "trip"
+    assert (thread["messages"], thread["compactions"]) == (26, 1)
+    assert thread["bytes"] > 0
+    heading, row, *_ = run("archive", "list", "--archive", archive).stdout.splitlines()
+    assert heading.split()[:3] == ["thread", "session", "messages"]
+    assert row.split()[:3] == ["trip", "main", "26"]
     result = run("archive", "list", "--archive", archive, "--tenant", "bob")
     assert "keeps nothing of bob" in result.stdout
 

@@ -422,7 +422,7 @@ def test_a_forked_subagent_goes_on_with_the_folded_history_and_its_chain(tmp_pat
 
     def summarise(messages: list[Any]) -> str:
         paid.append(len(messages))
-        return "The user asks about modules."
+        return "The user asks about modules, one question after the other."
 
     def answers(messages: list[Any]) -> Any:
         last = messages[-1]

@@ -49,7 +49,10 @@ def rows_of(path: str) -> list[Any]:
     """All that a file holds, less the search index, which follows from the rest."""
     with sqlite3.connect(path) as db:
         tables = [
-            name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type='table'")
+            name
+            for (name,) in db.execute(
+                "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE TABLE%'"
+            )
         ]
         return sorted(repr(row) for one in tables for row in db.execute(f'SELECT * FROM "{one}"'))
 
@@ -300,9 +303,10 @@ def test_a_giant_message_is_read_page_by_page(tmp_path):
         read, pages = "", 0
         async with beside(path, Grant.of(["ann"])) as client:
             while len(read) < len(giant):
-                text = await told(client, "read", id="u0", start=len(read), tokens=2_000)
+                text = await told(client, "read", id="u0", at=len(read), tokens=2_000)
                 shown = re.search(
-                    r"\[u0 user\](?: \(shortened: characters ([\d,]+) to ([\d,]+) of [\d,]+\))? ",
+                    r"\[u0 user\](?: \(characters ([\d,]+)-([\d,]+) of [\d,]+"
+                    r"(?:; next: at=\d+)?\))? ",
                     text,
                 )
                 assert shown, text[:300]
@@ -312,7 +316,7 @@ def test_a_giant_message_is_read_page_by_page(tmp_path):
                     # Blanks at the end of a page stand for nothing, and are not shown.
                     page = page.ljust(int(shown[2].replace(",", "")) - len(read))
                 read, pages = read + page, pages + 1
-            assert "ends at character" in await told(client, "read", id="u0", start=len(giant))
+            assert "ends at character" in await told(client, "read", id="u0", at=len(giant))
         assert read.rstrip() == giant.rstrip()
         assert pages > 3
 

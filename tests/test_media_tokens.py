@@ -22,9 +22,16 @@ from conspectus import (
 from conspectus.config import SummarizationConfig, create_summarization_middleware
 from conspectus.messages import read_messages
 from conspectus.messages.media import media_of
-from conspectus.tokens.media import PAGE_BYTES, PER_PAGE, media_tokens
-from conspectus.tokens.pdf_pages import UNPACKED, pdf_pages
-from conspectus.tokens.recordings import SPEECH, seconds
+from conspectus.tokens.media import (
+    FILM,
+    PAGE_BYTES,
+    PER_PAGE,
+    SPEECH,
+    UNPACKED,
+    media_tokens,
+    pdf_pages,
+    seconds,
+)
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import compacted, engine
 from histories import user
@@ -161,12 +168,12 @@ def test_the_length_of_a_recording_is_read_from_its_head():
     frames = struct.pack(">4sII", b"Info", 1, 2_000)
     movie = b"\0\0\0\x18ftypmp42" + b"\0\0\0\0mvhd" + struct.pack(">IIIII", 0, 0, 0, 600, 36_000)
     flac = b"fLaC" + bytes(14) + (44_100 << 44 | 44_100 * 60).to_bytes(8, "big")
-    assert round(seconds(wav, film=False)) == 60
-    assert round(seconds(b"\xff\xfb\x90\x00" + bytes(16_000 * 60), film=False)) == 60
-    assert round(seconds(b"\xff\xfb\x90\x00" + bytes(32) + frames, film=False)) == 52
-    assert seconds(movie, film=True) == 60
-    assert seconds(flac, film=False) == 60
-    assert seconds(b"OggS" + bytes(60 * SPEECH - 4), film=False) == 60
+    assert round(seconds(wav, SPEECH)) == 60
+    assert round(seconds(b"\xff\xfb\x90\x00" + bytes(16_000 * 60), SPEECH)) == 60
+    assert round(seconds(b"\xff\xfb\x90\x00" + bytes(32) + frames, SPEECH)) == 52
+    assert seconds(movie, FILM) == 60
+    assert seconds(flac, SPEECH) == 60
+    assert seconds(b"OggS" + bytes(60 * SPEECH - 4), SPEECH) == 60
     block = {"type": "input_audio", "input_audio": {"data": b64(wav), "format": "wav"}}
     assert media_tokens(block, "openai") == 601
     assert media_tokens(block, "google") == 1_921

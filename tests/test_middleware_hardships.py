@@ -237,7 +237,7 @@ def test_a_guard_that_may_not_try_again_says_that_it_is_stuck():
 
 def test_a_failure_with_room_to_spare_holds_nothing_back_once_there_is_none():
     own = SummarizationMiddleware(
-        refusing(), trigger=("tokens", 1_000), keep=("messages", 2), window=3_500
+        refusing(), trigger=("tokens", 1_000), keep=("messages", 2), window=3_700
     )
     messages = talk(14, words=150)
     state: dict[str, Any] = {"messages": messages}
@@ -266,7 +266,7 @@ def within_reach(graph: Any, store: InMemoryStore) -> str:
     scope, archive = scope_of(values, "t"), Archive(store)
     chain = run(archive.chain_at_flow(scope, values["_conspectus"]["head"]))
     keys = [key for record in chain for key in record.covers]
-    return "\n".join(str(one.message) for one in run(archive.get_flow(scope, keys)))
+    return "\n".join(str(one.message) for one in archive.get(scope, keys))
 
 
 @pytest.mark.sampled(1)

@@ -127,7 +127,7 @@ async def test_two_turns_a_step_back_and_a_recall_on_a_loop(kind, tmp_path):
         await graph.ainvoke(said("Rather at f."), fork)
         assert await acheck_nothing_lost(graph, store) > 40
         archive = Archive(store)
-        rows = await arun(archive.export_flow(Scope("local", "t"), None))
+        rows = await arun(archive.flow(archive.export, Scope("local", "t")))
         assert "module n1:" not in str(rows)
         assert "module f1:" in str(rows)
         check_sent(model)

@@ -269,8 +269,8 @@ def test_numbers_in_parentheses_are_no_sources():
 def test_sections_marks_and_continued_lines():
     answer = answer_of(
         "Here are the notes [m12]:\n# **Goal:**\nShip it [m12]\n\n**Found and decided**\n"
-        "- one [m12]\n* two,\n  still two [m15]\n1. three of them\n  - four [m15]\n```\nNone.\n"
-        "- None.\n"
+        "- one [m12]\n* two,\n  still two [m15]\n1. three of the old cars\n  - four [m15]\n"
+        "```\nNone.\n- None.\n"
         "five [m12]\nremark\n## Ergebnis\n- six [m12]\n## Next\n- wait\n",
         request(TALK),
     )
@@ -279,7 +279,7 @@ def test_sections_marks_and_continued_lines():
     assert [line for line, _ in answer.found] == [
         "one",
         "two, still two",
-        "three of them",
+        "three of the old cars",
         "four",
         "five",
         "six",

@@ -155,7 +155,7 @@ def test_clips_alone_are_not_enough_where_the_budget_asks_for_more():
         tool("a", "word " * 2_200),
         assistant("", call[1]),
         tool("b", "word " * 1_900),
-        *[assistant("filler " * 590) for _ in range(3)],
+        *[assistant("filler " * 420) for _ in range(3)],
         assistant("k"),
         user("next"),
         assistant("k"),

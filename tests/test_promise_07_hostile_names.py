@@ -12,7 +12,7 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus import Archive, Compactor, ConspectusError, NotFoundError
 from conspectus.archive import Scope
-from conspectus.recall.words import MOST_TERMS, query_of
+from conspectus.recall.words import MOST_WORDS, query_of
 from engine import Scripted, engine, short
 from hostile_names import LABELS, QUERIES, look_alike_pairs
 from postgres_support import postgres_schema
@@ -238,8 +238,7 @@ def test_whatever_is_asked_the_answer_is_ones_own_and_bounded(told, parts, token
 def test_a_megabyte_of_a_query_is_a_few_terms(piece):
     query = query_of(piece * (1_000_000 // len(piece)))
     for part in (query.whole, *query.parts):
-        assert len(part.words) <= 2 * MOST_TERMS
-        assert len(part.wholes) <= MOST_TERMS
+        assert len(part.words) <= MOST_WORDS
+        assert len(part.exact) <= MOST_WORDS
     assert len(query.parts) <= 8
-    assert len(query.surfaces) <= MOST_TERMS
-    assert len(query.single) <= MOST_TERMS
+    assert len(query.loose) <= MOST_WORDS

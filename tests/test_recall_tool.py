@@ -63,14 +63,14 @@ def test_it_finds_by_the_id_that_the_summary_cites_and_by_range():
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (recall(), "Give query, or id, or id and until"),
-        (recall(query="key", id="m1"), "Give query, or id, or id and until"),
+        (recall(), "Give query, or id, or both, or id and until"),
+        (recall(query="key", id="m1"), "no archived message of this branch has the id 'm1'"),
         (recall(id="m1, m2"), "Give one id at a time"),
         (recall(id="nowhere"), "no archived message of this branch has the id 'nowhere'"),
         (recall(until="m2"), "Give id together with until"),
         (recall(query="?!"), "no word to look for"),
         (recall(query="zebra"), "Nothing was found. Try other words"),
-        (recall(query="key", start=5), "goes with id"),
+        (recall(query="key", at=5), "Give query, or id, or both, or id and until, or id and at"),
     ],
 )
 def test_what_is_wrong_is_told_to_the_model_and_fails_no_step(call, said):
@@ -112,20 +112,20 @@ def test_a_message_that_is_too_long_is_read_in_parts_to_its_end():
     agent.fill()
     name, read, start = ids(agent)[0], "", 0
     for turn in range(200):
-        agent.calls = {"LOOK": [[recall(id=name, start=start)]]}
+        agent.calls = {"LOOK": [[recall(id=name, at=start)]]}
         agent.say("LOOK", asynchronous=turn % 2 == 1)
         text = str(results(agent.requests[-1])[-1].content)
         assert METER.text(text) <= 300
         line = text.split("\n")[2]
-        shown = line.split(") ", 1)[1] if "(shortened" in line else line.split("] ", 1)[1]
+        shown = line.split(") ", 1)[1] if "(characters" in line else line.split("] ", 1)[1]
         read += shown
-        first, last = line.split("characters ")[1].split(" of ")[0].split(" to ")
+        first, last = line.split("characters ")[1].split(" of ")[0].split("-")
         assert int(first.replace(",", "")) == start + 1
         start = int(last.replace(",", ""))
         if start == len(long):
             break
     assert read.replace(" ", "") == long.replace(" ", "")
-    agent.calls = {"LOOK": [[recall(id=name, start=len(long) + 7)]]}
+    agent.calls = {"LOOK": [[recall(id=name, at=len(long) + 7)]]}
     agent.say("LOOK")
     assert f"(the message ends at character {len(long):,})" in results(agent.requests[-1])[-1].text
 

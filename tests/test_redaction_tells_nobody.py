@@ -3,19 +3,17 @@
 import contextlib
 import logging
 import sqlite3
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
-from langgraph.store.memory import InMemoryStore
 
-from conspectus import Archive, Compactor, ContextGuard, SummarizationMiddleware, SummaryError
+from conspectus import Archive, ContextGuard, SummarizationMiddleware, SummaryError
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import Scripted, compacted, engine, short
 from graph_support import agent, thread
-from redaction_support import KEY, SECRETS, TOKEN, history, no_secret
-from stored_values import store_of, stored
+from redaction_support import SECRETS, TOKEN, history, no_secret
+from stored_values import stored
 
 
 def test_a_summariser_that_knows_more_and_an_error_that_quotes_do_not_tell():
@@ -75,28 +73,15 @@ def test_no_file_beside_an_archive_holds_a_secret(tmp_path):
         compactor = engine(archive=archive, keep=("messages", 4), redact=True)
         compacted(history(), compactor, force=True)
         compactor.recall("password", thread_id="t")
-        values = [one.text for one in stored(store_of(archive))]
+        values = [one.text for one in stored(archive)]
     no_secret(values)
     assert any("[redacted: github-token]" in text for text in values)
     with contextlib.closing(sqlite3.connect(tmp_path / "archive.db")) as connection:
-        assert connection.execute("select count(*) from kept").fetchone()[0] == len(values)
+        assert connection.execute("select count(*) from body").fetchone()[0]
     for file in tmp_path.rglob("*"):
         if file.is_file():
             raw = file.read_bytes()
             assert not any(secret.encode() in raw for secret in SECRETS), file
-
-
-def test_the_semantic_index_reads_what_is_redacted():
-    embedded: list[str] = []
-
-    def embed(texts: Sequence[str]) -> list[list[float]]:
-        embedded.extend(texts)
-        return [[float(len(text) % 7), 1.0] for text in texts]
-
-    store = InMemoryStore(index={"dims": 2, "embed": embed})
-    compacted(history(), engine(archive=Archive(store), redact=True), force=True)
-    assert embedded
-    no_secret(embedded)
 
 
 def test_the_log_tells_no_secret_that_a_models_provider_quotes(caplog):
@@ -110,19 +95,4 @@ def test_the_log_tells_no_secret_that_a_models_provider_quotes(caplog):
         for turn in range(3):
             graph.invoke({"messages": [HumanMessage(f"Look at m{turn}. " * 200)]}, thread())
     assert "the request was too long (Error code: 400" in caplog.text
-    no_secret(caplog.text)
-
-
-def test_the_log_tells_no_secret_that_an_embedding_provider_quotes(caplog):
-    def quoting(texts: list[str]) -> list[list[float]]:
-        raise ValueError(f"cannot embed '{texts[0]}', key {TOKEN}")
-
-    store = InMemoryStore(index={"embed": quoting, "dims": 3})
-    compactor = Compactor(keep=("messages", 2), archive=store, redact=True)
-    with caplog.at_level(logging.DEBUG, logger="conspectus"):
-        compacted(history(), compactor, force=True)
-        compactor.recall(f"where is {KEY}?", thread_id="t")
-    for line in ("archived without a semantic index", "recalled by words only"):
-        assert line in caplog.text
-    assert "ValueError" in caplog.text
     no_secret(caplog.text)

@@ -72,7 +72,7 @@ def test_a_request_for_a_compaction_is_answered_with_one_block(tmp_path, stream)
 def test_an_edit_that_compacts_pauses_where_it_is_asked_to(tmp_path):
     edit: Any = {
         "type": "compact_20260112",
-        "trigger": {"type": "input_tokens", "value": 1_000},
+        "trigger": {"type": "input_tokens", "value": 1_100},
         "pause_after_compaction": True,
     }
     with both(tmp_path / "a.db") as (upstream, _, client):

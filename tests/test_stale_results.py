@@ -288,7 +288,7 @@ def test_a_loop_over_dicts_names_tools_by_their_calls_and_marks_its_results():
         name = ("search", "open", "list")[n % 3]
         asked = {"id": "same", "type": "function", "function": {"name": name, "arguments": "{}"}}
         messages.append({"role": "assistant", "content": None, "tool_calls": [asked]})
-        text = f"{name} {n}: " + "a few words of text " * (10 if name == "list" else 120)
+        text = f"{name} {n}: " + "a few words of text " * (14 if name == "list" else 120)
         messages.append({"role": "tool", "tool_call_id": "same", "content": text})
         if name == "list":
             messages[-1][NOT_NEEDED] = True

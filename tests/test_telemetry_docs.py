@@ -16,7 +16,7 @@ from opentelemetry.sdk.metrics.export import Histogram
 
 from conspectus import ChatModelSummarizer, Compactor, ContextGuard, StuckError
 from conspectus import telemetry as public
-from conspectus.archive import flows
+from conspectus.archive import store
 from conspectus.events import Event
 from conspectus.telemetry import LogLines, Price, listen
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
@@ -161,7 +161,7 @@ def test_every_event_and_its_fields(emitted):
 
 
 def test_every_operation_on_the_archive_is_named():
-    source = Path(flows.__file__).read_text(encoding="utf-8")
+    source = Path(store.__file__).read_text(encoding="utf-8")
     operations = set(re.findall(r'@observed\("(\w+)"', source))
     text = prose()
     found = re.search(r"Operations on the archive are (.*?)\.\n", text, re.DOTALL)

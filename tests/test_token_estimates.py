@@ -1,4 +1,4 @@
-"""The estimate is within a tenth of the real tokenizers, for every class of text and family."""
+"""The estimate is within 12 % of the real tokenizers, for every script, kind of text and family."""
 
 import json
 from pathlib import Path
@@ -21,9 +21,9 @@ def stored(bench: Any) -> dict[str, list[dict[str, float]]]:
     }
 
 
-def test_every_class_is_within_a_tenth_for_every_family(bench):
+def test_every_class_is_within_the_promise_for_every_family(bench):
     rows = bench.measure(bench.texts(), stored(bench))
-    assert len(rows) == 13
+    assert len(rows) == 20
     wrong = {row.name: (row.error, row.unknown) for row in rows if not row.holds}
     assert not wrong
 

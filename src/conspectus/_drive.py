@@ -107,7 +107,7 @@ async def arun(flow: Flow[T]) -> T:
 
 def _do(step: Io | Gather) -> Any:
     if isinstance(step, Io):
-        return step.call() if step.timeout is None else _within(step.call, step.timeout)
+        return step.call() if step.timeout is None else within(step.call, step.timeout)
     if len(step.flows) <= 1 or step.limit <= 1:
         return [run(flow) for flow in step.flows]
     with ThreadPoolExecutor(max_workers=min(step.limit, len(step.flows))) as pool:
@@ -210,7 +210,7 @@ async def in_a_daemon(call: Callable[[], T]) -> T:
     return cast("T", _opened(await asyncio.wrap_future(_daemon(call))))
 
 
-def _within(call: Callable[[], T], seconds: float) -> T:
+def within(call: Callable[[], T], seconds: float) -> T:
     """Run `call` in a daemon thread and stop waiting after `seconds`."""
     try:
         box = _daemon(call).result(seconds)

@@ -15,7 +15,7 @@ from conspectus.messages.recalled import recalled_text
 from conspectus.notes.cutting import cut, one_line
 from conspectus.notes.segment import Segment
 from conspectus.recall import recall_flow
-from conspectus.recall.layout import Piece, hit_of, label, render
+from conspectus.recall.layout import label, piece_of, render
 from conspectus_mcp.grants import Grant
 
 PAGE = 100
@@ -57,7 +57,7 @@ class Looking:
         """List all threads that are kept and granted, by tenant and name."""
         found = []
         for tenant in self.grant.tenants:
-            threads = yield from self.archive.threads_flow(tenant)
+            threads = yield from self.archive.flow(self.archive.threads, tenant)
             found += [Scope(tenant, one) for one in threads if self.grant.allows(tenant, one)]
         return found
 
@@ -108,11 +108,11 @@ class Looking:
         return "\n".join([recalled_text("\n".join(parts)), *notes])
 
     def read(
-        self, id: str, until: str, start: int, thread: str, session: str, tokens: int
+        self, id: str, until: str, at: int, query: str, thread: str, session: str, tokens: int
     ) -> Flow[str]:
-        """Read a message by its id, from a character on, or a range of messages."""
-        if until and start:
-            raise InputError("start goes with one id; leave out until to read on in one message")
+        """Read a message by its id, all, from a character on, or where words stand; or a range."""
+        if until and (at or query):
+            raise InputError("at and query go with one id; leave out until to read in one message")
         scope, chain = yield from self._chain(thread, session)
         result = yield from recall_flow(
             self.archive,
@@ -120,7 +120,8 @@ class Looking:
             chain,
             id=None if until else id,
             range=(id, until) if until else None,
-            start=start,
+            at=at or None,
+            query=query or None,
             tokens=tokens,
             count=self.count,
         )
@@ -129,8 +130,8 @@ class Looking:
         notes = []
         if result.truncated:
             notes.append(
-                "(Not all is shown. Read on in one message with its id and start= the last "
-                "character shown, in a range with the next id, or ask for more tokens.)"
+                "(Not all is shown. Read on in one message with its id and at= the last character "
+                "shown, or with words to look for in it; in a range with the next id.)"
             )
         return "\n".join([recalled_text(result.text), *notes])
 
@@ -207,7 +208,7 @@ class Looking:
                 continue
             text = " ".join(one.text[: 4 * HEAD].split())
             text = text if len(text) <= HEAD else f"{text[:HEAD]} …"
-            pieces.append(Piece(replace(hit_of(one), text=text)))
+            pieces.append(piece_of(replace(one, text=text)))
         lines = render(pieces, 0).splitlines() if pieces else []
         if gone := len(keys) - len(pieces):
             lines.append(f"({gone:,} are gone: they have expired or were forgotten)")

@@ -50,7 +50,8 @@ Session = Annotated[
 ]
 Id = Annotated[str, Field(description="Id of a message, as shown in [brackets].")]
 Until = Annotated[str, Field(description="Id of the last message of a range that begins with id.")]
-Start = Annotated[int, Field(description="Characters of a long message to skip.", ge=0)]
+At = Annotated[int, Field(description="Characters of a long message to skip.", ge=0)]
+Within = Annotated[str, Field(description="Words to look for in that message alone.")]
 From = Annotated[int, Field(description="Entries of the list to skip.", ge=0)]
 Tokens = Annotated[
     int, Field(description="The most that the answer may take.", ge=50, le=MOST_TOKENS)
@@ -128,13 +129,16 @@ class _Server(MCPServer[Any]):
         self,
         id: Id,
         until: Until = "",
-        start: Start = 0,
+        at: At = 0,
+        query: Within = "",
         thread: Thread = "",
         session: Session = "main",
         tokens: Tokens = TOKENS,
     ) -> str:
         """Read an earlier message by its id, or all from id until another."""
-        return await self._answer(lambda look: look.read(id, until, start, thread, session, tokens))
+        return await self._answer(
+            lambda look: look.read(id, until, at, query, thread, session, tokens)
+        )
 
     async def list_compactions(
         self, thread: Thread = "", start: From = 0, session: Session = "main"

@@ -22,7 +22,7 @@ NAME = "conspectus_recall"
 ROUNDS = 6
 """Maximum requests to the upstream for one answer."""
 
-KINDS = {"query": "string", "id": "string", "until": "string", "start": "integer"}
+KINDS = {"query": "string", "id": "string", "until": "string", "at": "integer"}
 
 SCHEMA = {
     "type": "object",
@@ -122,7 +122,7 @@ def _arguments(text: str) -> dict[str, Any]:
         raise InputError("The arguments are no JSON object. Give query, or id, or id and until.")
     known = {name: value for name, value in given.items() if name in ABOUT and value is not None}
     for name, value in known.items():
-        right = int if name == "start" else str
+        right = int if name == "at" else str
         if not isinstance(value, right) or isinstance(value, bool):
             raise InputError(f"{name} must be a {KINDS[name]}.")
     return known

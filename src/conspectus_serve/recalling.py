@@ -100,14 +100,16 @@ class RequestRecall:
         chain = yield from self._archive.chain_at_flow(turn.scope, turn.head)
         if not chain:
             return ""
-        name = f"recalled {_name(turn, last)}"
-        known = (yield from self._archive.slips_flow([name], turn.scope)).get(name)
+        name, archive = _name(turn, last), self._archive
+        notes = yield from archive.flow(archive.notes, turn.scope, "recalled", [name])
+        known = notes.get(name)
         if known is not None:
             # A record may be gone or replaced; then the thread holds fewer originals.
             within = set(known["keys"]).issubset(manifest(chain))
             return str(known["text"]) if within else ""
         text, keys = yield from self._chosen(turn, last, chain)
-        yield from self._archive.put_slips_flow({name: {"text": text, "keys": keys}}, turn.scope)
+        note = {name: {"text": text, "keys": keys}}
+        yield from archive.flow(archive.note, turn.scope, "recalled", note)
         return text
 
     def _chosen(self, turn: Turn, last: int, chain: Chain) -> Flow[tuple[str, list[str]]]:

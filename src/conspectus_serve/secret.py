@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from conspectus.archive import default_archive_path
-from conspectus.archive.backend import private_folder
+from conspectus.archive.sqlite import private_folder
 from conspectus.errors import ConfigError
 
 LENGTH = 32

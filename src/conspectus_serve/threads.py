@@ -115,12 +115,12 @@ def find_flow(archive: Archive, tenant: str, prefixes: Prefixes) -> Flow[ThreadM
     left = ""
     names = [name for _, name in prefixes.longest_first()]
     for page in (names[begin : begin + PAGE] for begin in range(0, len(names), PAGE)):
-        slips = yield from archive.slips_flow(page, tenant)
+        slips = yield from archive.flow(archive.notes, tenant, "thread", page)
         named = [(name, str(slips[name].get("thread"))) for name in page if name in slips]
         stands: dict[str, dict[str, Any]] = {}
         if named:
             wanted = list(dict.fromkeys(_stand(thread) for _, thread in named))
-            stands = yield from archive.slips_flow(wanted, tenant)
+            stands = yield from archive.flow(archive.notes, tenant, "thread", wanted)
         for name, thread in named:
             stand = stands.get(_stand(thread), {})
             head = str(stand.get("head") or "")
@@ -138,7 +138,7 @@ def settle_flow(
     if name == found.at and head == found.head:
         return
     slips = {name: {"thread": found.thread}, _stand(found.thread): {"at": name, "head": head}}
-    yield from archive.put_slips_flow(slips, tenant)
+    yield from archive.flow(archive.note, tenant, "thread", slips)
 
 
 def _stand(thread: str) -> str:

@@ -48,8 +48,9 @@ class Turns:
         Raises:
             ArchiveError: the archive cannot be read.
         """
-        slips = yield from self._archive.slips_flow([_named(response)], tenant)
-        thread = slips.get(_named(response), {}).get("thread")
+        archive = self._archive
+        notes = yield from archive.flow(archive.notes, tenant, "response", [response])
+        thread = notes.get(response, {}).get("thread")
         if not isinstance(thread, str):
             return None
         scope, parts, name = Scope(tenant, thread), list[Sequence[Any]](), response
@@ -61,7 +62,7 @@ class Turns:
             if (held := self._known.get((tenant, name))) is not None:
                 parts.append(held.items)
                 break
-            found = (yield from self._archive.slips_flow([name], scope)).get(name)
+            found = (yield from archive.flow(archive.notes, scope, "response", [name])).get(name)
             if found is None:  # expired or forgotten: the rest is not the whole history
                 return None
             parts.append(found["items"])
@@ -84,15 +85,11 @@ class Turns:
             new: the items since, with the answer's.
         """
         slip = {"parent": parent, "items": list(new)}
-        yield from self._archive.put_slips_flow({response: slip}, scope)
-        yield from self._archive.put_slips_flow(
-            {_named(response): {"thread": scope.thread}}, scope.tenant
-        )
+        named = {response: {"thread": scope.thread}}
+        note = self._archive.note
+        yield from self._archive.flow(note, scope, "response", {response: slip})
+        yield from self._archive.flow(note, scope.tenant, "response", named)
         self._known.put((scope.tenant, response), HeldHistory(scope.thread, (*before, *new)))
-
-
-def _named(response: str) -> str:
-    return f"response {response}"
 
 
 class Watch:

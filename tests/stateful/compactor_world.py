@@ -313,7 +313,7 @@ class CompactorWorld(Talk):
 
     def in_force(self) -> Any:
         kept = self.store.held("head")
-        places = self.at.scope.namespace("head")
+        places = ("conspectus", *self.at.scope.hashes, "head")
         return next((v for k, v in kept.items() if k[: len(places)] == places), None)
 
     def reached(self, look: Look) -> None:

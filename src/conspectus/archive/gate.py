@@ -6,12 +6,20 @@ A store's owner may close its connections. A thread that uses one then would cra
 
 from __future__ import annotations
 
+import asyncio
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from time import monotonic
+from typing import TypeVar
+
+from conspectus._drive import StepTimeout, within
+from conspectus.archive.trouble import late
+from conspectus.errors import ArchiveError
+
+T = TypeVar("T")
 
 
 class Stopped(BaseException):
@@ -57,6 +65,10 @@ GATE: ContextVar[Gate | None] = ContextVar("conspectus gate", default=None)
 """The gate of the current work; None if the work is never stopped."""
 
 
+LOOP: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("conspectus loop", default=None)
+"""The event loop that waits for the current work, which runs in a thread; None without one."""
+
+
 @contextmanager
 def inside() -> Iterator[None]:
     """Make one call of a store through the gate of the current work, if any."""
@@ -65,34 +77,50 @@ def inside() -> Iterator[None]:
         yield
 
 
-class Breaker:
-    """Spare callers the wait for a store that has just timed out.
+class Patience:
+    """Wait for a store that may hang, and spare others the wait.
 
-    For `seconds` after a time-out no call is made; then one caller tries, and the others wait for
-    its outcome, or for as long again. Any answer, an error too, ends this. None: never wait.
+    For `seconds` after a time-out no call is made; then one caller tries, and the others are told
+    at once. Any answer, an error too, ends this. None: wait for ever.
     """
 
     def __init__(self, seconds: float | None) -> None:
-        self._seconds = seconds
+        self.seconds = seconds
         self._until: float | None = None
         self._lock = threading.Lock()
+
+    def wait_for(self, work: Callable[[], T]) -> T:
+        """Return what a call returns.
+
+        Raises:
+            ArchiveTimeout: it does not answer in time, or another has just not done so.
+        """
+        if self.seconds is None:
+            return work()
+        if left := self.left():
+            raise late(self.seconds, left)
+        try:
+            answer = within(work, self.seconds)
+        except StepTimeout as error:
+            self._set(monotonic() + self.seconds)
+            raise late(self.seconds) from error
+        except ArchiveError:
+            self._set(None)
+            raise
+        self._set(None)
+        return answer
 
     def left(self) -> int:
         """Return the whole seconds left to wait; 0 if the caller may ask the store now."""
         with self._lock:
-            if self._until is None or self._seconds is None:
+            if self._until is None or self.seconds is None:
                 return 0
             now = monotonic()
             if now < self._until:
                 return max(1, math.ceil(self._until - now))
-            self._until = now + self._seconds  # this caller tries, and may never come back
+            self._until = now + self.seconds  # this caller tries, and may never come back
             return 0
 
-    def hung(self) -> None:
-        if self._seconds is not None:
-            with self._lock:
-                self._until = monotonic() + self._seconds
-
-    def answered(self) -> None:
+    def _set(self, until: float | None) -> None:
         with self._lock:
-            self._until = None
+            self._until = until

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-from conspectus._drive import Flow
 from conspectus.archive.scope import Scope
 from conspectus.events import ArchiveOperation, observing
 
@@ -14,24 +13,22 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def observed(
-    operation: str, *, counts: bool = False
-) -> Callable[[Callable[P, Flow[T]]], Callable[P, Flow[T]]]:
-    """Report each call of an archive's flow method as an event.
+def observed(operation: str, *, counts: bool = False) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Report each call of a method of an archive as an event.
 
     With `counts`, the event counts the method's second argument, the originals.
     """
 
-    def around(method: Callable[P, Flow[T]]) -> Callable[P, Flow[T]]:
+    def around(method: Callable[P, T]) -> Callable[P, T]:
         @wraps(method)
-        def flow(*args: P.args, **kwargs: P.kwargs) -> Flow[T]:
+        def done(*args: P.args, **kwargs: P.kwargs) -> T:
             given: tuple[Any, ...] = args
             items = len(given[2]) if counts and len(given) > 2 else None
             scope = next((one for one in given if isinstance(one, Scope)), None)
             whose = None if scope is None else scope.whose
             with observing(ArchiveOperation, whose, operation=operation, items=items):
-                return (yield from method(*args, **kwargs))
+                return method(*args, **kwargs)
 
-        return flow
+        return done
 
     return around

@@ -1,48 +1,56 @@
-"""The archive: originals, drafts and records in any LangGraph store."""
+"""The archive: originals, and the records of their compactions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
+from conspectus._core.records import FORMAT as RECORD_FORMAT
 from conspectus._core.records import Chain, Draft, Record
-from conspectus._drive import arun, run
 from conspectus._langchain import is_store
-from conspectus.archive.backend import Backend, open_backend
-from conspectus.archive.flows import TIMEOUT, ArchiveFlows
-from conspectus.archive.scope import Scope
-from conspectus.archive.trouble import explain
-from conspectus.archive.values import Archived
-from conspectus.archive.wire import check_ttl
-from conspectus.errors import ArchiveError
-from conspectus.messages import Entry
+from conspectus._newest import Newest
+from conspectus.archive.backend import Backend, Commit
+from conspectus.archive.langgraph import LangGraphStore
+from conspectus.archive.observed import observed
+from conspectus.archive.opening import check_seconds, opened
+from conspectus.archive.scope import Scope, label_hash
+from conspectus.archive.values import (
+    Archived,
+    archived,
+    body_of,
+    equals,
+    manifest,
+    original_of,
+    packed,
+    record_in,
+    row_of,
+    unpacked,
+)
+from conspectus.errors import (
+    ArchiveError,
+    ArchiveOvertaken,
+    ArchiveUnconfirmed,
+    NotFoundError,
+)
+from conspectus.messages import Entry, read_messages
 
 if TYPE_CHECKING:
     from langgraph.store.base import BaseStore
 
+TIMEOUT = 30.0  # Seconds that a store has for one batch, by default
+CHAINS = 64  # Chains in memory, over all scopes
+PAGE = 200  # Originals copied at a time
+RECORD = "record"  # Notes by which a history that comes back finds the record of its summary
 
-class Archive(ArchiveFlows):
-    """Originals by content hash, with the drafts and records of their compactions.
+P = ParamSpec("P")
+T = TypeVar("T")
+Note = dict[str, Any]
 
-    Each method has a twin for event loops, named with an `a` in front. Any failure of the store
-    becomes an `ArchiveError` that says what to do; values stored before stay as they were.
 
-    Args:
-        store: any LangGraph store. `close` leaves it open: it stays the caller's.
-        ttl: seconds after which values expire; None for no end. Originals live that long from when
-            they were archived, records from the latest commit of their chain.
-        timeout: seconds that the store has for one batch of reads or writes, else `ArchiveTimeout`;
-            None for no limit. A SQLite file waits for its own time-out instead. Default: 30.
-
-    Raises:
-        PolicyError: the ttl or the timeout is invalid, or the store keeps no ttl.
-
-    Example:
-        >>> with Archive.open("memory:") as archive:
-        ...     archive.threads("ann")
-        ()
-    """
+class BlockingArchive:
+    """The archive, for callers that may block; see `Archive`."""
 
     def __init__(
         self, store: BaseStore, *, ttl: float | None = None, timeout: float | None = TIMEOUT
@@ -52,7 +60,13 @@ class Archive(ArchiveFlows):
                 f"An archive needs a LangGraph store, not {type(store).__name__}; for a file or an "
                 "address use Archive.open(...)."
             )
-        super().__init__(Backend(store), ttl, timeout)
+        check_seconds(ttl, timeout)
+        self._begin(LangGraphStore(store, ttl, timeout), ttl, timeout)
+
+    def _begin(self, backend: Backend, ttl: float | None, timeout: float | None) -> None:
+        self.backend, self.ttl, self.timeout = backend, ttl, timeout
+        self._chains: Newest[tuple[Scope, str], tuple[bytes, tuple[Record, ...]]] = Newest(CHAINS)
+        self.catalogs: Newest[Scope, Any] = Newest(CHAINS)  # recall's, dropped by `forget`
 
     @classmethod
     def open(
@@ -68,26 +82,19 @@ class Archive(ArchiveFlows):
 
         Raises:
             InputError: the address is unknown or malformed; no part of a password is shown.
-            PolicyError: the ttl or the timeout is invalid, or the store keeps no ttl.
+            PolicyError: the ttl or the timeout is invalid.
             ArchiveError: it cannot be opened, or an extra is missing; says what to do.
         """
-        backend = open_backend(where)
+        check_seconds(ttl, timeout)
         archive = cls.__new__(cls)
-        try:
-            check_ttl(backend.store, ttl)
-            ArchiveFlows.__init__(archive, backend, ttl, timeout)
-            if ttl is not None:
-                backend.sweep()
-        except BaseException as error:
-            backend.close()
-            if isinstance(error, Exception) and not isinstance(error, ValueError):
-                raise ArchiveError(f"The archive cannot be opened: {explain(error)}.") from error
-            raise
+        archive._begin(opened(where, ttl, timeout), ttl, timeout)
+        if ttl is not None:
+            archive.backend.sweep()
         return archive
 
     def close(self) -> None:
         """Close connections; a store that the caller gave stays open."""
-        self._backend.close()
+        self.backend.close()
 
     def __enter__(self) -> Self:
         return self
@@ -95,29 +102,41 @@ class Archive(ArchiveFlows):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    # Originals
+
+    @observed("write", counts=True)
     def put(self, scope: Scope, entries: Sequence[Entry]) -> None:
-        """Write originals; existing ones are left as they are.
+        """Write originals, all or none; existing ones are left as they are.
 
         Args:
             scope: the history.
             entries: messages from `conspectus.messages.read_messages`.
 
         Raises:
-            ArchiveError: the store fails; some may have been written, which does no harm.
+            ArchiveError: the store fails.
         """
-        run(self.put_flow(scope, entries))
+        wanted = {entry.key: entry for entry in entries}
+        kept = self.backend.originals(scope, list(wanted))
+        new = [entry for key, entry in wanted.items() if not equals(kept.get(key), entry)]
+        if new:
+            self.backend.keep(scope, [original_of(entry, body_of(entry)) for entry in new])
 
-    async def aput(self, scope: Scope, entries: Sequence[Entry]) -> None:
-        """Call `put` on an event loop."""
-        await arun(self.put_flow(scope, entries))
-
+    @observed("read_back", counts=True)
     def missing(self, scope: Scope, entries: Sequence[Entry]) -> tuple[str, ...]:
         """Return the keys of entries that do not come back equal; empty when all are safe."""
-        return run(self.missing_flow(scope, entries))
+        wanted = {entry.key: entry for entry in entries}
+        kept = self.backend.originals(scope, list(wanted))
+        return tuple(key for key, entry in wanted.items() if not equals(kept.get(key), entry))
 
-    async def amissing(self, scope: Scope, entries: Sequence[Entry]) -> tuple[str, ...]:
-        """Call `missing` on an event loop."""
-        return await arun(self.missing_flow(scope, entries))
+    @observed("read", counts=True)
+    def find(self, scope: Scope, keys: Sequence[str]) -> dict[str, Archived]:
+        """Return originals by key, without those that are gone.
+
+        Raises:
+            ArchiveError: the store fails, or a value is damaged.
+        """
+        kept = self.backend.originals(scope, list(dict.fromkeys(keys)))
+        return {key: archived(key, body) for key, body in kept.items()}
 
     def get(self, scope: Scope, keys: Sequence[str]) -> list[Archived]:
         """Return originals in the order of their keys.
@@ -126,41 +145,77 @@ class Archive(ArchiveFlows):
             NotFoundError: some are gone (expired, forgotten, never put); says which.
             ArchiveError: the store fails, or a value is damaged.
         """
-        return run(self.get_flow(scope, keys))
+        found = self.find(scope, keys)
+        if gone := [key for key in dict.fromkeys(keys) if key not in found]:
+            shown = ", ".join(gone[:5]) + (f" and {len(gone) - 5} more" if len(gone) > 5 else "")
+            raise NotFoundError(
+                f"The archive no longer holds {shown}: expired, forgotten, or never put under this "
+                "tenant, thread and session; go on without, or look in a backup."
+            )
+        return [found[key] for key in keys]
 
-    async def aget(self, scope: Scope, keys: Sequence[str]) -> list[Archived]:
-        """Call `get` on an event loop."""
-        return await arun(self.get_flow(scope, keys))
+    # Drafts
 
+    @observed("save_draft")
     def save_draft(self, scope: Scope, plan: str, draft: Draft) -> None:
         """Keep a finished summary under the hash of its plan, so that it is paid for once."""
-        run(self.save_draft_flow(scope, plan, draft))
+        self.backend.save(scope, "draft", {plan: packed(draft.to_json())})
 
-    async def asave_draft(self, scope: Scope, plan: str, draft: Draft) -> None:
-        """Call `save_draft` on an event loop."""
-        await arun(self.save_draft_flow(scope, plan, draft))
-
+    @observed("find_draft")
     def find_draft(self, scope: Scope, plan: str) -> Draft | None:
         """Return the draft of a plan; None if there is none that this version can use."""
-        return run(self.find_draft_flow(scope, plan))
+        kept = self.backend.values(scope, "draft", [plan])
+        try:
+            data = unpacked(kept[plan])
+            return Draft.from_json(data) if data["v"] == RECORD_FORMAT else None
+        except (KeyError, TypeError, ValueError):
+            return None  # a draft only saves money
 
-    async def afind_draft(self, scope: Scope, plan: str) -> Draft | None:
-        """Call `find_draft` on an event loop."""
-        return await arun(self.find_draft_flow(scope, plan))
+    # Records
 
-    def commit(self, scope: Scope, record: Record) -> None:
-        """Commit a record; committing it twice is the same as once.
+    @observed("commit")
+    def commit(
+        self, scope: Scope, record: Record, *, alone: bool = True, seen: str | None = None
+    ) -> None:
+        """Write a record and the head in one transaction, and read both back.
+
+        Committing a record twice is the same as once.
+
+        Args:
+            scope: the history.
+            record: what to put in force.
+            alone: False if the head is kept elsewhere too, so that another branch may move this
+                one.
+            seen: the head when the record was planned (empty for none): nothing is written if
+                another worker has moved it since.
 
         Raises:
+            ArchiveOvertaken: another worker has.
             ArchiveUnconfirmed: the store does not return the record as the head.
             ArchiveError: the store fails; the head is the record before, or this one.
         """
-        run(self.commit_flow(scope, record))
+        before = () if record.parent is None else self.chain_at(scope, record.parent)
+        body = packed(record.to_json())
+        names = {_noted(RECORD, record.name): packed({"id": record.id})} if record.summary else {}
+        older = [one.id for one in before]
+        head = self.backend.commit(scope, Commit(record.id, body, names, older, seen))
+        if seen is not None and head and head not in (seen, record.id):
+            raise ArchiveOvertaken(
+                "another worker has compacted this history at the same time, and its record is in "
+                "force; call again to go on from it"
+            )
+        # Two workers may commit one record, each with its own bill.
+        kept = self.backend.values(scope, "record", [record.id]).get(record.id)
+        if record_in(record.id, kept) is None or (alone and head != record.id):
+            raise ArchiveUnconfirmed(
+                "The store took a record and does not give it back as the one in force; check its "
+                "disk, its quota and its time to live, and that no other process writes to this "
+                "thread."
+            )
+        if kept is not None and (before or record.parent is None):
+            self._chains.put((scope, record.id), (kept, (*before, record)))
 
-    async def acommit(self, scope: Scope, record: Record) -> None:
-        """Call `commit` on an event loop."""
-        await arun(self.commit_flow(scope, record))
-
+    @observed("chain")
     def chain(self, scope: Scope) -> tuple[Record, ...]:
         """Return the records from the first of a thread to its head.
 
@@ -169,63 +224,114 @@ class Archive(ArchiveFlows):
         Raises:
             ArchiveError: the store fails, or a newer version has written a record.
         """
-        return run(self.chain_flow(scope))
+        head = self.backend.head(scope)
+        return self.chain_at(scope, head) if head else ()
 
-    async def achain(self, scope: Scope) -> tuple[Record, ...]:
-        """Call `chain` on an event loop."""
-        return await arun(self.chain_flow(scope))
+    def chain_at(self, scope: Scope, head: str) -> tuple[Record, ...]:
+        """Return the chain up to a record; empty if there is none, or it is damaged.
+
+        Records are read back to the first, or to one whose chain is in memory. The newest is always
+        read from the store: while it is there, so are its ancestors.
+        """
+        later: list[tuple[Record, bytes]] = []
+        chain: tuple[Record, ...] = ()
+        wanted: str | None = head
+        while wanted is not None:
+            body = self.backend.values(scope, "record", [wanted]).get(wanted)
+            known = self._chains.get((scope, wanted))
+            if known is not None and known[0] == body:
+                chain = known[1]
+                break
+            record = record_in(wanted, body)
+            if body is None or record is None or any(record.id == one.id for one, _ in later):
+                return ()
+            later.append((record, body))
+            wanted = record.parent
+        chain = (*chain, *(record for record, _ in reversed(later)))
+        if later:
+            self._chains.put((scope, head), (later[0][1], chain))
+        return chain
+
+    @observed("chain")
+    def chain_of(self, scope: Scope, name: str) -> tuple[Record, ...]:
+        """Return the chain whose head has this name; empty as in `chain_at`.
+
+        A history that comes back with an older summary, or with that of another branch, finds its
+        records so.
+        """
+        found = self.notes(scope, RECORD, [name]).get(name, {}).get("id")
+        return self.chain_at(scope, found) if isinstance(found, str) else ()
 
     def records(self, scope: Scope) -> tuple[Record, ...]:
         """Return every sound record, abandoned branches too; parents before children."""
-        return run(self.records_flow(scope))
+        bodies = self.backend.values(scope, "record", None)
+        sound = (record_in(name, body) for name, body in bodies.items())
+        waiting = {record.id: record for record in sound if record is not None}
+        placed: dict[str, Record] = {}
+        while waiting:  # those whose parents are placed; if none are, those without parents
+            ready = [one for one in waiting.values() if one.parent not in waiting]
+            for one in sorted(ready or waiting.values(), key=lambda one: one.id):
+                placed[one.id] = waiting.pop(one.id)
+        return tuple(placed.values())
 
-    async def arecords(self, scope: Scope) -> tuple[Record, ...]:
-        """Call `records` on an event loop."""
-        return await arun(self.records_flow(scope))
+    @observed("move_head")
+    def set_head(self, scope: Scope, record_id: str | None) -> None:
+        """Point the head to an existing record, or to none: the history was rewound."""
+        self.backend.point(scope, record_id or "")
+
+    @observed("find_head")
+    def pointer(self, scope: Scope) -> str | None:
+        """Return the id of the head; empty for no record, None without a head."""
+        return self.backend.head(scope)
+
+    @observed("copy")
+    def copy(self, source: Scope, target: Scope, head: str) -> None:
+        """Copy the chain of a head, with its originals, into another scope."""
+        chain = self.chain_at(source, head)
+        keys = manifest(chain)
+        for begin in range(0, len(keys), PAGE):
+            entries = []
+            for key, original in self.find(source, keys[begin : begin + PAGE]).items():
+                entry = read_messages([original.message])[0]
+                entry.key, entry.id = key, original.id
+                entries.append(entry)
+            self.put(target, entries)
+        for record in chain:
+            self.commit(target, record, alone=False)
+
+    # Notes of a program around the archive
+
+    def notes(self, place: Scope | str, kind: str, names: Sequence[str]) -> dict[str, Note]:
+        """Return notes of a kind by name, without missing ones.
+
+        `place` is a tenant, or the scope of a thread: its notes are deleted with it.
+        """
+        by_key = {_noted(kind, name): name for name in names}
+        kept = self.backend.values(_noted_in(place), "note", list(by_key))
+        found: dict[str, Note] = {}
+        for key, body in kept.items():
+            with suppress(ValueError):
+                found[by_key[key]] = unpacked(body)
+        return found
+
+    def note(self, place: Scope | str, kind: str, notes: Mapping[str, Mapping[str, Any]]) -> None:
+        """Write notes by name, all in one transaction; see `notes`."""
+        values = {_noted(kind, name): packed(dict(data)) for name, data in notes.items()}
+        self.backend.save(_noted_in(place), "note", values)
+
+    # For people
+
+    def scopes(self, tenant: str) -> tuple[Scope, ...]:
+        """Return a tenant's histories: threads and the sessions in each."""
+        return tuple(one for one in self.backend.scopes(tenant) if one != _noted_in(tenant))
 
     def threads(self, tenant: str) -> tuple[str, ...]:
         """Return the names of a tenant's threads, sorted."""
-        return run(self.threads_flow(tenant))
+        return tuple(sorted({one.thread for one in self.scopes(tenant)}))
 
-    async def athreads(self, tenant: str) -> tuple[str, ...]:
-        """Call `threads` on an event loop."""
-        return await arun(self.threads_flow(tenant))
-
-    def forget(self, tenant: str, thread: str | None = None) -> int:
-        """Delete one thread with all its sessions, or a whole tenant.
-
-        The search index goes too; checkpoints of graphs are not touched.
-
-        Returns:
-            The number of deleted values: messages, drafts, records, heads, names of threads.
-
-        Raises:
-            ArchiveError: the store fails or does not delete; call again to go on.
-        """
-        return run(self.forget_flow(tenant, thread))
-
-    async def aforget(self, tenant: str, thread: str | None = None) -> int:
-        """Call `forget` on an event loop."""
-        return await arun(self.forget_flow(tenant, thread))
-
-    def compact(self) -> int:
-        """Bring an archive of an earlier version up to the form of this one, which is smaller.
-
-        A file is written anew, which takes as much free space again. Stop all writers first: they
-        would have to open it again. After an interruption the archive is sound; call again.
-        Messages with a semantic index stay as they are.
-
-        Returns:
-            The number of rewritten values.
-
-        Raises:
-            ArchiveError: the store fails; says what to do.
-        """
-        return run(self.compact_flow())
-
-    async def acompact(self) -> int:
-        """Call `compact` on an event loop."""
-        return await arun(self.compact_flow())
+    def size(self, scope: Scope) -> int:
+        """Return the bytes of a history's originals as they are kept."""
+        return self.backend.size(scope)
 
     def export(self, scope: Scope, chain: Chain | None = None) -> list[dict[str, Any]]:
         """Return a row for each original of a chain, in the order of the conversation.
@@ -237,8 +343,49 @@ class Archive(ArchiveFlows):
             scope: the history.
             chain: records from the first to the head; by default those in force.
         """
-        return run(self.export_flow(scope, chain))
+        keys = manifest(self.chain(scope) if chain is None else chain)
+        kept = self.backend.originals(scope, keys)
+        return [row_of(key, kept[key]) for key in keys if key in kept]
 
-    async def aexport(self, scope: Scope, chain: Chain | None = None) -> list[dict[str, Any]]:
-        """Call `export` on an event loop."""
-        return await arun(self.export_flow(scope, chain))
+    def check(self, scope: Scope | None = None) -> list[str]:
+        """Return what is wrong with the store, or with one history: a sentence each."""
+        if scope is None:
+            return [wrong] if (wrong := self.backend.check()) else []
+        chain = self.chain(scope)
+        found = [] if chain or not self.pointer(scope) else ["a record is missing or damaged"]
+        keys = manifest(chain)
+        kept = self.backend.originals(scope, keys)
+        for key in keys:
+            try:
+                found += [] if key in kept else [f"the original {key[:8]} is gone"]
+                archived(key, kept.get(key, b""))
+            except ArchiveError as error:
+                found += [str(error)] if key in kept else []
+        return found
+
+    @observed("forget")
+    def forget(self, tenant: str, thread: str | None = None) -> int:
+        """Delete one thread with all its sessions, or a whole tenant.
+
+        The words of its messages go too; checkpoints of graphs are not touched.
+
+        Returns:
+            The number of deleted messages, records and drafts.
+
+        Raises:
+            ArchiveError: the store fails or does not delete; call again to go on.
+        """
+        every = self.scopes(tenant) if thread is not None else self.backend.scopes(tenant)
+        count = self.backend.forget([one for one in every if thread in (None, one.thread)])
+        self._chains.clear()
+        self.catalogs.clear()
+        return count
+
+
+def _noted(kind: str, name: str) -> str:
+    return label_hash(f"{kind} {name}")
+
+
+def _noted_in(place: str | Scope) -> Scope:
+    """Return where notes are kept; those of a tenant are beside its threads."""
+    return Scope(place, "", "notes") if isinstance(place, str) else place

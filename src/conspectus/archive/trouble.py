@@ -16,11 +16,8 @@ _SQLITE = (
     ("malformed", "the archive's file is damaged; restore it from a backup or choose another path"),
     ("unable to open", "the file cannot be opened; check that its folder exists and is writable"),
     ("closed", "the archive has been closed; open it again"),
-    (
-        "no such table",
-        "the store has no tables yet, or conspectus archive compact has moved them; call setup() "
-        "of a store of your own once before using it, or open the archive again",
-    ),
+    ("no such table", "the store has no tables yet; call its setup() once before using it"),
+    ("no such module", "this Python's SQLite has no FTS5; use another build of Python"),
 )
 
 _LOCKED = "another process holds what is to be written; try again when it has finished"
@@ -42,9 +39,26 @@ _POSTGRES = (
 _OURS = ("sqlite3", "aiosqlite", "psycopg", "psycopg_pool")
 
 ON_ITS_LOOP = (
-    "this store cannot be used without await on its own event loop; use the async methods there "
-    "(aput, aget and so on)"
+    "this store cannot be used on its own event loop without await; call the archive in a thread "
+    "there, as with await asyncio.to_thread(archive.get, ...)"
 )
+
+
+def explained(error: BaseException, what: str = "The archive failed") -> ArchiveError:
+    """Return the error to raise for a store's failure."""
+    return ArchiveError(f"{what}: {explain(error)}.")
+
+
+def late(seconds: float | None, left: int = 0) -> ArchiveTimeout:
+    """Return the error for a store that gave no answer, or did not a moment ago."""
+    again = (
+        f", and is asked again in {left} s; check it and try again then"
+        if left
+        else ("; check it and try again, or give Archive(..., timeout=...) more")
+    )
+    return ArchiveTimeout(
+        f"The archive failed: the store did not answer within {seconds:g} seconds{again}."
+    )
 
 
 def is_of_a_database(error: BaseException) -> bool:

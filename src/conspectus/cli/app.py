@@ -25,7 +25,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("compact", epilog=EXIT_CODES)(compact.compact)
-app.command("recall", epilog=EXIT_CODES)(recall.recall)
+# A query may begin with a dash, as what an agent looks for often does.
+DASHES = {"ignore_unknown_options": True}
+app.command("recall", epilog=EXIT_CODES, context_settings=DASHES)(recall.recall)
 app.command("tokens", epilog=EXIT_CODES)(tokens.tokens)
 app.add_typer(archive.app, name="archive")
 app.add_typer(config.app, name="config")

@@ -1,36 +1,118 @@
-"""`conspectus archive`: list, export, compact and forget archived originals."""
+"""`conspectus archive`: list, show, export, check and forget archived originals."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from conspectus.archive import without_password
+from conspectus.archive import Scope, without_password
+from conspectus.archive.values import manifest
 from conspectus.cli import options, output
 from conspectus.cli.failures import EXIT_CODES
 from conspectus.cli.options import LOCAL, ArchiveOption, JsonOption, SessionOption, TenantOption
 from conspectus.errors import InputError
 
-app = typer.Typer(help="List, export, compact or forget archived originals.", epilog=EXIT_CODES)
+if TYPE_CHECKING:
+    from conspectus.archive import Archive
+
+app = typer.Typer(help="List, show, export, check or forget archived originals.", epilog=EXIT_CODES)
 
 
 @app.command("list", epilog=EXIT_CODES)
 def list_threads(
     archive: ArchiveOption = None, tenant: TenantOption = LOCAL, as_json: JsonOption = False
 ) -> None:
-    """Name the conversations of which originals are kept."""
+    """Name the conversations of which originals are kept: how many, how large, from when."""
     where = options.archive_of(archive)
     with options.opened(where, existing=True) as kept:
-        threads = kept.threads(tenant)
+        rows = [_listed(kept, scope) for scope in sorted(kept.scopes(tenant), key=_by_name)]
     shown = without_password(where)
     if as_json:
-        output.print_json({"archive": shown, "tenant": tenant, "threads": list(threads)})
+        output.print_json({"archive": shown, "tenant": tenant, "threads": rows})
         return
-    for line in threads or [f"{shown} keeps nothing of {tenant}"]:
-        output.say(line)
+    if not rows:
+        output.say(f"{shown} keeps nothing of {tenant}")
+        return
+    table = output.columns(*(f">{name}" if name in COUNTS else name for name in rows[0]))
+    for row in rows:
+        values = (f"{row[n]:,}" if n in COUNTS else output.shown(str(row[n] or "")) for n in row)
+        table.add_row(*values)
+    output.console().print(table)
+
+
+COUNTS = ("messages", "compactions", "bytes")
+
+
+def _by_name(scope: Scope) -> tuple[str, str]:
+    return scope.thread, scope.session
+
+
+def _listed(kept: Archive, scope: Scope) -> dict[str, Any]:
+    """Return what is kept of one history; dates are when the archive took the originals."""
+    chain = kept.chain(scope)
+    keys = manifest(chain)
+    ends = kept.find(scope, [*keys[:1], *keys[-1:]])
+    days = [one.archived_at[:16].replace("T", " ") for one in ends.values()]
+    return {
+        "thread": scope.thread,
+        "session": scope.session,
+        "messages": len(keys),
+        "compactions": len(chain),
+        "bytes": kept.size(scope),
+        "first": min(days, default=None),
+        "last": max(days, default=None),
+    }
+
+
+@app.command("show", epilog=EXIT_CODES)
+def show(
+    thread: Annotated[str, typer.Option(help="Which conversation.")],
+    archive: ArchiveOption = None,
+    tenant: TenantOption = LOCAL,
+    session: SessionOption = "main",
+    as_json: JsonOption = False,
+) -> None:
+    """Show what each compaction of a conversation did, the first one first."""
+    with options.opened(options.archive_of(archive), existing=True) as kept:
+        options.check_thread(kept, tenant, thread)
+        chain = kept.chain(Scope(tenant, thread, session))
+    if as_json:
+        output.print_json([record.to_json() for record in chain])
+        return
+    for number, record in enumerate(chain, 1):
+        by = f", by {record.by}" if record.by else ""
+        short = f", {output.many(len(record.clips), 'message')} shown short" if record.clips else ""
+        output.say(f"{number}. {record.id}: {record.cause}", "bold")
+        output.say(
+            f"   {output.many(len(record.covers), 'message')} left{short}; "
+            f"{record.tokens_before:,} tokens before, {record.tokens_after:,} after{by}"
+        )
+    if not chain:
+        output.say("No compaction is in force there.")
+
+
+@app.command("check", epilog=EXIT_CODES)
+def check(
+    archive: ArchiveOption = None, tenant: TenantOption = LOCAL, as_json: JsonOption = False
+) -> None:
+    """Read all that a tenant's conversations answer for, and say what is damaged or gone."""
+    where = options.archive_of(archive)
+    with options.opened(where, existing=True) as kept, output.working("Reading …"):
+        wrong = [f"the store: {said}" for said in kept.check()]
+        scopes = sorted(kept.scopes(tenant), key=_by_name)
+        for scope in scopes:
+            name = scope.thread if scope.session == "main" else f"{scope.thread}/{scope.session}"
+            wrong += [f"{name}: {said}" for said in kept.check(scope)]
+    if as_json:
+        output.print_json({"threads": len(scopes), "wrong": wrong})
+    else:
+        for line in wrong or [f"{len(scopes):,} histories read; all is sound"]:
+            output.say(line)
+    if wrong:
+        raise typer.Exit(3)
 
 
 @app.command("export", epilog=EXIT_CODES)
@@ -46,7 +128,6 @@ def export(
     ] = None,
 ) -> None:
     """Write the archived originals as JSON lines: one a line, oldest first."""
-    from conspectus.archive import Scope
     from conspectus.cli.readers import dump
 
     if out is not None and str(out) != "-":
@@ -69,29 +150,6 @@ def export(
     else:
         output.write_file(out, text)
         print(f"{len(rows):,} originals written to {out}", file=sys.stderr)
-
-
-@app.command("compact", epilog=EXIT_CODES)
-def compact(archive: ArchiveOption = None, as_json: JsonOption = False) -> None:
-    """Bring an archive of an earlier version up to the smaller form of this one.
-
-    Stop the agents that use it first. Stopped half way, it is sound; run it again.
-    """
-    where = options.archive_of(archive)
-    file = options.file_of(where)
-    with options.opened(where, existing=True) as kept, output.working("Rewriting …"):
-        before = _bytes_of(file)
-        count = kept.compact()
-    after = _bytes_of(file)
-    shown = without_password(where)
-    if as_json:
-        sizes = {} if file is None else {"bytes_before": before, "bytes_after": after}
-        output.print_json({"archive": shown, "rewritten": count, **sizes})
-        return
-    said = f"{count:,} values of {shown} rewritten"
-    if file is not None:
-        said += f"; {before:,} bytes before, {after:,} now"
-    output.say(said)
 
 
 @app.command("forget", epilog=EXIT_CODES)
@@ -124,11 +182,3 @@ def forget(
         output.print_json({"tenant": tenant, "thread": thread, "deleted": count})
     else:
         output.say(f"{count:,} values deleted: {what}")
-
-
-def _bytes_of(file: Path | None) -> int:
-    """Return the bytes of an archive's file and journal; 0 without a file."""
-    if file is None:
-        return 0
-    parts = [file, file.with_name(f"{file.name}-wal")]
-    return sum(one.stat().st_size for one in parts if one.exists())

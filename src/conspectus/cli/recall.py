@@ -23,6 +23,9 @@ def recall(
     id: Annotated[
         str | None, typer.Option("--id", help="A message id, or one cited in a summary.")
     ] = None,
+    at: Annotated[
+        int | None, typer.Option("--at", help="With --id: characters of the message to skip.")
+    ] = None,
     first: Annotated[
         str | None, typer.Option("--from", help="First id of a stretch; --to names the last.")
     ] = None,
@@ -35,12 +38,12 @@ def recall(
     session: SessionOption = "main",
     as_json: JsonOption = False,
 ) -> None:
-    """Find archived originals by words, by id, or from one id to another."""
+    """Find archived originals by words, by id, by words in one of them, or in a stretch."""
     if (first is None) != (last is None):
         raise InputError("--from and --to name the two ends of a stretch; give both")
     stretch = None if first is None or last is None else (first, last)
-    if sum(asked is not None for asked in (query, id, stretch)) != 1:
-        raise InputError("give one of a query, --id ID, or --from ID --to ID")
+    if sum(asked is not None for asked in (query if id is None else None, id, stretch)) != 1:
+        raise InputError("give a query, --id ID, both, or --from ID --to ID")
     from conspectus.compactor import Compactor
 
     with options.opened(options.archive_of(archive), existing=True) as kept:
@@ -50,6 +53,7 @@ def recall(
             tenant=tenant,
             session=session,
             id=id,
+            at=at,
             range=stretch,
             tokens=tokens,
         )

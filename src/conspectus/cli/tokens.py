@@ -25,7 +25,7 @@ def tokens(
             "--model",
             metavar="NAME",
             help="The model that will read it, such as gpt-4o or claude-sonnet-4-5.",
-            show_default="unknown: for each piece of text the tokenizer that takes most",
+            show_default="unknown: a little above the tokenizer that takes most",
         ),
     ] = None,
     as_json: JsonOption = False,

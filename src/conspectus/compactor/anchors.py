@@ -89,7 +89,8 @@ class Anchor:
         # Branches of one thread share the pointer, which is for readers without a state.
         yield from self.archive.commit_flow(self.scope, record, alone=False)
         if self.names is not None:
-            yield from self.archive.name_flow(self.scope, self.names(record), record.id)
+            note = {self.names(record): {"id": record.id}}
+            yield from self.archive.flow(self.archive.note, self.scope, "record", note)
 
     def find_draft_flow(self, plan: str) -> Flow[Draft | None]:
         if self.archive is None:

@@ -326,14 +326,16 @@ class Compactor(Closing):
         tenant: str | None = None,
         session: str = "main",
         id: str | None = None,
+        at: int | None = None,
         range: tuple[str, str] | None = None,
         tokens: int = 1024,
     ) -> RecallResult:
         """Find archived originals again, among those in reach of the record in force.
 
         Args:
-            query: words to look for; or
+            query: words to look for; with `id`, in that message alone; or
             id: a message id, or one cited in a summary; or
+            at: characters of that message to skip.
             range: two of them, for all messages between, both included.
             thread_id, tenant, session: as for `compact`.
             tokens: most tokens of the result's text.
@@ -344,7 +346,7 @@ class Compactor(Closing):
             ArchiveError: the archive cannot be read.
         """
         scope = scope_of(tenant, thread_id, session)
-        return run(self._recall(scope, query=query, id=id, range=range, tokens=tokens))
+        return run(self._recall(scope, query=query, id=id, at=at, range=range, tokens=tokens))
 
     async def arecall(
         self,
@@ -354,12 +356,15 @@ class Compactor(Closing):
         tenant: str | None = None,
         session: str = "main",
         id: str | None = None,
+        at: int | None = None,
         range: tuple[str, str] | None = None,
         tokens: int = 1024,
     ) -> RecallResult:
         """`recall` on an event loop."""
         scope = scope_of(tenant, thread_id, session)
-        return await arun(self._recall(scope, query=query, id=id, range=range, tokens=tokens))
+        return await arun(
+            self._recall(scope, query=query, id=id, at=at, range=range, tokens=tokens)
+        )
 
     def _recall(self, scope: Scope, **asked: Any) -> Flow[RecallResult]:
         return heard_by(self._engine.listeners, self._recalled(scope, **asked))
@@ -369,7 +374,9 @@ class Compactor(Closing):
         if archive is None:
             raise InputError("without an archive nothing can be recalled; pass archive=")
         chain = yield from archive.chain_flow(scope)
-        if not chain and scope.thread not in (yield from archive.threads_flow(scope.tenant)):
+        if not chain and scope.thread not in (
+            yield from archive.flow(archive.threads, scope.tenant)
+        ):
             raise unknown_thread(scope.tenant, scope.thread)
         return (yield from recall_flow(archive, scope, chain, count=count, **asked))
 

@@ -17,7 +17,6 @@ from conspectus.messages import ARCHIVED
 from conspectus.model.base import Summarizer
 from conspectus.notes.skills import Skills
 from conspectus.notes.tools import ToolTable
-from conspectus.recall import index_of
 from conspectus.redaction import Redaction
 from conspectus.tokens import TokenMeter
 
@@ -70,10 +69,6 @@ class Engine:
     kept_in: str | None = None
     background: Preparations | None = None
     cached: bool = False
-
-    def __post_init__(self) -> None:
-        if self.archive is not None:
-            index_of(self.archive)  # records are indexed as they are committed
 
     def identity(self, focus: str) -> str:
         """Name all that would change a summary, beside its messages."""

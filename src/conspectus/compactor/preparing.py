@@ -197,7 +197,9 @@ def find_mark_flow(session: Session, history: History) -> Flow[PreparationMark |
     if archive is None:
         found = session.engine.memory.of(scope).prepared.get(mark_name(history))
     else:
-        found = yield from archive.find_prepared_flow(scope, mark_name(history))
+        name = mark_name(history)
+        notes = yield from archive.flow(archive.notes, scope, "prepared", [name])
+        found = notes.get(name)
     return PreparationMark.read(found)
 
 
@@ -207,7 +209,7 @@ def save_mark_flow(session: Session, history: History, mark: PreparationMark | N
     if archive is None:
         session.engine.memory.of(scope).prepared.put(mark_name(history), data)
     else:
-        yield from archive.save_prepared_flow(scope, mark_name(history), data)
+        yield from archive.flow(archive.note, scope, "prepared", {mark_name(history): data})
 
 
 def notes_in_force(history: History) -> str:

@@ -34,7 +34,7 @@ when a piece of work is done and its details are no longer needed."""
 Query = Annotated[str, ABOUT["query"]]
 Id = Annotated[str, ABOUT["id"]]
 Until = Annotated[str, ABOUT["until"]]
-Start = Annotated[int, ABOUT["start"]]
+At = Annotated[int, ABOUT["at"]]
 Focus = Annotated[str, "What the summary must keep above all, in a few words."]
 
 
@@ -44,7 +44,7 @@ def recall_tool(now: Callable[[], Planner], tokens: int) -> BaseTool:
     `now` returns the planner, as settings may change while an agent runs.
     """
 
-    def found(runtime: Runtime, query: str, id: str, until: str, start: int) -> Flow[str]:
+    def found(runtime: Runtime, query: str, id: str, until: str, at: int) -> Flow[str]:
         planner = now()
         graph = planner.graph
         channel = Channel.of(graph, runtime.state, runtime)
@@ -57,7 +57,8 @@ def recall_tool(now: Callable[[], Planner], tokens: int) -> BaseTool:
         try:
             chain, _ = yield from channel.reached()
             view, requested = (yield from channel.view()), read_requested(runtime.state)
-            asked: dict[str, Any] = {"query": query, "id": id, "until": until, "start": start}
+            asked: dict[str, Any] = {"query": query, "id": id, "until": until, "at": at}
+            asked["in_view"] = frozenset(str(one.id) for one in view)
             most, count = max(1, planner.room_for(tokens, requested, view)), graph.engine.meter.text
             where = archive, channel.scope, chain
             return (yield from answer_flow(*where, **asked, tokens=most, count=count))
@@ -70,14 +71,14 @@ def recall_tool(now: Callable[[], Planner], tokens: int) -> BaseTool:
         return heard_by(now().graph.engine.listeners, flow)
 
     def recall(
-        runtime: Runtime, query: Query = "", id: Id = "", until: Until = "", start: Start = 0
+        runtime: Runtime, query: Query = "", id: Id = "", until: Until = "", at: At = 0
     ) -> str:
-        return run(heard(found(runtime, query, id, until, start)))
+        return run(heard(found(runtime, query, id, until, at)))
 
     async def arecall(
-        runtime: Runtime, query: Query = "", id: Id = "", until: Until = "", start: Start = 0
+        runtime: Runtime, query: Query = "", id: Id = "", until: Until = "", at: At = 0
     ) -> str:
-        return await arun(heard(found(runtime, query, id, until, start)))
+        return await arun(heard(found(runtime, query, id, until, at)))
 
     return StructuredTool.from_function(recall, arecall, TOOL, ABOUT_TOOL, handle_tool_error=True)
 

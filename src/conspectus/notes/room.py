@@ -259,8 +259,13 @@ def _words_of(line: Line) -> str:
 
 
 def _useful(full: int, room: float) -> float:
-    """Return what a line takes of a room; nothing where so little of it would say nothing."""
-    return min(full, room) if room >= min(BRIEF, USEFUL * full) else 0.0
+    """Return what a line takes of a room; nothing where so little of it would say nothing.
+
+    A line too short to be cut takes all of it wherever it is shown.
+    """
+    if room < min(BRIEF, USEFUL * full):
+        return 0.0
+    return full if full <= 2 * LEAST else min(full, room)
 
 
 def _weight(line: Line, age: int) -> float:

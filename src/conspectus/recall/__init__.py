@@ -6,14 +6,12 @@ from conspectus._lazy import lazily, places_of
 
 if TYPE_CHECKING:
     from conspectus.recall.flow import RecallResult, recall_flow
-    from conspectus.recall.index import index_of
     from conspectus.recall.layout import Hit
 
-__all__ = ["Hit", "RecallResult", "index_of", "recall_flow"]
+__all__ = ["Hit", "RecallResult", "recall_flow"]
 
 _MODULES = {
     "conspectus.recall.flow": "RecallResult recall_flow",
-    "conspectus.recall.index": "index_of",
     "conspectus.recall.layout": "Hit",
 }
 __getattr__ = lazily(__name__, places_of(_MODULES))

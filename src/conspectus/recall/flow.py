@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from conspectus._core.records import Chain
 from conspectus._drive import Flow
-from conspectus.archive.flows import ArchiveFlows
+from conspectus.archive.backend import MOST
+from conspectus.archive.flows import Archive
 from conspectus.archive.scope import Scope
-from conspectus.archive.values import Archived, manifest
+from conspectus.archive.values import Archived, manifest, spans
 from conspectus.errors import InputError, NotFoundError
 from conspectus.events import Recall, observing
-from conspectus.messages.recalled import says_again
-from conspectus.recall.index import index_of
-from conspectus.recall.layout import Hit, Piece, excerpt, hit_of, onwards
-from conspectus.recall.packing import Packing
-from conspectus.recall.search import Match, search_flow
-from conspectus.recall.words import query_of
+from conspectus.recall.catalog import Catalog
+from conspectus.recall.layout import Hit, Packing, Piece, piece_of
+from conspectus.recall.rank import Match, ranked
+from conspectus.recall.words import Query, query_of
 
 WHOLE_UP_TO = 720  # Characters up to which a found message is shown whole
 AT_ONCE = 50  # Messages read at a time, as the last of them seldom fit
 RESULTS_WITHIN = 100  # Messages from a call on among which its results are looked for
+EXACT = 0.3  # Bonus of a passage that holds all identifiers of the query; less for some of them
+COMMON = 500  # Passages that hold a word, above which they are kept in memory
+NONE: frozenset[int] = frozenset()
+ALIKE = 0.9  # Share of common words above which a second message says nothing new
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,67 +45,69 @@ class RecallResult:
 
 
 def recall_flow(
-    archive: ArchiveFlows,
+    archive: Archive,
     scope: Scope,
     chain: Chain,
     *,
     query: str | None = None,
     id: str | None = None,
     range: tuple[str, str] | None = None,
-    start: int = 0,
+    at: int | None = None,
     tokens: int = 1024,
     most: int | None = None,
     without: Collection[str] = (),
     cited: bool = True,
+    found: set[str] | None = None,
     count: Callable[[str], int],
 ) -> Flow[RecallResult]:
-    """Find originals of a chain; give exactly one of `query`, `id` and `range`.
+    """Find originals of a chain by `query`, `id` or `range`; `query` may go with `id`.
 
-    Messages found by a query come best first, with neighbours that complete them; consecutive
-    messages are grouped. Messages that fit far worse than the best, or repeat others, are left out.
-    Messages of abandoned branches are not found.
+    Messages found by a query come best first, with neighbours that complete them; those that follow
+    each other are grouped. Messages that fit far worse than the best, or repeat others, are left
+    out. Messages of abandoned branches are not found.
 
     Args:
         archive, scope, chain: where to look.
-        query: words, names, paths, in any language.
-        id: a message's id, or its citation in a summary; of a call with its results.
+        query: words, names, paths, in any language; with `id`, in that message alone.
+        id: a message's id, or its citation in a summary; of a call with its results. `id/2` is the
+            second of the calls that a message makes.
         range: the first and the last message, each by id or citation.
-        start: characters to skip in a message asked for by id, to read on in a long one.
+        at: characters to skip in a message asked for by id, to read on in a long one.
         tokens: the largest size of the text.
         most: the most messages for a query; None for no limit.
         without: ids of messages that a query does not show.
         cited: whether all messages show their citation, or only shortened ones, to save tokens.
+        found: gets the words of the query that what is shown holds.
         count: counts the tokens of a text.
 
     Raises:
-        InputError: not exactly one way of asking, or an invalid one.
-        NotFoundError: no message of the chain has that id.
+        InputError: another way of asking, or an invalid one.
+        NotFoundError: no message of the chain has that id, or it holds none of the words.
         ArchiveError: the archive cannot be read.
     """
-    asked = {"query": query, "id": id, "range": range}
-    kind = next((name for name, given in asked.items() if given is not None), "")
-    with observing(Recall, scope.whose, kind=kind) as seen:
-        if sum(given is not None for given in asked.values()) != 1:
-            raise InputError("recall takes exactly one of query, id and range")
+    kind = "query" if query is not None and id is None else "id" if id is not None else "range"
+    asked = [one for one in (query if id is None else None, id, range) if one is not None]
+    with observing(Recall, scope.whose, kind=kind if asked else "") as seen:
+        if len(asked) != 1 or (query is not None and at is not None):
+            raise InputError(
+                "recall takes exactly one of query, id and range; a query or at= may go with an id"
+            )
         if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1:
             raise InputError(f"tokens must be a whole number of at least 1, got {tokens!r}")
-        if isinstance(start, bool) or not isinstance(start, int) or start < 0 or (start and not id):
-            raise InputError(
-                f"start is a whole number of characters, and goes with id; got {start!r}"
-            )
+        if at is not None and (isinstance(at, bool) or not isinstance(at, int) or at < 0 or not id):
+            raise InputError(f"at is a whole number of characters, and goes with id; got {at!r}")
         room = Packing(tokens, count, cited=cited, most=most)
+        looking = _Looking(archive, scope, room)
         try:
-            if query is not None:
-                yield from _by_query(archive, scope, chain, query, room, without)
-            elif id is not None:
-                yield from _by_id(archive, scope, chain, id, room, start)
-            elif range is not None:
-                yield from _by_range(archive, scope, chain, range, room)
+            yield from archive.flow(looking.look, chain, query, id, range, at or 0, without)
         except NotFoundError:
             seen.tell(outcome="not_found")
             raise
         pieces, text, size, truncated = room.result()
         seen.tell(results=len(pieces), tokens=size, truncated=truncated)
+        if found is not None:
+            shown = {piece.place for piece in pieces}
+            found.update(*(looking.held[place] for place in shown if place in looking.held))
         return RecallResult(tuple(piece.hit for piece in pieces), text, size, truncated)
 
 
@@ -114,137 +119,264 @@ def unknown_thread(tenant: str, thread: str) -> NotFoundError:
     )
 
 
-def _by_query(
-    archive: ArchiveFlows,
-    scope: Scope,
-    chain: Chain,
-    query: str,
-    room: Packing,
-    without: Collection[str],
-) -> Flow[None]:
-    _text("query", query)
-    matches = yield from search_flow(archive, scope, chain, query)
-    room.marks = query_of(query).surfaces
-    for start in range(0, len(matches), AT_ONCE):
-        part = matches[start : start + AT_ONCE]
-        found = yield from archive.find_flow(scope, [match.key for match in part])
-        gone = [match.key for match in part if match.key not in found]
-        if gone:  # expired or forgotten elsewhere: the index must not remember them either
-            yield from index_of(archive).drop_flow(scope, chain, gone)
-        for match in part:
-            one = found.get(match.key)
-            if one is None or room.full or one.id in without or _again(one):
-                continue
-            room.offer(_found(one, match), alone=len(matches) == 1)
-        if room.full:
+class _Looking:
+    """One recall. `held` are the words of the query that the message at a place holds."""
+
+    def __init__(self, archive: Archive, scope: Scope, room: Packing) -> None:
+        self._archive, self._scope, self._room = archive, scope, room
+        self._catalog = Catalog([], [])
+        self.held: dict[int, frozenset[str]] = {}
+
+    def look(
+        self,
+        chain: Chain,
+        query: str | None,
+        name: str | None,
+        ends: tuple[str, str] | None,
+        at: int,
+        without: Collection[str],
+    ) -> None:
+        """Fill the room with what is asked for."""
+        self._catalog = _catalog(self._archive, self._scope, chain)
+        if name is not None:
+            self.by_id(name, at, query)
+        elif query is not None:
+            self.by_query(query, without)
+        elif ends is not None:
+            self.by_range(ends)
+
+    def by_query(self, text: str, without: Collection[str]) -> None:
+        query, catalog = _query(text), self._catalog
+        matches = self._ranked(query)
+        shown: list[tuple[frozenset[str], int]] = []
+        exact = query.whole.exact
+        for start in range(0, len(matches), AT_ONCE):
+            part = matches[start : start + AT_ONCE]
+            read = self._archive.find(self._scope, [catalog.keys[one.place] for one in part])
+            offers = [
+                (one, self._found(read[key], one))
+                for one in part
+                if (key := catalog.keys[one.place]) in read
+            ]
+            if exact:
+                offers = [(_bonus(one, piece, exact), piece) for one, piece in offers]
+                offers.sort(key=lambda offer: -offer[0].score)
+            for one, piece in offers:
+                if self._room.full:
+                    return
+                if piece.hit.id in without or _known(piece, shown):
+                    continue
+                self._offer(one, piece, shown, alone=len(matches) == 1)
+
+    def _offer(
+        self, one: Match, piece: Piece, shown: list[tuple[frozenset[str], int]], *, alone: bool
+    ) -> None:
+        piece = replace(piece, hit=replace(piece.hit, score=one.score))
+        if not self._room.offer(piece, alone=alone, small=not piece.short):
             return
+        shown.append((frozenset(piece.hit.text.casefold().split()), one.place))
+        self.held[one.place] = self.held.get(one.place, frozenset()) | one.words
 
-
-def _by_id(
-    archive: ArchiveFlows, scope: Scope, chain: Chain, name: str, room: Packing, start: int
-) -> Flow[None]:
-    keys = yield from _keys(archive, scope, chain, name)
-    results = [] if start else (yield from _results(archive, scope, chain, keys[-1]))
-    yield from _take(archive, scope, keys, room, start, len(results))
-    if not room.read:
-        raise NotFoundError(
-            f"{_shown(name)} was archived here and is gone: it has expired or was forgotten; go on "
-            "without it"
+    def _found(self, one: Archived, match: Match) -> Piece:
+        parts = spans(one.text, one.calls)
+        begin, end, _ = parts[min(match.passage, len(parts) - 1)]
+        follows = self._catalog.before(match.place)
+        span = None if len(one.text) <= WHOLE_UP_TO else (begin, end)
+        return piece_of(
+            one,
+            span,
+            place=match.place,
+            follows=follows,
+            score=match.score,
+            neighbour=not match.direct,
         )
-    for at, one in enumerate(results):
-        piece = Piece(hit_of(one, neighbour=True), len(keys) + at)
-        if room.left_out or not room.add(piece, len(results) - at - 1, alone=len(results) == 1):
-            room.left_out += len(results) - at
-            return
 
+    def _ranked(self, query: Query) -> list[Match]:
+        words = list(dict.fromkeys(w for ask in (query.whole, *query.parts) for w in ask.words))
+        held = self._holding(words)
+        rarer = {word: one for word, one in held.items() if len(one) < MOST}
+        found = ranked(self._catalog, query, rarer if any(rarer.values()) else held)
+        if not found and query.loose:
+            held = self._holding(query.loose)
+            weights = dict.fromkeys(query.loose, 1.0)
+            alone = Query(replace(query.whole, words=weights), (), ())
+            found = ranked(self._catalog, alone, held)
+        return found
 
-def _results(archive: ArchiveFlows, scope: Scope, chain: Chain, key: str) -> Flow[list[Archived]]:
-    """Return the results of the calls that a message makes: notes cite the call for both."""
-    order = manifest(chain)
-    at = order.index(key)
-    near = order[at : at + RESULTS_WITHIN]
-    found = yield from archive.find_flow(scope, near)
-    waiting = {call.id for call in found[key].calls} if key in found else set[str]()
-    results: list[Archived] = []
-    for one in (found[name] for name in near[1:] if waiting and name in found):
-        waiting -= {call.id for call in one.calls}  # made anew: what answers it is another result
-        if waiting & {*one.answers}:
-            results += [] if one.speaks else [one]
-            waiting -= {*one.answers}
-    return results
+    def _holding(self, words: Sequence[str]) -> dict[str, frozenset[int]]:
+        """Return the passages that hold each word; those of common words are kept in memory."""
+        known = self._catalog.common
+        new = [word for word in words if known.get(word) is None]
+        found = self._archive.backend.holding(self._scope, new)
+        for word, one in found.items():
+            if len(one) > COMMON:
+                known.put(word, one)
+        return {word: found[word] if word in found else known.get(word) or NONE for word in words}
 
+    def by_id(self, name: str, at: int, query: str | None) -> None:
+        keys, call = self._keys(name)
+        read = self._archive.find(self._scope, keys)
+        if not read:
+            raise NotFoundError(
+                f"{_shown(name)} was archived here and is gone: it has expired or was forgotten; "
+                "go on without it"
+            )
+        if query is not None:
+            return self._within(
+                read[keys[-1]] if keys[-1] in read else next(iter(read.values())), name, query
+            )
+        results = [] if at or call else self._results(keys[-1], read.get(keys[-1]))
+        pieces = []
+        for place, key in enumerate(keys):
+            if key in read:
+                span = _span_of(read[key], call)
+                begin = min((span[0] if span else 0) + at, len(read[key].text))
+                pieces.append(
+                    piece_of(
+                        read[key], (begin, span[1] if span else len(read[key].text)), place=place
+                    )
+                )
+        pieces += [
+            piece_of(one, place=len(keys) + n, neighbour=True) for n, one in enumerate(results)
+        ]
+        self._take(pieces)
+        return None
 
-def _by_range(
-    archive: ArchiveFlows, scope: Scope, chain: Chain, ends: tuple[str, str], room: Packing
-) -> Flow[None]:
-    if not isinstance(ends, (tuple, list)) or len(ends) != 2:
-        raise InputError("range is a pair: the id of the first message and that of the last one")
-    first = yield from _keys(archive, scope, chain, ends[0])
-    last = yield from _keys(archive, scope, chain, ends[1])
-    order = manifest(chain)
-    start, end = order.index(first[0]), order.index(last[-1])
-    if start > end:
-        raise InputError(
-            f"the range runs backwards: {_shown(ends[0])} comes after {_shown(ends[1])}; swap them"
-        )
-    yield from _take(archive, scope, order[start : end + 1], room)
-    if not room.read:
-        raise NotFoundError("all messages of that range have expired or were forgotten")
-
-
-def _take(
-    archive: ArchiveFlows,
-    scope: Scope,
-    keys: Sequence[str],
-    room: Packing,
-    start: int = 0,
-    more: int = 0,
-) -> Flow[None]:
-    """Add messages in order, before so many others, until the text is full."""
-    for first in range(0, len(keys), AT_ONCE):
-        part = keys[first : first + AT_ONCE]
-        found = yield from archive.find_flow(scope, part)
-        for at, key in enumerate(part, first):
-            if key not in found:
-                continue
-            piece = onwards(Piece(hit_of(found[key]), at), start)
-            left, one = len(keys) - at - 1 + more, len(keys) == 1
-            added = room.add(piece, left, alone=one and not more)
-            if not added and not (one and room.add(piece, left, alone=True)):
-                room.left_out = len(keys) - at
+    def _within(self, one: Archived, name: str, text: str) -> None:
+        """Show the passages of a message that hold words, those with the rarest first."""
+        query, catalog = _query(text), self._catalog
+        first = catalog.first(catalog.keys.index(one.key))
+        held = self._archive.backend.holding(self._scope, [*query.whole.words, *query.loose])
+        parts = spans(one.text, one.calls)
+        fits: dict[int, float] = {}
+        for numbers in held.values():
+            for number in numbers:
+                if 0 <= number - first < len(parts):
+                    fits[number - first] = fits.get(number - first, 0.0) + 1 / len(numbers)
+        if not fits:
+            raise NotFoundError(f"{_shown(name)} holds none of these words; read it from at=0 on")
+        for part in sorted(fits, key=lambda part: (-fits[part], part)):
+            if self._room.full:
                 return
+            self._room.offer(piece_of(one, parts[part][:2]), alone=True)
 
+    def _results(self, key: str, one: Archived | None) -> list[Archived]:
+        """Return the results of the calls that a message makes: notes cite the call for both."""
+        waiting = {call.id for call in one.calls} if one is not None else set[str]()
+        if not waiting:
+            return []
+        place = self._catalog.keys.index(key)
+        near = self._catalog.keys[place + 1 : place + RESULTS_WITHIN]
+        read = self._archive.find(self._scope, near)
+        results: list[Archived] = []
+        for other in (read[name] for name in near if name in read):
+            waiting -= {call.id for call in other.calls}  # made anew: it has another result
+            if waiting & {*other.answers}:
+                results += [] if other.speaks else [other]
+                waiting -= {*other.answers}
+        return results
 
-def _keys(archive: ArchiveFlows, scope: Scope, chain: Chain, name: str) -> Flow[list[str]]:
-    _text("an id", name)
-    index = index_of(archive)
-    keys = yield from index.named_flow(scope, chain, name)
-    bare = name.strip().removeprefix("[").removesuffix("]").strip()
-    if not keys and bare != name:  # as a summary shows it
-        keys = yield from index.named_flow(scope, chain, bare)
-    if not keys:
+    def by_range(self, ends: tuple[str, str]) -> None:
+        if not isinstance(ends, (tuple, list)) or len(ends) != 2:
+            raise InputError("range is a pair: the id of the first message and that of the last")
+        order = self._catalog.keys
+        start, end = order.index(self._keys(ends[0])[0][0]), order.index(self._keys(ends[1])[0][-1])
+        if start > end:
+            raise InputError(
+                f"the range runs backwards: {_shown(ends[0])} comes after {_shown(ends[1])}; swap "
+                "them"
+            )
+        keys = order[start : end + 1]
+        for first in range(0, len(keys), AT_ONCE):
+            read = self._archive.find(self._scope, keys[first : first + AT_ONCE])
+            part = [
+                piece_of(read[key], place=at)
+                for at, key in enumerate(keys[first : first + AT_ONCE], first)
+                if key in read
+            ]
+            if not self._take(part, more=len(keys) - first - len(part), single=len(keys) == 1):
+                return
+        if not self._room.pieces:
+            raise NotFoundError("all messages of that range have expired or were forgotten")
+
+    def _take(self, pieces: Sequence[Piece], more: int = 0, *, single: bool = False) -> bool:
+        """Add messages in order until the text is full; then say how many are left out."""
+        room = self._room
+        for at, piece in enumerate(pieces):
+            last = single or len(pieces) == 1
+            if room.offer(piece, alone=last) or (not room.pieces and room.offer(piece, alone=True)):
+                continue
+            room.left_out, room.next = len(pieces) - at + more, piece.hit.cite
+            return False
+        return True
+
+    def _keys(self, name: str) -> tuple[list[str], int]:
+        """Return the keys that a name means, and the number of a call in it (0 for none)."""
+        if not isinstance(name, str):
+            raise InputError(f"an id must be text, not {type(name).__name__}")
+        bare = name.strip().removeprefix("[").removesuffix("]").strip()
+        base, _, call = bare.rpartition("/")
+        ways = [(name, 0), (bare, 0)]
+        ways += [(base, int(call))] if base and call.isascii() and call.isdigit() else []
+        for one, number in ways:
+            if keys := self._catalog.named(one):
+                return keys, number
         raise NotFoundError(
             f"no archived message of this branch has the id {_shown(name)}; it may be still in "
             "view, expired, forgotten or of another branch; try a query"
         )
-    return keys
 
 
-def _again(one: Archived) -> bool:
-    """Return whether a message only repeats an earlier recall, which would crowd out others."""
-    return one.role == "tool" and says_again(one.text)
+def _catalog(archive: Archive, scope: Scope, chain: Chain) -> Catalog:
+    """Return the messages of a chain, from memory where its head is the one asked last."""
+    if not chain:
+        return Catalog([], [])
+    known = archive.catalogs.get(scope)
+    if known is None or known[0] != chain[-1].id:
+        keys = manifest(chain)
+        known = chain[-1].id, Catalog(keys, archive.backend.listed(scope, keys))
+        archive.catalogs.put(scope, known)
+    made: Catalog = known[1]
+    return made
 
 
-def _found(one: Archived, match: Match) -> Piece:
-    piece = Piece(hit_of(one, match.score, not match.direct), match.place, match.follows)
-    if match.end is not None and len(one.text) > WHOLE_UP_TO:
-        piece = excerpt(piece, match.end - match.start, match.start)
-    return piece
+def _span_of(one: Archived, call: int) -> tuple[int, int] | None:
+    """Return where the call of a number stands in the text of a message; None for no number."""
+    if not call:
+        return None
+    if call > len(one.calls):
+        raise NotFoundError(f"the message makes {len(one.calls)} calls; there is no call {call}")
+    at = len(one.text) - sum(len(each.reading) + 1 for each in one.calls) + 1
+    at += sum(len(each.reading) + 1 for each in one.calls[: call - 1])
+    return max(0, at), max(0, at) + len(one.calls[call - 1].reading)
 
 
-def _text(what: str, value: object) -> None:
-    if not isinstance(value, str):
-        raise InputError(f"{what} must be text, not {type(value).__name__}")
+def _bonus(one: Match, piece: Piece, exact: Sequence[str]) -> Match:
+    """Return a match that counts more for identifiers that stand in it as in the query."""
+    text = piece.hit.text.casefold()
+    share = sum(word in text for word in exact) / len(exact)
+    return replace(one, score=one.score + EXACT * share)
+
+
+def _known(piece: Piece, shown: Sequence[tuple[frozenset[str], int]]) -> bool:
+    """Return whether another message already says the same, numbers included."""
+    said = frozenset(piece.hit.text.casefold().split())
+    for other, place in shown:
+        common = len(said & other)
+        if place == piece.place or common < ALIKE * len(said | other):
+            continue
+        if not any(c.isdigit() for word in said ^ other for c in word):
+            return True
+    return False
+
+
+def _query(text: object) -> Query:
+    if not isinstance(text, str):
+        raise InputError(f"query must be text, not {type(text).__name__}")
+    query = query_of(text)
+    if not query.whole.words:
+        raise InputError("the query holds no word to look for; give words, a name, a path or an id")
+    return query
 
 
 def _shown(name: str) -> str:

@@ -1,28 +1,33 @@
-"""Rank messages for a query: BM25 over a message and its surroundings, and the speaker.
+"""Rank passages for a query: BM25 over a passage and its surroundings, and who speaks.
 
-A message that answers often holds no word of the question: "It is 5433." Its words were said
-before, so a message borrows words of those before it, and a little of those after it. The distance
-counts in steps (`steps.py`), so that an answer borrows from its question over any number of tool
-calls. The weights were chosen on English and Chinese conversations, each left out in turn; close
-values do as well (`docs/benchmarks.md`).
+The index says which passages hold a word, and nothing else: so a word counts once in a passage,
+and how rare it is, is known for the history that is asked. A message that answers often holds no
+word of the question: "It is 5433." Its words were said before, so a message borrows words of those
+before it, and a little of those after it. Distances count in steps (`catalog.py`).
 """
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from conspectus.recall.corpus import Corpus
-from conspectus.recall.steps import BEFORE, Act
+from conspectus.recall.catalog import BORROWED, Catalog
+from conspectus.recall.words import Ask, Query
 
-_BORROWED = {d: 0.7**d for d in range(BEFORE + 1)} | {-1: 0.3, -2: 0.1}
-"""Weight of a word by the steps to its message; negative steps are later."""
+CANDIDATES = 56
+"""Passages with words of a query that are ranked with their surroundings; half for a sentence."""
 
-_CLOSE = {distance: math.sqrt(share) for distance, share in _BORROWED.items()}
-"""Its weight for covering the query."""
+SURROUNDED = 24  # Candidates, the best, whose short neighbours are ranked too
 
-_USUAL = sum(_BORROWED.values())
+COMMON = 20_000
+"""Passages with rarer words after which a common word finds no others, and only adds to these."""
+
+CLOSE = {distance: math.sqrt(share) for distance, share in BORROWED.items()}
+"""Weight of a borrowed word for covering the query."""
+
+USUAL = sum(BORROWED.values())
 
 K1, B = 1.2, 0.75
 """The usual constants of BM25 (Robertson and Zaragoza 2009): saturation, and weight of length."""
@@ -35,186 +40,177 @@ NAMED = 0.2  # Bonus if the query names one speaker, and the message is by that 
 QUESTION, ANSWER = -0.1, 0.06
 """A message that ends in a question seldom answers one; the message after it often does."""
 
-EXACT = 0.3  # Bonus of a message that holds all identifiers of the query; less for some of them
+STATED = 0.1
+"""Bonus of a user's short statement: an assistant elaborates on it at length in the same words."""
+
 WHOLE = 0.8  # Weight of a long query as a whole, beside each of its sentences
-DIRECT = 0.1  # Share of the findable terms, by rarity, above which a message is no mere neighbour
-WEAK = 0.25  # Share of the best score below which a message is not shown
-WEAK_NEAR = 0.4  # The same for a message that holds no term of the query
+DIRECT = 0.1  # Share of the findable words, by rarity, above which a message is no mere neighbour
+WEAK, WEAK_NEAR = 0.25, 0.4
+"""Share of the best score below which a passage is not shown; of one with no word of the query."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """One sentence of a query, with the weights of its terms and the passages that hold them.
+class Match:
+    """One found passage: its message's place, its number in that message, the words it holds.
 
-    `names` are all its words, as any may name a speaker; `exact` are its whole identifiers.
+    `direct`: it holds a good part of the query itself.
     """
 
-    weights: Mapping[str, float]
-    names: frozenset[str]
-    exact: Sequence[str]
-    held: Mapping[str, Mapping[int, int]]
-    corpus: Corpus
-
-    def worth(self, term: str) -> float:
-        """Return a term's weight by rarity: inverse document frequency, never negative."""
-        holding, passages = len(self.held.get(term, ())), self.corpus.total
-        return self.weights[term] * math.log(1 + (passages - holding + 0.5) / (holding + 0.5))
+    place: int
+    passage: int
+    score: float
+    direct: bool
+    words: frozenset[str]
 
 
-def plain(asked: Asked) -> dict[int, float]:
-    """Return the BM25 score of each passage that holds a term, without its surroundings."""
-    found: dict[int, float] = {}
-    sizes, base, slope = asked.corpus.sizes, K1 * (1 - B), K1 * B / asked.corpus.mean
-    before = found.get
-    for term in asked.weights.keys() & asked.held.keys():
-        worth = asked.worth(term)
-        for number, count in asked.held[term].items():
-            fit = worth * count / (count + base + slope * sizes[number])
-            found[number] = before(number, 0.0) + fit
-    return found
+def ranked(
+    catalog: Catalog,
+    query: Query,
+    held: Mapping[str, frozenset[int]],
+) -> list[Match]:
+    """Return the passages that fit a query, best first; of equals the later first."""
+    sets = {word: numbers for word, numbers in held.items() if numbers}
+    rarity = {
+        word: math.log(1 + (max(0, catalog.total - len(one)) + 0.5) / (len(one) + 0.5))
+        for word, one in sets.items()
+    }
+    if not sets:
+        return []
+    asks = (query.whole, *query.parts)
+    each = [
+        _scores(catalog, ask, sets, rarity, CANDIDATES // (2 if at else 1))
+        for at, ask in enumerate(asks)
+    ]
+    best = dict(each[0])
+    if query.parts:
+        best = {}
+        for at, found in enumerate(each):
+            top = max(found.values(), default=0.0)
+            for number, score in found.items() if top > 0 else ():
+                share = score / top * (1.0 if at else WHOLE)
+                best[number] = max(best.get(number, 0.0), share)
+    top = max(best.values(), default=0.0)
+    total = sum(rarity.values())
+    made = []
+    for number, score in best.items():
+        own = frozenset(word for word, one in sets.items() if number in one)
+        if score <= 0 or score < top * (WEAK if own else WEAK_NEAR):
+            continue
+        place = catalog.place_of(number)
+        direct = sum(rarity[word] for word in own) >= DIRECT * total
+        made.append(Match(place, number - catalog.first(place), score, direct, own))
+    return sorted(made, key=lambda one: (-one.score, -one.place, one.passage))
 
 
-def scores(asked: Asked, hits: Sequence[int]) -> dict[int, float]:
-    """Return the fit (about 0 to 1.5) of the hits, and of short messages near them."""
-    corpus = asked.corpus
-    total = sum(map(asked.worth, asked.weights))
-    if not total:
+def _scores(
+    catalog: Catalog,
+    ask: Ask,
+    sets: Mapping[str, frozenset[int]],
+    rarity: Mapping[str, float],
+    most: int,
+) -> dict[int, float]:
+    """Return the fit (about 0 to 1.5) of the best passages, and of short messages near them."""
+    worth = {word: weight * rarity[word] for word, weight in ask.words.items() if word in sets}
+    unknown = math.log(1 + 2 * catalog.total + 1)  # a word that nothing holds
+    total = sum(worth.get(word, weight * unknown) for word, weight in ask.words.items())
+    if not worth:
         return {}
-    near = {place for hit in hits for place in corpus.steps.around(corpus.place[hit])}
-    wanted = set(hits).union(*(corpus.numbers[at] for at in near if at not in corpus.long))
-    lent, norms = _lending(corpus, wanted)
-    fits = dict.fromkeys(wanted, 0.0)
-    for term in asked.weights.keys() & asked.held.keys():
-        borrowed: dict[int, float] = {}
-        closest: dict[int, float] = {}
-        for number, count in asked.held[term].items():
-            for target, distance in lent.get(number, ()):
-                borrowed[target] = borrowed.get(target, 0.0) + _BORROWED[distance] * count
-                if _CLOSE[distance] > closest.get(target, 0.0):
-                    closest[target] = _CLOSE[distance]
-        worth = asked.worth(term)
-        for target, much in borrowed.items():
-            fits[target] += worth * (much / (much + norms[target]) + COVERED * closest[target])
-    speaker = _named(
-        [frozenset(doc.speaker.split()) for at in near if (doc := corpus.doc(at))], asked.names
-    )
-    found = {}
-    for number, fit in fits.items():
-        doc = corpus.doc(place := corpus.place[number])
-        if fit and doc is not None:
-            before = [corpus.doc(at) for at in corpus.steps.follows(place)]
-            exact = sum(number in asked.held.get(term, ()) for term in asked.exact)
+    wanted = _candidates(catalog, worth, sets, most)
+    best = list(wanted.values())[:SURROUNDED]
+    around = {near for place in best for near in catalog.near(place)}
+    short = {place for place in around if catalog.count(place) == 1}
+    wanted |= {number: place for place in short if (number := catalog.first(place)) >= 0}
+    speaker = _speaker(catalog, set(wanted.values()), ask.names)
+    fits, found = _Fits(catalog, worth, sets), {}
+    for number, place in wanted.items():
+        if fit := fits.of(number, place):
+            fact = catalog.fact(place)
+            asked = any(catalog.fact(at).asks for at in catalog.before(place))
+            stated = fact.user and fact.act == "s" and not fact.asks and catalog.count(place) == 1
             found[number] = (
                 fit / total
-                + NAMED * (speaker is not None and frozenset(doc.speaker.split()) == speaker)
-                + EXACT * exact / max(1, len(asked.exact))
-                + QUESTION * doc.asks
-                + ANSWER * (doc.kind == Act.SAYS and any(one and one.asks for one in before))
+                + NAMED * (bool(speaker) and fact.speaker == speaker)
+                + QUESTION * fact.asks
+                + ANSWER * (fact.act == "s" and asked)
+                + STATED * stated
             )
     return found
 
 
-def _lending(
-    corpus: Corpus, wanted: Collection[int]
-) -> tuple[dict[int, list[tuple[int, int]]], dict[int, float]]:
-    """Return by passage its borrowers with their distance, and each borrower's norm."""
-    lent: dict[int, list[tuple[int, int]]] = {number: [(number, 0)] for number in wanted}
-    weights = dict.fromkeys(wanted, 1.0)
-    sizes = {number: corpus.sizes[number] / corpus.mean for number in wanted}
-    targets: dict[int, list[int]] = {}
-    for number in wanted:
-        targets.setdefault(corpus.place[number], []).append(number)
-    lenders = {at for place in targets for at in _reach(corpus, place)}
-    for lender in lenders:
-        numbers = corpus.lends(lender)
-        around = corpus.steps.around(lender)
-        for place, distance in around.items():
-            if not distance or place not in targets:
-                continue
-            doc = corpus.doc(place)
-            answers = doc.answers if doc else ()
-            own = [n for n in numbers if corpus.calls.get(n, "") in answers]
-            for number in own or numbers:
-                for target in targets[place]:
-                    lent.setdefault(number, []).append((target, distance))
-                    weights[target] += _BORROWED[distance]
-                    sizes[target] += _BORROWED[distance] * corpus.sizes[number] / corpus.mean
-    return lent, {number: _norm(weights[number], sizes[number]) for number in wanted}
+def _candidates(
+    catalog: Catalog, worth: Mapping[str, float], sets: Mapping[str, frozenset[int]], most: int
+) -> dict[int, int]:
+    """Return the passages that hold most of the words, by rarity, with their messages' places.
 
-
-def _reach(corpus: Corpus, place: int) -> set[int]:
-    """Return the places that the message at a place may borrow from."""
-    found, edge = {place}, {place}
-    for _ in range(BEFORE):
-        edge = {at for one in edge for at in corpus.steps.follows(one)} - found
-        found |= edge
-    return found.union(corpus.steps.around(place))
-
-
-def holding_enough(asked: Asked, among: Iterable[int]) -> list[int]:
-    """Return the passages that hold a good part of the sentence themselves."""
-    terms = [term for term in asked.weights if term in asked.held]
-    worth = {term: asked.worth(term) for term in terms}
-    least = DIRECT * sum(worth.values())
-    return [
-        number
-        for number in among
-        if (held := [worth[term] for term in terms if number in asked.held[term]])
-        and sum(held) >= least
-    ]
-
-
-def _norm(weight: float, size: float) -> float:
-    """Return the norm of a term's count: larger for long messages and lenders.
-
-    Missing lenders count as of mean size. `size` is in shares of the mean, weighted like `weight`.
+    Once there are enough, a common word only adds to them.
     """
-    return K1 * (1 - B + B * (size + max(0.0, _USUAL - weight)) / max(_USUAL, weight))
+    fits: dict[int, float] = {}
+    for word in sorted(worth, key=lambda word: len(sets[word])):
+        value, holding = worth[word], sets[word]
+        if len(fits) + len(holding) > COMMON and len(fits) > 2 * most:
+            for number in fits.keys() & holding:
+                fits[number] += value
+            continue
+        get = fits.get
+        for number in holding:
+            fits[number] = get(number, 0.0) + value
+    # Of passages with the same words the shorter one is more about them.
+    norms: dict[int, float] = {}
+    places: dict[int, int] = {}
+    least = heapq.nlargest(4 * most, fits.values())[-1]
+    among = [number for number, fit in fits.items() if fit >= least]
+    for number in heapq.nlargest(4 * most, among, key=lambda number: (fits[number], number)):
+        if (place := catalog.place_of(number)) >= 0:
+            places[number] = place
+            size = catalog.length(place) / catalog.size
+            norms[number] = fits[number] / (1 + K1 * (1 - B + B * size))
+    best = heapq.nlargest(most, norms, key=lambda number: (norms[number], number))
+    return {number: places[number] for number in best}
 
 
-def merged(whole: Mapping[int, float], parts: Sequence[Mapping[int, float]]) -> dict[int, float]:
-    """Rank by the best fit to the query or to one of its sentences.
+class _Fits:
+    """How well passages fit the words of one sentence."""
 
-    Each sentence is measured by its own best message, so that none crowds out another.
-    """
-    if not parts:
-        return dict(whole)
-    merged: dict[int, float] = {}
-    for weight, found in ((WHOLE, whole), *((1.0, part) for part in parts)):
-        best = max(found.values(), default=0.0)
-        for place, score in found.items():
-            if best > 0:
-                merged[place] = max(merged.get(place, 0.0), weight * score / best)
-    return merged
+    def __init__(
+        self, catalog: Catalog, worth: Mapping[str, float], sets: Mapping[str, frozenset[int]]
+    ) -> None:
+        self._catalog, self._worth = catalog, worth
+        self._words = [(word, sets[word]) for word in worth]
+        self._held: dict[int, tuple[str, ...]] = {}
+
+    def _holds(self, number: int) -> tuple[str, ...]:
+        found = tuple([word for word, holding in self._words if number in holding])
+        self._held[number] = found
+        return found
+
+    def of(self, number: int, place: int) -> float:
+        """Return the fit with the words that a passage borrows: saturated, and by its length."""
+        held, holds = self._held, self._holds
+        size, lenders = self._catalog.lenders(place)
+        much, close, weight = {}, {}, 1.0
+        for word in held[number] if number in held else holds(number):
+            much[word] = close[word] = 1.0
+        for distance, numbers in lenders:
+            share = BORROWED[distance]
+            weight += share
+            for one in numbers:
+                for word in held[one] if one in held else holds(one):
+                    much[word] = much.get(word, 0.0) + share
+                    if CLOSE[distance] > close.get(word, 0.0):
+                        close[word] = CLOSE[distance]
+        if not much:
+            return 0.0
+        # Missing lenders count as of mean size.
+        norm = K1 * (1 - B + B * (size + max(0.0, USUAL - weight)) / max(USUAL, weight))
+        worth = self._worth
+        return sum(
+            worth[word] * (count / (count + norm) + COVERED * close[word])
+            for word, count in much.items()
+        )
 
 
-def strong(
-    found: Mapping[int, float], holding: Container[int], places: Sequence[int] | Mapping[int, int]
-) -> list[int]:
-    """Return passages by score without the weak ones; of equals the later first."""
-    best = max(found.values(), default=0.0)
-
-    def fits(number: int) -> bool:
-        least = best * (WEAK if number in holding else WEAK_NEAR)
-        return found[number] > 0 and found[number] >= least
-
-    return sorted(filter(fits, found), key=lambda number: (-found[number], -places[number]))
-
-
-def fused(rankings: Sequence[Sequence[int]]) -> dict[int, float]:
-    """Fuse rankings of the same messages by reciprocal ranks.
-
-    The score is the sum of `1 / (60 + rank)` (Cormack, Clarke and Büttcher 2009), as scores of
-    different kinds cannot be added.
-    """
-    found: dict[int, float] = {}
-    for ranking in rankings:
-        for rank, place in enumerate(ranking, 1):
-            found[place] = found.get(place, 0.0) + 1 / (60 + rank)
-    return found
-
-
-def _named(speakers: Sequence[frozenset[str]], names: frozenset[str]) -> frozenset[str] | None:
-    """Return the one speaker that a query names; None for none or several."""
-    named = {speaker for speaker in speakers if speaker & names}
-    return named.pop() if len(named) == 1 else None
+def _speaker(catalog: Catalog, places: set[int], names: frozenset[str]) -> str:
+    """Return the one speaker whom a query names; empty for none or several."""
+    speakers = {catalog.fact(place).speaker for place in places} - {""}
+    named = [one for one in speakers if names.intersection(one.casefold().split())]
+    return named[0] if len(named) == 1 else ""

@@ -6,14 +6,5 @@ from conspectus.tokens.media import PER_MEDIA
 from conspectus.tokens.meter import TokenCounter, TokenMeter
 from conspectus.tokens.usage import Report, correction
 
-__all__ = [
-    "FAMILIES",
-    "KNOWN",
-    "PER_MEDIA",
-    "Family",
-    "Report",
-    "TokenCounter",
-    "TokenMeter",
-    "correction",
-    "estimate",
-]
+__all__ = ["FAMILIES", "KNOWN", "PER_MEDIA", "Family", "Report", "TokenCounter", "TokenMeter"]
+__all__ += ["correction", "estimate"]

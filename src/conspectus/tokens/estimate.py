@@ -1,36 +1,36 @@
-"""Estimate a text's tokens without a vocabulary.
+"""Estimate a text's tokens without a vocabulary, from the classes of its characters.
 
-The text is cut into pieces as tokenizers cut it; each piece costs the sum of the weights of its
-traits. The weights were fitted to four tokenizers by ridge regression over texts of many kinds
-(software documentation, translations, code, generated data), with other texts held out. Costs of
-pieces are cached.
+Each character costs a weight that depends on its class and on those of the characters before it: a
+letter that begins a word costs most of a token, one inside a usual pair of letters little, a digit
+among letters much. The weights are data, fitted to real tokenizers by
+`benchmarks/fit_token_weights.py`. None is negative, so that a longer text never counts less.
+
+A view codes each character and its neighbours in one byte, for a whole text at once: tables turn
+bytes into classes, and a shift of one large integer moves each class to the next character.
 """
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
+from operator import mul
+from typing import Any
+from zlib import adler32
 
-from conspectus.tokens.families import KNOWN, Family
-from conspectus.tokens.pieces import COMMON_SIGNS, PIECES, SIGN, traits
+from conspectus.tokens.families import Family
 
-CLAUDE = 15 / 11
-"""Claude's own tokenizers are not public. The last published one takes a token for every 4.5
-characters of English prose, those of today one for about 3.3: the ratio that LangChain measured
-by Anthropic's counting API. All counts of the published one are scaled."""
-
-LEAST = 0.02  # Least tokens of a piece: a sum of weights may be negative
-REMEMBERED = 20_000  # Costs cached for a family, about 3 MB; then the cache is emptied
-LONGEST = 24  # Most characters of a piece that is cached; longer ones seldom repeat
-BLOCK = 1 << 16  # Characters cut into pieces at once, so that memory stays bounded
+UNIT = 0.01  # Tokens of one step of a weight, which is a byte
+BLOCK = 1 << 16  # Characters coded at once, so that memory stays bounded
 
 
 def estimate(text: str, family: Family = "unknown") -> int:
     """Estimate the tokens of a text; 0 for an empty text only.
 
-    With `unknown` each piece costs the most that any family takes, so that no model takes
-    noticeably more.
+    `unknown` is fitted to 3 % above the family that takes most, so that no model takes noticeably
+    more.
 
     Example:
         >>> estimate("The tokens of a text are estimated without a vocabulary.", "o200k")
@@ -38,69 +38,71 @@ def estimate(text: str, family: Family = "unknown") -> int:
     """
     if not text:
         return 0
-    costs = _costs(family)
-    cost = costs.__getitem__
-    if len(text) <= BLOCK:
-        total = sum(map(cost, PIECES.findall(text)))
-    else:
-        total = 0.0
-        for start in range(0, len(text), BLOCK):
-            total += sum(map(cost, PIECES.findall(text, start, start + BLOCK)))
-    return max(1, round(total))
+    tables, per_rare = _weights(family)
+    steps = 0
+    for start in range(0, len(text), BLOCK):
+        views, rare = coded(text[start : start + BLOCK])
+        costs = b"".join(map(bytes.translate, views, tables))
+        # Half of adler32 is one more than the sum of at most 256 bytes, and faster than sum().
+        for at in range(0, len(costs), 256):
+            steps += (adler32(costs[at : at + 256]) & 0xFFFF) - 1
+        steps += sum(map(mul, rare, per_rare))
+    return max(1, round(steps * UNIT))
 
 
-class _Costs(dict[str, float]):
-    """The cost of each piece in one family."""
-
-    def __init__(self, family: Family) -> None:
-        super().__init__()
-        self._places = range(len(KNOWN)) if family == "unknown" else (KNOWN.index(family),)
-        self._weights = _weights()
-        self._scale = CLAUDE if family in ("claude", "unknown") else 1.0
-
-    def __missing__(self, piece: str) -> float:
-        weights = self._weights
-        named = list(traits(piece))
-        if named[0][0] == SIGN and piece not in weights:
-            cost = self._scale * _unknown(piece)
-        else:
-            found = [(weights[name], times) for name, times in named if name in weights]
-            cost = max(sum(row[place] * times for row, times in found) for place in self._places)
-            cost = max(LEAST, cost)
-        if len(piece) <= LONGEST:
-            if len(self) >= REMEMBERED:
-                self.clear()
-            self[piece] = cost
-        return cost
+def coded(text: str) -> tuple[list[bytes], list[int]]:
+    """Return the views of a text, and its numbers of rare Han and Hangul characters."""
+    raw = text.encode("latin-1", "ignore")
+    views = [_view(raw, tables) for tables in _latin()]
+    if len(raw) == len(text):
+        return views, []
+    wide = text.encode("utf-16-le", "surrogatepass")
+    high, here, before = wide[1::2], _table("script", 4), _table("script")
+    column = int.from_bytes(wide[::2].translate(_table("column")), "little")
+    column |= int.from_bytes(high.translate(here), "little")
+    views += [column.to_bytes(len(high), "little"), _view(high, (here, before))]
+    scripts, rare = high.translate(before), []
+    for number, common in _common():
+        count = scripts.count(number)
+        rare.append(count and count - sum(map(len, common.findall(text))))
+    return views, rare
 
 
-def _unknown(piece: str) -> float:
-    """Estimate the tokens of signs without a weight.
-
-    Tokenizers fall back to bytes for uncommon signs; of symbols and mathematical letters they know
-    the first bytes. Repeated lines and boxes take few tokens.
-    """
-    total, before = 0.0, ""
-    for sign in piece:
-        common = sign in COMMON_SIGNS
-        size = len(sign.encode("utf-8", "surrogatepass"))
-        begun = "\u2000" <= sign <= "\u2bff" or "\U0001d400" <= sign <= "\U0001d7ff"
-        once = 1.0 if common else float(size - begun)
-        total += once if sign != before else (0.1 if common else 0.4)
-        before = sign
-    return total
-
-
-_costs = cache(_Costs)
+def _view(raw: bytes, tables: Sequence[bytes]) -> bytes:
+    """Code each byte by a table, and those before it by the next tables, the nearest first."""
+    number = shift = 0
+    for table in tables:
+        number |= int.from_bytes(raw.translate(table), "little") << shift
+        shift += 8
+    return number.to_bytes(len(raw) + 4, "little")[: len(raw)]
 
 
 @cache
-def _weights() -> dict[str, tuple[float, ...]]:
-    """Read the weights of each trait by family, in tokens."""
+def _latin() -> list[list[bytes]]:
+    kinds, shapes = [_table("kind", n) for n in (0, 4)], [_table("shape", n) for n in (0, 2, 4, 6)]
+    return [kinds, shapes, *([_table("letter"), _table(f"left{n}", 5)] for n in range(4))]
+
+
+@cache
+def _table(classes: str, shift: int = 0) -> bytes:
+    """Map each byte to its class, moved to its bits."""
+    return bytes(int(digit, 36) << shift for digit in _data()["classes"][classes])
+
+
+@cache
+def _common() -> list[tuple[int, re.Pattern[str]]]:
+    """Return twice for Han and for Hangul: the class of the script, and its common characters."""
+    return [(number, re.compile(f"[{some}]+")) for number, some in _data()["common"]]
+
+
+@cache
+def _weights(family: Family) -> tuple[list[bytes], list[int]]:
+    """Return the weights of a family: a table for each view, and those of rare characters."""
+    row = _data()["families"][family]
+    return [*map(bytes, row["views"])], row["rare"]
+
+
+@cache
+def _data() -> Any:
     file = resources.files("conspectus.tokens").joinpath("weights.json")
-    scales = [0.01 * (CLAUDE if family == "claude" else 1.0) for family in KNOWN]
-    rows: dict[str, list[int]] = json.loads(file.read_text(encoding="utf-8"))
-    return {
-        name: tuple(value * scale for value, scale in zip(row, scales, strict=True))
-        for name, row in rows.items()
-    }
+    return json.loads(file.read_text(encoding="utf-8"))

@@ -1,87 +1,71 @@
-"""Name the family of tokenizers and the maker of a model."""
+"""Models by name: the family of their tokenizers, and the maker whose rules count media."""
 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Any, Literal, get_args
 
 from conspectus.events.notes import log
 
 Family = Literal["o200k", "cl100k", "deepseek", "claude", "unknown"]
-"""Families of tokenizers. With `unknown` each piece of a text costs the most of them all."""
+Maker = Literal["openai", "anthropic", "google", "unknown"]
 
 FAMILIES: tuple[Family, ...] = get_args(Family)
-
 KNOWN: tuple[Family, ...] = FAMILIES[:-1]
-"""The families with weights of their own, in the order of the weights."""
 
-Maker = Literal["openai", "anthropic", "google", "unknown"]
-"""Makers of models, whose rules count media; with `unknown`, the most."""
-
-_MAKERS: tuple[tuple[Maker, str], ...] = (
-    ("anthropic", r"claude|anthropic"),
-    ("google", r"gemini|gemma|google|vertex"),
+_OPENAI = r"o200k|gpt-?4o|gpt-?4[.-]1|gpt-?4\.5|gpt-?5|gpt-oss|chatgpt|\bo[1-9](?![0-9a-z])"
+MODELS: tuple[tuple[str, Family, Maker], ...] = (
+    (r"deepseek", "deepseek", "unknown"),
+    (r"claude|anthropic", "claude", "anthropic"),
+    (_OPENAI, "o200k", "openai"),
+    (r"cl100k|gpt-?4|gpt-?3\.?5|text-embedding-(?:3|ada)", "cl100k", "openai"),
+    (r"gemini|gemma|google|vertex", "unknown", "google"),
+    (r"", "unknown", "unknown"),
 )
-
-_NAMES: tuple[tuple[Family, str], ...] = (
-    ("deepseek", r"deepseek"),
-    ("claude", r"claude|anthropic"),
-    ("o200k", r"o200k|gpt-?4o|gpt-?4[.-]1|gpt-?4\.5|gpt-?5|gpt-oss|chatgpt|\bo[1-9](?![0-9a-z])"),
-    ("cl100k", r"cl100k|gpt-?4|gpt-?3\.?5|text-embedding-(?:3|ada)"),
-)
-"""Patterns by family, tried in turn; those of OpenAI follow its list of models and encodings."""
+"""Patterns of names, tried in turn; those of OpenAI follow its list of models and encodings."""
 
 UNKNOWN = (
-    "model {name!r} tells no tokenizer: each piece of a text is counted for the family that takes "
-    "most of it; known are models of OpenAI, Anthropic and DeepSeek, and the families "
-    + ", ".join(KNOWN)
-    + "; name one of them, or give a token_counter"
+    "the tokenizer of the model {name!r} is not known, so its tokens are estimated a little high; "
+    "give a token_counter for exact sizes"
 )
-"""The warning for a model whose name does not match a family."""
 
 _FIELDS = ("model_name", "model", "model_id", "azure_deployment", "deployment_name")
+_warned: list[str] = []
 
 
 def family_of(model: Any) -> Family:
-    """Return the tokenizers of a model: a name, a family or a LangChain model.
+    """Return the family of a model: a name, a family or a LangChain model.
 
     Example:
         >>> family_of("openai:gpt-4.1-mini"), family_of("gpt-4-turbo"), family_of("llama3")
         ('o200k', 'cl100k', 'unknown')
     """
-    name = _name_of(model).lower()
-    return next((family for family, pattern in _NAMES if re.search(pattern, name)), "unknown")
+    return _row(model)[1]
 
 
 def maker_of(model: Any) -> Maker:
-    """Return the maker whose rules count the tokens of media."""
-    name = _name_of(model).lower()
-    usual: Maker = "openai" if family_of(model) in ("o200k", "cl100k") else "unknown"
-    return next((maker for maker, pattern in _MAKERS if re.search(pattern, name)), usual)
+    """Return the maker whose rules count the tokens of media; with `unknown`, the most."""
+    return _row(model)[2]
 
 
-@lru_cache(256)
-def say_unknown(name: str) -> None:
-    """Log that a model's name names no tokenizer, once for each recent name."""
-    log("tokenizer_unknown", "%s", UNKNOWN.format(name=name))
+def warn_unknown(model: Any) -> None:
+    """Log once in this process that a model's tokenizer is not known; never for a fake model."""
+    model, name = _named(model)
+    fake = type(model).__name__.startswith(("Fake", "Scripted"))
+    if name and name != "unknown" and not fake and not _warned:
+        _warned.append(name)
+        log("tokenizer_unknown", "%s", UNKNOWN.format(name=name))
 
 
-def named(model: Any) -> str:
-    """Return the name of a model, or else its class."""
-    return _name_of(model) or type(model).__name__
+def _row(model: Any) -> tuple[str, Family, Maker]:
+    name = _named(model)[1].lower()
+    return next(row for row in MODELS if re.search(row[0], name))
 
 
-def _name_of(model: Any) -> str:
-    if isinstance(model, str):
-        return model
-    for _ in range(8):  # bound tools wrap the model
-        inner = getattr(model, "bound", None)
-        if inner is None:
-            break
-        model = inner
-    for field in _FIELDS:
-        value = getattr(model, field, None)
-        if isinstance(value, str) and value:
-            return value
-    return ""
+def _named(model: Any) -> tuple[Any, str]:
+    """Return the model inside bound tools, and its name or an empty text."""
+    for _ in range(8):
+        model = getattr(model, "bound", None) or model
+    names = (getattr(model, field, None) for field in _FIELDS)
+    name = model if isinstance(model, str) else next((n for n in names if n), "")
+    return model, name if isinstance(name, str) else ""

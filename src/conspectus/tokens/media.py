@@ -1,67 +1,52 @@
 """Tokens of images, documents and recordings: a fixed rule for each provider.
 
-Images. OpenAI's guide to images and vision (high detail: fit into 2,048 pixels, then the shorter
-side into 768, then 170 tokens for each tile of 512 and 85 for the whole; low detail: 85).
-Anthropic's guide to vision (width times height over 750, scaled down to 1,568 pixels a side and
-about 1,600 tokens). Google's guide to media resolution (1,120 where nothing is set).
-
-PDFs, by the page. Anthropic's guide to PDF support (the text of a page takes 1,500 to 3,000 tokens,
-and 3 pages in all about 7,000). OpenAI's guide to file inputs (the text of each page and its
-image). Google's guide to media resolution (560 where nothing is set).
-
-Recordings, by the second. Google's guides to audio (32) and video (300, sound included), which are
-the most; OpenAI's guide to realtime costs (10 for a user's speech).
+Images: OpenAI's guide to images and vision, Anthropic's to vision, Google's to media resolution.
+PDFs, by the page: Anthropic's guide to PDF support, OpenAI's to file inputs, Google's as above.
+Recordings, by the second: OpenAI's guide to realtime costs, Google's to audio and video. Where no
+size can be read, the estimate is rather too high.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import math
+import re
 import struct
+import zlib
 from collections.abc import Mapping
+from itertools import zip_longest
 from typing import Any
 
 from conspectus.messages.media import Media, media_of
 from conspectus.tokens.families import Maker
-from conspectus.tokens.pdf_pages import pdf_pages
-from conspectus.tokens.recordings import seconds
 
-LOW_DETAIL = 85
-TILE = 170
-OPENAI_DEFAULT = 1_105
-"""An image of unknown size at OpenAI: six tiles, the most for proportions up to 2 to 1."""
+PER_IMAGE: dict[Maker, int] = {"openai": 1_105, "anthropic": 1_600, "google": 1_120}
+"""Tokens of an image of unknown size: at OpenAI six tiles, at the others the most that one takes.
 
-ANTHROPIC_DEFAULT = 1_600  # An image of unknown size at Anthropic: the most that one takes
-GOOGLE_DEFAULT = 1_120  # An image of any size at Google
+OpenAI fits an image into 2,048 pixels, then its shorter side into 768, and takes 170 tokens for
+each tile of 512 and 85 for the whole; Anthropic takes one for 750 pixels, at most 1,568 a side."""
 
-PER_MEDIA = ANTHROPIC_DEFAULT
-"""Tokens of an image of unknown size at an unknown provider: the largest default."""
-
-PER_PAGE: dict[Maker, int] = {
-    "anthropic": 3_000,
-    "openai": OPENAI_DEFAULT + 900,
-    "google": 560,
-    "unknown": 3_000,
-}
-"""Tokens of one page of a PDF; at OpenAI its image, and 900 for a page full of text."""
-
-PAGE_BYTES = 10_000
-"""Bytes of a page if a PDF does not say its pages: few, so that they are not too few."""
-
+PER_MEDIA = max(PER_IMAGE.values())  # An image of unknown size at an unknown provider
+PER_PAGE: dict[Maker, int] = {"anthropic": 3000, "openai": 2005, "google": 560, "unknown": 3000}
+NAMED_PAGES = 10  # Pages of a file that is only an id or an address, a recording too
+PAGE_BYTES = 10_000  # Bytes of a page if a PDF does not say its pages: few, so as not to miss any
 PER_AUDIO_SECOND: dict[Maker, int] = {"openai": 10, "anthropic": 32, "google": 32, "unknown": 32}
 PER_VIDEO_SECOND = 300
+TEXT_BYTES, FILE_BYTES = 3, 4  # Bytes a token of a text file, and of any other
+PCM = 48_000  # Bytes a second of sound without a header, as OpenAI takes it
+SPEECH, FILM = 4_000, 62_500  # Bytes a second of unknown sound and film, of a low usual quality
+LONGEST = 360_000.0  # Most seconds: a header that says more is damaged
+UNPACKED = 16 << 20  # Most bytes that the object streams of one PDF are unpacked to
 
-PCM = 48_000
-"""Bytes a second of sound without a header: 16 bits, 24,000 times a second, as OpenAI takes it."""
-
-TEXT_BYTES, FILE_BYTES = 3, 4
-"""Bytes a token of a text file, and of any other, such as a spreadsheet."""
-
-NAMED_PAGES = 10
-"""Pages of a file that is only an id or an address, a recording too; see `file_tokens`."""
-
-_HEAD = 65_536  # Characters of base64 that are searched for the size of a picture
+_HEAD = 49_152  # Bytes that are searched for the size of a picture
+_STREAMS = re.compile(rb"\bstream\r?\n|endstream")
+_TREE, _LEAF = re.compile(rb"/Type\s*/Pages\b"), re.compile(rb"/Type\s*/Page\b")
+_COUNT = re.compile(rb"/Count\s+(\d++)(?!\s+\d+\s+R\b)")
+_LINEARIZED = re.compile(rb"/Linearized\b[^>]{0,200}?/N\s+(\d{1,9})")
+_MP3_RATES = (
+    (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
+    (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320),
+)
+"""Kilobits a second by the index in a frame of layer III: of MPEG 2, and of MPEG 1."""
 
 
 def media_tokens(block: Mapping[str, Any], maker: Maker, named: int | None = None) -> int:
@@ -76,105 +61,112 @@ def media_tokens(block: Mapping[str, Any], maker: Maker, named: int | None = Non
     if not media.data and media.kind != "sealed":
         return NAMED_PAGES * PER_PAGE[maker] if named is None else named
     match media.kind:
-        case "sealed":  # encrypted text: about four bytes a token
-            return math.ceil(media.size / 4)
         case "pdf":
             pages = pdf_pages(media.raw()) or math.ceil(media.size / PAGE_BYTES)
             return PER_PAGE[maker] * pages
         case "audio":
-            plain = media.mime.removeprefix("audio/") in ("pcm", "pcm16", "l16")
-            length = media.size / PCM if plain else seconds(media.raw(), film=False)
+            bare = media.mime.removeprefix("audio/") in ("pcm", "pcm16", "l16")
+            length = media.size / PCM if bare else seconds(media.raw(), SPEECH)
             return math.ceil(length * PER_AUDIO_SECOND[maker])
         case "video":
-            return math.ceil(seconds(media.raw(), film=True) * PER_VIDEO_SECOND)
-        case "text":
-            return math.ceil(media.size / TEXT_BYTES)
-    return math.ceil(media.size / FILE_BYTES)
+            return math.ceil(seconds(media.raw(), FILM) * PER_VIDEO_SECOND)
+    return math.ceil(media.size / (TEXT_BYTES if media.kind == "text" else FILE_BYTES))
 
 
 def _image(media: Media, maker: Maker) -> int:
-    size = picture_size(media.data) if isinstance(media.data, str) else _sized(media.data)
-    if maker == "openai":
-        return _openai(size, media.detail)
-    if maker == "anthropic":
-        return _anthropic(size)
     if maker == "google":
-        return GOOGLE_DEFAULT
-    return max(_openai(size, media.detail), _anthropic(size))
-
-
-def _openai(size: tuple[int, int] | None, detail: str) -> int:
-    if detail == "low":
-        return LOW_DETAIL
-    if size is None:
-        return OPENAI_DEFAULT
-    scale = min(1.0, 2048 / max(size))
-    scale = min(scale, 768 / min(size))
-    tiles = math.prod(math.ceil(side * scale / 512) for side in size)
-    return LOW_DETAIL + TILE * tiles
-
-
-def _anthropic(size: tuple[int, int] | None) -> int:
-    if size is None:
-        return ANTHROPIC_DEFAULT
-    scale = min(1.0, 1568 / max(size))
-    return min(ANTHROPIC_DEFAULT, math.ceil(size[0] * scale * size[1] * scale / 750))
-
-
-def picture_size(data: str) -> tuple[int, int] | None:
-    """Read width and height of a PNG, GIF, WebP or JPEG; None if unknown."""
+        return PER_IMAGE["google"]
+    if maker == "unknown":
+        return max(_image(media, "openai"), _image(media, "anthropic"))
+    if maker == "openai" and media.detail == "low":
+        return 85
     try:
-        head = data[:_HEAD]
-        return _sized(base64.b64decode(head[: len(head) // 4 * 4]))
-    except (binascii.Error, ValueError):
-        return None
-
-
-def _sized(raw: bytes) -> tuple[int, int] | None:
-    try:
-        size = _size(raw[:_HEAD])
+        width, height = _size(media.raw(_HEAD)) or (0, 0)
     except (struct.error, IndexError):
-        return None
-    return size if size is not None and min(size) > 0 else None
+        width = height = 0
+    if not (width and height):
+        return PER_IMAGE[maker]
+    if maker == "anthropic":
+        scale = min(1.0, 1_568 / max(width, height))
+        return min(PER_IMAGE[maker], math.ceil(width * height * scale**2 / 750))
+    scale = min(1.0, 2_048 / max(width, height))
+    scale = min(scale, 768 / min(width, height))
+    return 85 + 170 * math.ceil(width * scale / 512) * math.ceil(height * scale / 512)
 
 
 def _size(raw: bytes) -> tuple[int, int] | None:
-    if raw[:8] == b"\x89PNG\r\n\x1a\n":
-        return _pair(raw, ">II", 16)
-    if raw[:4] == b"GIF8":
-        return _pair(raw, "<HH", 6)
-    if raw[:4] == b"RIFF" and raw[8:12] == b"WEBP":
-        return _webp(raw)
-    if raw[:2] == b"\xff\xd8":
-        return _jpeg(raw)
-    return None
-
-
-def _pair(raw: bytes, form: str, at: int) -> tuple[int, int]:
-    one, two = struct.unpack_from(form, raw, at)
-    return int(one), int(two)
-
-
-def _webp(raw: bytes) -> tuple[int, int] | None:
-    kind = raw[12:16]
-    if kind == b"VP8X":
-        return 1 + int.from_bytes(raw[24:27], "little"), 1 + int.from_bytes(raw[27:30], "little")
-    if kind == b"VP8L":
-        bits = int.from_bytes(raw[21:25], "little")
-        return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
-    if kind == b"VP8 ":
-        width, height = _pair(raw, "<HH", 26)
-        return width & 0x3FFF, height & 0x3FFF
-    return None
-
-
-def _jpeg(raw: bytes) -> tuple[int, int] | None:
-    """Find the frame header behind the segments of metadata."""
-    at = 2
-    while at + 9 < len(raw) and raw[at] == 0xFF:
-        mark = raw[at + 1]
-        if 0xC0 <= mark <= 0xCF and mark not in (0xC4, 0xC8, 0xCC):
-            height, width = _pair(raw, ">HH", at + 5)
+    """Read width and height of a PNG, GIF, WebP or JPEG; None if unknown."""
+    for begin, form, at in ((b"\x89PNG\r\n\x1a\n", ">II", 16), (b"GIF8", "<HH", 6)):
+        if raw.startswith(begin):
+            return struct.unpack_from(form, raw, at)
+    match raw[8:16]:
+        case b"WEBPVP8X":
+            width, height = (int.from_bytes(raw[at : at + 3], "little") for at in (24, 27))
+            return width + 1, height + 1
+        case b"WEBPVP8L":
+            bits = int.from_bytes(raw[21:25], "little")
+            return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+        case b"WEBPVP8 ":
+            width, height = struct.unpack_from("<HH", raw, 26)
+            return width & 0x3FFF, height & 0x3FFF
+    at = 2 if raw[:2] == b"\xff\xd8" else len(raw)
+    while at + 9 < len(raw) and raw[at] == 0xFF:  # a JPEG's frame follows its metadata
+        if 0xC0 <= raw[at + 1] <= 0xCF and raw[at + 1] not in (0xC4, 0xC8, 0xCC):
+            height, width = struct.unpack_from(">HH", raw, at + 5)
             return width, height
         at += 2 + max(2, int.from_bytes(raw[at + 2 : at + 4], "big"))
     return None
+
+
+def pdf_pages(raw: bytes) -> int | None:
+    """Count the pages of a PDF, by the root of its tree or its leaves; None if it does not say."""
+    most = leaves = packed = 0
+    parts = _STREAMS.split(raw)
+    for plain, stream in zip_longest(parts[::2], parts[1::2], fillvalue=b""):
+        for thing in plain.split(b"endobj"):
+            counts = _COUNT.findall(thing) if _TREE.search(thing) else ()
+            most = max([most, *(int(count[:9]) for count in counts)])
+            leaves += len(_LEAF.findall(thing))
+        if b"/ObjStm" in thing and packed < UNPACKED:
+            try:
+                text = zlib.decompressobj().decompress(stream, UNPACKED - packed)
+            except zlib.error:  # damaged, or encrypted
+                continue
+            packed, leaves = packed + len(text), leaves + len(_LEAF.findall(text))
+    if not (most or leaves) and (found := _LINEARIZED.search(raw[:2_048])):
+        most = int(found[1])
+    pages = max(most, leaves) if packed else most or leaves
+    return pages if 0 < pages <= (len(raw) + packed) // 8 else None
+
+
+def seconds(raw: bytes, usual: int) -> float:
+    """Return the length of a WAV, FLAC, MP4 or MP3; of others, by the usual bytes a second."""
+    try:
+        length = _length(raw)
+    except (struct.error, IndexError, ZeroDivisionError):
+        length = 0.0
+    return length if 0 < length <= LONGEST else len(raw) / usual
+
+
+def _length(raw: bytes) -> float:
+    if raw[:4] == b"RIFF" and (at := raw.find(b"fmt ", 12, 4_096)) > 0:
+        return len(raw) / float(struct.unpack_from("<I", raw, at + 16)[0])
+    if raw[:4] == b"fLaC":
+        samples = int.from_bytes(raw[21:26], "big") & 0xF_FFFF_FFFF
+        return samples / (int.from_bytes(raw[18:21], "big") >> 4)
+    if raw[4:8] == b"ftyp" and (at := raw.find(b"mvhd")) > 0:
+        form, at = (">IQ", at + 24) if raw[at + 4] == 1 else (">II", at + 16)
+        scale, units = struct.unpack_from(form, raw, at)
+        return float(units / scale)
+    at = 0
+    if raw[:3] == b"ID3":  # its size has seven bits a byte
+        at = 10 + sum((raw[6 + i] & 0x7F) << 7 * (3 - i) for i in range(4))
+    if raw[at] != 0xFF or raw[at + 1] & 0xE0 != 0xE0:
+        return 0
+    version = raw[at + 1] >> 3 & 3  # 3 for MPEG 1, 2 for MPEG 2, 0 for 2.5
+    mark = max(raw.find(b"Xing", at, at + 64), raw.find(b"Info", at, at + 64))
+    if mark >= 0 and raw[mark + 7] & 1:  # the number of frames, which bit rates that change need
+        frames: int = struct.unpack_from(">I", raw, mark + 8)[0]
+        rate = (44_100, 48_000, 32_000)[raw[at + 2] >> 2 & 3] / {3: 1, 2: 2}.get(version, 4)
+        return frames * (1_152 if version == 3 else 576) / rate
+    return (len(raw) - at) / (_MP3_RATES[version == 3][raw[at + 2] >> 4] * 125)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-LEAST_RATIO = 0.5
-MOST_RATIO = 2.0
+LEAST_RATIO, MOST_RATIO = 0.5, 2.0
 """Bounds of the correction. A report below the least measures something else, such as one without
 cached tokens, and is ignored. One above the most may count tools, and is cut; one as far above
 the window, too, belongs to no request that a model has answered, and is ignored."""
@@ -16,18 +15,10 @@ LEAST_GROWTH = 500  # Least estimated tokens of a report, and between two of the
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One report of usage, beside the estimate for the messages before the answer.
-
-    `reported` are input tokens, with those of the system prompt and tools.
-    """
+    """Reported input tokens of one request, beside the estimate for its messages alone."""
 
     estimated: int
     reported: int
-
-
-def bounded(ratio: float) -> float:
-    """Put a correction within its bounds."""
-    return min(MOST_RATIO, max(LEAST_RATIO, ratio))
 
 
 def correction(reports: Sequence[Report], overhead: int = 0, limit: int | None = None) -> float:
@@ -48,13 +39,12 @@ def correction(reports: Sequence[Report], overhead: int = 0, limit: int | None =
     if not usable:
         return 1.0
     first, last = usable[0], usable[-1]
-    growth = last.estimated - first.estimated
+    growth, ratio = last.estimated - first.estimated, last.reported / last.estimated
     if growth >= LEAST_GROWTH and last.reported > first.reported:
-        return bounded((last.reported - first.reported) / growth)
-    most = last.reported / last.estimated
-    if most < 1:
-        return bounded(most)
-    return bounded(max(1.0, (last.reported - overhead) / last.estimated))
+        ratio = (last.reported - first.reported) / growth
+    elif ratio > 1:
+        ratio = max(1.0, (last.reported - overhead) / last.estimated)
+    return min(MOST_RATIO, max(LEAST_RATIO, ratio))
 
 
 def _is_of_a_request(report: Report, overhead: int, limit: int | None) -> bool:
