@@ -24,6 +24,7 @@ from conspectus._drive import arun
 from conspectus.archive import Archive, Scope, default_archive_path
 from conspectus.archive.gate import Patience
 from conspectus.archive.langgraph import FORMAT, WRITES
+from conspectus.archive.sqlite import SqliteTables
 from conspectus.archive.trouble import explain
 from conspectus.archive.values import PLAIN, packed, unpacked
 from conspectus.errors import (
@@ -424,6 +425,23 @@ def test_a_file_that_was_taken_away_takes_nothing_that_would_be_lost(tmp_path, r
         result = compactor.compact(messages, thread_id="t")
         assert result.outcome != "compacted"
         assert len(result.messages) == 20
+
+
+def test_of_a_write_that_failed_half_way_nothing_is_kept(tmp_path, monkeypatch):
+    path, entries = tmp_path / "archive.db", talk("one", "two")
+    with Archive.open(path) as archive:
+        archive.put(SCOPE, entries[:1])
+        with monkeypatch.context() as patched:
+            patched.setattr(SqliteTables, "index", _full)
+            with pytest.raises(OSError, match="no space"):
+                archive.put(SCOPE, entries[1:])
+        assert len(archive.missing(SCOPE, entries)) == 1
+    with Archive.open(path) as again:
+        assert len(again.missing(SCOPE, entries)) == 1
+
+
+def _full(*_: object) -> None:
+    raise OSError("no space left on the disk")
 
 
 def test_a_locked_database_can_be_written_to_later(tmp_path):

@@ -170,7 +170,7 @@ def test_readme_shows_lines_of_that_page(script):
 def test_the_figures_of_the_readers_are_those_of_their_answers():
     page = (ROOT / "docs" / "readers.md").read_text(encoding="utf-8")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    draws = re.findall(r"^\| 26\d\d \| (\d+) \(\d+%\) \| [\d.]+ \| (\d+) ", page, re.MULTILINE)
+    draws = re.findall(r"^\| 35\d\d \| (\d+) \(\d+%\) \| [\d.]+ \| (\d+) ", page, re.MULTILINE)
     _, embedded, model = page.split("## All answers of the last draw")
     for part, figure in zip((embedded, model), draws[-1], strict=True):
         graded = re.findall(r"^\d+\. \(\w+, ([\w ]+)\)", part, re.MULTILINE)

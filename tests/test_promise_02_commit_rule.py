@@ -140,6 +140,14 @@ def test_without_an_archive_nothing_is_claimed_and_nothing_points_anywhere():
     assert not re.search(r"\[\w{8}\]", result.messages[0]["content"])
 
 
+def test_without_an_archive_the_ids_that_a_summariser_cites_are_left_out():
+    scripted = Scripted(lambda request: f"- The user asked why. [{request.entries[0].cite}]")
+    result = compacted(MESSAGES, engine(scripted, archive=None, notes=False), force=True)
+    assert result.messages[0]["content"].splitlines()[3] == "- The user asked why."
+    kept = compacted(MESSAGES, engine(scripted, notes=False), force=True)
+    assert scripted.requests[-1].entries[0].cite in kept.messages[0]["content"]
+
+
 def test_a_failing_listener_does_not_undo_a_compaction():
     def listener(event: str, data: Any) -> None:
         raise RuntimeError(event)

@@ -17,7 +17,7 @@ from conspectus.compactor.material import Material, reading_flow
 from conspectus.compactor.observed import observed_call
 from conspectus.errors import RedactionError, SummarizerTimeout, SummaryError
 from conspectus.events import Seen
-from conspectus.messages import SUMMARY_LINE, Entry
+from conspectus.messages import Entry
 from conspectus.messages.framing import as_notes
 from conspectus.model.answers import answer_of
 from conspectus.model.base import Form, Summarizer, Summary, SummaryRequest
@@ -124,7 +124,7 @@ def in_notes_flow(
     if wrong := wrong_with(draft.text, request, min_tokens=own):
         raise refused(by, draft, wrong)
     draft = within_cap(material, draft)
-    text = as_notes(draft.text.strip().removeprefix(SUMMARY_LINE).strip())
+    text = body_of(draft.text)
     if engine.archive is None and request.form == "whole":
         text = uncited(text, {entry.cite for entry in request.entries})
     if not engine.notes:

@@ -56,8 +56,8 @@ left, some lines shortened: where they have become wrong, say what holds now and
 {headings}
 
 Copy identifiers, numbers, dates, paths, URLs, commands, error texts and rules letter by letter;
-never round, translate or guess them. Say nothing that the material does not say, and mark a
-conclusion of your own as one.
+never round, translate, guess or calculate them. Say nothing that the material does not say, and
+mark a conclusion of your own as one.
 
 Each line ends with the ids of the messages that it rests on, in brackets: [m12] or [m12, m15]. Take
 the ids from the material. A line without a source may be thrown away.
