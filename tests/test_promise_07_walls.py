@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from conspectus import ConspectusError, InputError, NotFoundError
-from conspectus.archive import Scope
+from conspectus.archive import Archive, Scope
 from engine import Scripted, engine, short
 from histories import talk, user
 
@@ -25,8 +25,10 @@ LABELS = [
 
 
 @pytest.mark.slow
-def test_nothing_crosses_tenants_threads_or_sessions_however_they_are_named():
-    compactor = engine()
+@pytest.mark.parametrize("kept", ["in a store", "in a file"])
+def test_nothing_crosses_tenants_threads_or_sessions_however_they_are_named(tmp_path, kept):
+    file = Archive.open(tmp_path / "a.db") if kept == "in a file" else None
+    compactor = engine(archive=file) if file else engine()
     places = [{"tenant": "t", "thread_id": name, "session": "s"} for name in LABELS] + [
         {"tenant": name, "thread_id": "x", "session": "s"} for name in LABELS
     ]

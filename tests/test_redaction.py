@@ -109,7 +109,7 @@ def test_the_notes_so_far_lose_what_a_later_message_tells():
     assert result.summary
     assert bare not in result.summary
     assert bare not in repr(result.record)
-    assert "Always use [redacted" in result.summary
+    assert "Always use" in result.summary
 
 
 def test_a_redactor_of_ones_own_names_values_that_go_everywhere():

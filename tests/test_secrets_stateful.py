@@ -55,7 +55,6 @@ class SecretsAreKeptNowhere(CompactorWorld):
             "the store": "\n".join(one.text for one in stored(self.store)),
             "a summary": "\n".join(text_of(m) for m in look.parts[0]),
             "a summary in force": look.summary,
-            "the ledger": look.facts,
             "a prompt": "\n".join(look.prompts),
             "an event": repr(self.events),
         }
