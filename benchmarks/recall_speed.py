@@ -79,8 +79,8 @@ def archived(archive: Archive, entries: Sequence[Entry]) -> None:
         "parent": None,
         "clips": (),
         "summary": "A talk.",
-        "ledger": {},
         "cause": "",
+        "segment": {},
         "by": "",
     }
     keys = tuple(entry.key for entry in entries)

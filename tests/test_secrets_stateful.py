@@ -1,5 +1,5 @@
 """Whatever happens, a secret that somebody said is kept nowhere where a redactor is at work: not in
-the store, a summary, a ledger or an event, not in what a model is given to summarise, and not in
+the store, a summary or an event, not in what a model is given to summarise, and not in
 what is recalled."""
 
 from typing import ClassVar

@@ -133,3 +133,20 @@ def test_a_cut_summary_that_was_kept_as_a_draft_is_not_paid_for_or_cut_again():
     assert Draft.from_json(draft.to_json()) == draft
     old = {key: value for key, value in draft.to_json().items() if key != "cut"}
     assert Draft.from_json(old).cut == 0
+
+
+def test_a_trigger_that_counts_messages_leaves_the_notes_room_in_a_large_window():
+    compactor = Compactor(trigger=("messages", 50), keep=("messages", 20), window=128_000)
+    talk = [
+        {"role": role, "content": text, "id": f"{role[0]}{n}"}
+        for n in range(25)
+        for role, text in (
+            ("user", f"Book the hotel near street {n * 7} for guest Person{n}."),
+            ("assistant", "I have arranged this as asked. " * 120),
+        )
+    ]
+    result = compactor.compact(talk, thread_id="t")
+    assert result.outcome == "compacted", result.reason
+    assert result.tokens_after < result.tokens_before * 3 // 4
+    shown = "\n".join(str(message["content"]) for message in result.messages)
+    assert [n for n in range(25) if f"Person{n}." not in shown] == []

@@ -159,7 +159,8 @@ class Room:
         level = self.budget // GIANT if clip else max(item.tokens for item in self.items)
         least = self._kept([self.size(i, level) for i in range(len(self.items))])
         later = [c for c in range(self.wanted, len(self.items)) if self.cuts[c]] or [0]
-        shares = dict.fromkeys((limit, max(self.floor, limit // 2), min(self.floor, limit)))
+        floor = min(self.floor, limit)
+        shares = dict.fromkeys((limit, max(floor, limit // 2), floor))
         if self.policy.keep_first:
             roomy = int(self.budget / REARM)
             kept = self._kept([item.tokens for item in self.items])[self.wanted]
@@ -175,7 +176,7 @@ class Room:
             cut = next((c for c in later if least[c] + self._notes(c, share) <= self.budget), None)
             if cut is not None and (found := self._fit(cut, share, level, self.budget)):
                 return found
-        share = min(self.floor, limit)
+        share = floor
         if self.too_little:
             return self._not_worth_it()
         if clip and (found := self._fit(later[-1], share, 1, aim, theirs=False)):
@@ -212,10 +213,12 @@ class Room:
         roomy = int(self.budget / REARM)
         for spared, tried in ((lasting, half), (frozenset[int](), shares)):
             least = self._kept([self.size(i, level, spared) for i in range(len(self.items))])
-            # All the room beside the smallest rest that leaves a gain.
+            # All the room beside the smallest rest that leaves a gain, and half of what leaves
+            # where `keep` asks: the other half stays free until the next compaction.
             beside = min(roomy, self.tokens - self.gain.tokens) - least[later[-1]]
-            between = [beside] if tried[0] > beside > tried[-1] else []
-            for share in (tried[0], *between, *tried[1:]):
+            between = {beside, (self.tokens - least[later[0]]) // 2}
+            fit = {share for share in between if tried[0] > share > tried[-1]}
+            for share in sorted({*tried, *fit}, reverse=True):
                 for room, cuts in ((aim, later), (roomy, later[-1:])):
                     cut = next((c for c in cuts if least[c] + self._notes(c, share) <= room), None)
                     if cut is None:
