@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -21,6 +22,9 @@ TIMEOUT = 1.0
 
 HANG = 1.5
 """Seconds that one takes that hangs."""
+
+_SHOWN = re.compile(r'<message id="([^"\s<]{1,80})"|<notes[^>]*>[^<]*?\[([\w.:-]+)\]')
+"""The id of a message, or of one that notes cite."""
 
 SLOW = {"busy twice (429), then good", "fails always (500)"}
 """Failures after which it is tried again, with seconds between: so they come less often."""
@@ -92,7 +96,9 @@ class Writer(ScriptedChatModel):
 
 def _good(messages: Sequence[BaseMessage]) -> str:
     read = sum(len(str(message.text)) for message in messages)
-    return f"## Done\n- {len(messages)} messages, {read} characters about pages were read through"
+    shown = _SHOWN.search("\n".join(str(message.text) for message in messages))
+    cited = f" [{shown[1] or shown[2]}]" if shown else ""
+    return f"## Done\n- {len(messages)} messages, {read} characters about pages were read{cited}"
 
 
 class Weather:

@@ -168,7 +168,7 @@ def test_an_overflow_is_compacted_and_sent_again_once(said, factor):
     assert len(agent.sent) == 24
     assert agent.refused == 1  # what was learned the first time holds for the next calls
     seen = agent.values["_conspectus_request"]
-    assert seen["learned"][seen["model"]] <= WINDOW
+    assert seen["learned"][seen["model"]] <= WINDOW * 1.01  # it is in tokens of the estimate
     assert not any(broken(request) for request in agent.requests)
 
 

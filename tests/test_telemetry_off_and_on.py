@@ -39,11 +39,11 @@ def python(source: str) -> str:
 WATCHED = """
 import builtins, sys
 plain, found = builtins.__import__, set()
-def watched(name, globals=None, *more):
+def watched(name, globals=None, *more, **named):
     importer = str((globals or {}).get("__name__"))
     if name.startswith("opentelemetry") and importer.startswith("conspectus"):
         found.add(importer)
-    return plain(name, globals, *more)
+    return plain(name, globals, *more, **named)
 builtins.__import__ = watched
 import conspectus
 print(sorted(found), "conspectus.telemetry" in sys.modules)

@@ -40,6 +40,8 @@ def correction(reports: Sequence[Report], overhead: int = 0, limit: int | None =
         return 1.0
     first, last = usable[0], usable[-1]
     growth, ratio = last.estimated - first.estimated, last.reported / last.estimated
+    if growth >= LEAST_GROWTH and last.reported == first.reported:
+        return 1.0  # the same for so many more messages: it is no measure of them
     if growth >= LEAST_GROWTH and last.reported > first.reported:
         ratio = (last.reported - first.reported) / growth
     elif ratio > 1:
