@@ -173,7 +173,8 @@ class Scene:
         if self.weather.is_now("the summariser fails"):
             raise ConnectionError("the summariser is down")
         self._fail_next = self.weather.is_now("the model fails after each summary")
-        return "The user asks for pages to be fetched, turn by turn, and for care."
+        said = "The user asks for pages to be fetched, turn by turn, and for care. Each page was"
+        return f"{said} fetched when it was asked for, and nothing else was done in between."
 
     def _answer(self, messages: list[BaseMessage]) -> Any:
         # Counted as Deep Agents counts, so that neither is judged by the other's estimate.

@@ -87,7 +87,8 @@ def summarise(watch: Watch) -> Callable[[list[BaseMessage]], str]:
     def written(messages: list[BaseMessage]) -> str:
         watch.summaries += 1
         digest = hashlib.sha256("".join(str(m.text) for m in messages).encode()).hexdigest()[:8]
-        return f"The user asks for files to be written and read, turn by turn. State {digest}."
+        asked = "The user asks for files to be written and read, turn by turn, one after the other"
+        return f"{asked}, and for each of them to be kept as it was. State {digest}."
 
     return written
 

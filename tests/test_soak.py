@@ -78,7 +78,7 @@ def test_each_kind_compacts_and_a_message_that_is_gone_would_be_missed(script, t
 def test_what_the_archive_has_lost_would_be_missed_by_each_kind(script, tmp_path):
     """Also where a channel keeps every message: the model is not shown those that left."""
     for agent, counts in agents_alone(script, tmp_path):
-        while not counts.compactions and agent.turn < 45:
+        while not counts.compactions and agent.turn < 120:
             run(agent.step())
         spaces = [one for one in agent.store.list_namespaces() if one[-1] == "messages"]
         lost = [item for space in spaces for item in agent.store.search(space, limit=3)]
