@@ -1,7 +1,6 @@
 """Recall at each turn: what a message of a user needs stands before it, chosen once."""
 
 import itertools
-from string import ascii_lowercase
 from typing import Any
 
 import pytest
@@ -362,12 +361,11 @@ def test_a_giant_message_is_not_recalled_for_itself(history):
     agent = RecallingAgent(history=history, window=8_000)
     agent.say(PORT)
     agent.fill()
-    letters = [one + other for one in ascii_lowercase for other in ascii_lowercase]
-    pasted = " ".join(f"of the billing service {letters[n % 676]}" for n in range(4_000))
+    pasted = " ".join(f"word_{n} of the billing service" for n in range(4_000))
     agent.say(f"{ASKED}\n{pasted}")
     [text] = shown(agent.requests[-1])
     assert PORT in text
-    assert "service ab" not in text
+    assert "word_2" not in text
 
 
 def test_a_question_after_a_long_text_is_looked_up_and_the_text_is_not():

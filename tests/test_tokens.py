@@ -257,6 +257,8 @@ def test_a_vocabulary_of_tokenizers_counts(tmp_path):
         ([(1_000, 600)], 0, 0.6),
         ([(1_000, 1)], 0, 1.0),  # a report of something else
         ([(1_000, 499), (3_000, 2_400)], 0, 0.8),
+        ([(1_000, 900), (3_000, 901)], 0, 1.0),  # nor do the ones before a report of something else
+        ([(1_000, 1_200), (3_000, 901)], 0, 1.2),
         ([(10, 1)], 0, 1.0),  # too small to say anything
         ([(1_000, 5_000), (3_000, 7_400)], 0, 1.2),  # 4,000 tokens of tools are in both
         ([(1_000, 5_000), (3_000, 4_000)], 0, 1.333),  # less than before: the first is void

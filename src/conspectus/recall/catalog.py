@@ -92,6 +92,18 @@ class Catalog:
         after = bisect_right(self._starts, one[1])
         return self._starts[after] - one[1] if after < len(self._starts) else 1 + one[2] // WORDS
 
+    def passages(self, names: Iterable[str]) -> frozenset[int]:
+        """Return the passages of the messages with these ids."""
+        keys = {key for name in names for key in self.named(name)}
+        found = frozenset[int]()
+        for one in self._listed:
+            if one is not None and one[0] in keys:
+                after = bisect_right(self._starts, one[1])
+                open_end = one[1] + 1 + one[2]  # a passage holds a word at least
+                end = self._starts[after] if after < len(self._starts) else open_end
+                found |= frozenset(range(one[1], end))
+        return found
+
     def length(self, place: int) -> float:
         """Return the words of one passage of a message."""
         one = self._listed[place]

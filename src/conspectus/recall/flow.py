@@ -147,7 +147,7 @@ class _Looking:
 
     def by_query(self, text: str, without: Collection[str]) -> None:
         query, catalog = _query(text), self._catalog
-        matches = self._ranked(query)
+        matches = self._ranked(query, catalog.passages(without))
         shown: list[tuple[frozenset[str], int]] = []
         exact = query.whole.exact
         for start in range(0, len(matches), AT_ONCE):
@@ -164,7 +164,7 @@ class _Looking:
             for one, piece in offers:
                 if self._room.full:
                     return
-                if piece.hit.id in without or _known(piece, shown):
+                if _known(piece, shown):
                     continue
                 self._offer(one, piece, shown, alone=len(matches) == 1)
 
@@ -191,19 +191,20 @@ class _Looking:
             neighbour=not match.direct,
         )
 
-    def _ranked(self, query: Query) -> list[Match]:
+    def _ranked(self, query: Query, hidden: frozenset[int]) -> list[Match]:
+        """Rank the passages but the hidden ones, which would fit their own words best."""
         words = list(dict.fromkeys(w for ask in (query.whole, *query.parts) for w in ask.words))
-        held = self._holding(words)
+        held = self._holding(words, hidden)
         rarer = {word: one for word, one in held.items() if len(one) < MOST}
         found = ranked(self._catalog, query, rarer if any(rarer.values()) else held)
         if not found and query.loose:
-            held = self._holding(query.loose)
+            held = self._holding(query.loose, hidden)
             weights = dict.fromkeys(query.loose, 1.0)
             alone = Query(replace(query.whole, words=weights), (), ())
             found = ranked(self._catalog, alone, held)
         return found
 
-    def _holding(self, words: Sequence[str]) -> dict[str, frozenset[int]]:
+    def _holding(self, words: Sequence[str], hidden: frozenset[int]) -> dict[str, frozenset[int]]:
         """Return the passages that hold each word; those of common words are kept in memory."""
         known = self._catalog.common
         new = [word for word in words if known.get(word) is None]
@@ -211,7 +212,10 @@ class _Looking:
         for word, one in found.items():
             if len(one) > COMMON:
                 known.put(word, one)
-        return {word: found[word] if word in found else known.get(word) or NONE for word in words}
+        every = {word: found[word] if word in found else known.get(word) or NONE for word in words}
+        return {
+            word: one if one.isdisjoint(hidden) else one - hidden for word, one in every.items()
+        }
 
     def by_id(self, name: str, at: int, query: str | None) -> None:
         keys, call = self._keys(name)

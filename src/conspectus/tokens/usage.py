@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 LEAST_RATIO, MOST_RATIO = 0.5, 2.0
 """Bounds of the correction. A report below the least measures something else, such as one without
-cached tokens, and is ignored. One above the most may count tools, and is cut; one as far above
-the window, too, belongs to no request that a model has answered, and is ignored."""
+cached tokens, and is ignored; if it is the newest, earlier ones do not lower the estimate either.
+One above the most may count tools, and is cut; one as far above the window, too, belongs to no
+request that a model has answered, and is ignored."""
 
 LEAST_GROWTH = 500  # Least estimated tokens of a report, and between two of them, that are used
 
@@ -40,17 +41,20 @@ def correction(reports: Sequence[Report], overhead: int = 0, limit: int | None =
         return 1.0
     first, last = usable[0], usable[-1]
     growth, ratio = last.estimated - first.estimated, last.reported / last.estimated
-    if growth >= LEAST_GROWTH and last.reported == first.reported:
-        return 1.0  # the same for so many more messages: it is no measure of them
     if growth >= LEAST_GROWTH and last.reported > first.reported:
         ratio = (last.reported - first.reported) / growth
     elif ratio > 1:
         ratio = max(1.0, (last.reported - overhead) / last.estimated)
-    return min(MOST_RATIO, max(LEAST_RATIO, ratio))
+    least = 1.0 if _is_too_low(reports[-1]) else LEAST_RATIO
+    return min(MOST_RATIO, max(least, ratio))
 
 
 def _is_of_a_request(report: Report, overhead: int, limit: int | None) -> bool:
-    if report.estimated < LEAST_GROWTH or report.reported < LEAST_RATIO * report.estimated:
+    if report.estimated < LEAST_GROWTH or _is_too_low(report):
         return False
     sent = report.estimated + overhead
     return limit is None or report.reported <= MOST_RATIO * max(sent, limit)
+
+
+def _is_too_low(report: Report) -> bool:
+    return report.reported < LEAST_RATIO * report.estimated
