@@ -239,7 +239,7 @@ soak: $(READY)
 		--pause $(or $(PAUSE),4) --seed $(or $(SEED),1) --renew $(or $(RENEW),30) \
 		$(if $(POSTGRES),--postgres "$(POSTGRES)")
 
-# The eleven promises as properties, with many examples; and the tests themselves, tested.
+# The promises as properties, with many examples; and the tests themselves, tested.
 # make properties [SEED=1] [ONLY="valid sequences"], promises by name or number, or words of tests' names;
 # all take some fifty minutes on two cores
 .PHONY: properties

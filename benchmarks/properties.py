@@ -45,7 +45,7 @@ PROMISES = {
     10: "Same input, same plan",
     11: "Rewind is lossless",
     12: "The user's words stand",
-    13: "Deeds are told truly",
+    13: "Calls are told truly",
 }
 
 ELSEWHERE = {

@@ -440,6 +440,41 @@ def test_of_a_write_that_failed_half_way_nothing_is_kept(tmp_path, monkeypatch):
         assert len(again.missing(SCOPE, entries)) == 1
 
 
+def test_what_is_kept_last_keeps_its_history_from_being_overlooked(tmp_path):
+    with Archive.open(tmp_path / "a.db") as lasting:
+        lasting.put(SCOPE, talk("one"))
+    with Archive.open(tmp_path / "a.db", ttl=0.2) as archive:
+        archive.put(SCOPE, talk("two"))
+        archive.note(SCOPE.tenant, "kind", {"first": {"n": 1}})
+        time.sleep(0.15)
+        archive.note(SCOPE.tenant, "kind", {"second": {"n": 2}})
+        time.sleep(0.1)
+        assert archive.threads(SCOPE.tenant) == (SCOPE.thread,)
+        assert archive.forget(SCOPE.tenant) == 2
+        assert archive.notes(SCOPE.tenant, "kind", ["second"]) == {}
+        assert len(archive.missing(SCOPE, talk("one"))) == 1
+
+
+def test_the_names_of_what_has_expired_are_swept_away(tmp_path):
+    with Archive.open(tmp_path / "a.db", ttl=0.05) as archive:
+        archive.put(SCOPE, talk("one"))
+        time.sleep(0.1)
+        archive.backend.sweep()
+    with contextlib.closing(sqlite3.connect(tmp_path / "a.db")) as connection:
+        assert connection.execute("SELECT count(*) FROM scope").fetchone() == (0,)
+
+
+def test_a_copy_is_the_same_to_the_byte():
+    archive, target = Archive(InMemoryStore()), Scope(SCOPE.tenant, "branch")
+    [entry] = talk("the secret is [redacted]")
+    entry.redacted = True
+    archive.put(SCOPE, [entry])
+    archive.commit(SCOPE, record := record_of([entry]))
+    archive.copy(SCOPE, target, record.id)
+    assert archive.export(target) == archive.export(SCOPE)
+    assert archive.export(target)[0]["lossless"] is False
+
+
 def _full(*_: object) -> None:
     raise OSError("no space left on the disk")
 

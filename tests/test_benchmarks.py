@@ -179,6 +179,9 @@ def test_the_figures_of_the_readers_are_those_of_their_answers():
     assert f"{sums[0]} of {72 * len(draws)} questions (embedded) and {sums[1]}" in " ".join(
         readme.split()
     )
+    evidence = " ".join((ROOT / "docs" / "evidence.md").read_text(encoding="utf-8").split())
+    assert f"answered {sums[0]} of {72 * len(draws)} questions" in evidence
+    assert f"as the model {sums[1]} of {72 * len(draws)}" in evidence
 
 
 @pytest.mark.slow

@@ -41,7 +41,6 @@ def one_step(fail: Any, afail: Any, **more: Any) -> Flow[Any]:
         lambda fail, afail: Io(fail),
         lambda fail, afail: Io(fail, afail, timeout=20),
         lambda fail, afail: Io(fail, timeout=20),
-        lambda fail, afail: Io(fail, afail, whole=True),
         lambda fail, afail: Gather([one_step(fail, afail) for _ in range(3)]),
         lambda fail, afail: Gather([one_step(fail, None, timeout=20)]),
     ],
@@ -285,49 +284,6 @@ def test_cancelling_closes_the_flow_and_leaves_no_task():
 
     assert cancelled(flow, 0.02) == 0
     assert closed == ["inner", "inner", "outer"]
-
-
-def test_a_step_that_is_to_end_does_so_before_its_cancellation_goes_on():
-    ended: list[str] = []
-
-    async def batch() -> None:
-        for part in ("begin", "write", "commit"):
-            await asyncio.sleep(0.01)
-            ended.append(part)
-
-    def flow() -> Flow[None]:
-        yield Io(lambda: None, batch, whole=True)
-        yield Io(lambda: ended.append("the next step"))
-
-    async def main() -> int:
-        task = asyncio.create_task(arun(flow()))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.sleep(0)
-        task.cancel()  # as somebody does who is in a hurry
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        return len(asyncio.all_tasks()) - 1
-
-    assert asyncio.run(main()) == 0
-    assert ended == ["begin", "write", "commit"]
-
-
-def test_a_step_that_is_to_end_and_does_not_is_cancelled_when_its_time_is_over():
-    ended: list[str] = []
-
-    async def hang() -> None:
-        try:
-            await asyncio.sleep(60)
-        finally:
-            ended.append("cancelled")
-
-    def flow() -> Flow[None]:
-        yield Io(lambda: None, hang, timeout=0.05, whole=True)
-
-    assert cancelled(flow, 0.01) == 0
-    assert ended == ["cancelled"]
 
 
 def test_a_call_that_does_not_end_when_cancelled_is_left_behind():

@@ -7,14 +7,21 @@ from typing import Any
 import pytest
 
 from conspectus import Compactor, Tool
+from conspectus._core.items import Size
+from conspectus._core.records import Cost, Record
+from conspectus.agents.state import HeadState
 from conspectus.messages import read_messages
-from conspectus.notes.cutting import chosen, cut, differing
+from conspectus.notes.cutting import chosen, cut, differing, one_line
 from conspectus.notes.reading import read_segment
 from conspectus.notes.rendering import Notes
 from conspectus.notes.segment import Segment
 from conspectus.notes.shapes import shape_of
 from conspectus.notes.tools import ToolTable
-from notes_support import agent, step, user
+from notes_support import agent, count, step, user
+
+PARTS: dict[str, Any] = {"covers": ("k",), "clips": (), "summary": "", "cause": "", "by": "x"}
+PARTS |= {"archived": False, "cost": Cost()}
+PARTS |= dict.fromkeys(("tokens_before", "tokens_after", "messages_after"), 0)
 
 
 def notes(*messages: Any, room: int = 10_000, tools: ToolTable | None = None) -> str:
@@ -244,3 +251,68 @@ def test_half_of_a_pair_of_characters_can_be_sent():
     talk += [agent("x " * 3_000, "3"), user("z", "4"), agent("q", "5")]
     result = Compactor(window=20_000, keep=("messages", 2)).compact(talk, thread_id="t", force=True)
     assert result.summary.encode()
+
+
+def test_the_key_of_a_tool_is_known_by_its_other_names_too():
+    args = {"old_string": "a " * 90, "new_string": "b " * 90, "file_path": "/srv/app/some_name.py"}
+    messages = [user("Edit it.", "u"), *step("Edit", args, "ok", "e1")]
+    segment = read_segment(read_messages(messages), ())
+    assert segment.lines[1].args[0][0] == "file_path"
+    assert "/srv/app/some_name.py" in Notes([segment]).render(60, count)
+
+
+def test_a_callers_opening_stands_before_the_names_of_the_table_and_hints():
+    @dataclass
+    class Described:
+        name: str
+        metadata: dict[str, Any] = field(default_factory=dict)
+
+    table = ToolTable([Tool("read*", effect=True), Tool("jira_*", effect=True)])
+    table.learn([Described("jira_get", {"readOnlyHint": True})])
+    assert table["read_file"].effect is True
+    assert table["jira_get"].effect is True
+    assert ToolTable([Tool("a")]).identity != ToolTable([Tool("b")]).identity != ""
+
+
+@pytest.mark.parametrize("room", [40, 64, 80, 120])
+def test_in_the_smallest_room_what_is_left_out_is_counted(room):
+    messages = [user(f"Please look at number {n}, and be careful. " * 6, f"u{n}") for n in range(9)]
+    for n in range(12):
+        messages += step(f"tool_{n}", {"path": f"/srv/{n}"}, "fine " * 40, f"s{n}")
+    text = Notes([read_segment(read_messages(messages), ())]).render(room, count)
+    assert count(text) <= room
+    if room >= 80:
+        assert "7 messages of the user left out; recall range u1 to u7" in text
+        assert "(12 more calls: " in text
+        assert "others 4" in text
+
+
+def test_a_summary_takes_the_place_of_a_text_that_stood_alone():
+    edited, later = (
+        Segment(text="Ship on Monday.", alone=True),
+        Segment(text="Friday.", summary=True),
+    )
+    text = Notes([edited, later]).render(100, count)
+    assert "Friday." in text
+    assert "Monday" not in text
+    both = Notes([edited, Segment(text="Foreign.")]).render(100, count)
+    assert "Monday" in both
+
+
+def test_long_runs_of_spaces_are_read_in_a_moment():
+    assert one_line("a" + " " * 200_000 + "b").startswith("a ")
+    assert one_line("a" + " " * 200_000 + "\nb") == "a ⏎ b"
+
+
+def test_the_notes_of_a_state_outlast_a_record_of_clips_alone():
+    held, size = HeadState("t", "main"), Size(1, 1)
+    noted = Record.make(**PARTS, parent=None, segment={"goal": ["ship it"]})
+    clips = Record.make(**PARTS, parent=noted.id, segment={})
+    state = held.with_record(noted, size).with_record(clips, size)
+    for whole in (True, False):
+        found = state.settled(whole=whole).head
+        assert [record.segment for record in found] == [{"goal": ["ship it"]}, {}]
+    more = Record.make(**PARTS, parent=clips.id, segment={"goal": ["go on"]})
+    assert [one.segment for one in state.with_record(more, size).settled(whole=False).head] == [
+        {"goal": ["go on"]}
+    ]

@@ -76,8 +76,11 @@ def test_the_result_is_langmems_wherever_that_is_valid(messages, limits, calls):
         assert bool(own.calls) == bool(model.calls)
         if model.calls:
             # LangMem sends more than its own limit where trimming leaves nothing; we ask twice.
-            if len(own.calls) == 1 and len(own.calls[0]) == len(model.calls[0]):
-                assert words_of(own.calls[0]) == words_of(model.calls[0])
+            # It puts results of parallel calls in the order of the calls, we as they came.
+            if len(own.calls) == 1:
+                assert sorted(map(repr, words_of(own.calls[0]))) == sorted(
+                    map(repr, words_of(model.calls[0]))
+                )
             assert (
                 found.running_summary.last_summarized_message_id
                 == expected.running_summary.last_summarized_message_id

@@ -7,7 +7,6 @@ step is thrown into the flow. A cancelled driver closes the flow, and the cancel
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import contextvars
 import threading
 import time
@@ -20,9 +19,6 @@ T = TypeVar("T")
 
 CLEAN_UP = 1.0
 """Seconds in which a cancelled call may clean up before it is left behind."""
-
-LONGEST_END = 30.0
-"""Seconds in which a call without a timeout must end once it was asked to."""
 
 LEFT_BEHIND = "conspectus-timeout"
 """Name of the threads of calls that may be left behind."""
@@ -42,14 +38,12 @@ class Io:
     """One step of I/O: `call` for the sync driver, `acall` for the async one.
 
     Without `acall` the async driver runs `call` in a thread. A step that takes longer than
-    `timeout` seconds raises `StepTimeout`, and its late answer is thrown away. With `whole` the
-    async call ends before a cancellation passes, as a shared connection must leave its transaction.
+    `timeout` seconds raises `StepTimeout`, and its late answer is thrown away.
     """
 
     call: Callable[[], Any]
     acall: Callable[[], Awaitable[Any]] | None = None
     timeout: float | None = None
-    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +130,10 @@ def _do(step: Io | Gather) -> Any:
 
 async def _ado(step: Io | Gather) -> Any:
     if isinstance(step, Io):
-        if step.timeout is None and not step.whole:
+        if step.timeout is None:
             return await (step.acall() if step.acall is not None else asyncio.to_thread(step.call))
         waiting = step.acall() if step.acall is not None else in_a_daemon(step.call)
-        return await _awithin(waiting, step.timeout, step.whole)
+        return await _awithin(waiting, step.timeout)
     gate = asyncio.Semaphore(max(1, step.limit))
     stopped = False
 
@@ -164,20 +158,14 @@ async def _ado(step: Io | Gather) -> Any:
         tasks = task = None  # type: ignore[assignment]  # their failures hold this frame
 
 
-async def _awithin(waiting: Awaitable[T], seconds: float | None, whole: bool = False) -> T:
+async def _awithin(waiting: Awaitable[T], seconds: float) -> T:
     """Stop waiting after `seconds`, even if the task ignores its cancellation.
 
     Database drivers cancel a query at the server first, which may hang: the task is left behind.
     """
     task = asyncio.ensure_future(waiting)
-    until = time.monotonic() + (LONGEST_END if seconds is None else seconds)
     try:
-        try:
-            await asyncio.wait({task}, timeout=seconds)
-        except asyncio.CancelledError:
-            if whole:
-                await _ended(task, until)
-            raise
+        await asyncio.wait({task}, timeout=seconds)
         if not task.done():
             raise StepTimeout(f"no answer within {seconds:g} seconds")
         return task.result()
@@ -188,15 +176,6 @@ async def _awithin(waiting: Awaitable[T], seconds: float | None, whole: bool = F
             task.cancel()
             await asyncio.wait({task}, timeout=CLEAN_UP)
         del task  # its failure holds this frame
-
-
-async def _ended(task: asyncio.Future[Any], until: float) -> None:
-    """Wait for the end of a task despite further cancellations."""
-    while not task.done() and (left := until - time.monotonic()) > 0:
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.wait({task}, timeout=left)
-    if task.done():
-        _forget(task)
 
 
 def _forget(task: asyncio.Future[Any]) -> None:

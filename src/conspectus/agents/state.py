@@ -124,8 +124,9 @@ class HeadState:
             return replace(self, data=record.id, after=after, pending=pending)
         # Records that cannot be read hold nothing that fits this one.
         before = self.data if isinstance(self.data, list) and self.head else []
-        # The newest record holds all notes, as there is no archive to read the earlier ones from.
-        earlier = [{**one, "segment": {}} for one in before]
+        # A record with notes holds all of them, as no archive has the earlier ones; one of clips
+        # alone adds none, and leaves them where they are.
+        earlier = [{**one, "segment": {}} for one in before] if record.segment else before
         return replace(self, data=[*earlier, record.to_json()], after=after, pending=pending)
 
     def back_to(self, chain: Sequence[Record]) -> HeadState:
@@ -135,7 +136,10 @@ class HeadState:
 
     def settled(self, *, whole: bool) -> HeadState:
         """Return the head of a settled channel; a `whole` one needs all records."""
-        data = self.data if whole or not isinstance(self.data, list) else self.data[-1:]
+        data = self.data
+        if isinstance(data, list) and not whole:
+            noted = [at for at, one in enumerate(data) if one.get("segment")]
+            data = data[noted[-1] if noted else -1 :]
         return replace(self, data=data, pending=False)
 
     @property

@@ -34,7 +34,7 @@ from conspectus.errors import (
     ArchiveUnconfirmed,
     NotFoundError,
 )
-from conspectus.messages import Entry, read_messages
+from conspectus.messages import Entry
 
 if TYPE_CHECKING:
     from langgraph.store.base import BaseStore
@@ -194,7 +194,7 @@ class BlockingArchive:
             ArchiveUnconfirmed: the store does not return the record as the head.
             ArchiveError: the store fails; the head is the record before, or this one.
         """
-        before = () if record.parent is None else self.chain_at(scope, record.parent)
+        before = () if record.parent is None else self._chain_at(scope, record.parent)
         body = packed(record.to_json())
         names = {_noted(RECORD, record.name): packed({"id": record.id})} if record.summary else {}
         older = [one.id for one in before]
@@ -225,14 +225,18 @@ class BlockingArchive:
             ArchiveError: the store fails, or a newer version has written a record.
         """
         head = self.backend.head(scope)
-        return self.chain_at(scope, head) if head else ()
+        return self._chain_at(scope, head) if head else ()
 
+    @observed("chain")
     def chain_at(self, scope: Scope, head: str) -> tuple[Record, ...]:
         """Return the chain up to a record; empty if there is none, or it is damaged.
 
         Records are read back to the first, or to one whose chain is in memory. The newest is always
         read from the store: while it is there, so are its ancestors.
         """
+        return self._chain_at(scope, head)
+
+    def _chain_at(self, scope: Scope, head: str) -> tuple[Record, ...]:
         later: list[tuple[Record, bytes]] = []
         chain: tuple[Record, ...] = ()
         wanted: str | None = head
@@ -240,6 +244,7 @@ class BlockingArchive:
             body = self.backend.values(scope, "record", [wanted]).get(wanted)
             known = self._chains.get((scope, wanted))
             if known is not None and known[0] == body:
+                self._chains.put((scope, wanted), known)  # the newest, as it is in use
                 chain = known[1]
                 break
             record = record_in(wanted, body)
@@ -260,7 +265,7 @@ class BlockingArchive:
         records so.
         """
         found = self.notes(scope, RECORD, [name]).get(name, {}).get("id")
-        return self.chain_at(scope, found) if isinstance(found, str) else ()
+        return self._chain_at(scope, found) if isinstance(found, str) else ()
 
     def records(self, scope: Scope) -> tuple[Record, ...]:
         """Return every sound record, abandoned branches too; parents before children."""
@@ -287,15 +292,15 @@ class BlockingArchive:
     @observed("copy")
     def copy(self, source: Scope, target: Scope, head: str) -> None:
         """Copy the chain of a head, with its originals, into another scope."""
-        chain = self.chain_at(source, head)
+        chain = self._chain_at(source, head)
         keys = manifest(chain)
         for begin in range(0, len(keys), PAGE):
-            entries = []
-            for key, original in self.find(source, keys[begin : begin + PAGE]).items():
-                entry = read_messages([original.message])[0]
-                entry.key, entry.id = key, original.id
-                entries.append(entry)
-            self.put(target, entries)
+            part = keys[begin : begin + PAGE]
+            there = self.backend.originals(target, part)
+            kept = self.backend.originals(source, part).items()
+            new = [original_of(archived(key, one), one) for key, one in kept if key not in there]
+            if new:
+                self.backend.keep(target, new)
         for record in chain:
             self.commit(target, record, alone=False)
 

@@ -141,7 +141,7 @@ class Tables(ABC):
             keys = [(ends, number, short(one.key)) for one in originals]
             run.many("UPDATE original SET expires = ? WHERE scope = ? AND key = ?", keys)
         self.index(run, words)
-        run("UPDATE scope SET next = ?, expires = ? WHERE id = ?", (after, ends, number))
+        run("UPDATE scope SET next = ? WHERE id = ?", (after, number))
 
     def _listed(self, run: Run, scope: Scope, keys: Sequence[str]) -> list[Listed]:
         sql = f"SELECT key, number, size, about FROM original WHERE scope = ? AND {_ALIVE}"
@@ -149,8 +149,7 @@ class Tables(ABC):
         return [(long(key), number, size, about) for key, number, size, about in rows]
 
     def _holding(self, run: Run, scope: Scope, words: Sequence[str]) -> dict[str, frozenset[int]]:
-        low = self._scope(run, scope)[0] << SPAN
-        high = low + (1 << SPAN) - 1
+        low, high = self._span(self._scope(run, scope)[0])
         return {
             word: frozenset(chain.from_iterable(self.look_up(run, word, low, high)))
             for word in words
@@ -190,7 +189,7 @@ class Tables(ABC):
 
     def _point(self, run: Run, scope: Scope, head: str) -> None:
         number, _ = self._scope(run, scope, make=True)
-        run("UPDATE scope SET head = ?, expires = ? WHERE id = ?", (head, self._ends(), number))
+        run("UPDATE scope SET head = ? WHERE id = ?", (head, number))
 
     def _commit(self, run: Run, scope: Scope, commit: Commit) -> str | None:
         number, _ = self._scope(run, scope, make=True)
@@ -259,6 +258,7 @@ class Tables(ABC):
                 self._drop(run, scope, part)
         for kind in KINDS:
             run(f"DELETE FROM {kind} WHERE expires <= ?", (now,))
+        run("DELETE FROM scope WHERE expires <= ?", (now,))
         return len(by_scope)
 
     def forget(self, scopes: Sequence[Scope]) -> int:
@@ -292,6 +292,15 @@ class Tables(ABC):
             ignored = "(?, ?, ?, ?, 0, ?) ON CONFLICT (tenant, thread, session) DO NOTHING"
             run(made + ignored, (*scope.hashes, name, self._ends()))
             rows = run(sql + self.lock, scope.hashes)
+        elif make:  # it lives as long as whatever is kept in it
+            ends, number = self._ends(), rows[0][0]
+            if ends is None:
+                run("UPDATE scope SET expires = NULL WHERE id = ? AND expires > 0", (number,))
+            else:
+                run(
+                    "UPDATE scope SET expires = ? WHERE id = ? AND expires < ?",
+                    (ends, number, ends),
+                )
         return (rows[0][0], rows[0][1]) if rows else (-1, 0)
 
     def _span(self, scope: int) -> tuple[int, int]:

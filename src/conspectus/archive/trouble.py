@@ -36,8 +36,6 @@ _POSTGRES = (
 )
 """Advice by the beginning of SQLSTATE."""
 
-_OURS = ("sqlite3", "aiosqlite", "psycopg", "psycopg_pool")
-
 ON_ITS_LOOP = (
     "this store cannot be used on its own event loop without await; call the archive in a thread "
     "there, as with await asyncio.to_thread(archive.get, ...)"
@@ -59,22 +57,6 @@ def late(seconds: float | None, left: int = 0) -> ArchiveTimeout:
     return ArchiveTimeout(
         f"The archive failed: the store did not answer within {seconds:g} seconds{again}."
     )
-
-
-def is_of_a_database(error: BaseException) -> bool:
-    """Return whether an error comes from the system or a database, not from a program."""
-    return isinstance(error, OSError) or _package(error) in _OURS
-
-
-def unquoted(error: ArchiveError) -> str:
-    """Describe an error for the log, without quotes of an embedding model's provider.
-
-    Providers quote the request in their errors, which may hold a secret.
-    """
-    cause = error.__cause__
-    if cause is None or isinstance(error, ArchiveTimeout) or is_of_a_database(cause):
-        return str(error)
-    return f"the store or its embedding model failed with {type(cause).__name__}"
 
 
 def explain(error: BaseException) -> str:

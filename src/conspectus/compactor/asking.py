@@ -53,8 +53,8 @@ HEADINGS = 24
 """Tokens of the headings around a text that stands alone."""
 
 
-def request_of(material: Material, by: str, spent: int) -> SummaryRequest:
-    """Make the request for a summariser; `spent` is the cost of earlier tries, in tokens."""
+def request_of(material: Material, by: str) -> SummaryRequest:
+    """Make the request for a summariser."""
     engine, lengths = material.engine, material.lengths
     limit, count = engine.text_within(lengths.asked), engine.meter.text
     foreign = "\n".join(material.foreign)
@@ -68,7 +68,6 @@ def request_of(material: Material, by: str, spent: int) -> SummaryRequest:
         focus=material.focus,
         kept=material.staying,
         ahead=material.ahead,
-        spent=spent,
         most=engine.text_within(lengths.fine),
         archived=engine.archive is not None,
     )
@@ -174,7 +173,12 @@ def _segment(
     if material.rewritten or engine.archive is None or (history.before and not history.chain):
         # The records before it may not be at hand when it is read again.
         before = Notes(material.segments).segments
-        earlier = tuple(replace(one, alone=False, earlier=()) for one in before)
+        # A new summary takes the place of the texts that stood alone, and is shown in their place.
+        whole = segment.summary
+        earlier = tuple(
+            replace(one, alone=False, earlier=(), text="" if whole and one.replaced else one.text)
+            for one in before
+        )
         segment = replace(segment, alone=True, earlier=earlier)
     return segment
 

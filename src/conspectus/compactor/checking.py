@@ -144,4 +144,4 @@ def uncited(text: str, cites: set[str]) -> str:
         named = {name.strip() for name in match[1].split(",")}
         return "" if named <= cites else match[0]
 
-    return re.sub(r"[ \t]*\[([^\[\]\n]{1,200})\]", known, text)
+    return re.sub(r"(?<![ \t])[ \t]*\[([^\[\]\n]{1,200})\]", known, text)

@@ -263,7 +263,7 @@ class Compaction:
                         # After a pause asked for here, which has waited, it is tried again.
                         if not tries and (rest := self.engine.memory.rests(by)):
                             raise resting(by, rest)
-                        request = request_of(material, by, spent.tokens)
+                        request = request_of(material, by)
                         request = riding(material, by, request, last, again=bool(failures))
                         cached, last = request.last is not None, None
                         try:

@@ -75,6 +75,8 @@ class Engine:
         parts = [*(self.summarizers[name].identity for name in self.order), focus]
         parts += [] if self.notes else ["no notes"]
         parts += ["cached"] if self.cached else []
+        parts += [self.tools.identity] if self.tools.identity else []
+        parts += [repr(self.skills)] if self.skills is not None else []
         parts += [self.redaction.identity] if self.redaction is not None else []
         return "\0".join(parts)
 

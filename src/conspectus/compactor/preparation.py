@@ -19,9 +19,11 @@ from typing import Any, Literal
 from weakref import WeakValueDictionary
 
 from conspectus._core.items import Size
-from conspectus._drive import CLEAN_UP, LONGEST_END, Flow, Io, arun, run
+from conspectus._drive import CLEAN_UP, Flow, Io, arun, run
 from conspectus.archive.gate import GATE, Gate, Stopped
 from conspectus.compactor.memory import LONGEST_LOOK, LOOK_AGAIN
+
+LONGEST_END = 30.0  # Seconds in which a preparation must end once it was asked to
 
 Outcome = Literal["", "ready", "elsewhere", "nothing", "failed", "cancelled"]
 

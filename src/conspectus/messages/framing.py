@@ -10,7 +10,7 @@ import re
 import unicodedata
 from functools import cache
 
-TAGS = ("message", "messages", "notes", "facts", "focus", "recalled", "summary", "conversation")
+TAGS = ("message", "messages", "notes", "focus", "recalled", "summary", "conversation")
 """Tags of our own frames."""
 
 FOREIGN = (

@@ -34,7 +34,7 @@ UNSPACED = 0x0E00
 _TERM = re.compile(r"[^\W_]+")
 _STRESSED = re.compile(r"\*\*|__|\b[A-Z]{2,}[ :]+[A-Z]{2,}\b|[【「]")
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n\s*")
-_SPACES = re.compile(r"[ \t]*[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\s*")
+_SPACES = re.compile(r"(?<![ \t])[ \t]*[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\s*")
 
 
 def terms(text: str) -> list[str]:

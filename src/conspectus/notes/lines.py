@@ -6,7 +6,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from conspectus.notes.cutting import LEAST, chosen, cut, cut_lines, one_line, sentences, shared
+from conspectus.notes.cutting import (
+    BREAK,
+    LEAST,
+    chosen,
+    cut,
+    cut_lines,
+    one_line,
+    sentences,
+    shared,
+)
 from conspectus.notes.segment import GAP, Line
 
 ALL = 10**12
@@ -20,6 +29,9 @@ CITED, SOURCES = 4, 8
 
 ENDED = 40
 """Characters of an outcome that any line shows."""
+
+TOOLS = 8
+"""Tools whose calls are counted by name; those of others are counted together."""
 
 KEY = 80
 """Characters of the argument that names the thing, which are cut last."""
@@ -110,7 +122,7 @@ def _outcome(line: Line, room: float) -> str:
     if not line.outcome:
         return "(no result)"
     mark = "failed: " if line.failed else ""
-    joint = "; " if line.fields else " ⏎ "
+    joint = "; " if line.fields else BREAK
     room -= len(mark)
     pieces = chosen(line.outcome, line.named, room, joint, tail=not line.fields)
     text = joint.join(pieces).replace(f"{joint}{GAP}", f" {GAP}")
@@ -125,9 +137,10 @@ def counted(lines: Sequence[Line], archived: bool) -> str:
         what = "messages of the user" if lines[0].kind == "said" else "lines"
         where = f"; recall range {ends}" if ends else ""
         return f"({len(lines)} {what} left out{where})"
-    tools = Counter(line.call for line in lines).most_common(8)
+    tools = Counter(line.call for line in lines).most_common()
     failed = sum(line.failed for line in lines)
-    said = ", ".join(f"{name} {count}" for name, count in tools)
+    others = [("others", sum(count for _, count in tools[TOOLS:]))] if tools[TOOLS:] else []
+    said = ", ".join(f"{name} {count}" for name, count in [*tools[:TOOLS], *others])
     some = f"; {failed} of them failed" if failed else ""
     where = f"; recall range {ends}" if ends else ""
     return f"({len(lines)} more calls: {said}{some}{where})"

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from conspectus.notes.cutting import cut
 from conspectus.notes.lines import ALL, counted, section, text_of, trimmed
-from conspectus.notes.room import SAID, TRIES, Count, Region
+from conspectus.notes.room import DONE, FOUND, SAID, TRIES, Count, Region
 from conspectus.notes.segment import Line, Segment
 
 OPEN, GOAL, NEXT, SUMMARY, SKILLS = "Open", "Goal", "Next", "Summary", "Skills read"
@@ -26,6 +26,8 @@ FULL = 0.92
 
 MORE = 2
 """How much more than it shows of a line a record keeps."""
+
+KINDS = ("said", "done", "found")
 
 TEXTS = 0.6
 """The share of the room that texts of a caller's own may take."""
@@ -66,7 +68,7 @@ class Notes:
     @property
     def summary(self) -> str:
         """The newest summary by a prompt or a function of the caller's; empty for none."""
-        return next((one.text for one in reversed(self.segments) if one.summary or one.alone), "")
+        return next((one.text for one in reversed(self.segments) if one.replaced), "")
 
     def render(self, room: int, count: Count, *, archived: bool = True, deeds: bool = True) -> str:
         """Return the text.
@@ -82,7 +84,12 @@ class Notes:
             [line for line in one if deeds or line.model or line.kind == "said"]
             for one in self._lines
         ]
-        texts = "\n".join(one.text for one in self.segments if one.text and not one.summary)
+        last = max((at for at, one in enumerate(self.segments) if one.summary), default=-1)
+        texts = "\n".join(
+            one.text
+            for at, one in enumerate(self.segments)
+            if one.text and not (one.summary or (one.alone and at < last))
+        )
         summary = next((s.text for s in reversed(self.segments) if s.summary), "")
         most = int(room * TEXTS) if any(lines) else room
         before = [_within(texts, most, count)] if texts else []
@@ -161,12 +168,20 @@ def _smallest(
 ) -> str:
     """Return what the user said first and last, and how much is left out, where no more fits."""
     lines = [line for one in segments for line in one]
-    words = [line for line in lines if line.kind == "said"] or lines
-    most, shown = room * 2, "\n".join(texts)
-    said = [text_of(replace(line, ids=()), most) for line in (*words[:1], *words[1:][-1:])]
-    if words[2:]:
-        said.insert(1, counted(words[1:-1], archived))
-    return _within("\n".join([*section(SAID, said), shown]).strip(), room, count)
+    said, done, found = ([line for line in lines if line.kind == kind] for kind in KINDS)
+    words = [text_of(replace(line, ids=()), room * 2) for line in (*said[:1], *said[1:][-1:])]
+    between = [counted(said[1:-1], archived)] if said[2:] else []
+    rest = [*section(DONE, _counted(done, archived)), *section(FOUND, _counted(found, archived))]
+    shown = [*section(SAID, between), *rest, *texts]
+    left = room - count("\n".join(shown)) - len(words)
+    if words and left > 0:
+        words = [_within(one, left // len(words), count) for one in words]
+    parts = [*section(SAID, [*words[:1], *between, *words[1:]]), *rest, *texts]
+    return _within("\n".join(parts).strip(), room, count)
+
+
+def _counted(lines: Sequence[Line], archived: bool) -> list[str]:
+    return [counted(lines, archived)] if lines else []
 
 
 def _within(text: str, room: int, count: Count) -> str:

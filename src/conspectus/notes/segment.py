@@ -111,6 +111,11 @@ class Segment:
     user: str | None = None
     ahead: str = ""
 
+    @property
+    def replaced(self) -> bool:
+        """Whether the text is one that the next summary takes the place of."""
+        return self.summary or self.alone
+
     def to_json(self) -> dict[str, Any]:
         """Return the segment as plain data, without what is as usual."""
         data = _plain(self)
@@ -130,7 +135,8 @@ class Segment:
             >>> Segment.from_json({"goal": ["ship it"]}).goal
             ('ship it',)
         """
-        parts = _parts(cls, data)
+        nested = ("lines", "earlier")
+        parts = _parts(cls, {name: data[name] for name in data if name not in nested})
         parts["lines"] = tuple(Line(**_parts(Line, line)) for line in data.get("lines", ()))
         parts["earlier"] = tuple(map(cls.from_json, data.get("earlier", ())))
         segment = cls(**parts)
@@ -151,6 +157,7 @@ def _is_line(line: Line) -> bool:
         and pairs
         and _texts((line.text, line.by, line.call), line.ids, line.outcome, line.quotes)
         and all(isinstance(one, int) for one in counts)
+        and all(isinstance(one, bool) for one in (line.failed, line.again, line.model))
         and len(line.named) == len(line.outcome)
     )
 
@@ -158,7 +165,12 @@ def _is_line(line: Line) -> bool:
 def _is_segment(segment: Segment) -> bool:
     texts = (segment.text, segment.ahead, segment.user or "")
     lists = (segment.goal, segment.next, segment.todo or (), segment.skills)
-    return _texts(texts, *lists) and isinstance(segment.held, int)
+    flags = (segment.summary, segment.anew, segment.alone)
+    return (
+        _texts(texts, *lists)
+        and isinstance(segment.held, int)
+        and all(isinstance(one, bool) for one in flags)
+    )
 
 
 def _plain(part: Line | Segment) -> dict[str, Any]:

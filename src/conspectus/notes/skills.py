@@ -9,13 +9,12 @@ import posixpath
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from conspectus.notes.tools import PATHS
+
 FOLDER = "/mnt/skills"
 """Where skills are, unless somebody says otherwise."""
 
 FILE = "SKILL.md"
-
-PATHS = ("path", "file_path", "filename", "file", "target_file", "filepath")
-"""Names of the arguments that tell which file a tool reads."""
 
 
 @dataclass(frozen=True, slots=True)

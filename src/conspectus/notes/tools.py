@@ -6,11 +6,17 @@ tool says of itself (`readOnlyHint` of MCP) counts where the table has nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from conspectus.errors import PolicyError
 from conspectus.notes.cutting import differing
+
+PATHS = ("path", "file_path", "filename", "file", "target_file", "filepath", "notebook_path")
+"""Names of the argument that tells which file a tool works on."""
+
+ALIKE = (PATHS, ("query", "pattern"), ("url", "uri"))
+"""Names that stand for each other as the key of a tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +25,8 @@ class Tool:
 
     Args:
         name: its name, compared without regard to case; a `*` at its end stands for any rest.
-        key: the argument that names the thing it works on; it is never cut before the others.
+        key: the argument that names the thing it works on, or one that is called alike (`path`,
+            `file_path`); it is never cut before the others.
         show: arguments that are shown next; the rest follow as they were given. Of two that begin
             or end alike, such as an old and a new text, that part is left out.
         effect: whether a call changes anything. What only looks gives way first.
@@ -50,7 +57,9 @@ class Tool:
 
     def ordered(self, args: list[tuple[str, str]]) -> list[tuple[str, str]]:
         """Return arguments in the order in which they are shown."""
-        places = {name: place for place, name in enumerate((self.key, *self.show))}
+        given = [self.key, *next((names for names in ALIKE if self.key in names), ())]
+        key = next((name for name in given if any(name == one for one, _ in args)), "")
+        places = {name: place for place, name in enumerate((key, *self.show))}
         args = sorted(args, key=lambda arg: places.get(arg[0], len(places)))
         pair = [place for place, (name, _) in enumerate(args) if name in self.show]
         if len(pair) == 2:
@@ -85,17 +94,21 @@ _UNKNOWN = Tool("")
 
 
 class ToolTable:
-    """Tools by name: a caller's own before those of the table, then what tools say of themselves.
+    """Tools by name: a caller's own, those of the table, what tools say of themselves, openings.
 
     Args:
         own: tools that a caller has described.
     """
 
     def __init__(self, own: Iterable[Tool] = ()) -> None:
-        tools = (*TOOLS, *own)
-        self._tools = {tool.name.casefold(): tool for tool in tools if tool.name[-1:] != "*"}
-        self._openings = [tool for tool in reversed(tools) if tool.name[-1:] == "*"]
+        self._own = {tool.name.casefold(): tool for tool in own}
+        self._table = {tool.name.casefold(): tool for tool in TOOLS}
         self._hints: dict[str, Tool] = {}
+
+    @property
+    def identity(self) -> str:
+        """What a caller has described, as a text; empty for nothing."""
+        return repr(list(self._own.values())) if self._own else ""
 
     def learn(self, tools: Iterable[object]) -> None:
         """Take over MCP's `readOnlyHint` from the metadata of an agent's tools."""
@@ -107,5 +120,12 @@ class ToolTable:
 
     def __getitem__(self, name: str) -> Tool:
         name = name.casefold()
-        openings = (one for one in self._openings if name.startswith(one.name[:-1].casefold()))
-        return self._tools.get(name) or self._hints.get(name) or next(openings, _UNKNOWN)
+        own, table = self._own, self._table
+        said = own.get(name) or _opening(own, name) or table.get(name) or self._hints.get(name)
+        return said or _opening(table, name) or _UNKNOWN
+
+
+def _opening(tools: Mapping[str, Tool], name: str) -> Tool | None:
+    """Return the last tool with a `*` at its end that a name begins like."""
+    known = reversed(list(tools.items()))
+    return next((t for n, t in known if n.endswith("*") and name.startswith(n[:-1])), None)

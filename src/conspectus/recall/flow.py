@@ -16,7 +16,7 @@ from conspectus.events import Recall, observing
 from conspectus.recall.catalog import Catalog
 from conspectus.recall.layout import Hit, Packing, Piece, piece_of
 from conspectus.recall.rank import Match, ranked
-from conspectus.recall.words import Query, query_of
+from conspectus.recall.words import Query, query_of, words_of
 
 WHOLE_UP_TO = 720  # Characters up to which a found message is shown whole
 AT_ONCE = 50  # Messages read at a time, as the last of them seldom fit
@@ -249,14 +249,18 @@ class _Looking:
     def _within(self, one: Archived, name: str, text: str) -> None:
         """Show the passages of a message that hold words, those with the rarest first."""
         query, catalog = _query(text), self._catalog
-        first = catalog.first(catalog.keys.index(one.key))
-        held = self._archive.backend.holding(self._scope, [*query.whole.words, *query.loose])
-        parts = spans(one.text, one.calls)
+        first, parts = catalog.first(catalog.keys.index(one.key)), spans(one.text, one.calls)
+        asked = [*query.whole.words, *query.loose] if first >= 0 else []
+        held = self._archive.backend.holding(self._scope, asked)
         fits: dict[int, float] = {}
         for numbers in held.values():
             for number in numbers:
                 if 0 <= number - first < len(parts):
                     fits[number - first] = fits.get(number - first, 0.0) + 1 / len(numbers)
+        if not fits:  # it is not in the index, as an answer of recall, or its words are too common
+            held_here = [words_of(one.text[begin:end]) for begin, end, _ in parts]
+            shared = [len(words & query.whole.words.keys()) for words in held_here]
+            fits = {at: float(count) for at, count in enumerate(shared) if count}
         if not fits:
             raise NotFoundError(f"{_shown(name)} holds none of these words; read it from at=0 on")
         for part in sorted(fits, key=lambda part: (-fits[part], part)):

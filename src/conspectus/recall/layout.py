@@ -187,6 +187,7 @@ class Packing:
     missed: bool = False
     _used: int = 0
     _in_a_row: int = 0
+    _nothing: int | None = None
 
     @property
     def full(self) -> bool:
@@ -219,7 +220,9 @@ class Packing:
         if not self.pieces:
             return self.count(self._text([piece]))
         # A counter may add some for each text, which only the first one pays.
-        return self.count("\n" + self._text([piece])) - self.count("")
+        if self._nothing is None:
+            self._nothing = self.count("")
+        return self.count("\n" + self._text([piece])) - self._nothing
 
     def _cut(self, piece: Piece, share: int) -> Piece | None:
         """Return as much of a piece as takes a share; None if that is next to nothing."""

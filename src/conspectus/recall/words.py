@@ -82,7 +82,10 @@ def query_of(text: str) -> Query:
 def words_of(text: str) -> frozenset[str]:
     """Return all words of a text, function words too."""
     return frozenset(
-        word for chunk in text.split() for group in _groups(chunk, False) for word in group
+        word
+        for chunk in unicodedata.normalize("NFKC", text).split()
+        for group in _groups(chunk, False)
+        for word in group
     )
 
 

@@ -82,6 +82,7 @@ class TokenMeter:
         self._counter = counter if callable(counter) else None
         self._text = vocabulary(counter) if isinstance(counter, str) else self._estimate
         self._sizes: Newest[str, int] = Newest(REMEMBERED)
+        self._nothing: int | None = None  # what a counter says of an empty message
 
     def entry(self, entry: Entry) -> int:
         """Count the tokens of a message that has been read."""
@@ -102,8 +103,9 @@ class TokenMeter:
         """Count the tokens of a text inside a message."""
         if self._counter is None:
             return self._corrected(self._text(text))
-        one, nothing = ({"role": "user", "content": content} for content in (text, ""))
-        return max(0, self._ask(one) - self._ask(nothing))
+        if self._nothing is None:
+            self._nothing = self._ask({"role": "user", "content": ""})
+        return max(0, self._ask({"role": "user", "content": text}) - self._nothing)
 
     def tools(self, tools: Sequence[Any]) -> int:
         """Count the tokens that tools, in any form, add to a request; or raise `PolicyError`."""
