@@ -49,7 +49,8 @@ class DeedsAreTold:
         }
         lines = under(DONE, look.summary)
         told: list[int] = []
-        dropped = sum(int(found[1]) for line in lines if (found := COUNTED.match(line)))
+        counts = "\n".join(line for line in lines if COUNTED.match(line))
+        dropped = sum(map(int, re.findall(r"\b(?:send_parcel|others) (\d+)", counts)))
         for line in lines:
             call, arrow, outcome = line.partition(" → ")
             for n, how in dict.fromkeys(DEED.findall(call)):
