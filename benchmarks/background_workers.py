@@ -19,8 +19,8 @@ from worker_cases import summary as noted
 from worker_places import aplace, place
 
 from conspectus import Compactor, is_summary_message
-from conspectus._drive import Flow, arun, run
 from conspectus.archive import Archive, Scope
+from conspectus.bridge import arun, run
 from conspectus.compactor.settings import LOCAL
 from conspectus.messages import read_messages
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
@@ -110,23 +110,23 @@ def _compactor(store: Any) -> tuple[Compactor, ScriptedChatModel]:
     return made, writer
 
 
-def _judged(
+async def _judged(
     compactor: Compactor, writer: ScriptedChatModel, done: Sequence[Any], seen: Seen
-) -> Flow[None]:
+) -> None:
     archive = compactor.archive
     assert archive is not None
     for at in range(len(list(_sizes(seen.at_once)))):
         own, scope = word(at), Scope(LOCAL, word(at), "main")
-        chain = yield from archive.chain_flow(scope)
+        chain = await archive.chain_flow(scope)
         covers = [key for record in chain for key in record.covers]
-        kept = yield from archive.find_flow(scope, covers)
+        kept = await archive.find_flow(scope, covers)
         seen.compactions += len(chain)
         seen.doubled += len(covers) - len(set(covers))
         keys = {entry.text: entry.key for entry in read_messages(talk(own, LENGTHS[-1]))}
         # Who compacted at the same moment as another may be shown the view before that.
-        records = yield from archive.flow(archive.records, scope)
+        records = await archive.flow(archive.records, scope)
         ever = {key for record in records for key in record.covers}
-        found = {*kept, *(yield from archive.find_flow(scope, sorted(ever)))}
+        found = {*kept, *(await archive.find_flow(scope, sorted(ever)))}
         for result in done[at * TOGETHER : (at + 1) * TOGETHER]:
             if isinstance(result, BaseException):
                 continue

@@ -26,9 +26,9 @@ from langgraph.store.memory import InMemoryStore
 from worker_cases import FILLER, look, summary, talk, tasks_left, word
 
 from conspectus import ChatModelSummarizer, Compactor, is_summary_message
-from conspectus._drive import run
 from conspectus.agents.state import HELD
 from conspectus.archive import Archive, Scope
+from conspectus.bridge import run
 from conspectus.compactor.settings import LOCAL
 from conspectus.guard import ContextGuard
 from conspectus.middleware import SummarizationMiddleware

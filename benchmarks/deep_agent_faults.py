@@ -24,9 +24,9 @@ from langgraph.store.base import GetOp, Op, PutOp, Result
 from langgraph.store.memory import InMemoryStore
 from rich.table import Table
 
-from conspectus._drive import run as drive
 from conspectus.agents.state import HELD
 from conspectus.archive import Archive, Scope
+from conspectus.bridge import run as drive
 from conspectus.compactor.settings import LOCAL
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.messages import read_messages

@@ -30,9 +30,9 @@ from deep_agent_run import WINDOW, Killed, Run, ask, summarise
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from conspectus._drive import run as drive
 from conspectus.agents.state import HELD
 from conspectus.archive import Archive, Scope
+from conspectus.bridge import run as drive
 from conspectus.compactor.settings import LOCAL
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.messages import read_messages

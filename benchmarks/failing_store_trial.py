@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,9 +17,9 @@ from scripted_thread import KEEP, TRIGGER, TURNS, WINDOW, answer, asked, look, s
 from store_failures import Case, Fault
 
 from conspectus import ArchiveError, Compactor
-from conspectus._drive import Flow, Io, arun, run
 from conspectus.agents.state import HELD
 from conspectus.archive import Archive, Scope
+from conspectus.bridge import arun, io, run
 from conspectus.compactor.settings import LOCAL
 from conspectus.guard import ContextGuard
 from conspectus.messages import is_summary_message
@@ -96,28 +96,28 @@ def _summary(messages: list[BaseMessage]) -> str:
     return "The user has the agent look at modules, part by part."
 
 
-def _compacting(case: Case, fault: Fault) -> Flow[Outcome]:
+async def _compacting(case: Case, fault: Fault) -> Outcome:
     """Play a caller who keeps every message."""
     out, thread = Outcome(), f"thread-{uuid.uuid4().hex[:12]}"
 
-    def compact(messages: list[Any], store: BaseStore, patience: float = 30.0) -> Io:
+    def compact(messages: list[Any], store: BaseStore, patience: float = 30.0) -> Awaitable[Any]:
         model = ScriptedChatModel(answers=_summary, profile={"max_input_tokens": 50_000})
         archive = Archive(store, timeout=patience)
         compactor = Compactor(model, trigger=TRIGGER, keep=KEEP, window=WINDOW, archive=archive)
-        return Io(
+        return io(
             lambda: compactor.compact(messages, thread_id=thread),
             lambda: compactor.acompact(messages, thread_id=thread),
         )
 
     scope = Scope(LOCAL, thread)
-    yield compact(_said(1), fault.store)
-    first = yield compact(_said(TROUBLE), fault.store)
+    await compact(_said(1), fault.store)
+    first = await compact(_said(TROUBLE), fault.store)
     assert first.record is not None
-    yield Io(fault.begin)
+    await io(fault.begin)
     given, kept = _said(TROUBLE + 1), _said(TROUBLE + 1)
     during, head = given, first.record.id
     try:
-        result = yield compact(given, fault.store, case.patience)
+        result = await compact(given, fault.store, case.patience)
         during = list(result.messages)
         if result.record is not None:
             out.changed, head = not (case.harmless or case.each_step), result.record.id
@@ -130,25 +130,25 @@ def _compacting(case: Case, fault: Fault) -> Flow[Outcome]:
         out.went_on = True
     except Exception as error:
         out.told.append(f"{type(error).__name__}: {error}")
-    yield Io(fault.end)
+    await io(fault.end)
     store = fault.anew or fault.store
     out.struck = bool(fault.struck())
     out.changed |= given != kept
     if any(map(is_summary_message, during)):
         # The pointer may stand on a record that could not be confirmed; the answer does not.
         archive = Archive(store)
-        chain = yield from archive.chain_at_flow(scope, head)
-        out.changed |= bool((yield from _lost(archive, scope, chain, during, TROUBLE + 1)))
-    result = yield compact(_said(TURNS), store)
-    chain = yield from Archive(store).chain_flow(scope)
+        chain = await archive.chain_at_flow(scope, head)
+        out.changed |= bool(await _lost(archive, scope, chain, during, TROUBLE + 1))
+    result = await compact(_said(TURNS), store)
+    chain = await Archive(store).chain_flow(scope)
     out.after = result.record is not None or len(chain) > 1
     view = list(result.messages)
     out.wrong += wrong_with(view)
-    out.lost += yield from _lost(Archive(store), scope, chain, view, TURNS)
+    out.lost += await _lost(Archive(store), scope, chain, view, TURNS)
     return out
 
 
-def _answering(case: Case, fault: Fault) -> Flow[Outcome]:
+async def _answering(case: Case, fault: Fault) -> Outcome:
     """Play an agent with our middleware and guard; its checkpoints are elsewhere."""
     out, saver, thread = Outcome(), InMemorySaver(), f"thread-{uuid.uuid4().hex[:12]}"
     config: Any = {"configurable": {"thread_id": thread}, "recursion_limit": 100}
@@ -170,28 +170,28 @@ def _answering(case: Case, fault: Fault) -> Flow[Outcome]:
         )
         return create_agent(model, [look], middleware=[own, ContextGuard(own)], checkpointer=saver)
 
-    def say(agent: Any, turn: int) -> Io:
+    def say(agent: Any, turn: int) -> Awaitable[Any]:
         given = {"messages": [asked(turn)]}
-        return Io(lambda: agent.invoke(given, config), lambda: agent.ainvoke(given, config))
+        return io(lambda: agent.invoke(given, config), lambda: agent.ainvoke(given, config))
 
     agent = built(fault.store)
     for turn in range(TROUBLE):
-        yield say(agent, turn)
+        await say(agent, turn)
     first = agent.get_state(config).values[HELD]["head"]
     assert first is not None
     agent = built(fault.store, case.patience)
-    yield Io(fault.begin)
+    await io(fault.begin)
     listener = _Told(out.told)
     logging.getLogger("conspectus").addHandler(listener)
     try:
-        yield say(agent, TROUBLE)
+        await say(agent, TROUBLE)
         out.went_on = agent.get_state(config).values["messages"][-1].id == f"done-{TROUBLE}"
     except Exception as error:
         out.told.append(f"{type(error).__name__}: {error}")
     finally:
         logging.getLogger("conspectus").removeHandler(listener)
     during = agent.get_state(config).values
-    yield Io(fault.end)
+    await io(fault.end)
     store = fault.anew or fault.store
     out.struck = bool(fault.struck())
     head = during[HELD]["head"]
@@ -201,19 +201,19 @@ def _answering(case: Case, fault: Fault) -> Flow[Outcome]:
     agent = built(store)
     archive = Archive(store)
     if not case.whole:
-        chain = yield from archive.chain_at_flow(scope, head)
-        gone = yield from _lost(archive, scope, chain, during["messages"], TROUBLE + 1)
+        chain = await archive.chain_at_flow(scope, head)
+        gone = await _lost(archive, scope, chain, during["messages"], TROUBLE + 1)
         out.changed |= bool(gone)
-    yield say(agent, TURNS - 1)
+    await say(agent, TURNS - 1)
     values = agent.get_state(config).values
     out.after = values[HELD]["head"] != first
-    chain = yield from archive.chain_at_flow(scope, values[HELD]["head"])
+    chain = await archive.chain_at_flow(scope, values[HELD]["head"])
     view = values["messages"]
     if case.whole:
         out.lost += [m.id for m in _said(TURNS) if m not in view]
-        covered = {one.id for one in (yield from _left(archive, scope, chain))}
+        covered = {one.id for one in (await _left(archive, scope, chain))}
         view = [message for message in view if message.id not in covered]
-    out.lost += yield from _lost(archive, scope, chain, view, TURNS)
+    out.lost += await _lost(archive, scope, chain, view, TURNS)
     return out
 
 
@@ -221,23 +221,23 @@ def _said(turns: int) -> list[Any]:
     return [message for turn in range(turns) for message in said_in(turn)]
 
 
-def _left(archive: Archive, scope: Scope, chain: Any) -> Flow[list[Any]]:
+async def _left(archive: Archive, scope: Scope, chain: Any) -> list[Any]:
     keys = [key for one in chain for key in one.covers]
-    found = yield from archive.find_flow(scope, keys)
+    found = await archive.find_flow(scope, keys)
     return [found[key].message for key in keys if key in found]
 
 
-def _lost(
+async def _lost(
     archive: Archive, scope: Scope, chain: Any, view: Sequence[Any], turns: int
-) -> Flow[list[str]]:
+) -> list[str]:
     """List ids of messages that are not there exactly once, and in order.
 
     The newest message of the user may stay while what came after it leaves, and leave later: in the
     archive, those of the user are in order among themselves, and so are the others.
     """
     marks = [mark.key for one in chain for mark in one.clips]
-    whole = {o.id: o.message for o in (yield from archive.find_flow(scope, marks)).values()}
-    left = yield from _left(archive, scope, chain)
+    whole = {o.id: o.message for o in (await archive.find_flow(scope, marks)).values()}
+    left = await _left(archive, scope, chain)
     here = [whole.get(one.id, one) for one in view if not is_summary_message(one)]
     gone, shown, wanted = (list(map(_plain, some)) for some in (left, here, _said(turns)))
     lost = [str(one[1]) for one in wanted if (gone + shown).count(one) != 1]

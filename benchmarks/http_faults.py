@@ -32,7 +32,7 @@ from rich.console import Console
 from rich.table import Table
 
 import conspectus.compactor.compaction
-from conspectus._drive import Io
+from conspectus.bridge import io
 from conspectus_lab.testing.fault_server import (
     Answer,
     Broken,
@@ -258,7 +258,7 @@ def _no_waiting(trial: Trial) -> Iterator[None]:
         trial.waited += seconds
 
     module, before = conspectus.compactor.compaction, conspectus.compactor.compaction.pause
-    module.pause = lambda seconds: Io(lambda: note(seconds))  # type: ignore[assignment]
+    module.pause = lambda seconds: io(lambda: note(seconds))  # type: ignore[assignment]
     clock, tenacity.nap.time = tenacity.nap.time, types.SimpleNamespace(sleep=note)
     try:
         yield

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from conspectus import _drive
+from conspectus import bridge
 from conspectus.archive import Archive
 from conspectus.compactor import calls, compaction, preparing, swapping
 from conspectus.compactor.anchors import Anchor
@@ -94,9 +94,9 @@ class Boundaries:
     def around_flow(self, kind: str, flow: Callable[..., Any]) -> Callable[..., Any]:
         """Put a boundary on each side of a flow."""
 
-        def watched(*args: Any, **kwargs: Any) -> Any:
+        async def watched(*args: Any, **kwargs: Any) -> Any:
             self.passes(kind)
-            answer = yield from flow(*args, **kwargs)
+            answer = await flow(*args, **kwargs)
             self.passes(kind)
             return answer
 
@@ -110,12 +110,12 @@ class Boundaries:
 
     def watch_flow(self) -> None:
         """Watch every flow of this process, which has no other use."""
-        do, ado = _drive._do, _drive._ado
+        do, ado = bridge._do, bridge._ado
         for owner, name in FLOWS:
             setattr(owner, name, self.around_flow(EFFECT, getattr(owner, name)))
         setattr(compaction, "checked", self.around(EFFECT, compaction.checked))  # noqa: B010
-        _drive._do = self.around(STEP, do)
-        _drive._ado = self.around_async(STEP, ado)
+        bridge._do = self.around(STEP, do)
+        bridge._ado = self.around_async(STEP, ado)
 
     def watch_saver(self, saver: Any) -> None:
         """Watch the writes of a checkpointer."""

@@ -33,10 +33,10 @@ from scripted_thread import (
 )
 
 from conspectus import Compactor
-from conspectus._drive import Flow, arun, run
 from conspectus.agents.state import HELD
 from conspectus.archive import Archive, Scope
 from conspectus.archive.values import manifest, unpacked
+from conspectus.bridge import arun, run
 from conspectus.compactor import preparation, preparing
 from conspectus.compactor.settings import LOCAL
 from conspectus.messages import is_summary_message, read_messages
@@ -244,25 +244,25 @@ def _sent(place: Place) -> Iterator[list[BaseMessage]]:
         yield said
 
 
-def _drafts(store: Any, thread: str) -> Flow[list[str]]:
+async def _drafts(store: Any, thread: str) -> list[str]:
     """List the states in summaries that were kept before this process began."""
     archive, found = Archive(store), []
     values = archive.backend.values
-    for body in (yield from archive.flow(values, Scope(LOCAL, thread), "draft", None)).values():
+    for body in (await archive.flow(values, Scope(LOCAL, thread), "draft", None)).values():
         found += STATE.findall(json.dumps(unpacked(body)))
     return found
 
 
-def _end(
+async def _end(
     place: Place, store: Any, view: Sequence[Any], head: str | None, channel: Sequence[Any] | None
-) -> Flow[dict[str, Any]]:
+) -> dict[str, Any]:
     """Report the view at the end, the originals behind it, and the faults of both."""
     archive, scope = Archive(store), Scope(LOCAL, place.thread)
-    chain = yield from archive.chain_flow(scope)
+    chain = await archive.chain_flow(scope)
     if head is not None:
-        chain = yield from archive.chain_at_flow(scope, head)
+        chain = await archive.chain_at_flow(scope, head)
     keys = [key for record in chain for key in record.covers]
-    originals = yield from archive.flow(archive.get, scope, manifest(chain))
+    originals = await archive.flow(archive.get, scope, manifest(chain))
     by_id = {one.id: one for one in originals}
     if channel is not None and "preserve" in place.worker:
         covered = set(keys)
@@ -271,7 +271,7 @@ def _end(
     here = [one for one in view if not is_summary_message(one)]
     recalled = 0
     for one in originals:
-        found = yield from recall_flow(
+        found = await recall_flow(
             archive, scope, chain, id=one.id, tokens=20_000, count=lambda text: len(text) // 4
         )
         recalled += _words(one.message.text) in _words(found.text)

@@ -50,7 +50,7 @@ from soak_measures import (
 )
 from worker_places import aplace, own_schema, place
 
-from conspectus._drive import arun, run
+from conspectus.bridge import arun, run
 
 screen = printed.screen(110)
 

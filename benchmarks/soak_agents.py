@@ -3,7 +3,7 @@
 An agent keeps its own list of everything that was ever said on its branch: what users said as they
 said it, what tools gave as they gave it, and what the model said. Each of these must be in view, or
 come back whole from the archive. One body for agents with and without an event loop: steps are
-flows, as in `conspectus._drive`.
+coroutines, as in `conspectus.bridge`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import random
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,8 @@ from soak_faults import STORE_FAULTS, UncertainStore, Weather, Writer
 from soak_measures import Counts, Gate
 
 from conspectus import TokenMeter
-from conspectus._drive import Flow, Io, pause
 from conspectus.archive import Archive
+from conspectus.bridge import io, pause
 from conspectus.compactor.settings import LOCAL
 
 MODEL = "gpt-4o"
@@ -145,15 +145,15 @@ class Soaked:
         """Go on as another process would, without any memory."""
         raise NotImplementedError
 
-    def say(self) -> Flow[None]:
+    def say(self) -> Awaitable[None]:
         """Play one turn."""
         raise NotImplementedError
 
-    def back(self, mark: Any) -> Flow[None]:
+    def back(self, mark: Any) -> Awaitable[None]:
         """Go back to a place."""
         raise NotImplementedError
 
-    def place(self) -> Flow[Any]:
+    def place(self) -> Awaitable[Any]:
         """Name the present place."""
         raise NotImplementedError
 
@@ -165,26 +165,26 @@ class Soaked:
             sys.getsizeof(one) + sum(map(sys.getsizeof, (*one, *one.values()))) for one in kept
         )
 
-    def there(self) -> Flow[dict[str, set[str]]]:
+    def there(self) -> Awaitable[dict[str, set[str]]]:
         """Find the texts in view or in the archive, by their names in `ever`."""
         raise NotImplementedError
 
     # One turn, and what is around it
 
-    def step(self) -> Flow[None]:
+    async def step(self) -> None:
         """Play one turn with its faults, and check that all is there."""
         self.turn += 1
         if self.chance(0.12):
             self.weather.fault = self.random.choice(STORE_FAULTS)
             self.fail(f"store {self.weather.fault}")
         try:
-            yield from self.say()
+            await self.say()
         finally:
             self.weather.fault = ""
         self.counts.turn_of(self.kind)
         if self.turn % self.settings.check == 0 or self.turn >= self.ends:
-            yield from self.verify()
-        self.marks.append(((yield from self.place()), len(self.ever)))
+            await self.verify()
+        self.marks.append(((await self.place()), len(self.ever)))
         del self.marks[:-MARKS]
         if self.chance(0.04):
             self.restart()
@@ -193,20 +193,20 @@ class Soaked:
             at = self.random.randrange(len(self.marks) - 1)
             mark, said = self.marks[at]
             del self.marks[at:]
-            yield from self.back(mark)
+            await self.back(mark)
             self.ever = dict(list(self.ever.items())[:said])
             self.fail("went back to an earlier place")
-            yield from self.verify()
+            await self.verify()
         if self.turn >= self.ends:
-            yield from self.renew()
+            await self.renew()
 
-    def renew(self) -> Flow[None]:
+    async def renew(self) -> None:
         """End this conversation, forget it, and begin another."""
         archive = Archive(self.store)
-        yield from archive.flow(archive.forget, LOCAL, self.thread)
+        await archive.flow(archive.forget, LOCAL, self.thread)
         if self.saver is not None:
             thread = self.thread
-            yield Io(
+            await io(
                 lambda: self.saver.delete_thread(thread), lambda: self.saver.adelete_thread(thread)
             )
         self.turn, self.life = 0, self.life + 1
@@ -215,9 +215,9 @@ class Soaked:
         self._new_meter()
         self.begin()
 
-    def verify(self) -> Flow[None]:
+    async def verify(self) -> None:
         """Check that all words are in view, or come back whole."""
-        there = yield from self.there()
+        there = await self.there()
         shown = {name: {*map(mark_of, texts)} for name, texts in there.items()}
         gone = [name for name, mark in self.ever.items() if mark not in shown.get(name, ())]
         self.counts.add(verified=len(self.ever), missing=len(gone))
@@ -233,7 +233,7 @@ def mark_of(text: object) -> bytes:
     return hashlib.blake2b(str(text).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def living(agent: Soaked, until: float, wait: float, patience: Callable[[], bool]) -> Flow[None]:
+async def living(agent: Soaked, until: float, wait: float, patience: Callable[[], bool]) -> None:
     """Drive one agent until the time is over.
 
     Args:
@@ -242,21 +242,21 @@ def living(agent: Soaked, until: float, wait: float, patience: Callable[[], bool
         wait: seconds between two turns, on average.
         patience: says whether to go on.
     """
-    yield pause(agent.random.random() * wait)
+    await pause(agent.random.random() * wait)
     gate = agent.settings.gate
     while time.monotonic() < until and patience():
         if not gate.enter():
-            yield pause(0.1)
+            await pause(0.1)
             continue
         try:
-            yield from agent.step()
+            await agent.step()
         finally:
             gate.leave()
         left = max(0.0, until - time.monotonic())
-        yield pause(min(left, wait * (0.5 + agent.random.random())))
+        await pause(min(left, wait * (0.5 + agent.random.random())))
     while not gate.enter():
-        yield pause(0.1)
+        await pause(0.1)
     try:
-        yield from agent.verify()
+        await agent.verify()
     finally:
         gate.leave()

@@ -13,8 +13,8 @@ from soak_agents import MODEL, WINDOW, Soaked, mark_of
 from soak_faults import TIMEOUT, Cancelled, astopped, stoppable
 
 from conspectus import Compactor
-from conspectus._drive import Flow, Io
 from conspectus.archive import Archive, Scope
+from conspectus.bridge import io
 from conspectus.compactor.settings import LOCAL
 from conspectus.errors import ConspectusError
 from conspectus.short_term import SummarizationNode
@@ -31,9 +31,9 @@ def name_of(text: str) -> str:
 class Called(Soaked):
     """An agent each of whose turns is one call of ours, which may be stopped."""
 
-    def called(
+    async def called(
         self, kind: str, stops: float, call: Callable[[], Any], acall: Callable[[], Any]
-    ) -> Flow[Any]:
+    ) -> Any:
         """Call, on an event loop or not, and take the time; None where it failed."""
         start, waited, failed = time.perf_counter(), self.writer.spent, self.faults
         self.writer.interrupt = self.chance(stops)
@@ -46,7 +46,7 @@ class Called(Soaked):
                 raise Cancelled from None
 
         try:
-            found = yield Io(stoppable(call), lambda: astopped(awaited))
+            found = await io(stoppable(call), lambda: astopped(awaited))
         except Cancelled:
             self.fail("a step was cancelled")
             return None
@@ -59,15 +59,15 @@ class Called(Soaked):
         self.timed(kind, start, waited, failed)
         return found
 
-    def originals(self, scope: Scope) -> Flow[list[Any]]:
+    async def originals(self, scope: Scope) -> list[Any]:
         """Find all originals of records, those of abandoned branches too.
 
         A caller that went back finds its own by the summary.
         """
         archive, found = Archive(self.store), list[Any]()
-        for record in (yield from archive.flow(archive.records, scope)):
+        for record in await archive.flow(archive.records, scope):
             keys = [*record.covers, *(mark.key for mark in record.clips)]
-            found += (yield from archive.find_flow(scope, keys)).values()
+            found += (await archive.find_flow(scope, keys)).values()
         return [one.message for one in found]
 
 
@@ -90,7 +90,7 @@ class SoakedCaller(Called):
             on_event=self.heard,
         )
 
-    def say(self) -> Flow[None]:
+    async def say(self) -> None:
         new = []
         for n in range(self.random.randint(2, 8)):
             giant = self.chance(0.01)
@@ -102,7 +102,7 @@ class SoakedCaller(Called):
         self.view = [*self.view, *new]
         self.ever.update((name_of(one["content"]), mark_of(one["content"])) for one in new)
         sent, where = self.view, {"thread_id": self.thread}
-        result = yield from self.called(
+        result = await self.called(
             "Compactor",
             0.02,
             lambda: self.compactor.compact(sent, **where),
@@ -117,16 +117,16 @@ class SoakedCaller(Called):
             self.counts.add(over=1)
             self.counts.say(f"{self.kind} {self.thread}: {size} tokens, {result.reason}")
 
-    def place(self) -> Flow[Any]:
-        yield from ()
+    async def place(self) -> Any:
+        await ()
         return list(self.view)
 
-    def back(self, mark: Any) -> Flow[None]:
-        yield from ()
+    async def back(self, mark: Any) -> None:
+        await ()
         self.view = mark
 
-    def there(self) -> Flow[dict[str, set[str]]]:
-        kept = yield from self.originals(Scope(LOCAL, self.thread))
+    async def there(self) -> dict[str, set[str]]:
+        kept = await self.originals(Scope(LOCAL, self.thread))
         texts = {str(one["content"]) for one in [*self.view, *kept]}
         return {name_of(text): {text} for text in texts}
 
@@ -149,7 +149,7 @@ class SoakedNode(Called):
             archive=Archive(self.uncertain),
         )
 
-    def say(self) -> Flow[None]:
+    async def say(self) -> None:
         new: list[BaseMessage] = []
         for n in range(self.random.randint(2, 6)):
             name = f"{self.thread}-{self.turn}-{n}-{self.random.random()}"
@@ -159,7 +159,7 @@ class SoakedNode(Called):
         messages = [*self.state["messages"], *new]
         self.state = {**self.state, "messages": messages}
         given, config = self.state, {"configurable": {"thread_id": self.thread}}
-        update = yield from self.called(
+        update = await self.called(
             "short_term",
             0.03,
             lambda: self.node.invoke(given, config),
@@ -179,16 +179,16 @@ class SoakedNode(Called):
                 self.counts.say(f"{self.kind} {self.thread}: {size} tokens; {[*self.diary]}")
         self.state = {"messages": shown, "context": update.get("context", self.state["context"])}
 
-    def place(self) -> Flow[Any]:
-        yield from ()
+    async def place(self) -> Any:
+        await ()
         return dict(self.state)
 
-    def back(self, mark: Any) -> Flow[None]:
-        yield from ()
+    async def back(self, mark: Any) -> None:
+        await ()
         self.state = dict(mark)
 
-    def there(self) -> Flow[dict[str, set[str]]]:
-        kept = yield from self.originals(Scope(LOCAL, self.thread))
+    async def there(self) -> dict[str, set[str]]:
+        kept = await self.originals(Scope(LOCAL, self.thread))
         found: dict[str, set[str]] = {}
         for message in [*self.state["messages"], *kept]:
             found.setdefault(str(message.id), set()).add(str(message.text))

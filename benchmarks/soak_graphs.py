@@ -18,9 +18,9 @@ from soak_agents import DEEP_WINDOW, MODEL, WINDOW, Soaked, mark_of
 from soak_faults import TIMEOUT, Cancelled, Player, astopped, stoppable
 
 from conspectus import StuckError, is_summary_message
-from conspectus._drive import Flow, Io
 from conspectus.agents.state import HELD
 from conspectus.archive import Archive, Scope
+from conspectus.bridge import io
 from conspectus.compactor.settings import LOCAL
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.errors import ConspectusError
@@ -185,7 +185,7 @@ class SoakedAgent(Soaked):
                 mark = mark_of(message.text)
             self.ever[name] = mark
 
-    def say(self) -> Flow[None]:
+    async def say(self) -> None:
         giant = self.chance(0.02)
         text = f"Turn {self.turn}: go on. {self.words(giant)}"
         said = HumanMessage(text, id=f"{self.thread}-u{self.turn}-{self.random.random()}")
@@ -199,15 +199,15 @@ class SoakedAgent(Soaked):
         self.model.fail = self.chance(0.04)
         stop = self.chance(0.04)
         given: Any = {"messages": [said]}
-        before, known = (yield from self._state()).config, len(self.ever)
+        before, known = (await self._state()).config, len(self.ever)
         for attempt in range(TRIES):
-            outcome = yield from self._invoked(given, stop and not attempt)
+            outcome = await self._invoked(given, stop and not attempt)
             if outcome == "done":
                 return
             self.fail(outcome)
             if attempt == TRIES // 2:
                 self.weather.fault = ""
-            state = yield from self._state()
+            state = await self._state()
             ids = [str(message.id)[-6:] for message in state.values.get("messages", ())][-3:]
             self.diary.append(f"{said.id}: {state.config == before} {state.next} {ids}")
             if state.config == before:  # not even what the user said was kept: it was not said
@@ -218,7 +218,7 @@ class SoakedAgent(Soaked):
                 given = None
         self.fail("a turn given up")
 
-    def _invoked(self, given: Any, stop: bool) -> Flow[str]:
+    async def _invoked(self, given: Any, stop: bool) -> str:
         """Run the graph; give `done`, or the failure instead."""
         config = self.config
         if stop:
@@ -244,7 +244,7 @@ class SoakedAgent(Soaked):
                 raise Cancelled from None
 
         try:
-            yield Io(stoppable(call), lambda: astopped(acall))
+            await io(stoppable(call), lambda: astopped(acall))
         except StuckError:
             return "stuck: nothing makes it fit"
         except Cancelled:
@@ -260,47 +260,44 @@ class SoakedAgent(Soaked):
             self.model.interrupt = self.writer.interrupt = False
         return "done"
 
-    def _state(self) -> Flow[Any]:
+    async def _state(self) -> Any:
         """Read the newest checkpoint.
 
         Without its name LangGraph also shows what tasks have written since, whose step was stopped
         before it was checkpointed; new input discards that, so nobody may count on it.
         """
-        found = yield from self._state_at(self.config)
+        found = await self._state_at(self.config)
         if "checkpoint_id" in found.config["configurable"]:
-            found = yield from self._state_at(found.config)
+            found = await self._state_at(found.config)
         return found
 
-    def _state_at(self, config: Any) -> Flow[Any]:
-        found = yield Io(
-            lambda: self.graph.get_state(config), lambda: self.graph.aget_state(config)
-        )
-        return found
+    async def _state_at(self, config: Any) -> Any:
+        return await io(lambda: self.graph.get_state(config), lambda: self.graph.aget_state(config))
 
-    def place(self) -> Flow[Any]:
-        state = yield from self._state()
+    async def place(self) -> Any:
+        state = await self._state()
         self._note(state.values.get("messages", ()))
         return state.config
 
-    def back(self, mark: Any) -> Flow[None]:
+    async def back(self, mark: Any) -> None:
         # As LangGraph's own time travel: an update on top of an earlier checkpoint is a new branch.
-        yield Io(
+        await io(
             lambda: self.graph.update_state(mark, {"messages": []}, as_node="model"),
             lambda: self.graph.aupdate_state(mark, {"messages": []}, as_node="model"),
         )
 
-    def there(self) -> Flow[dict[str, set[str]]]:
-        state = yield from self._state()
+    async def there(self) -> dict[str, set[str]]:
+        state = await self._state()
         messages = state.values.get("messages", ())
         self._note(messages)
         found: dict[str, set[str]] = {}
         held, keys = state.values.get(HELD), set[str]()
         if held and held["head"]:
             archive, scope = Archive(self.store), Scope(LOCAL, held["thread"], held["session"])
-            chain = yield from archive.chain_at_flow(scope, held["head"])
+            chain = await archive.chain_at_flow(scope, held["head"])
             keys = {key for one in chain for key in one.covers}
             keys |= {mark.key for one in chain for mark in one.clips}
-            for one in (yield from archive.find_flow(scope, sorted(keys))).values():
+            for one in (await archive.find_flow(scope, sorted(keys))).values():
                 found.setdefault(str(one.message.id), set()).add(str(one.message.text))
         # A channel that keeps every message also holds those that the model is not shown any more:
         # these must come from the archive.

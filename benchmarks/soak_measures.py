@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from conspectus._drive import LEFT_BEHIND
+from conspectus.bridge import LEFT_BEHIND
 from conspectus.short_term import prompts, records, settings
 
 KEPT = 20_000

@@ -28,9 +28,9 @@ from worker_cases import talk, word
 from worker_places import place
 
 from conspectus import CompactionResult, Compactor, is_summary_message
-from conspectus._drive import run
 from conspectus.agents.state import HELD
 from conspectus.archive import Archive, Scope
+from conspectus.bridge import run
 from conspectus.compactor.settings import LOCAL
 from conspectus.guard import ContextGuard
 from conspectus.messages import read_messages

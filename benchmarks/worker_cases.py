@@ -23,9 +23,9 @@ from langchain_core.tools import tool
 from worker_places import aplace, place
 
 from conspectus import Compactor, is_summary_message
-from conspectus._drive import Flow, arun, run
 from conspectus.agents.state import HELD
 from conspectus.archive import Archive, Scope
+from conspectus.bridge import arun, run
 from conspectus.compactor.calls import compact_flow
 from conspectus.compactor.settings import LOCAL
 from conspectus.guard import ContextGuard
@@ -170,13 +170,13 @@ class Agents:
         config = {"configurable": {"thread_id": own}, "recursion_limit": 200}
         return {"messages": [HumanMessage(_said(own))]}, config
 
-    def check(self, own: str, values: dict[str, Any], seen: Seen) -> Flow[None]:
+    async def check(self, own: str, values: dict[str, Any], seen: Seen) -> None:
         """Hold one thread's state and archive against what was said in it."""
         held = values[HELD]
         archive, scope = Archive(self.store), Scope(LOCAL, held["thread"], held["session"])
-        chain = yield from archive.chain_at_flow(scope, held["head"] or "")
+        chain = await archive.chain_at_flow(scope, held["head"] or "")
         keys = [key for record in chain for key in record.covers]
-        found = yield from archive.find_flow(scope, keys)
+        found = await archive.find_flow(scope, keys)
         view = [m.text for m in values["messages"] if not is_summary_message(m)]
         there = Counter([*view, *(one.message.text for one in found.values())])
         text = " ".join([*there, *(record.summary for record in chain)])
@@ -249,27 +249,25 @@ def _compactor(store: Any) -> tuple[Compactor, ScriptedChatModel]:
     return made, writer
 
 
-def caller(compactor: Compactor, own: str) -> Flow[tuple[list[Any], str]]:
+async def caller(compactor: Compactor, own: str) -> tuple[list[Any], str]:
     """One caller: comes back with a longer history, and recalls at last."""
     view: list[Any] = []
     for n in range(ROUNDS):
         new = talk(own, 12 * (n + 1))[12 * n :]
         flow = compact_flow(compactor._session(Scope(LOCAL, own, "main")), [*view, *new], False, "")
-        view = (yield from flow).messages
+        view = (await flow).messages
     scope = Scope(LOCAL, own, "main")
-    found = yield from compactor._recall(
-        scope, query="room of note 0", id=None, range=None, tokens=400
-    )
+    found = await compactor._recall(scope, query="room of note 0", id=None, range=None, tokens=400)
     return view, found.text
 
 
-def _check_caller(compactor: Compactor, own: str, done: Any, seen: Seen) -> Flow[None]:
+async def _check_caller(compactor: Compactor, own: str, done: Any, seen: Seen) -> None:
     if isinstance(done, BaseException):
         return
     view, recalled = done
     assert compactor.archive is not None
-    rows = yield from compactor.archive.flow(compactor.archive.export, Scope(LOCAL, own, "main"))
-    chain = yield from compactor.archive.chain_flow(Scope(LOCAL, own, "main"))
+    rows = await compactor.archive.flow(compactor.archive.export, Scope(LOCAL, own, "main"))
+    chain = await compactor.archive.chain_flow(Scope(LOCAL, own, "main"))
     seen.compactions += len(chain)
     texts = [str(row["message"]["content"]) for row in rows]
     texts += [str(one["content"]) for one in view if not is_summary_message(one)]

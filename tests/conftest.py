@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from conspectus._drive import Io
+from conspectus.bridge import io
 from cpu_times import OPTION, CpuTimes
 from scripts import folder_of_scripts
 
@@ -77,7 +77,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     seen: list[float] = []
     monkeypatch.setattr("conspectus.compactor.compaction.RETRY_AFTER", (0.5, 2.0))
     monkeypatch.setattr(
-        "conspectus.compactor.compaction.pause", lambda seconds: Io(lambda: seen.append(seconds))
+        "conspectus.compactor.compaction.pause", lambda seconds: io(lambda: seen.append(seconds))
     )
     return seen
 

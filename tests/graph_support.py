@@ -26,8 +26,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
-from conspectus._drive import arun, run
 from conspectus.archive import Archive, Scope
+from conspectus.bridge import arun, run
 from conspectus.middleware import SummarizationMiddleware
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
@@ -224,12 +224,12 @@ def _check(tip: Any, history: Sequence[Any], store: BaseStore, name: str, tenant
     return _compare(tip, history, found)
 
 
-def _reached(tip: Any, store: BaseStore, name: str, tenant: str) -> Any:
+async def _reached(tip: Any, store: BaseStore, name: str, tenant: str) -> Any:
     archive, scope = Archive(store), scope_of(tip.values, name, tenant)
     head = (tip.values.get("_conspectus") or {}).get("head")
-    chain = () if head is None else (yield from archive.chain_at_flow(scope, head))
+    chain = () if head is None else (await archive.chain_at_flow(scope, head))
     keys = [key for record in chain for key in record.covers]
-    return chain, [one.message for one in (yield from archive.flow(archive.get, scope, keys))]
+    return chain, [one.message for one in (await archive.flow(archive.get, scope, keys))]
 
 
 def _compare(tip: Any, history: Sequence[Any], archived: Sequence[Any]) -> int:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from conspectus._core.records import Record
-from conspectus._drive import run
 from conspectus.archive import Archive, Scope
+from conspectus.bridge import run
 from conspectus.messages import Entry
 from conspectus.recall import RecallResult, recall_flow
 from conspectus_lab.testing.archive_conformance import record_of

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from conspectus import Compactor
-from conspectus._drive import run
 from conspectus.archive import Archive, Scope, check_address, without_password
+from conspectus.bridge import run
 from conspectus.cli.app import app
 from conspectus.errors import ArchiveError, ConspectusError, InputError
 from conspectus.recall import recall_flow

@@ -20,13 +20,13 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
 from conspectus import Compactor
-from conspectus._drive import arun
 from conspectus.archive import Archive, Scope, default_archive_path
 from conspectus.archive.gate import Patience
 from conspectus.archive.langgraph import FORMAT, WRITES
 from conspectus.archive.sqlite import SqliteTables
 from conspectus.archive.trouble import explain
 from conspectus.archive.values import PLAIN, packed, unpacked
+from conspectus.bridge import arun
 from conspectus.errors import (
     ArchiveError,
     ArchiveTimeout,

@@ -10,8 +10,8 @@ from langgraph.errors import GraphInterrupt
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 
 from conspectus import Compactor, Summary, SummaryRequest
-from conspectus._drive import arun
 from conspectus.archive import Archive
+from conspectus.bridge import arun
 from conspectus.messages import read_messages
 from engine import SCOPE, Scripted, engine, short
 from histories import talk

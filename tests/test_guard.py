@@ -29,7 +29,7 @@ from conspectus import (
     TokenMeter,
     is_summary_message,
 )
-from conspectus._drive import run
+from conspectus.bridge import run
 from conspectus.guard.measuring import TRIES, read_overflow
 from conspectus_lab.testing.fault_server import FaultServer, Reply, Request, faults
 from conspectus_lab.testing.scripted_models import ScriptedChatModel

@@ -6,6 +6,7 @@ import re
 import sys
 import threading
 import time
+from collections.abc import Awaitable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -15,7 +16,6 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import ArchiveOvertaken, Compactor, Cost, Summary, SummaryError, SummaryRequest
-from conspectus._drive import Io
 from conspectus.archive import Archive
 from conspectus.compactor import memory
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
@@ -119,7 +119,7 @@ def test_a_worker_whose_summary_fails_lets_the_others_go_on(monkeypatch):
     first, other_waits = threading.Event(), threading.Event()
     real = memory._short_pause
 
-    def pause(owner: int) -> Io:
+    def pause(owner: int) -> Awaitable[Any]:
         other_waits.set()
         return real(owner)
 
@@ -290,10 +290,9 @@ def test_a_worker_that_is_overtaken_each_time_ends_and_changes_nothing(on_failur
     archive = compactor.archive
     commit, tried = archive.commit_flow, []
 
-    def passed(*args: Any, **more: Any) -> Any:
+    async def passed(*args: Any, **more: Any) -> Any:
         tried.append(args)
         raise ArchiveOvertaken("another worker was faster")
-        yield
 
     archive.commit_flow = passed  # type: ignore[method-assign]
     if on_failure == "raise":

@@ -16,8 +16,8 @@ from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import Compactor, ContextGuard, SummarizationMiddleware
-from conspectus._drive import run
 from conspectus.archive import Archive, Scope
+from conspectus.bridge import run
 from conspectus.compactor import asking
 from conspectus.compactor.memory import Memory, SessionMemory
 from conspectus.errors import StuckError

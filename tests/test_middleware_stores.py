@@ -15,8 +15,8 @@ from langgraph.store.sqlite import SqliteStore
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 
 from conspectus import Compactor
-from conspectus._drive import arun
 from conspectus.archive import Archive, Scope
+from conspectus.bridge import arun
 from graph_support import (
     acheck_nothing_lost,
     agent,

@@ -25,11 +25,11 @@ from langgraph.store.base import GetOp, Op, PutOp, Result
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import ArchiveError, ContextGuard, StuckError, SummarizationMiddleware
-from conspectus._drive import run
 from conspectus.agents.channel import Channel
 from conspectus.agents.state import HELD
 from conspectus.agents.views import MESSAGES, THREADS, Views, laid_over
 from conspectus.archive import Scope
+from conspectus.bridge import run
 from conspectus.middleware import PreservedState
 from conspectus.middleware.preserved import added
 from conspectus_lab.testing.scripted_models import ScriptedChatModel

@@ -10,8 +10,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import SummarizationMiddleware
-from conspectus._drive import run
 from conspectus.archive import Archive, Scope
+from conspectus.bridge import run
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from recalling import FILLER, RecallingAgent, recall, results, shown
 

@@ -7,9 +7,9 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from conspectus import Compactor
 from conspectus._core.records import Record
-from conspectus._drive import run
 from conspectus.archive import Archive, Scope
 from conspectus.archive.tables import short
+from conspectus.bridge import run
 from conspectus.errors import InputError, NotFoundError
 from conspectus.messages import Entry, Source, read_messages
 from conspectus.recall import RecallResult, recall_flow

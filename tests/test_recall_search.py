@@ -7,8 +7,8 @@ import pytest
 
 import recall_support
 from conspectus._core.records import Record
-from conspectus._drive import run
 from conspectus.archive import Archive, Scope
+from conspectus.bridge import run
 from conspectus.errors import InputError, NotFoundError
 from conspectus.messages import Entry, read_messages
 from conspectus.recall import RecallResult, recall_flow

@@ -15,8 +15,8 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus import Compactor, ContextGuard, SummarizationMiddleware
 from conspectus._core.records import Record
-from conspectus._drive import pause
 from conspectus.archive import Archive, Scope
+from conspectus.bridge import pause
 from conspectus.compactor import compaction, riding
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.errors import PolicyError

@@ -8,8 +8,8 @@ import pytest
 
 from conspectus import Compactor
 from conspectus._core.policy import Policy
-from conspectus._drive import run
 from conspectus.archive import Archive, Scope
+from conspectus.bridge import run
 from conspectus.compactor.settings import EngineSettings
 from conspectus.tokens import TokenMeter
 from conspectus_serve.fitting import Turn

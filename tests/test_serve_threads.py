@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from conspectus._drive import run
 from conspectus.archive import Archive, Scope
+from conspectus.bridge import run
 from conspectus.messages.cache_marks import without_cache_marks
 from conspectus_serve import load_settings
 from conspectus_serve.fitting import RequestFitter, Turn

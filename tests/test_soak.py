@@ -11,7 +11,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.store.base import BaseStore
 
-from conspectus._drive import run
+from conspectus.bridge import run
 
 
 @pytest.fixture(scope="module")

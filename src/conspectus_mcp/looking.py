@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from conspectus._core.records import Record
-from conspectus._drive import Flow
 from conspectus.archive import Archive, Scope
 from conspectus.errors import InputError, NotFoundError
 from conspectus.messages.framing import as_notes
@@ -53,29 +52,29 @@ class Looking:
     grant: Grant
     count: Callable[[str], int]
 
-    def places(self) -> Flow[list[Scope]]:
+    async def places(self) -> list[Scope]:
         """List all threads that are kept and granted, by tenant and name."""
         found = []
         for tenant in self.grant.tenants:
-            threads = yield from self.archive.flow(self.archive.threads, tenant)
+            threads = await self.archive.flow(self.archive.threads, tenant)
             found += [Scope(tenant, one) for one in threads if self.grant.allows(tenant, one)]
         return found
 
-    def threads(self, start: int) -> Flow[str]:
+    async def threads(self, start: int) -> str:
         """List a page of the threads."""
-        lines = [line_of(place) for place in (yield from self.places())]
+        lines = [line_of(place) for place in (await self.places())]
         return _listed(lines, start, "No thread is kept that you may read.")
 
-    def search(self, query: str, thread: str, session: str, limit: int, tokens: int) -> Flow[str]:
+    async def search(self, query: str, thread: str, session: str, limit: int, tokens: int) -> str:
         """Search messages for words, in one thread or in all of them."""
         if not query.strip():
             raise InputError("query is empty; give words, names, paths or numbers to look for")
-        places = yield from self._named(thread) if thread else self.places()
+        places = await (self._named(thread) if thread else self.places())
         searched, texts = places[:SEARCHED], []
         for place in searched:
             scope = replace(place, session=session)
-            chain = yield from self.archive.chain_flow(scope)
-            result = yield from recall_flow(
+            chain = await self.archive.chain_flow(scope)
+            result = await recall_flow(
                 self.archive,
                 scope,
                 chain,
@@ -107,14 +106,14 @@ class Looking:
             return "\n".join(["Nothing was found; try other words, or an id.", *notes])
         return "\n".join([recalled_text("\n".join(parts)), *notes])
 
-    def read(
+    async def read(
         self, id: str, until: str, at: int, query: str, thread: str, session: str, tokens: int
-    ) -> Flow[str]:
+    ) -> str:
         """Read a message by its id, all, from a character on, or where words stand; or a range."""
         if until and (at or query):
             raise InputError("at and query go with one id; leave out until to read in one message")
-        scope, chain = yield from self._chain(thread, session)
-        result = yield from recall_flow(
+        scope, chain = await self._chain(thread, session)
+        result = await recall_flow(
             self.archive,
             scope,
             chain,
@@ -135,23 +134,23 @@ class Looking:
             )
         return "\n".join([recalled_text(result.text), *notes])
 
-    def compactions(self, start: int, thread: str, session: str) -> Flow[str]:
+    async def compactions(self, start: int, thread: str, session: str) -> str:
         """List a page of the compactions in force, the first one first."""
-        _, chain = yield from self._chain(thread, session)
+        _, chain = await self._chain(thread, session)
         lines = [f"{number}. {_outline(record)}" for number, record in enumerate(chain, 1)]
         return _listed(lines, start, "No compaction is in force in this thread.")
 
-    def compaction(self, id: str, start: int, thread: str, session: str) -> Flow[str]:
+    async def compaction(self, id: str, start: int, thread: str, session: str) -> str:
         """Show the messages, the cause and the summary of one compaction."""
-        scope, chain = yield from self._chain(thread, session)
+        scope, chain = await self._chain(thread, session)
         record = next((one for one in chain if one.id == id.strip()), None)
         if record is None:
             raise NotFoundError(
                 f"no compaction in force here has the id {id[:80]!r}; list_compactions names them"
             )
-        left = yield from self._lines(scope, record.covers[start : start + PAGE])
+        left = await self._lines(scope, record.covers[start : start + PAGE])
         clips = [] if start else [clip.key for clip in record.clips[:PAGE]]
-        short = yield from self._lines(scope, clips)
+        short = await self._lines(scope, clips)
         text = [_outline(record), *_why(record), *_section("Left the view", left)]
         if start + PAGE < len(record.covers):
             text.append(f"({len(record.covers) - start - PAGE:,} more: start={start + PAGE})")
@@ -163,10 +162,10 @@ class Looking:
                 text.append(f"({len(record.summary) - SUMMARY:,} more characters)")
         return recalled_text("\n".join(text))
 
-    def overview(self, handle: str) -> Flow[str]:
+    async def overview(self, handle: str) -> str:
         """Show one thread with its compactions, standing facts and newest summary."""
-        [place] = yield from self._named(handle)
-        chain = yield from self.archive.chain_flow(place)
+        [place] = await self._named(handle)
+        chain = await self.archive.chain_flow(place)
         lines = [f"{number}. {_outline(one)}" for number, one in enumerate(chain, 1)][-PAGE:]
         text = [line_of(place), *_section("Compactions", lines)]
         if chain:
@@ -175,14 +174,14 @@ class Looking:
             text += _section("Summary", summary.splitlines())
         return recalled_text("\n".join(text))
 
-    def _chain(self, thread: str, session: str) -> Flow[tuple[Scope, tuple[Record, ...]]]:
-        [place] = yield from self._named(thread)
+    async def _chain(self, thread: str, session: str) -> tuple[Scope, tuple[Record, ...]]:
+        [place] = await self._named(thread)
         scope = replace(place, session=session)
-        return scope, (yield from self.archive.chain_flow(scope))
+        return scope, (await self.archive.chain_flow(scope))
 
-    def _named(self, thread: str) -> Flow[list[Scope]]:
+    async def _named(self, thread: str) -> list[Scope]:
         """Find the one thread of a handle or a name; without one, the only thread."""
-        places = yield from self.places()
+        places = await self.places()
         if not thread:
             found = places
             if not found:
@@ -200,8 +199,8 @@ class Looking:
             raise InputError(f"{why}; give thread= one of the ids in list_threads")
         return found
 
-    def _lines(self, scope: Scope, keys: Sequence[str]) -> Flow[list[str]]:
-        found = yield from self.archive.find_flow(scope, keys)
+    async def _lines(self, scope: Scope, keys: Sequence[str]) -> list[str]:
+        found = await self.archive.find_flow(scope, keys)
         pieces = []
         for key in keys:
             if (one := found.get(key)) is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any
 
 from mcp.server.auth.middleware.auth_context import get_access_token
@@ -14,7 +14,7 @@ from mcp_types import Resource, ToolAnnotations
 from pydantic import AnyHttpUrl, Field
 
 import conspectus
-from conspectus._drive import Flow, arun
+from conspectus.bridge import arun
 from conspectus.errors import ArchiveError, ConspectusError, NotFoundError
 from conspectus.messages.codec import sendable
 from conspectus.recall.layout import label
@@ -183,7 +183,7 @@ class _Server(MCPServer[Any]):
 
     # What is the same for all
 
-    async def _answer(self, look: Callable[[Looking], Flow[str]]) -> str:
+    async def _answer(self, look: Callable[[Looking], Awaitable[str]]) -> str:
         try:
             return sendable(await arun(look(self._looking())))
         except ConspectusError as error:

@@ -11,9 +11,9 @@ from conspectus import CompactionResult
 from conspectus._core.items import Window
 from conspectus._core.plan import budget_of
 from conspectus._core.policy import Policy
-from conspectus._drive import Flow, arun, run
 from conspectus._newest import Newest
 from conspectus.archive import Scope
+from conspectus.bridge import arun, run
 from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.api import scope_of
 from conspectus.compactor.calls import compact_flow
@@ -162,7 +162,7 @@ class Fitter:
         scope = scope_of(tenant, thread_id, session)
         return await arun(self._fit(messages, model, scope, system, tools, answer_tokens))
 
-    def _fit(
+    async def _fit(
         self,
         messages: Sequence[Source],
         model: str,
@@ -170,7 +170,7 @@ class Fitter:
         system: object,
         tools: Sequence[Any],
         answer: int | None,
-    ) -> Flow[CompactionResult]:
+    ) -> CompactionResult:
         engine, window = self._engine(model)
         meter = engine.meter
         if answer is not None and not 0 <= answer < math.inf:
@@ -190,7 +190,7 @@ class Fitter:
         room = budget_of(engine.policy, Window(window, beside))
         bare = [plain(message) for message in messages]
         session = Session(engine, scope, room, Anchor.of(engine, scope))
-        result = yield from heard_by(engine.listeners, compact_flow(session, bare, False, ""))
+        result = await heard_by(engine.listeners, compact_flow(session, bare, False, ""))
         result.raise_if_stuck()
         came = {id(one): whole for one, whole in zip(bare, messages, strict=True)}
         return replace(result, messages=[came.get(id(one), one) for one in result.messages])

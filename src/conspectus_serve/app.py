@@ -15,8 +15,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Mount
 
-from conspectus._drive import Flow, run
 from conspectus.archive import Archive
+from conspectus.bridge import run
 from conspectus.config import SummarizationConfig
 from conspectus.model.provider_errors import is_overflow
 from conspectus_serve.asked import COMPACT_PATH
@@ -209,7 +209,7 @@ class Endpoint:
         task = asyncio.create_task(self._work(self._preparing.settled_flow(turn)))
         return asyncio.shield(task)
 
-    async def _work(self, flow: Flow[T]) -> T:
+    async def _work(self, flow: Awaitable[T]) -> T:
         """Drive a flow in a thread, to its end even if the caller has gone."""
         return await asyncio.get_running_loop().run_in_executor(self._workers, run, flow)
 

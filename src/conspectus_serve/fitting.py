@@ -11,7 +11,6 @@ from conspectus._core.items import Size, Window
 from conspectus._core.plan import budget_of
 from conspectus._core.policy import Policy
 from conspectus._core.records import Cost
-from conspectus._drive import Flow
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.anchors import Anchor
@@ -101,7 +100,7 @@ class RequestFitter:
         self._archive, self._models, self._send_stuck = archive, models, send_stuck
         self._sizes = Newest[tuple[str, str], int](SIZES)
 
-    def fit_flow(
+    async def fit_flow(
         self,
         tenant: str,
         protocol: Protocol,
@@ -109,7 +108,7 @@ class RequestFitter:
         history: Sequence[Any],
         thread: str | None = None,
         asked: EditRequest | None = None,
-    ) -> Flow[Turn]:
+    ) -> Turn:
         """Measure a request, and compact its history if it does not fit.
 
         Args:
@@ -134,15 +133,15 @@ class RequestFitter:
         tokens = self._size(bare, prefixes, engine)
         engine = _as_asked(engine, asked, tokens)
         if thread is None:
-            found = yield from find_flow(self._archive, tenant, prefixes)
+            found = await find_flow(self._archive, tenant, prefixes)
         else:
-            head = yield from self._archive.pointer_flow(Scope(tenant, thread))
+            head = await self._archive.pointer_flow(Scope(tenant, thread))
             found = ThreadMatch(thread, head or "")
         turn = Turn(
             tenant, model, protocol, history, bare, prefixes, found, thread is not None,
             engine, room, tokens, sent=tokens,
         )  # fmt: skip
-        if found.left and (yield from self._taken_along(turn)):
+        if found.left and (await self._taken_along(turn)):
             turn = replace(turn, found=replace(found, head="copied"))
         room = budget_of(engine.policy, room)
         limit = None if room is None else room.limit
@@ -152,9 +151,9 @@ class RequestFitter:
         if not (turn.found.head or over or fired or now):
             return turn
         focus = asked.focus if asked is not None else ""
-        return (yield from self._compacted(turn, room, now, focus))
+        return await self._compacted(turn, room, now, focus)
 
-    def again_flow(self, turn: Turn, error: Exception) -> Flow[Turn | None]:
+    async def again_flow(self, turn: Turn, error: Exception) -> Turn | None:
         """Make a refused request smaller; return None if that is impossible."""
         beside = 0 if turn.room is None else turn.room.reserved
         overflow = read_overflow(error)
@@ -164,23 +163,23 @@ class RequestFitter:
             most = refused.having_tried(refused.budget, turn.sent).most
             self._models.learn(turn.tenant, turn.model, most + beside)
         try:
-            smaller = yield from self._compacted(turn, room)
+            smaller = await self._compacted(turn, room)
         except TooLarge:
             return None
         return smaller if smaller.sent < turn.sent else None
 
-    def settle_flow(self, turn: Turn) -> Flow[None]:
+    async def settle_flow(self, turn: Turn) -> None:
         """Keep the thread's progress."""
         if not turn.named:
-            yield from settle_flow(self._archive, turn.tenant, turn.found, turn.prefixes, turn.head)
+            await settle_flow(self._archive, turn.tenant, turn.found, turn.prefixes, turn.head)
 
-    def _compacted(
+    async def _compacted(
         self, turn: Turn, room: Window | None, now: bool = False, focus: str = ""
-    ) -> Flow[Turn]:
+    ) -> Turn:
         anchor = Anchor(self._archive, turn.engine.memory, turn.scope)
         listeners = turn.engine.listeners
         session = Session(turn.engine, turn.scope, room, anchor)
-        result = yield from heard_by(listeners, compact_flow(session, turn.plain, now, focus))
+        result = await heard_by(listeners, compact_flow(session, turn.plain, now, focus))
         over = room is not None and result.tokens_after > room.budget
         if over and result.failed == "archive":
             raise ArchiveError(f"{result.reason}; send the request again")
@@ -205,16 +204,16 @@ class RequestFitter:
             spare=None if room is None else room.budget - result.tokens_after,
         )
 
-    def _taken_along(self, turn: Turn) -> Flow[bool]:
+    async def _taken_along(self, turn: Turn) -> bool:
         """Copy the compactions of the former thread that still fit; False for none."""
         source = Scope(turn.tenant, turn.found.left)
-        chain = yield from self._archive.chain_flow(source)
+        chain = await self._archive.chain_flow(source)
         if not chain:
             return False
         fitting = look(turn.engine, read_messages(turn.plain), chain).chain
         if not fitting:
             return False
-        yield from self._archive.copy_flow(source, turn.scope, fitting[-1].id)
+        await self._archive.copy_flow(source, turn.scope, fitting[-1].id)
         return True
 
     def _size(self, bare: Sequence[Any], prefixes: Prefixes, engine: Engine) -> int:

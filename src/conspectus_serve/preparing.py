@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from conspectus._drive import Flow
 from conspectus.errors import ArchiveError, ConspectusError, InputError
 from conspectus_serve.asked import EditRequest, asked_of
 from conspectus_serve.clearing import cleared
@@ -148,7 +147,7 @@ class RequestPreparer:
         self._recalling = recalling
         self._serves, self._holds = serves, holds
 
-    def prepared_flow(self, arrived: IncomingRequest) -> Flow[PreparedRequest]:
+    async def prepared_flow(self, arrived: IncomingRequest) -> PreparedRequest:
         """Prepare a request.
 
         Raises:
@@ -158,7 +157,7 @@ class RequestPreparer:
         if arrived.thread is not None and not 0 < len(arrived.thread) <= LONGEST_NAME:
             raise Refusal(400, f"x-conspectus-thread is a name of up to {LONGEST_NAME} characters")
         try:
-            return (yield from self._prepared(arrived, body))
+            return await self._prepared(arrived, body)
         except TooLarge as error:
             raise Refusal(400, str(error), "context_length_exceeded") from None
         except ArchiveError as error:
@@ -168,7 +167,7 @@ class RequestPreparer:
         except RecursionError:
             raise Refusal(400, "the request is nested too deeply; send less of it") from None
 
-    def _prepared(self, arrived: IncomingRequest, given: dict[str, Any]) -> Flow[PreparedRequest]:
+    async def _prepared(self, arrived: IncomingRequest, given: dict[str, Any]) -> PreparedRequest:
         asked = EditRequest(given)
         if self._serves:
             try:
@@ -184,7 +183,7 @@ class RequestPreparer:
         if isinstance(parent, str) and parent and arrived.protocol is RESPONSES:
             held = None
             if self._holds:
-                held = yield from self._turns.history_flow(tenant, parent)
+                held = await self._turns.history_flow(tenant, parent)
             if held is None:
                 return replace(plain, state="upstream")
             before, thread = list(held.items), held.thread
@@ -199,7 +198,7 @@ class RequestPreparer:
             tenant, arrived.protocol, body, history, thread or of_item, asked
         )
         try:
-            turn = yield from flow
+            turn = await flow
         except (ArchiveError, TooLarge, RecursionError):
             raise
         except (ConspectusError, ValueError, TypeError, KeyError, AttributeError) as error:
@@ -209,7 +208,7 @@ class RequestPreparer:
             logger.info("sent on as it came: %s", type(error).__name__)
             return replace(plain, note=UNREAD)
         if turn.fresh:  # its client may have gone, and sends the same request again
-            yield from self.settled_flow(turn)
+            await self.settled_flow(turn)
         keeps = self._holds and arrived.protocol is RESPONSES and body.get("store") is not False
         made = replace(plain, turn=turn, new=new, clear=asked.clear, kept=keeps)
         if asked.alone and turn.fresh:
@@ -219,12 +218,12 @@ class RequestPreparer:
             made = replace(made, lead=lead, iterations=[iteration_of(turn.cost)])
         if body is given and not of_item and turn.view is None:
             return made
-        return (yield from self._filled(made, turn))
+        return await self._filled(made, turn)
 
-    def _filled(self, prepared: PreparedRequest, turn: Turn) -> Flow[PreparedRequest]:
+    async def _filled(self, prepared: PreparedRequest, turn: Turn) -> PreparedRequest:
         """Build the request for a history that is not sent as it came."""
         view = turn.history if turn.view is None else turn.view
-        shown = yield from self._recalling.shown_flow(turn, view)
+        shown = await self._recalling.shown_flow(turn, view)
         view, turn = shown.view, replace(turn, sent=turn.sent + shown.tokens)
         edits: list[dict[str, Any]] = []
         if prepared.clear is not None:
@@ -247,37 +246,37 @@ class RequestPreparer:
             lookups=lookups,
         )
 
-    def settled_flow(self, turn: Turn) -> Flow[None]:
+    async def settled_flow(self, turn: Turn) -> None:
         """Keep the thread's progress; a failure does not stop the answer."""
         try:
-            yield from self._fitting.settle_flow(turn)
+            await self._fitting.settle_flow(turn)
         except ArchiveError as error:
             logger.warning("how far a thread has come could not be kept: %s", error)
 
-    def again_flow(
+    async def again_flow(
         self, prepared: PreparedRequest, error: Exception
-    ) -> Flow[PreparedRequest | None]:
+    ) -> PreparedRequest | None:
         """Make a refused request smaller; return None if that is impossible."""
         assert prepared.turn is not None
         try:
-            turn = yield from self._fitting.again_flow(prepared.turn, error)
+            turn = await self._fitting.again_flow(prepared.turn, error)
         except ConspectusError as failed:
             logger.warning("a refused request could not be made smaller: %s", failed)
             return None
         if turn is None:
             return None
         if turn.fresh:
-            yield from self.settled_flow(turn)
-        return (yield from self._filled(prepared, turn))
+            await self.settled_flow(turn)
+        return await self._filled(prepared, turn)
 
-    def answered_flow(
+    async def answered_flow(
         self, prepared: PreparedRequest, response: str, output: list[Any]
-    ) -> Flow[None]:
+    ) -> None:
         """Keep a response that a later request may name."""
         assert prepared.turn is not None
         scope, new = prepared.turn.scope, [*prepared.new, *output]
         try:
-            yield from self._turns.keep_flow(scope, response, prepared.parent, prepared.before, new)
+            await self._turns.keep_flow(scope, response, prepared.parent, prepared.before, new)
         except ArchiveError as error:
             logger.warning("a response could not be kept: %s", error)
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from conspectus._drive import Flow
 from conspectus.archive import Archive
 from conspectus.errors import ArchiveError, InputError
 from conspectus.messages.recalled import LEAST_RECALL
@@ -79,7 +78,7 @@ class Lookups:
     def __post_init__(self) -> None:
         self.spare = self.before
 
-    def found_flow(self, call: Lookup) -> Flow[LookupResult]:
+    async def found_flow(self, call: Lookup) -> LookupResult:
         """Look up a call; its errors are text for the model."""
         room = self.tokens if self.spare is None else min(self.tokens, self.spare)
         if room < LEAST_RECALL:
@@ -89,8 +88,8 @@ class Lookups:
         count = self.turn.engine.meter.text
         try:
             given = _arguments(call.arguments)
-            chain = yield from self.archive.chain_at_flow(self.turn.scope, self.turn.head)
-            text = yield from answer_flow(
+            chain = await self.archive.chain_at_flow(self.turn.scope, self.turn.head)
+            text = await answer_flow(
                 self.archive, self.turn.scope, chain, **given, tokens=room, count=count
             )
         except ArchiveError as error:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from conspectus._core.records import Chain
-from conspectus._drive import Flow
 from conspectus.archive import Archive
 from conspectus.archive.values import manifest
 from conspectus.errors import ArchiveError
@@ -74,14 +73,14 @@ class RequestRecall:
                 return None
         return Lookups(self._archive, turn, self._looked_up, spare)
 
-    def shown_flow(self, turn: Turn, view: Sequence[Any]) -> Flow[RecalledView]:
+    async def shown_flow(self, turn: Turn, view: Sequence[Any]) -> RecalledView:
         """Insert the recalled originals directly before the user's newest message."""
         last = newest_user(turn.plain)
         place = newest_user(view)
         if not self._tokens or not turn.head or last is None or place is None:
             return RecalledView(view)
         try:
-            text = yield from self._text(turn, last)
+            text = await self._text(turn, last)
         except ArchiveError as error:
             logger.warning("nothing could be recalled for a request: %s", error)
             return RecalledView(view)
@@ -95,24 +94,24 @@ class RequestRecall:
             place += 1
         return RecalledView([*view[:place], message, *view[place:]], size)
 
-    def _text(self, turn: Turn, last: int) -> Flow[str]:
+    async def _text(self, turn: Turn, last: int) -> str:
         """Return the kept choice of the turn, or choose now; empty for nothing."""
-        chain = yield from self._archive.chain_at_flow(turn.scope, turn.head)
+        chain = await self._archive.chain_at_flow(turn.scope, turn.head)
         if not chain:
             return ""
         name, archive = _name(turn, last), self._archive
-        notes = yield from archive.flow(archive.notes, turn.scope, "recalled", [name])
+        notes = await archive.flow(archive.notes, turn.scope, "recalled", [name])
         known = notes.get(name)
         if known is not None:
             # A record may be gone or replaced; then the thread holds fewer originals.
             within = set(known["keys"]).issubset(manifest(chain))
             return str(known["text"]) if within else ""
-        text, keys = yield from self._chosen(turn, last, chain)
+        text, keys = await self._chosen(turn, last, chain)
         note = {name: {"text": text, "keys": keys}}
-        yield from archive.flow(archive.note, turn.scope, "recalled", note)
+        await archive.flow(archive.note, turn.scope, "recalled", note)
         return text
 
-    def _chosen(self, turn: Turn, last: int, chain: Chain) -> Flow[tuple[str, list[str]]]:
+    async def _chosen(self, turn: Turn, last: int, chain: Chain) -> tuple[str, list[str]]:
         tokens = self._tokens if turn.spare is None else min(self._tokens, turn.spare)
         if tokens < LEAST_RECALL:
             return "", []
@@ -121,7 +120,7 @@ class RequestRecall:
             first -= 1
         said = read_messages(turn.plain)[first : last + 1]
         meter = turn.engine.meter
-        found = yield from unasked_flow(
+        found = await unasked_flow(
             self._archive,
             turn.scope,
             chain,

@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from conspectus._drive import Flow
 from conspectus_serve.answers.chat import ChatAnswer
 from conspectus_serve.answers.events import events_of
 from conspectus_serve.answers.messages import MessagesAnswer
@@ -23,7 +22,7 @@ from conspectus_serve.relay import UpstreamAnswer
 
 logger = logging.getLogger("conspectus")
 
-Work = Callable[[Flow[LookupResult]], Awaitable[LookupResult]]
+Work = Callable[[Awaitable[LookupResult]], Awaitable[LookupResult]]
 Send = Callable[[bytes], Awaitable[UpstreamAnswer]]
 
 

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from conspectus._drive import Flow
 from conspectus.archive import Archive
 from conspectus.messages.blocks import author_of, is_item
 
@@ -106,7 +105,7 @@ class ThreadMatch:
     left: str = ""
 
 
-def find_flow(archive: Archive, tenant: str, prefixes: Prefixes) -> Flow[ThreadMatch]:
+async def find_flow(archive: Archive, tenant: str, prefixes: Prefixes) -> ThreadMatch:
     """Find the thread whose answered history begins this one, or begin a new one.
 
     A prefix names a thread, and the thread names its last prefix: of two histories that continue
@@ -115,12 +114,12 @@ def find_flow(archive: Archive, tenant: str, prefixes: Prefixes) -> Flow[ThreadM
     left = ""
     names = [name for _, name in prefixes.longest_first()]
     for page in (names[begin : begin + PAGE] for begin in range(0, len(names), PAGE)):
-        slips = yield from archive.flow(archive.notes, tenant, "thread", page)
+        slips = await archive.flow(archive.notes, tenant, "thread", page)
         named = [(name, str(slips[name].get("thread"))) for name in page if name in slips]
         stands: dict[str, dict[str, Any]] = {}
         if named:
             wanted = list(dict.fromkeys(_stand(thread) for _, thread in named))
-            stands = yield from archive.flow(archive.notes, tenant, "thread", wanted)
+            stands = await archive.flow(archive.notes, tenant, "thread", wanted)
         for name, thread in named:
             stand = stands.get(_stand(thread), {})
             head = str(stand.get("head") or "")
@@ -130,15 +129,15 @@ def find_flow(archive: Archive, tenant: str, prefixes: Prefixes) -> Flow[ThreadM
     return ThreadMatch(f"t-{secrets.token_hex(8)}", left=left)
 
 
-def settle_flow(
+async def settle_flow(
     archive: Archive, tenant: str, found: ThreadMatch, prefixes: Prefixes, head: str
-) -> Flow[None]:
+) -> None:
     """Keep a thread's progress, if it has changed."""
     name = prefixes.name
     if name == found.at and head == found.head:
         return
     slips = {name: {"thread": found.thread}, _stand(found.thread): {"at": name, "head": head}}
-    yield from archive.flow(archive.note, tenant, "thread", slips)
+    await archive.flow(archive.note, tenant, "thread", slips)
 
 
 def _stand(thread: str) -> str:

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from conspectus._drive import Flow
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
 
@@ -42,14 +41,14 @@ class Turns:
         self._archive = archive
         self._known = Newest[tuple[str, str], HeldHistory](KNOWN)
 
-    def history_flow(self, tenant: str, response: str) -> Flow[HeldHistory | None]:
+    async def history_flow(self, tenant: str, response: str) -> HeldHistory | None:
         """Return the history up to a response, with it; None if it is not known here.
 
         Raises:
             ArchiveError: the archive cannot be read.
         """
         archive = self._archive
-        notes = yield from archive.flow(archive.notes, tenant, "response", [response])
+        notes = await archive.flow(archive.notes, tenant, "response", [response])
         thread = notes.get(response, {}).get("thread")
         if not isinstance(thread, str):
             return None
@@ -62,7 +61,7 @@ class Turns:
             if (held := self._known.get((tenant, name))) is not None:
                 parts.append(held.items)
                 break
-            found = (yield from archive.flow(archive.notes, scope, "response", [name])).get(name)
+            found = (await archive.flow(archive.notes, scope, "response", [name])).get(name)
             if found is None:  # expired or forgotten: the rest is not the whole history
                 return None
             parts.append(found["items"])
@@ -72,9 +71,9 @@ class Turns:
         self._known.put((tenant, response), made)
         return made
 
-    def keep_flow(
+    async def keep_flow(
         self, scope: Scope, response: str, parent: str, before: Sequence[Any], new: Sequence[Any]
-    ) -> Flow[None]:
+    ) -> None:
         """Keep a response.
 
         Args:
@@ -87,8 +86,8 @@ class Turns:
         slip = {"parent": parent, "items": list(new)}
         named = {response: {"thread": scope.thread}}
         note = self._archive.note
-        yield from self._archive.flow(note, scope, "response", {response: slip})
-        yield from self._archive.flow(note, scope.tenant, "response", named)
+        await self._archive.flow(note, scope, "response", {response: slip})
+        await self._archive.flow(note, scope.tenant, "response", named)
         self._known.put((scope.tenant, response), HeldHistory(scope.thread, (*before, *new)))
 
 

@@ -46,14 +46,13 @@ class Uncommitted(Archive):
 
     plan = ""
 
-    def save_draft_flow(self, scope: Scope, plan: str, draft: Any) -> Any:
+    async def save_draft_flow(self, scope: Scope, plan: str, draft: Any) -> Any:
         """Keep it, and know its place."""
         self.plan = plan
-        return (yield from super().save_draft_flow(scope, plan, draft))
+        return await super().save_draft_flow(scope, plan, draft)
 
-    def commit_flow(self, *given: Any, **more: Any) -> Any:
+    async def commit_flow(self, *given: Any, **more: Any) -> Any:
         """Fail."""
-        yield from ()
         raise ArchiveError("the disk is full")
 
 

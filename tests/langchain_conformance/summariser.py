@@ -390,7 +390,7 @@ def hurried(observe: Callable[[Side], Any]) -> Callable[[Side], Any]:
         with pytest.MonkeyPatch.context() as patch:
             still = SimpleNamespace(sleep=lambda seconds: None)
             patch.setattr("tenacity.nap.time", still)
-            patch.setattr("conspectus._drive.time", still)
+            patch.setattr("conspectus.bridge.time", still)
             return observe(side)
 
     return quick

@@ -19,8 +19,8 @@ from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from conspectus import ContextGuard, SummarizationMiddleware
-from conspectus._drive import run
 from conspectus.archive import Archive, Scope
+from conspectus.bridge import run
 from conspectus.errors import ConspectusError
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from stateful.agent_talk import THREADS, AgentTalk, Talk, Tip

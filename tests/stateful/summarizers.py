@@ -14,7 +14,7 @@ from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage, BaseMessage
 
 from conspectus import ChatModelSummarizer, Summarizer, Summary, SummaryRequest
-from conspectus._drive import Io, StepTimeout
+from conspectus.bridge import StepTimeout, io
 from conspectus.compactor import asking
 from conspectus.errors import SummarizerOverflow
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
@@ -215,6 +215,6 @@ def embedded_is_heard(readings: Callable[[], list[Reading]]) -> Iterator[None]:
 
     with (
         patch.object(asking, "_nothing", nothing),
-        patch("conspectus.compactor.compaction.pause", lambda seconds: Io(lambda: None)),
+        patch("conspectus.compactor.compaction.pause", lambda seconds: io(lambda: None)),
     ):
         yield

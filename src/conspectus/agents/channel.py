@@ -18,7 +18,6 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from conspectus._core.choices import EMBEDDED
 from conspectus._core.items import Size, Window
 from conspectus._core.records import Record
-from conspectus._drive import Flow
 from conspectus.agents.engine import KEPT, GraphEngine
 from conspectus.agents.identity import is_checkpointed, thread_of_run
 from conspectus.agents.state import HeadState, read_head, scope_of
@@ -107,48 +106,48 @@ class Channel:
 
     # What the model sees
 
-    def fitting(self) -> Flow[tuple[Channel, list[BaseMessage]]]:
+    async def fitting(self) -> tuple[Channel, list[BaseMessage]]:
         """Drop the records that an edit has made unfit; return the channel and its view."""
         views, held = self.graph.views, self.held
         view = views.find(self.scope, held.head_id, self.messages)
         if view is not None:
             return self, view
         session = self.session(None)
-        folded = yield from session.fold(self.messages)
+        folded = await session.fold(self.messages)
         view = [one for one in folded.sources if isinstance(one, BaseMessage)]
         chain = folded.chain
         if (chain[-1].id if chain else "") != held.head_id:
-            known = yield from session.anchor.chain_flow()
+            known = await session.anchor.chain_flow()
             if len(chain) < len(known) and known[: len(chain)] == chain:
                 return self.holding(held.back_to(chain)), view
         views.keep(self.scope, held.head_id, self.messages, view)
         return self, view
 
-    def view(self) -> Flow[list[BaseMessage]]:
+    async def view(self) -> list[BaseMessage]:
         """Return the view: the records in force folded over the messages."""
         if self.held.data is None:
             return self.messages
-        return (yield from self.fitting())[1]
+        return (await self.fitting())[1]
 
-    def shown(self, sent: Sequence[BaseMessage]) -> Flow[list[BaseMessage]]:
+    async def shown(self, sent: Sequence[BaseMessage]) -> list[BaseMessage]:
         """Return the view with other middleware's changes laid over it.
 
         While the records cannot be read, return the messages as they were sent.
         """
         try:
-            view = yield from self.view()
+            view = await self.view()
         except ArchiveError as error:
             # What does not fit now is the guard's to bridge.
             if self.graph.engine.on_failure == "raise":
                 raise
-            said = yield from self.graph.redacted_error(error)
+            said = await self.graph.redacted_error(error)
             log("records_unreadable", "the records of this history cannot be read now: %s", said)
             return list(sent)
         if len(sent) == len(self.messages) and all(map(is_, sent, self.messages)):
             return view
         return laid_over(view, self.messages, sent)
 
-    def reached(self) -> Flow[tuple[tuple[Record, ...], frozenset[str]]]:
+    async def reached(self) -> tuple[tuple[Record, ...], frozenset[str]]:
         """Return the records in force that fit, and the keys that they cover."""
         if self.held.data is None:
             return (), frozenset()
@@ -156,18 +155,18 @@ class Channel:
         known = reaches.find(self.scope, self.held.head_id, self.messages)
         if known is not None:
             return known[0]
-        chain = (yield from self.session(None).fold(self.messages)).chain
+        chain = (await self.session(None).fold(self.messages)).chain
         found = chain, frozenset(manifest(chain))
         reaches.keep(self.scope, self.held.head_id, self.messages, found)
         return found
 
     # The archive's pointer
 
-    def pointed(self) -> Flow[tuple[Record, ...]]:
+    async def pointed(self) -> tuple[Record, ...]:
         archive = self.graph.open_archive(self.runtime)
-        return () if archive is None else (yield from archive.chain_flow(self.scope))
+        return () if archive is None else (await archive.chain_flow(self.scope))
 
-    def follow(self, *, turn: bool) -> Flow[Channel]:
+    async def follow(self, *, turn: bool) -> Channel:
         """Move the archive's pointer with the state, and originals with a copied thread.
 
         The pointer is read if the state's record is not the one that this process has seen last,
@@ -178,7 +177,7 @@ class Channel:
         if own is None or not is_checkpointed():  # nothing is kept between runs, nor goes back
             return self
         if held.data is not None and own != held.thread:
-            return (yield from self._copied(own, archive))
+            return await self._copied(own, archive)
         if archive is None or isinstance(held.data, list):
             return self
         place = (ref(archive), self.scope)
@@ -186,30 +185,30 @@ class Channel:
         if self.graph.heads.get(place) == held.head_id and not turn:
             return self
         try:
-            yield from self._point(archive)
+            await self._point(archive)
         except ArchiveError as error:
             log("head_unknown", "the archive could not say which record is in force: %s", error)
             return self
         self.graph.heads.put(place, held.head_id)
         return self
 
-    def _point(self, archive: Archive) -> Flow[None]:
+    async def _point(self, archive: Archive) -> None:
         head, scope = self.held.head_id, self.scope
-        pointed = yield from archive.pointer_flow(scope)
+        pointed = await archive.pointer_flow(scope)
         if pointed is None or pointed == head:
             return  # nothing was archived here, or it was forgotten
         if not head and any(map(is_summary_message, self.messages)):
             return  # the state is new and the history is not: its summary names the record
-        if head and not (yield from archive.chain_at_flow(scope, head)):
+        if head and not (await archive.chain_at_flow(scope, head)):
             return  # it is in another archive
-        yield from archive.set_head_flow(scope, head or None)
+        await archive.set_head_flow(scope, head or None)
 
-    def _copied(self, thread: str, archive: Archive | None) -> Flow[Channel]:
+    async def _copied(self, thread: str, archive: Archive | None) -> Channel:
         """Copy the originals to the new thread."""
         moved = self.holding(replace(self.held, thread=thread))
         if archive is not None and isinstance(self.held.data, str):
             try:
-                yield from archive.copy_flow(self.scope, moved.scope, self.held.data)
+                await archive.copy_flow(self.scope, moved.scope, self.held.data)
             except ArchiveError as error:
                 log("copy_failed", "a copied thread could not take its originals along: %s", error)
                 return self

@@ -6,7 +6,7 @@ setting changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,7 +18,6 @@ from langgraph.store.base import BaseStore
 
 from conspectus._core.items import Window
 from conspectus._core.records import Record
-from conspectus._drive import Flow
 from conspectus._newest import Newest
 from conspectus.agents.identity import Tenant, config_of_run
 from conspectus.agents.models import profile_window
@@ -68,7 +67,7 @@ class GraphEngine:
         default_factory=lambda: Newest(HISTORIES)
     )
     keeps: Callable[[Scope], str] | None = None
-    written: Callable[[HeadState, Any, object], Flow[dict[str, Any] | None]] | None = None
+    written: Callable[[HeadState, Any, object], Awaitable[dict[str, Any] | None]] | None = None
     _archives: Newest[int, tuple[BaseStore, Archive]] = field(
         default_factory=lambda: Newest(STORES)
     )
@@ -127,9 +126,9 @@ class GraphEngine:
 
         return tell
 
-    def redacted_error(self, error: Exception) -> Flow[str]:
+    async def redacted_error(self, error: Exception) -> str:
         """Redact an error for the log: providers quote requests in theirs."""
-        return (yield from redacted_texts_flow(self.engine.redaction, [str(error)]))[0]
+        return (await redacted_texts_flow(self.engine.redaction, [str(error)]))[0]
 
     def say_once(self, text: str) -> None:
         if self.engine.memory.is_news(text):

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import ParamSpec, TypeVar
 
 from conspectus._core.records import Draft, Record
-from conspectus._drive import Flow, Io, in_a_daemon
 from conspectus.archive.gate import LOOP
 from conspectus.archive.scope import Scope
 from conspectus.archive.store import BlockingArchive
 from conspectus.archive.values import Archived
+from conspectus.bridge import in_a_daemon, io
 from conspectus.messages import Entry
 
 P = ParamSpec("P")
@@ -42,10 +42,10 @@ class Archive(BlockingArchive):
         ()
     """
 
-    def flow(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Flow[T]:
+    async def flow(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a method, in a thread where an event loop drives the flow."""
         call = partial(work, *args, **kwargs)
-        answer: T = yield Io(call, partial(self._in_thread, call))
+        answer: T = await io(call, partial(self._in_thread, call))
         return answer
 
     async def _in_thread(self, call: Callable[[], T]) -> T:
@@ -55,40 +55,40 @@ class Archive(BlockingArchive):
         finally:
             LOOP.reset(token)
 
-    def put_flow(self, scope: Scope, entries: Sequence[Entry]) -> Flow[None]:
+    def put_flow(self, scope: Scope, entries: Sequence[Entry]) -> Awaitable[None]:
         return self.flow(self.put, scope, entries)
 
-    def missing_flow(self, scope: Scope, entries: Sequence[Entry]) -> Flow[tuple[str, ...]]:
+    def missing_flow(self, scope: Scope, entries: Sequence[Entry]) -> Awaitable[tuple[str, ...]]:
         return self.flow(self.missing, scope, entries)
 
-    def find_flow(self, scope: Scope, keys: Sequence[str]) -> Flow[dict[str, Archived]]:
+    def find_flow(self, scope: Scope, keys: Sequence[str]) -> Awaitable[dict[str, Archived]]:
         return self.flow(self.find, scope, keys)
 
-    def save_draft_flow(self, scope: Scope, plan: str, draft: Draft) -> Flow[None]:
+    def save_draft_flow(self, scope: Scope, plan: str, draft: Draft) -> Awaitable[None]:
         return self.flow(self.save_draft, scope, plan, draft)
 
-    def find_draft_flow(self, scope: Scope, plan: str) -> Flow[Draft | None]:
+    def find_draft_flow(self, scope: Scope, plan: str) -> Awaitable[Draft | None]:
         return self.flow(self.find_draft, scope, plan)
 
     def commit_flow(
         self, scope: Scope, record: Record, *, alone: bool = True, seen: str | None = None
-    ) -> Flow[None]:
+    ) -> Awaitable[None]:
         return self.flow(self.commit, scope, record, alone=alone, seen=seen)
 
-    def chain_flow(self, scope: Scope) -> Flow[tuple[Record, ...]]:
+    def chain_flow(self, scope: Scope) -> Awaitable[tuple[Record, ...]]:
         return self.flow(self.chain, scope)
 
-    def chain_at_flow(self, scope: Scope, head: str) -> Flow[tuple[Record, ...]]:
+    def chain_at_flow(self, scope: Scope, head: str) -> Awaitable[tuple[Record, ...]]:
         return self.flow(self.chain_at, scope, head)
 
-    def chain_of_flow(self, scope: Scope, name: str) -> Flow[tuple[Record, ...]]:
+    def chain_of_flow(self, scope: Scope, name: str) -> Awaitable[tuple[Record, ...]]:
         return self.flow(self.chain_of, scope, name)
 
-    def set_head_flow(self, scope: Scope, record_id: str | None) -> Flow[None]:
+    def set_head_flow(self, scope: Scope, record_id: str | None) -> Awaitable[None]:
         return self.flow(self.set_head, scope, record_id)
 
-    def pointer_flow(self, scope: Scope) -> Flow[str | None]:
+    def pointer_flow(self, scope: Scope) -> Awaitable[str | None]:
         return self.flow(self.pointer, scope)
 
-    def copy_flow(self, source: Scope, target: Scope, head: str) -> Flow[None]:
+    def copy_flow(self, source: Scope, target: Scope, head: str) -> Awaitable[None]:
         return self.flow(self.copy, source, target, head)

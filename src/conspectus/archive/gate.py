@@ -15,8 +15,8 @@ from contextvars import ContextVar
 from time import monotonic
 from typing import TypeVar
 
-from conspectus._drive import StepTimeout, within
 from conspectus.archive.trouble import late
+from conspectus.bridge import StepTimeout, within
 from conspectus.errors import ArchiveError
 
 T = TypeVar("T")

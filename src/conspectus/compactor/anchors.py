@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from conspectus._core.records import Draft, Record
-from conspectus._drive import Flow
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.engine import Engine
 from conspectus.compactor.memory import Memory
@@ -43,27 +42,27 @@ class Anchor:
     def of(cls, engine: Engine, scope: Scope) -> Anchor:
         return cls(engine.archive, engine.memory, scope)
 
-    def chain_flow(self) -> Flow[Chain]:
+    async def chain_flow(self) -> Chain:
         """Return the records in force, the oldest first."""
         if isinstance(self.head, tuple):
             return self.head
         if self.archive is None:
             return self.memory.of(self.scope).chain if self.head is None else ()
         if self.head is not None:
-            return (yield from self.archive.chain_at_flow(self.scope, self.head))
-        self.seen = (yield from self.archive.pointer_flow(self.scope)) or ""
+            return await self.archive.chain_at_flow(self.scope, self.head)
+        self.seen = (await self.archive.pointer_flow(self.scope)) or ""
         if not self.seen:
             return ()
-        return (yield from self.archive.chain_at_flow(self.scope, self.seen))
+        return await self.archive.chain_at_flow(self.scope, self.seen)
 
-    def named_flow(self, name: str) -> Flow[Chain]:
+    async def named_flow(self, name: str) -> Chain:
         """Return the chain whose head has this name, or an empty one."""
         if self.archive is not None:
-            return (yield from self.archive.chain_of_flow(self.scope, name))
+            return await self.archive.chain_of_flow(self.scope, name)
         found = None if self.head is not None else self.memory.of(self.scope).chains.get(name)
         return found or ()
 
-    def moved_flow(self, chain: Chain) -> Flow[None]:
+    async def moved_flow(self, chain: Chain) -> None:
         """Put these records in force; a caller's state does so by itself."""
         if self.head is not None or self.aside:
             return
@@ -71,10 +70,10 @@ class Anchor:
             self.memory.of(self.scope).chain = chain
             return
         head = chain[-1].id if chain else None
-        yield from self.archive.set_head_flow(self.scope, head)
+        await self.archive.set_head_flow(self.scope, head)
         self.seen = head or ""
 
-    def commit_flow(self, chain: Chain, record: Record) -> Flow[None]:
+    async def commit_flow(self, chain: Chain, record: Record) -> None:
         """Put a record in force on top of a chain."""
         assert not self.aside, "what is prepared is not put in force"
         if self.archive is None:
@@ -84,21 +83,21 @@ class Anchor:
                 memory.chains.put(record.name, memory.chain)
             return
         if self.head is None:
-            yield from self.archive.commit_flow(self.scope, record, seen=self.seen)
+            await self.archive.commit_flow(self.scope, record, seen=self.seen)
             return
         # Branches of one thread share the pointer, which is for readers without a state.
-        yield from self.archive.commit_flow(self.scope, record, alone=False)
+        await self.archive.commit_flow(self.scope, record, alone=False)
         if self.names is not None:
             note = {self.names(record): {"id": record.id}}
-            yield from self.archive.flow(self.archive.note, self.scope, "record", note)
+            await self.archive.flow(self.archive.note, self.scope, "record", note)
 
-    def find_draft_flow(self, plan: str) -> Flow[Draft | None]:
+    async def find_draft_flow(self, plan: str) -> Draft | None:
         if self.archive is None:
             return self.memory.of(self.scope).drafts.get(plan)
-        return (yield from self.archive.find_draft_flow(self.scope, plan))
+        return await self.archive.find_draft_flow(self.scope, plan)
 
-    def save_draft_flow(self, plan: str, draft: Draft) -> Flow[None]:
+    async def save_draft_flow(self, plan: str, draft: Draft) -> None:
         if self.archive is None:
             self.memory.of(self.scope).drafts.put(plan, draft)
         else:
-            yield from self.archive.save_draft_flow(self.scope, plan, draft)
+            await self.archive.save_draft_flow(self.scope, plan, draft)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
@@ -13,9 +13,9 @@ from conspectus._core.choices import OnFailure
 from conspectus._core.plan import budget_of
 from conspectus._core.policy import LEAST_GAIN, Policy
 from conspectus._core.stale import AnyStale
-from conspectus._drive import Flow, arun, run
 from conspectus._langchain import is_runnable
 from conspectus.archive import Scope
+from conspectus.bridge import arun, run
 from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.background import AnyBackground, Closing
 from conspectus.compactor.calls import compact_flow
@@ -252,7 +252,7 @@ class Compactor(Closing):
 
     def _compact(
         self, scope: Scope, messages: Sequence[Source], force: bool, focus: str | None
-    ) -> Flow[CompactionResult]:
+    ) -> Awaitable[CompactionResult]:
         flow = compact_flow(self._session(scope), messages, force, focus or "")
         return heard_by(self._engine.listeners, flow)
 
@@ -305,13 +305,13 @@ class Compactor(Closing):
         """`prepare` as a task of the running event loop, with which it ends."""
         return await arun(self._prepare(scope_of(tenant, thread_id, session), messages))
 
-    def _prepare(self, scope: Scope, messages: Sequence[Source]) -> Flow[Preparation]:
+    async def _prepare(self, scope: Scope, messages: Sequence[Source]) -> Preparation:
         if self._background is None:
             raise PolicyError(
                 "notes are prepared where background=True, so that compact() swaps them in"
             )
         entries = read_messages(list(messages))
-        return (yield from begin_flow(self._session(scope), lambda own: own.folded(entries)))
+        return await begin_flow(self._session(scope), lambda own: own.folded(entries))
 
     def _session(self, scope: Scope) -> Session:
         return Session(self._engine, scope, self._room, Anchor.of(self._engine, scope))
@@ -366,19 +366,17 @@ class Compactor(Closing):
             self._recall(scope, query=query, id=id, at=at, range=range, tokens=tokens)
         )
 
-    def _recall(self, scope: Scope, **asked: Any) -> Flow[RecallResult]:
+    def _recall(self, scope: Scope, **asked: Any) -> Awaitable[RecallResult]:
         return heard_by(self._engine.listeners, self._recalled(scope, **asked))
 
-    def _recalled(self, scope: Scope, **asked: Any) -> Flow[RecallResult]:
+    async def _recalled(self, scope: Scope, **asked: Any) -> RecallResult:
         archive, count = self.archive, self._engine.meter.text
         if archive is None:
             raise InputError("without an archive nothing can be recalled; pass archive=")
-        chain = yield from archive.chain_flow(scope)
-        if not chain and scope.thread not in (
-            yield from archive.flow(archive.threads, scope.tenant)
-        ):
+        chain = await archive.chain_flow(scope)
+        if not chain and scope.thread not in (await archive.flow(archive.threads, scope.tenant)):
             raise unknown_thread(scope.tenant, scope.thread)
-        return (yield from recall_flow(archive, scope, chain, count=count, **asked))
+        return await recall_flow(archive, scope, chain, count=count, **asked)
 
 
 def scope_of(tenant: str | None, thread_id: str, session: str) -> Scope:

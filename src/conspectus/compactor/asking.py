@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 from functools import partial
 
 from conspectus._core.choices import EMBEDDED
 from conspectus._core.items import Compact
 from conspectus._core.records import Draft
-from conspectus._drive import Flow, Io, StepTimeout
+from conspectus.bridge import StepTimeout, io
 from conspectus.compactor.checking import body_of, refused, uncited, within_cap
 from conspectus.compactor.engine import Engine
 from conspectus.compactor.material import Material, reading_flow
@@ -90,27 +90,26 @@ def request_of(material: Material, by: str) -> SummaryRequest:
     return replace(request, notes=shown, form="findings", anew=anew)
 
 
-def answer_flow(engine: Engine, by: str, request: SummaryRequest, seen: Seen) -> Flow[object]:
+def answer_flow(engine: Engine, by: str, request: SummaryRequest, seen: Seen) -> Awaitable[object]:
     """Ask a summariser: by its own steps where it has some, else by one call."""
     summarizer = engine.summarizers[by]
     if isinstance(summarizer, EmbeddedSummarizer):
         return _nothing(request)
     if (steps := getattr(summarizer, "summarize_flow", None)) is not None:
-        answer: Flow[object] = steps(request)  # it sets a time for each of its own calls
+        answer: Awaitable[object] = steps(request)  # it sets a time for each of its own calls
         return answer
     call, acall = partial(summarizer.summarize, request), partial(summarizer.asummarize, request)
-    return observed_call(Io(call, acall, engine.timeout), by, request, seen)
+    return observed_call(io(call, acall, engine.timeout), by, request, seen)
 
 
-def _nothing(request: SummaryRequest) -> Flow[object]:
+async def _nothing(request: SummaryRequest) -> object:
     """Answer with no text: the notes are written from the messages alone."""
-    yield from ()
     return Summary("", tuple(entry.key for entry in request.entries))
 
 
-def in_notes_flow(
+async def in_notes_flow(
     material: Material, by: str, draft: Draft, request: SummaryRequest
-) -> Flow[Draft]:
+) -> Draft:
     """Put the text of a summariser into the notes.
 
     Raises:
@@ -118,7 +117,7 @@ def in_notes_flow(
     """
     engine, lengths = material.engine, material.lengths
     if isinstance(engine.summarizers[by], EmbeddedSummarizer):
-        return (yield from _rendered_flow(material, draft, None, engine.text_within(lengths.asked)))
+        return await _rendered_flow(material, draft, None, engine.text_within(lengths.asked))
     own = getattr(engine.summarizers[by], "min_tokens", None)
     if wrong := wrong_with(draft.text, request, min_tokens=own):
         raise refused(by, draft, wrong)
@@ -134,19 +133,19 @@ def in_notes_flow(
     room = engine.text_within(lengths.asked)
     room = max(1, min(most, max(room, request.count(text) + HEADINGS)))
     answer = text if request.form == "whole" else answer_of(draft.text, request)
-    return (yield from _rendered_flow(material, draft, answer, room, anew=request.anew))
+    return await _rendered_flow(material, draft, answer, room, anew=request.anew)
 
 
-def _rendered_flow(
+async def _rendered_flow(
     material: Material, draft: Draft, answer: Answer | str | None, room: int, *, anew: bool = False
-) -> Flow[Draft]:
+) -> Draft:
     """Return a draft with the notes that the next record holds, as data and as text."""
 
     def work() -> tuple[Segment, str]:
         entries = [material.originals[key] for key in material.keys]
         return _rendered(material, _segment(material, entries, answer, anew=anew), room)
 
-    segment, text = yield from reading_flow(work, [*material.entries, *material.staying])
+    segment, text = await reading_flow(work, [*material.entries, *material.staying])
     return replace(draft, text=text, segment=segment.to_json())
 
 
@@ -215,7 +214,7 @@ def _rendered(material: Material, segment: Segment, room: int) -> tuple[Segment,
     return notes.kept(), text
 
 
-def topped_up_flow(material: Material, ready: Draft, later: Sequence[Entry]) -> Flow[Draft]:
+async def topped_up_flow(material: Material, ready: Draft, later: Sequence[Entry]) -> Draft:
     """Add notes on later messages to a draft that was prepared before they came."""
     engine = material.engine
 
@@ -237,7 +236,7 @@ def topped_up_flow(material: Material, ready: Draft, later: Sequence[Entry]) -> 
         )
         return _rendered(material, segment, engine.text_within(material.lengths.fine))
 
-    segment, text = yield from reading_flow(work, later)
+    segment, text = await reading_flow(work, later)
     read = (*ready.read, *(entry.key for entry in later))
     return replace(ready, text=text, segment=segment.to_json(), read=read)
 

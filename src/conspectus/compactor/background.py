@@ -14,8 +14,8 @@ from weakref import WeakSet
 from conspectus._core.given_cut import foreseen
 from conspectus._core.items import Size, Window
 from conspectus._core.policy import Policy, grown
-from conspectus._drive import Flow, Io, arun, run
 from conspectus.archive import Archive, Scope
+from conspectus.bridge import arun, io, run
 from conspectus.compactor.memory import THREADS
 from conspectus.compactor.preparation import Make, Preparation, begun, stopped_flow, undone_flow
 from conspectus.errors import PolicyError
@@ -130,7 +130,7 @@ class Preparations:
             return False
         return grown(size.tokens, before.tokens) or grown(size.messages, before.messages)
 
-    def begin(self, scope: Scope, head: str, size: Size | None, make: Make) -> Flow[Preparation]:
+    async def begin(self, scope: Scope, head: str, size: Size | None, make: Make) -> Preparation:
         """Begin a preparation, or return the one under way."""
         with self._lock:
             known = self._known.pop(scope, None)
@@ -145,22 +145,22 @@ class Preparations:
             while len(self._known) > THREADS:
                 self._known.popitem(last=False)
         if new:
-            yield begun(job, make)
+            await begun(job, make)
         return job
 
-    def close_flow(self, seconds: float | None) -> Flow[None]:
+    async def close_flow(self, seconds: float | None) -> None:
         """Begin no more; wait up to these seconds for those under way, then stop them."""
         with self._lock:
             self._closed, jobs = True, list(self._begun)
         until = None if seconds is None else time.monotonic() + seconds
         for job in jobs:
             while job.under_way and (until is None or time.monotonic() < until):
-                if not (yield job.looked_at()):
+                if not (await job.looked_at()):
                     break
-        yield from stopped_flow(jobs)
+        await stopped_flow(jobs)
         for job in jobs:
             if job.is_at_rest:
-                yield from undone_flow(job)
+                await undone_flow(job)
 
 
 class Closing:
@@ -195,12 +195,12 @@ class Closing:
         """`close` on an event loop, where notes are prepared as its tasks."""
         await arun(self._closed_flow(timeout))
 
-    def _closed_flow(self, timeout: float | None) -> Flow[None]:
+    async def _closed_flow(self, timeout: float | None) -> None:
         check_seconds(timeout)
         for one in self._prepares():
-            yield from one.close_flow(timeout)
+            await one.close_flow(timeout)
         if (archive := self._own_archive()) is not None:
-            yield Io(archive.close)
+            await io(archive.close)
 
     def __enter__(self) -> Self:
         return self

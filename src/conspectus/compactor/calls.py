@@ -9,7 +9,6 @@ from typing import Any
 from conspectus._core.boundaries import exchanges, must_stay
 from conspectus._core.items import Compact, Keep, Stuck, spans_of
 from conspectus._core.records import Cost, Draft
-from conspectus._drive import Flow
 from conspectus.compactor.compaction import Compaction
 from conspectus.compactor.memory import FailedSummary
 from conspectus.compactor.observed import whose_of
@@ -26,9 +25,9 @@ LOOKS = 4
 """Most reads of a history that other workers compact meanwhile."""
 
 
-def compact_flow(
+async def compact_flow(
     session: Session, messages: Sequence[Source], force: bool, focus: str
-) -> Flow[CompactionResult]:
+) -> CompactionResult:
     """Read a history, decide, and carry the decision out.
 
     If another worker compacts it meanwhile, its record is found at the next read. The result
@@ -37,14 +36,14 @@ def compact_flow(
     entries = read_messages(messages)
     spent, seen = Cost(), None
     for left in reversed(range(LOOKS)):
-        history = yield from session.folded(entries)
+        history = await session.folded(entries)
         # Another worker did what was forced, unless on another branch of the thread.
         force = force and seen in (None, history.chain)
         own, counted = session.corrected(history)
         view, decided = own.decided(counted, force)
         chosen = Chosen(decided)
         if own.engine.background is not None and not (force or focus):
-            chosen = yield from chosen_flow(own, view, decided)
+            chosen = await chosen_flow(own, view, decided)
         if not isinstance(chosen.plan, Compact):
             kept = _unchanged(own, view, chosen.plan)
             return replace(kept, cost=spent, preparing=chosen.goes_on)
@@ -53,7 +52,7 @@ def compact_flow(
         base, ready, waited = chosen.view or view, chosen.draft, chosen.waited
         compaction = Compaction(writer, base, chosen.plan, focus, ready=ready, waited=waited)
         try:
-            outcome, after = yield from compaction.run()
+            outcome, after = await compaction.run()
             if isinstance(outcome, Failed) and isinstance(outcome.error, ArchiveOvertaken):
                 raise outcome.error
         except ArchiveOvertaken as error:
@@ -67,21 +66,21 @@ def compact_flow(
                 raise
             raise as_the_models(error) from error.__cause__
         else:
-            yield from settled_flow(own, view, chosen, outcome)
+            await settled_flow(own, view, chosen, outcome)
             result = _ended(own, compaction, outcome, after)
             if chosen.draft is not None and result.record is not None:
                 spent += chosen.draft.cost
             return replace(result, cost=spent + result.cost, preparing=chosen.goes_on)
-    history = yield from session.folded(entries)
+    history = await session.folded(entries)
     kept = _unchanged(session, history, Keep(reason, history.size.tokens))
     return replace(kept, failed="archive", cost=spent)
 
 
-def adopt_flow(
+async def adopt_flow(
     session: Session, messages: Sequence[Source], covers: Collection[str], text: str, by: str
-) -> Flow[CompactionResult]:
+) -> CompactionResult:
     """Put the summary of another library in force, its originals archived."""
-    history = yield from session.folded(read_messages(messages))
+    history = await session.folded(read_messages(messages))
     items = history.items
     ex = exchanges(items)
     fixed = must_stay(items, ex)
@@ -101,7 +100,7 @@ def adopt_flow(
     segment = Segment(text=text, alone=True).to_json()
     draft = Draft(text, by, keys, Cost(), session.message_size(text), segment=segment)
     compaction = Compaction(session, history, decided, adopted=draft)
-    return _ended(session, compaction, *(yield from compaction.run()))
+    return _ended(session, compaction, *(await compaction.run()))
 
 
 def _unchanged(session: Session, history: History, decided: Keep | Stuck) -> CompactionResult:

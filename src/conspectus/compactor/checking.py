@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any
 
 from conspectus._core.records import Cost, Draft
-from conspectus._drive import Flow
 from conspectus.compactor.engine import SLACK
 from conspectus.compactor.hooks import Preview, PreviewRequest
 from conspectus.compactor.material import Material
@@ -55,9 +54,9 @@ def within_cap(material: Material, draft: Draft) -> Draft:
     return replace(draft, text=text, cut=count(draft.text) - count(text))
 
 
-def approved_flow(
+async def approved_flow(
     ask: Preview, material: Material, draft: Draft, cause: str, kept: bool
-) -> Flow[Draft | None]:
+) -> Draft | None:
     """Return the draft as a person approved it, or None if it was refused.
 
     The person is asked in the caller's own thread and context, where a graph's interrupt works, and
@@ -79,7 +78,7 @@ def approved_flow(
         edited = body_of(text)
         tokens = material.size(edited)
         if edited and tokens <= limit:
-            clean = yield from redacted_summary_flow(material.redaction, edited)
+            clean = await redacted_summary_flow(material.redaction, edited)
             segment = Segment(text=clean, alone=True).to_json()
             return replace(draft, text=clean, tokens=material.size(clean), segment=segment)
         problem = (

@@ -6,7 +6,7 @@ This order is the commit rule: a failure before the commit leaves the history as
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import InitVar, dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -14,8 +14,8 @@ from conspectus import events
 from conspectus._core.choices import EMBEDDED
 from conspectus._core.items import Compact
 from conspectus._core.records import Cost, Draft, Record
-from conspectus._drive import Flow, pause
 from conspectus.archive import Archive, Scope
+from conspectus.bridge import pause
 from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.asking import (
     answer_flow,
@@ -58,7 +58,7 @@ from conspectus.errors import (
 )
 from conspectus.events import CompactionStep, Seen, observing
 
-Claim = Callable[[str, tuple[str, ...]], Flow[bool]]
+Claim = Callable[[str, tuple[str, ...]], Awaitable[bool]]
 
 RETRY_AFTER = (0.5, 2.0)
 """Seconds before the second and the third try of one summariser, unless its provider asks for
@@ -106,7 +106,7 @@ class Compaction:
         self.scope = self.session.scope
         self.material = Material(self.engine, self.history, self.plan, focus, adopted)
 
-    def run(self) -> Flow[tuple[Done | Failed, History]]:
+    async def run(self) -> tuple[Done | Failed, History]:
         """Carry out the plan; return the outcome and the new view, or the old one."""
         plan, engine = self.plan, self.engine
         raises = engine.on_failure == "raise"
@@ -122,9 +122,9 @@ class Compaction:
                 seen.withhold()
             outcome: Done | Failed
             try:
-                outcome = yield from self._steps(seen)
+                outcome = await self._steps(seen)
                 if isinstance(outcome, Failed):
-                    yield from self._tell("failed", reason=outcome.reason)
+                    await self._tell("failed", reason=outcome.reason)
                     if raises and not outcome.refused:
                         raise outcome.error
             except RedactionError as error:
@@ -136,17 +136,17 @@ class Compaction:
             except ConspectusError as error:
                 self._release_claim()
                 redaction = self.material.redaction
-                seen.tell(**(yield from redacted_event_flow(redaction, failed(error))))
+                seen.tell(**(await redacted_event_flow(redaction, failed(error))))
                 raise
             finally:
                 self._release_claim()
             if isinstance(outcome, Failed):
-                return (yield from self._failed(outcome, seen)), self.history
+                return (await self._failed(outcome, seen)), self.history
             record, gone = outcome.record, set(plan.evicted)
             if self.waited:
                 seen.tell(waited=self.waited + self._seconds)
             after = applied(self.history, record, gone, self.material.clips, engine)
-            failures = yield from redacted_texts_flow(self.material.redaction, outcome.failures)
+            failures = await redacted_texts_flow(self.material.redaction, outcome.failures)
             seen.tell(
                 outcome="passing" if engine.passing else "compacted",
                 tokens_after=after.size.tokens,
@@ -156,28 +156,28 @@ class Compaction:
             )
             return replace(outcome, failures=tuple(failures)), after
 
-    def _steps(self, seen: Seen) -> Flow[Done | Failed]:
+    async def _steps(self, seen: Seen) -> Done | Failed:
         plan, material = self.plan, self.material
-        yield from material.gather_flow(self.scope)
+        await material.gather_flow(self.scope)
         seen.tell(evicted=len(material.keys))
         if material.redaction is not None:
             seen.tell(redacted=sum(material.redacted.values()))
         count = len(material.keys)
-        yield from self._tell("start", cause=plan.cause, tokens=plan.tokens, evict=count)
+        await self._tell("start", cause=plan.cause, tokens=plan.tokens, evict=count)
         if self.engine.archive is not None:
             try:
-                yield from self._archive(self.engine.archive)
+                await self._archive(self.engine.archive)
             except ArchiveError as error:
                 return Failed(said_once(error), error, Cost())
         draft, spent, failures = material.adopted, Cost(), tuple[str, ...]()
         if draft is None and plan.summary_tokens:
-            written = yield from self._summary()
+            written = await self._summary()
             if isinstance(written, Failed):
                 return written
             draft, spent, failures, found = written
             if (ask := self.engine.preview) is not None:
                 with observing(CompactionStep, step="preview", by=draft.by) as shown:
-                    draft = yield from approved_flow(ask, material, draft, plan.cause, found)
+                    draft = await approved_flow(ask, material, draft, plan.cause, found)
                     shown.tell(outcome="ok" if draft is not None else "refused")
                 if draft is None:
                     said = "the summary was refused by the person who was asked"
@@ -185,8 +185,8 @@ class Compaction:
         record = self._record(draft)
         try:
             with observing(CompactionStep, step="commit", by=record.by):
-                yield from tell_hooks_flow(self.material, self.scope)
-                yield from self.anchor.commit_flow(self.history.chain, record)
+                await tell_hooks_flow(self.material, self.scope)
+                await self.anchor.commit_flow(self.history.chain, record)
         except ArchiveError as error:
             if isinstance(error, ArchiveOvertaken):
                 error.cost = spent
@@ -195,10 +195,10 @@ class Compaction:
         facts = {"record": record.id, "tokens": record.tokens_after, "by": record.by}
         if self.engine.redaction is not None:
             facts["redacted"] = dict(record.redacted)
-        yield from self._tell("end", **facts)
+        await self._tell("end", **facts)
         return Done(record, draft, spent, failures)
 
-    def prepared_flow(self, claim: Claim) -> Flow[Draft | Failed | None]:
+    async def prepared_flow(self, claim: Claim) -> Draft | Failed | None:
         """Take the first half, up to the stored draft; ask nobody, put nothing in force.
 
         Args:
@@ -207,14 +207,14 @@ class Compaction:
         Returns:
             The draft; or why there is none; or None where another worker has claimed it.
         """
-        yield from self.material.gather_flow(self.scope)
+        await self.material.gather_flow(self.scope)
         name = self._draft_name()
-        if not (yield from claim(name, self.material.keys)):
+        if not (await claim(name, self.material.keys)):
             return None
         try:
             if self.engine.archive is not None:
-                yield from self._archive(self.engine.archive)
-            written = yield from self._summary()
+                await self._archive(self.engine.archive)
+            written = await self._summary()
             return written if isinstance(written, Failed) else written.draft
         except ArchiveError as error:
             return Failed(said_once(error), error, Cost())
@@ -223,14 +223,14 @@ class Compaction:
 
     # Into the archive, and back out again
 
-    def _archive(self, archive: Archive) -> Flow[None]:
+    async def _archive(self, archive: Archive) -> None:
         """Archive the originals and read them back: a store may forget."""
         keys = self.material.keys + tuple(mark.key for mark in self.material.marks)
         originals = [self.material.originals[key] for key in keys]
         if not originals:
             return
-        yield from archive.put_flow(self.scope, originals)
-        missing = yield from archive.missing_flow(self.scope, originals)
+        await archive.put_flow(self.scope, originals)
+        missing = await archive.missing_flow(self.scope, originals)
         if missing:
             raise ArchiveUnconfirmed(
                 f"the store took {len(keys)} messages and did not give {len(missing)} of them "
@@ -239,11 +239,11 @@ class Compaction:
 
     # The summary
 
-    def _summary(self) -> Flow[_Written | Failed]:
+    async def _summary(self) -> _Written | Failed:
         """Find the draft; else ask each summariser in turn, the last resort at the end."""
         plan, material = self._draft_name(), self.material
         try:
-            draft = yield from self._found(plan)
+            draft = await self._found(plan)
         except ArchiveError as trouble:
             return Failed(said_once(trouble), trouble, Cost())
         paid = Cost()
@@ -267,17 +267,17 @@ class Compaction:
                         request = riding(material, by, request, last, again=bool(failures))
                         cached, last = request.last is not None, None
                         try:
-                            answer = yield from answer_flow(self.engine, by, request, seen)
-                            draft = yield from self._redacted(draft_of(answer, by))
+                            answer = await answer_flow(self.engine, by, request, seen)
+                            draft = await self._redacted(draft_of(answer, by))
                         except Exception as failure:
                             raise as_ours(failure, by, self.engine)  # noqa: B904  # has its cause
-                        draft = yield from in_notes_flow(material, by, draft, request)
+                        draft = await in_notes_flow(material, by, draft, request)
                     spent += draft.cost
                     draft, problems = checked(material, draft)
                     if not problems:
                         # Tries that failed were paid for too, and the record is all that says so.
                         draft = replace(draft, cost=paid + spent, seconds=self._seconds)
-                        yield from self.anchor.save_draft_flow(plan, draft)
+                        await self.anchor.save_draft_flow(plan, draft)
                         return _Written(draft, spent, failures, found=False)
                     error = refused(by, draft, problems)
                 except ArchiveError as failure:
@@ -288,11 +288,11 @@ class Compaction:
                     asked = asked_for(failure)
                     spent += cost_by(by, getattr(failure, "cost", Cost()))
                 failures = (*failures, by_name(by, error))
-                yield from self._tell("attempt_failed", by=by, reason=str(error))
+                await self._tell("attempt_failed", by=by, reason=str(error))
                 if wait is None or not (cached or transient) or asked > LONGEST_WAIT:
                     break
                 if transient or asked:
-                    yield pause(max(wait, asked))
+                    await pause(max(wait, asked))
         try:
             return Failed(str(error), error, spent, failures=failures)
         finally:
@@ -303,31 +303,31 @@ class Compaction:
         identity, limit = self.engine.identity(material.focus), material.lengths.asked
         return draft_name(parent, material.keys, limit, identity, material.standing)
 
-    def _found(self, plan: str) -> Flow[Draft | None]:
+    async def _found(self, plan: str) -> Draft | None:
         """Find the draft of a plan; another worker may be writing it."""
-        if self.ready is None and (yield from taken_flow(self.engine.memory, self.scope, plan)):
+        if self.ready is None and (await taken_flow(self.engine.memory, self.scope, plan)):
             self.begun = plan
-        draft = self.ready or (yield from self.anchor.find_draft_flow(plan))
+        draft = self.ready or (await self.anchor.find_draft_flow(plan))
         if draft is None:
             return None
-        return draft if self.ready is None else (yield from self._topped_up(draft))
+        return draft if self.ready is None else (await self._topped_up(draft))
 
-    def _topped_up(self, ready: Draft) -> Flow[Draft]:
+    async def _topped_up(self, ready: Draft) -> Draft:
         """Add the embedded summariser's notes of later messages to a prepared draft."""
         material, read = self.material, set(ready.read)
         later = [material.originals[key] for key in material.keys if key not in read]
         if not later:
             return ready
         with observing(CompactionStep, step="summarize", by=EMBEDDED):
-            return (yield from topped_up_flow(material, ready, later))
+            return await topped_up_flow(material, ready, later)
 
     def _release_claim(self) -> None:
         if self.begun:
             self.engine.memory.end(self.scope, self.begun)
             self.begun = ""
 
-    def _redacted(self, draft: Draft) -> Flow[Draft]:
-        text = yield from redacted_summary_flow(self.material.redaction, draft.text)
+    async def _redacted(self, draft: Draft) -> Draft:
+        text = await redacted_summary_flow(self.material.redaction, draft.text)
         return replace(draft, text=text)
 
     # The record
@@ -368,17 +368,17 @@ class Compaction:
 
     # Events
 
-    def _tell(self, event: str, **data: Any) -> Flow[None]:
-        clean = yield from redacted_event_flow(self.material.redaction, data)
+    async def _tell(self, event: str, **data: Any) -> None:
+        clean = await redacted_event_flow(self.material.redaction, data)
         emit(self.engine, self.scope, event, clean)
 
-    def _failed(self, outcome: Failed, seen: Seen) -> Flow[Failed]:
+    async def _failed(self, outcome: Failed, seen: Seen) -> Failed:
         redaction, why = self.material.redaction, failed(outcome.error, refused=outcome.refused)
         why["tries_failed"] = len(outcome.failures)
         if isinstance(outcome.error, RedactionError):
             # Of our own words; a redactor that hangs is not asked again about them.
             seen.tell(**why)
             return outcome
-        seen.tell(**(yield from redacted_event_flow(redaction, why)))
-        [reason] = yield from redacted_texts_flow(redaction, [outcome.reason])
+        seen.tell(**(await redacted_event_flow(redaction, why)))
+        [reason] = await redacted_texts_flow(redaction, [outcome.reason])
         return replace(outcome, reason=reason)

@@ -10,8 +10,8 @@ from copy import copy, deepcopy
 from dataclasses import dataclass
 from typing import Any
 
-from conspectus._drive import Flow, Io
 from conspectus._langchain import is_message
+from conspectus.bridge import io
 from conspectus.errors import PolicyError
 from conspectus.events.notes import noted
 from conspectus.messages import Entry, Source, decode
@@ -101,13 +101,13 @@ def _copy(message: Source) -> Source:
         return message.model_copy() if is_message(message) else copy(message)
 
 
-def tell_flow(
+async def tell_flow(
     hooks: Sequence[BeforeSummarization], event: SummarizationEvent, timeout: float | None
-) -> Flow[None]:
+) -> None:
     """Call each hook in turn, at most `timeout` seconds; log one that fails."""
     for hook in hooks:
         try:
-            yield Io(lambda h=hook: _call(h, event), lambda h=hook: _acall(h, event), timeout)  # type: ignore[misc]
+            await io(lambda h=hook: _call(h, event), lambda h=hook: _acall(h, event), timeout)  # type: ignore[misc]
         except Exception:
             # Somebody's memory that is down must not keep a thread from going on.
             logger.exception(

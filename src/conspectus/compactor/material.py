@@ -10,8 +10,8 @@ from typing import TypeVar, cast
 from conspectus._core.items import Compact
 from conspectus._core.policy import LARGEST_SUMMARY, REARM, SMALLEST_SUMMARY
 from conspectus._core.records import ClipMark, Draft, Record
-from conspectus._drive import Flow, Io
 from conspectus.archive import Scope
+from conspectus.bridge import io
 from conspectus.compactor.engine import Engine
 from conspectus.compactor.hooks import SummarizationEvent, copied, tell_flow
 from conspectus.compactor.view import History, Place, clipped
@@ -167,7 +167,7 @@ class Material:
         )
         return () if leaving.issuperset(among) else among
 
-    def gather_flow(self, scope: Scope) -> Flow[None]:
+    async def gather_flow(self, scope: Scope) -> None:
         """Read the originals of all that leaves or is clipped, and the notes so far."""
         places = self.history.places
         gone = set(self.plan.evicted)
@@ -181,7 +181,7 @@ class Material:
         found: dict[str, Entry] = {}
         if short and self.engine.archive is not None:
             keys = [place.item.key for place in short]
-            archived = yield from self.engine.archive.find_flow(scope, keys)
+            archived = await self.engine.archive.find_flow(scope, keys)
             for key, original in archived.items():
                 entry = read_messages([original.message])[0]
                 entry.key, entry.id = key, original.id
@@ -201,7 +201,7 @@ class Material:
         chain = self.history.chain or self.history.before
         self.segments = tuple(map(_segment_of, chain))
         if self.redaction is not None:
-            yield from self._redact(self.redaction)
+            await self._redact(self.redaction)
         for clip in self.plan.clips:
             place, where = places[clip.index], self.engine.where
             assert where is not None
@@ -225,12 +225,12 @@ class Material:
             return original
         return for_view(original, place.entry)
 
-    def _redact(self, redaction: Redaction) -> Flow[None]:
+    async def _redact(self, redaction: Redaction) -> None:
         """Take the secrets out of all that is stored, read or logged from here on."""
         # A clip must be the same whenever it is made again, so it goes by its own message only.
         keys = [self.history.places[clip.index].item.key for clip in self.plan.clips]
         short = {key: self.originals[key] for key in keys}
-        alone = yield from redaction.entries(list(short.values()))
+        alone = await redaction.entries(list(short.values()))
         self.to_show = dict(zip(short, alone, strict=True))
         adopted, count = self.adopted, len(self.originals)
         segments, texts = [one.to_json() for one in self.segments], list[str]()
@@ -240,7 +240,7 @@ class Material:
             return text
 
         with_texts(segments, noted)
-        done = yield from redaction.together(
+        done = await redaction.together(
             [*self.originals.values(), *self.staying],
             [self.focus, adopted.text if adopted else "", *self.foreign, *texts],
         )
@@ -281,14 +281,14 @@ def _foreign(place: Place) -> bool:
     return place.item.summary and place.entry is not None
 
 
-def reading_flow(work: Callable[[], T], entries: Sequence[Entry]) -> Flow[T]:
+async def reading_flow(work: Callable[[], T], entries: Sequence[Entry]) -> T:
     """Work on messages, in a thread if there are many."""
     if len(entries) > MANY or sum(len(entry.reading) for entry in entries) > LONG:
-        return cast("T", (yield Io(work)))
+        return cast("T", (await io(work)))
     return work()
 
 
-def tell_hooks_flow(material: Material, scope: Scope) -> Flow[None]:
+async def tell_hooks_flow(material: Material, scope: Scope) -> None:
     engine, left = material.engine, material.read()
     if not engine.hooks or not left:
         return
@@ -296,4 +296,4 @@ def tell_hooks_flow(material: Material, scope: Scope) -> Flow[None]:
     leave, stay = (tuple(copied(e, closed=closed) for e in es) for es in (left, material.staying))
     cause, session = material.plan.cause, scope.session
     event = SummarizationEvent(leave, stay, scope.thread, session, scope.tenant, cause)
-    yield from tell_flow(engine.hooks, event, engine.timeout)
+    await tell_flow(engine.hooks, event, engine.timeout)

@@ -9,15 +9,16 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
 from conspectus._core.items import Size
 from conspectus._core.records import Draft, Record
-from conspectus._drive import Flow, Io
 from conspectus._newest import Newest
 from conspectus.archive import Scope
+from conspectus.bridge import io
 from conspectus.model.riding import LastRequest
 
 THREADS = 256
@@ -141,7 +142,7 @@ LOOK_AGAIN, LONGEST_LOOK = 0.02, 600.0
 task is taken to be lost."""
 
 
-def taken_flow(memory: Memory, scope: Scope, plan: str) -> Flow[bool]:
+async def taken_flow(memory: Memory, scope: Scope, plan: str) -> bool:
     """Claim the summary of a plan for this worker, which must then `end` it in the memory.
 
     If another worker has it, wait and return False: its draft is there then, or it has failed.
@@ -150,12 +151,12 @@ def taken_flow(memory: Memory, scope: Scope, plan: str) -> Flow[bool]:
         return True
     until = time.monotonic() + LONGEST_LOOK
     while (owner := memory.under_way(scope, plan)) is not None:
-        if time.monotonic() > until or not (yield _short_pause(owner)):
+        if time.monotonic() > until or not (await _short_pause(owner)):
             break
     return False
 
 
-def _short_pause(owner: int) -> Io:
+def _short_pause(owner: int) -> Awaitable[Any]:
     """Return a step that lets the owner of a claim go on.
 
     It answers False if the owner waits for this thread, or its own thread has ended.
@@ -170,4 +171,4 @@ def _short_pause(owner: int) -> Io:
     def lives() -> bool:
         return any(thread.ident == owner for thread in threading.enumerate())
 
-    return Io(call, lambda: asyncio.sleep(LOOK_AGAIN, lives()))
+    return io(call, lambda: asyncio.sleep(LOOK_AGAIN, lives()))

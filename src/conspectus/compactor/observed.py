@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from conspectus._core.records import Cost
-from conspectus._drive import Flow, Io, StepTimeout
 from conspectus.archive import Scope
+from conspectus.bridge import StepTimeout
 from conspectus.compactor.engine import Engine
 from conspectus.compactor.result import CompactionResult, Done
 from conspectus.errors import (
@@ -103,16 +103,18 @@ def failed(error: Exception, *, refused: bool = False) -> dict[str, Any]:
     }
 
 
-def observed_call(step: Io, by: str, request: SummaryRequest, around: Seen) -> Flow[object]:
+async def observed_call(
+    step: Awaitable[object], by: str, request: SummaryRequest, around: Seen
+) -> object:
     """Call a summariser of the user's own, as one event.
 
     There is no event if it uses one of ours, whose calls have their own.
     """
     if not around:
-        return (yield step)
+        return await step
     start, facts = time.perf_counter(), dict[str, Any]()
     try:
-        answer: object = yield step
+        answer: object = await step
         facts = _reported(answer, request)
         return answer
     except BaseException as error:

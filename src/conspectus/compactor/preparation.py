@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,8 +19,8 @@ from typing import Any, Literal
 from weakref import WeakValueDictionary
 
 from conspectus._core.items import Size
-from conspectus._drive import CLEAN_UP, Flow, Io, arun, run
 from conspectus.archive.gate import GATE, Gate, Stopped
+from conspectus.bridge import CLEAN_UP, arun, io, run
 from conspectus.compactor.memory import LONGEST_LOOK, LOOK_AGAIN
 
 LONGEST_END = 30.0  # Seconds in which a preparation must end once it was asked to
@@ -58,7 +58,7 @@ class Preparation:
     owner: int = 0
     due: bool = False
     gate: Gate = field(default_factory=Gate)
-    undo: Callable[[], Flow[None]] | None = None
+    undo: Callable[[], Awaitable[None]] | None = None
     _process: int = field(default_factory=os.getpid)
     _over: threading.Event = field(default_factory=threading.Event)
     _loop: asyncio.AbstractEventLoop | None = None
@@ -86,7 +86,7 @@ class Preparation:
             await asyncio.sleep(LOOK_AGAIN)
         return self._over.is_set()
 
-    def looked_at(self) -> Io:
+    def looked_at(self) -> Awaitable[Any]:
         """Return a step that lets it go on.
 
         It answers False on the thread of its event loop, and while that loop stands still.
@@ -100,7 +100,7 @@ class Preparation:
                 time.sleep(LOOK_AGAIN)
             return True
 
-        return Io(call, lambda: asyncio.sleep(LOOK_AGAIN, True))
+        return io(call, lambda: asyncio.sleep(LOOK_AGAIN, True))
 
     def ended(self, outcome: Outcome, reason: str = "") -> None:
         self.outcome, self.reason = outcome, reason
@@ -126,31 +126,31 @@ class Preparation:
 _LIVE: WeakValueDictionary[str, Preparation] = WeakValueDictionary()
 """The preparations of this process, by name."""
 
-Make = Callable[[Preparation], Flow[None]]
+Make = Callable[[Preparation], Awaitable[None]]
 
 
-def begun(job: Preparation, make: Make) -> Io:
+def begun(job: Preparation, make: Make) -> Awaitable[Any]:
     """Return a step that begins a preparation, in a thread or as a task."""
     _LIVE[job.name] = job
-    return Io(lambda: _in_thread(job, make), lambda: _as_task(job, make))
+    return io(lambda: _in_thread(job, make), lambda: _as_task(job, make))
 
 
 def under_way() -> list[Preparation]:
     return [job for job in list(_LIVE.values()) if job.under_way]
 
 
-def stopped_flow(jobs: Iterable[Preparation]) -> Flow[None]:
+async def stopped_flow(jobs: Iterable[Preparation]) -> None:
     """Stop preparations, and wait until none of them uses a store."""
     until = time.monotonic() + LONGEST_END
     for job in (stopping := list(jobs)):
         job.stop()
     for job in stopping:
         while not job.is_at_rest and time.monotonic() < until:
-            if not (yield job.looked_at()):
+            if not (await job.looked_at()):
                 break
 
 
-def undone_flow(job: Preparation) -> Flow[None]:
+async def undone_flow(job: Preparation) -> None:
     """Take back the claim of a draft that will not be made, so that no other worker waits for it.
 
     If the store fails, the claim runs out by itself.
@@ -158,7 +158,7 @@ def undone_flow(job: Preparation) -> Flow[None]:
     undo, job.undo = job.undo, None
     if undo is not None:
         with suppress(Exception, Stopped):
-            yield from undo()
+            await undo()
 
 
 @atexit.register

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from conspectus._core.given_cut import may_leave
 from conspectus._core.items import Compact
-from conspectus._drive import Flow, pause
+from conspectus.bridge import pause
 from conspectus.compactor.background import Preparations
 from conspectus.compactor.checking import hash_of
 from conspectus.compactor.compaction import Compaction
@@ -43,11 +43,11 @@ SETTLES = 0.1
 """Seconds after which a worker checks whether another has claimed the same draft."""
 
 
-Given = History | Callable[[Session], Flow[History]]
+Given = History | Callable[[Session], Awaitable[History]]
 """A history that is read and counted, or the way to read it in the background."""
 
 
-def begin_flow(session: Session, given: Given, head: str = "") -> Flow[Preparation]:
+async def begin_flow(session: Session, given: Given, head: str = "") -> Preparation:
     """Prepare a session's next notes in the background; `head` is the record in force, if known."""
     size = session.asked
     if isinstance(given, History):
@@ -56,13 +56,13 @@ def begin_flow(session: Session, given: Given, head: str = "") -> Flow[Preparati
     engine = replace(session.engine, on_event=None, preview=None, hooks=())
     beside = replace(session, engine=engine, anchor=replace(session.anchor, aside=True))
 
-    def make(job: Preparation) -> Flow[None]:
+    def make(job: Preparation) -> Awaitable[None]:
         return heard_by(engine.listeners, _prepare(beside, given, job))
 
-    return (yield from jobs_of(session).begin(session.scope, head, size, make))
+    return await jobs_of(session).begin(session.scope, head, size, make)
 
 
-def _prepare(session: Session, given: Given, job: Preparation) -> Flow[None]:
+async def _prepare(session: Session, given: Given, job: Preparation) -> None:
     whose, redaction = whose_of(session.scope), session.engine.redaction
     tell(Preparing, whose, step="began")
     with observing(Preparing, whose, step="finished", waited=0.0) as seen:
@@ -70,11 +70,11 @@ def _prepare(session: Session, given: Given, job: Preparation) -> Flow[None]:
             seen.withhold()
         try:
             if not isinstance(given, History):
-                session, given = session.corrected((yield from given(session)))
-            covers = yield from _made(session, given, job)
+                session, given = session.corrected(await given(session))
+            covers = await _made(session, given, job)
             seen.tell(messages=covers, reason=job.reason if job.outcome == "nothing" else "")
         except ConspectusError as error:
-            job.ended("failed", (yield from redacted_texts_flow(redaction, [str(error)]))[0])
+            job.ended("failed", (await redacted_texts_flow(redaction, [str(error)]))[0])
             seen.tell(error_type=type(error).__qualname__)
         if job.outcome == "failed":
             seen.tell(outcome="failed", error_message=job.reason)
@@ -83,7 +83,7 @@ def _prepare(session: Session, given: Given, job: Preparation) -> Flow[None]:
             )
 
 
-def _made(session: Session, history: History, job: Preparation) -> Flow[int]:
+async def _made(session: Session, history: History, job: Preparation) -> int:
     """Make the draft; return the number of its messages, or 0."""
     job.notes, job.size = notes_in_force(history), job.size or session.asked or history.size
     history, decided = session.foresees(history, jobs_of(session).setting.prepare)
@@ -93,10 +93,10 @@ def _made(session: Session, history: History, job: Preparation) -> Flow[int]:
         return 0
     compaction = Compaction(session, history, decided)
 
-    def claim(name: str, keys: tuple[str, ...]) -> Flow[bool]:
-        known = yield from find_mark_flow(session, history)
+    async def claim(name: str, keys: tuple[str, ...]) -> bool:
+        known = await find_mark_flow(session, history)
         if known is not None and not unfit(session, known, history):
-            if (yield from session.anchor.find_draft_flow(known.plan)) is not None:
+            if (await session.anchor.find_draft_flow(known.plan)) is not None:
                 job.ended("ready")
                 return False
             if known.under_way:
@@ -106,18 +106,18 @@ def _made(session: Session, history: History, job: Preparation) -> Flow[int]:
         view, who, until = keys_of(history), owner_of(job), time.time() + LEASE
         count, seen, identity = len(view), hash_of(view), identity_of(session)
         mark = PreparationMark(name, keys, count, seen, identity, who, until)
-        if (yield from _claimed(session, history, mark)):
+        if await _claimed(session, history, mark):
             return True
         job.undo = None
         job.ended("elsewhere")
         return False
 
-    found = yield from compaction.prepared_flow(claim)
+    found = await compaction.prepared_flow(claim)
     if found is None:
         return 0
     if isinstance(found, Failed):
-        yield from undone_flow(job)
-        why = (yield from redacted_texts_flow(compaction.material.redaction, [found.reason]))[0]
+        await undone_flow(job)
+        why = (await redacted_texts_flow(compaction.material.redaction, [found.reason]))[0]
         job.ended("failed", why)
         return 0
     job.undo = None
@@ -125,24 +125,24 @@ def _made(session: Session, history: History, job: Preparation) -> Flow[int]:
     return len(compaction.material.keys)
 
 
-def _unclaimed(session: Session, history: History, job: Preparation) -> Flow[None]:
-    known = yield from find_mark_flow(session, history)
+async def _unclaimed(session: Session, history: History, job: Preparation) -> None:
+    known = await find_mark_flow(session, history)
     if known is None or list(known.owner) != owner_of(job):
         return
-    if (yield from session.anchor.find_draft_flow(known.plan)) is None:
-        yield from save_mark_flow(session, history, None)
+    if (await session.anchor.find_draft_flow(known.plan)) is None:
+        await save_mark_flow(session, history, None)
 
 
-def _claimed(session: Session, history: History, mark: PreparationMark) -> Flow[bool]:
+async def _claimed(session: Session, history: History, mark: PreparationMark) -> bool:
     """Claim a draft, unless another worker does so at the same moment.
 
     Stores cannot compare and set, so the last writer has it.
     """
-    yield from save_mark_flow(session, history, mark)
+    await save_mark_flow(session, history, mark)
     if session.engine.archive is None:
         return True
-    yield pause(SETTLES)
-    found = yield from find_mark_flow(session, history)
+    await pause(SETTLES)
+    found = await find_mark_flow(session, history)
     return found is None or list(found.owner) == list(mark.owner) or not found.under_way
 
 
@@ -192,24 +192,24 @@ def mark_name(history: History) -> str:
     return f"prepared\0{notes_in_force(history)}"
 
 
-def find_mark_flow(session: Session, history: History) -> Flow[PreparationMark | None]:
+async def find_mark_flow(session: Session, history: History) -> PreparationMark | None:
     archive, scope = session.engine.archive, session.scope
     if archive is None:
         found = session.engine.memory.of(scope).prepared.get(mark_name(history))
     else:
         name = mark_name(history)
-        notes = yield from archive.flow(archive.notes, scope, "prepared", [name])
+        notes = await archive.flow(archive.notes, scope, "prepared", [name])
         found = notes.get(name)
     return PreparationMark.read(found)
 
 
-def save_mark_flow(session: Session, history: History, mark: PreparationMark | None) -> Flow[None]:
+async def save_mark_flow(session: Session, history: History, mark: PreparationMark | None) -> None:
     archive, scope = session.engine.archive, session.scope
     data = {} if mark is None else {"v": VERSION, **asdict(mark)}
     if archive is None:
         session.engine.memory.of(scope).prepared.put(mark_name(history), data)
     else:
-        yield from archive.flow(archive.note, scope, "prepared", {mark_name(history): data})
+        await archive.flow(archive.note, scope, "prepared", {mark_name(history): data})
 
 
 def notes_in_force(history: History) -> str:

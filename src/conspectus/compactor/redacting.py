@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from conspectus._drive import Flow
 from conspectus.errors import RedactionError
 from conspectus.redaction import Redaction
 
 
-def redacted_summary_flow(redaction: Redaction | None, text: str) -> Flow[str]:
+async def redacted_summary_flow(redaction: Redaction | None, text: str) -> str:
     """Redact the text of a summary; raise `RedactionError` if nothing is left of it."""
     if redaction is None:
         return text
-    [clean] = yield from redaction.texts([text])
+    [clean] = await redaction.texts([text])
     if text.strip() and not clean.strip():
         raise RedactionError(
             f"the redactor {redaction.name} left nothing of the summary; let it answer with the "
@@ -23,7 +22,7 @@ def redacted_summary_flow(redaction: Redaction | None, text: str) -> Flow[str]:
     return clean
 
 
-def redacted_texts_flow(redaction: Redaction | None, texts: Sequence[str]) -> Flow[list[str]]:
+async def redacted_texts_flow(redaction: Redaction | None, texts: Sequence[str]) -> list[str]:
     """Redact texts for logs and listeners: errors may quote messages and keys.
 
     If that fails, the failure stands in their place.
@@ -31,7 +30,7 @@ def redacted_texts_flow(redaction: Redaction | None, texts: Sequence[str]) -> Fl
     if redaction is None or not texts:
         return list(texts)
     try:
-        clean = yield from redaction.texts(texts)
+        clean = await redaction.texts(texts)
         nothing = f"the redactor {redaction.name} left nothing of what was to be told here"
         return [
             new if new.strip() or not old.strip() else nothing
@@ -41,9 +40,9 @@ def redacted_texts_flow(redaction: Redaction | None, texts: Sequence[str]) -> Fl
         return [str(error)] * len(texts)
 
 
-def redacted_event_flow(
+async def redacted_event_flow(
     redaction: Redaction | None, data: Mapping[str, Any]
-) -> Flow[dict[str, Any]]:
+) -> dict[str, Any]:
     words = {key: value for key, value in data.items() if isinstance(value, str)}
-    clean = yield from redacted_texts_flow(redaction, list(words.values()))
+    clean = await redacted_texts_flow(redaction, list(words.values()))
     return {**data, **dict(zip(words, clean, strict=True))}

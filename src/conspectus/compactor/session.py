@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -12,7 +12,6 @@ from conspectus._core.items import Compact, Plan, Size, Stuck, Window
 from conspectus._core.plan import plan
 from conspectus._core.reaching_back import SHORT
 from conspectus._core.room import GIANT
-from conspectus._drive import Flow
 from conspectus.archive import Scope
 from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.background import Background
@@ -57,13 +56,13 @@ class Session:
         text = summary_text(body, archived=self.engine.archive is not None)
         return self.engine.meter.message(summary_message(text, ""))
 
-    def fold(self, messages: Sequence[Source]) -> Flow[History]:
+    def fold(self, messages: Sequence[Source]) -> Awaitable[History]:
         return self.folded(read_messages(messages))
 
-    def folded(self, entries: Sequence[Entry]) -> Flow[History]:
+    async def folded(self, entries: Sequence[Entry]) -> History:
         """Put the records that belong to a history in force, and fold them over it."""
-        known = yield from self.anchor.chain_flow()
-        history = yield from look_flow(self.engine, entries, known)
+        known = await self.anchor.chain_flow()
+        history = await look_flow(self.engine, entries, known)
         if self.engine.archive is not None and not all(record.archived for record in known):
             # Made when there was no archive: they stand like another library's summary.
             return replace(look(self.engine, entries, ()), before=history.chain)
@@ -71,14 +70,14 @@ class Session:
             # A summary that the records in force do not know may be that of another branch, or of a
             # time that the history has gone back to.
             for name in may_be_summaries(entries, marked=self.anchor.checkpointed):
-                other = yield from self.anchor.named_flow(name)
+                other = await self.anchor.named_flow(name)
                 if other:
-                    again = yield from look_flow(self.engine, entries, other)
+                    again = await look_flow(self.engine, entries, other)
                     if again.chain:
                         history = again
                         break
         if history.chain != tuple(known):
-            yield from self.anchor.moved_flow(history.chain)
+            await self.anchor.moved_flow(history.chain)
         return history
 
     def corrected(self, history: History) -> tuple[Session, History]:

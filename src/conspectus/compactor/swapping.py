@@ -13,7 +13,7 @@ from conspectus._core.choices import EMBEDDED
 from conspectus._core.given_cut import only_clipped, plan_given
 from conspectus._core.items import Compact, Keep, Plan
 from conspectus._core.records import Draft
-from conspectus._drive import Flow, pause
+from conspectus.bridge import pause
 from conspectus.compactor.memory import LONGEST_LOOK, LOOK_AGAIN
 from conspectus.compactor.observed import whose_of
 from conspectus.compactor.preparing import (
@@ -62,18 +62,18 @@ class Chosen:
     view: History | None = None
 
 
-def chosen_flow(session: Session, history: History, decided: Plan) -> Flow[Chosen]:
+async def chosen_flow(session: Session, history: History, decided: Plan) -> Chosen:
     """Decide about a history whose notes are prepared; `decided` is the plan without them."""
     usual = Chosen(decided)
     if not isinstance(decided, Compact):
         jobs, size = jobs_of(session), session.asked or history.size
         near = isinstance(decided, Keep) and session.nears(size, jobs.setting)
         if near and jobs.wanted(session.scope, history.head_id or "", size):
-            yield from begin_flow(session, history)
+            await begin_flow(session, history)
         return usual
     if not decided.summary_tokens:
         return usual
-    found = yield from _ready(session, history, decided)
+    found = await _ready(session, history, decided)
     if isinstance(found, Chosen):
         return found
     if jobs_of(session).closed:
@@ -82,14 +82,14 @@ def chosen_flow(session: Session, history: History, decided: Plan) -> Flow[Chose
     short = _shown_short(session, history, decided, found) if over and not failed else None
     if not failed and (not over or short is not None):
         if found is None or not found.under_way:
-            (yield from begin_flow(session, history)).due = True
+            (await begin_flow(session, history)).due = True
         tell(Preparing, whose_of(session.scope), step="went_on")
         if short is not None:
             return Chosen(short[1], view=short[0], goes_on=True)
         return Chosen(Keep(GOES_ON, history.size.tokens), goes_on=True)
-    expired = yield from _waited(session, history, found)
+    expired = await _waited(session, history, found)
     waited = time.monotonic() - begun
-    found = yield from _ready(session, history, decided)
+    found = await _ready(session, history, decided)
     if isinstance(found, Chosen):
         return replace(found, waited=waited)
     if waited >= LOOK_AGAIN:
@@ -100,35 +100,35 @@ def chosen_flow(session: Session, history: History, decided: Plan) -> Flow[Chose
     return replace(usual, waited=waited)
 
 
-def settled_flow(
+async def settled_flow(
     session: Session, history: History, chosen: Chosen, outcome: Done | Failed
-) -> Flow[None]:
+) -> None:
     """Report a draft that was put in force, and drop one that was refused."""
     if chosen.known is None or chosen.draft is None:
         return
     if isinstance(outcome, Failed):
         if not isinstance(outcome.error, ArchiveError):
-            yield from _drop(session, history, chosen.known, "it was refused")
+            await _drop(session, history, chosen.known, "it was refused")
         return
     jobs_of(session).forget(session.scope)
     step, count = "topped_up" if chosen.topped else "swapped_in", len(chosen.known.covers)
     tell(Preparing, whose_of(session.scope), step=step, waited=chosen.waited, messages=count)
 
 
-def _ready(
+async def _ready(
     session: Session, history: History, decided: Compact
-) -> Flow[Chosen | PreparationMark | None]:
+) -> Chosen | PreparationMark | None:
     """Return the plan that puts a finished draft in force.
 
     For an unfinished draft return its mark, and for none None. Drop a draft that does not fit.
     """
-    known = yield from find_mark_flow(session, history)
+    known = await find_mark_flow(session, history)
     if known is None:
         return None
     if why := unfit(session, known, history):
-        yield from _drop(session, history, known, why)
+        await _drop(session, history, known, why)
         return None
-    draft = yield from session.anchor.find_draft_flow(known.plan)
+    draft = await session.anchor.find_draft_flow(known.plan)
     if draft is None:
         return known
     leaving = leaving_of(known, history)
@@ -148,7 +148,7 @@ def _ready(
         return Chosen(given, draft, known)
     if set(leaving) <= set(decided.evicted):
         return Chosen(decided, draft, known, topped=True)
-    yield from _drop(session, history, known, "less may leave now than it stands for")
+    await _drop(session, history, known, "less may leave now than it stands for")
     return None
 
 
@@ -178,7 +178,7 @@ def _has_failed(session: Session, history: History) -> bool:
     return job.outcome == "failed" or (job.due and job.outcome == "nothing")
 
 
-def _waited(session: Session, history: History, known: PreparationMark | None) -> Flow[bool]:
+async def _waited(session: Session, history: History, known: PreparationMark | None) -> bool:
     """Wait for a draft within a summariser's time; return True if that has run out."""
     until = time.monotonic() + (session.engine.timeout or LONGEST_LOOK)
     job = jobs_of(session).latest(session.scope)
@@ -186,23 +186,23 @@ def _waited(session: Session, history: History, known: PreparationMark | None) -
         while job.under_way:
             if time.monotonic() > until:
                 return True
-            if not (yield job.looked_at()):
+            if not (await job.looked_at()):
                 return False
         if job.outcome != "elsewhere":
             return False
-        known = yield from find_mark_flow(session, history)
+        known = await find_mark_flow(session, history)
     while known is not None and known.under_way:
-        if (yield from session.anchor.find_draft_flow(known.plan)) is not None:
+        if (await session.anchor.find_draft_flow(known.plan)) is not None:
             return False
         if time.monotonic() > until:
             return True
-        yield pause(LOOK_THERE)
-        known = yield from find_mark_flow(session, history)
+        await pause(LOOK_THERE)
+        known = await find_mark_flow(session, history)
     return False
 
 
-def _drop(session: Session, history: History, known: PreparationMark, why: str) -> Flow[None]:
+async def _drop(session: Session, history: History, known: PreparationMark, why: str) -> None:
     jobs_of(session).forget(session.scope)
-    yield from save_mark_flow(session, history, None)
+    await save_mark_flow(session, history, None)
     whose, count = whose_of(session.scope), len(known.covers)
     tell(Preparing, whose, step="dropped", outcome="dropped", reason=why, messages=count)

@@ -10,7 +10,6 @@ from conspectus._core.arguments import Arguments
 from conspectus._core.boundaries import newest_user
 from conspectus._core.items import Clip, Item, Size
 from conspectus._core.records import ClipMark, Record, View, fold, place_of_summary
-from conspectus._drive import Flow
 from conspectus._langchain import is_ai_message
 from conspectus.compactor.engine import Engine
 from conspectus.compactor.recognising import bears_mark, clip_text, sent_of
@@ -161,7 +160,7 @@ def look(
     return History(tuple(places), view.chain, view.dropped, like)
 
 
-def look_flow(engine: Engine, entries: Sequence[Entry], chain: Sequence[Record]) -> Flow[History]:
+async def look_flow(engine: Engine, entries: Sequence[Entry], chain: Sequence[Record]) -> History:
     """Redact the messages that are shown short, then `look`."""
     redaction = engine.redaction
     if redaction is None or not any(record.clips for record in chain):
@@ -173,7 +172,7 @@ def look_flow(engine: Engine, entries: Sequence[Entry], chain: Sequence[Record])
     ]
     redacted: dict[int, Entry | None] = dict.fromkeys(short)
     try:
-        done = yield from redaction.entries([entries[index] for index in short])
+        done = await redaction.entries([entries[index] for index in short])
         redacted = {i: for_view(one, entries[i]) for i, one in zip(short, done, strict=True)}
     except RedactionError as error:
         log("shown_whole", "messages that were shown short are shown whole for now: %s", error)

@@ -9,10 +9,10 @@ from typing import Any, cast
 
 from langchain.agents.middleware.types import AgentMiddleware, ModelCallResult
 
-from conspectus._drive import Flow, Io, arun, run
 from conspectus.agents.identity import Tenant
 from conspectus.agents.state import read_head
 from conspectus.archive import Archive
+from conspectus.bridge import arun, io, run
 from conspectus.compactor.engine import OnEvent
 from conspectus.compactor.hooks import BeforeSummarization
 from conspectus.compactor.settings import AnyArchive
@@ -83,9 +83,9 @@ class ConfiguredSummarization(SummarizationMiddleware):
         """Do the same as `before_agent` on an event loop."""
         return await arun(self._look())
 
-    def _look(self) -> Flow[None]:
+    async def _look(self) -> None:
         if self._file is not None:
-            yield Io(self.refresh)
+            await io(self.refresh)
 
     def refresh(self) -> bool:
         """Follow an edited file now; each turn does so as it begins.
@@ -167,12 +167,12 @@ class ConfiguredGuard(ContextGuard):
         super().__init__(summarization, on_stuck=on_stuck, name="ContextGuard")
         self._switch = summarization
 
-    def _guarded(self, request: Request, send: Send) -> Flow[ModelCallResult[Any]]:
+    async def _guarded(self, request: Request, send: Send) -> ModelCallResult[Any]:
         if not self._switch.enabled:
             held = read_head(request.state, request.runtime, request.state["messages"])
             if not held.pending:
-                return cast("ModelCallResult[Any]", (yield send(request)))
-        return (yield from super()._guarded(request, send))
+                return cast("ModelCallResult[Any]", (await send(request)))
+        return await super()._guarded(request, send)
 
 
 def create_summarization_middleware(

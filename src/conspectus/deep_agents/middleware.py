@@ -11,7 +11,6 @@ from langchain.agents.middleware.types import ModelRequest, PrivateStateAttr
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import SystemMessage
 
-from conspectus._drive import Flow
 from conspectus.agents.channel import Channel
 from conspectus.agents.models import model_name, profile_window
 from conspectus.agents.state import CompactionState, HeadState, read_head
@@ -108,17 +107,17 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         copied = (one for copy in tuple(self._copies) for one in copy._prepares())
         return [*super()._prepares(), *copied]
 
-    def _step(self, state: Any, runtime: Any) -> Flow[dict[str, Any] | None]:
-        update = yield from super()._step(state, runtime)
+    async def _step(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        update = await super()._step(state, runtime)
         if self._backend is None:
             return update
         held = read_head({**state, **(update or {})}, runtime, state["messages"])
-        written = yield from self._written(held, state, runtime)
+        written = await self._written(held, state, runtime)
         return {**(update or {}), **written} if written else update
 
-    def _written(
+    async def _written(
         self, held: HeadState, state: Mapping[str, Any], runtime: object
-    ) -> Flow[dict[str, Any] | None]:
+    ) -> dict[str, Any] | None:
         """Write the files of the records in force; return an update of the state."""
         backend, done_up_to = self._backend, state.get(MIRRORED)
         if backend is None or held.data is None or done_up_to == held.head_id:
@@ -126,7 +125,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         channel = Channel(self.graph_engine, state, runtime, held)
         mirror = Mirror(backend, folder_of(backend, channel.scope))
         try:
-            chain = yield from channel.session(None).anchor.chain_flow()
+            chain = await channel.session(None).anchor.chain_flow()
         except ArchiveError as error:
             log("mirror_failed", "the readable copies could not be written: %s", error)
             return None
@@ -134,7 +133,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         last = None
         for place, record in enumerate(chain[known + 1 :], start=known + 2):
             try:
-                done = yield from mirror.write(place, record, partial(self._find, channel))
+                done = await mirror.write(place, record, partial(self._find, channel))
             except RedactionError as error:
                 log("mirror_failed", "the readable copies could not be written: %s", error)
                 break
@@ -143,34 +142,34 @@ class DeepAgentsSummarization(SummarizationMiddleware):
             last = record.id
         return {MIRRORED: last} if last is not None else None
 
-    def _find(self, channel: Channel, keys: Sequence[str]) -> Flow[Mapping[str, Source]]:
+    async def _find(self, channel: Channel, keys: Sequence[str]) -> Mapping[str, Source]:
         """Find originals in the channel, and others in the archive."""
         # Of all messages, as one may name the secret in another.
-        own = yield from self._without_secrets(read_messages(channel.messages))
+        own = await self._without_secrets(read_messages(channel.messages))
         found = {key: own[key] for key in keys if key in own}
         archive = self.graph_engine.archive(channel.runtime)
         gone = [key for key in keys if key not in found]
         if gone and archive is not None:
             try:
-                archived = yield from archive.find_flow(channel.scope, gone)
+                archived = await archive.find_flow(channel.scope, gone)
             except ArchiveError as error:
                 log("mirror_failed", "some originals could not be read: %s", error)
                 return found
             entries = read_messages([one.message for one in archived.values()])
             for key, entry in zip(archived, entries, strict=True):
                 entry.key = key  # some may be older than the redactor
-            found.update((yield from self._without_secrets(entries)))
+            found.update(await self._without_secrets(entries))
         return found
 
-    def _without_secrets(self, entries: Sequence[Entry]) -> Flow[dict[str, Source]]:
+    async def _without_secrets(self, entries: Sequence[Entry]) -> dict[str, Source]:
         """Return messages by key, as the archive would have them."""
         redaction = self.graph_engine.engine.redaction
         if redaction is not None and entries:
-            entries = (yield from redaction.together(entries, ())).entries
+            entries = (await redaction.together(entries, ())).entries
         return {entry.key: entry.source for entry in entries}
 
-    def _shown(self, request: ModelRequest[Any]) -> Flow[ModelRequest[Any]]:
-        request = yield from super()._shown(request)
+    async def _shown(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        request = await super()._shown(request)
         if self._backend is None or not request.state.get(MIRRORED):
             return request
         channel = Channel.of(self.graph_engine, request.state, request.runtime)

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import mimetypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from deepagents.backends.protocol import BackendProtocol
 
 from conspectus._core.records import Record
-from conspectus._drive import Flow, Io
 from conspectus.archive import Scope
 from conspectus.archive.scope import label_hash
+from conspectus.bridge import io
 from conspectus.events.notes import log
 from conspectus.messages import Entry, Source, read_messages
 from conspectus.messages.media import media_of
@@ -38,15 +38,15 @@ class Mirror:
     backend: BackendProtocol
     folder: str
 
-    def write(
+    async def write(
         self,
         number: int,
         record: Record,
-        find: Callable[[Sequence[str]], Flow[Mapping[str, Source]]],
-    ) -> Flow[bool]:
+        find: Callable[[Sequence[str]], Awaitable[Mapping[str, Source]]],
+    ) -> bool:
         """Write the originals that a record covers or clips; return whether all were written."""
         short = tuple(mark.key for mark in record.clips)
-        found = yield from find(tuple(dict.fromkeys((*record.covers, *short))))
+        found = await find(tuple(dict.fromkeys((*record.covers, *short))))
         texts, media = [], {}
         for title, keys in (("Summarised", record.covers), ("Shown short from here on", short)):
             if not keys:
@@ -64,24 +64,24 @@ class Mirror:
         text = "\n".join(texts).encode("utf-8", "backslashreplace")
         files = {**media, f"{self.folder}/{number:04}-{record.id}.md": text}
         for path, content in files.items():
-            problem = yield from self._put_one(path, content)
+            problem = await self._put_one(path, content)
             if problem is not None:
                 log("mirror_failed", "the readable copy %s could not be written: %s", path, problem)
                 return False
         return True
 
-    def _put_one(self, path: str, content: bytes) -> Flow[str | None]:
+    async def _put_one(self, path: str, content: bytes) -> str | None:
         """Write one file; return the problem, or None."""
         backend = self.backend
         try:
             if path.endswith(".md"):
                 written = (path, content.decode())
-                result = yield Io(
+                result = await io(
                     partial(backend.write, *written), partial(backend.awrite, *written)
                 )
                 return result.error if result is not None else "the backend returned nothing"
             both = [(path, content)]
-            answers = yield Io(
+            answers = await io(
                 partial(backend.upload_files, both), partial(backend.aupload_files, both)
             )
             return str(answers[0].error) if answers and answers[0].error else None

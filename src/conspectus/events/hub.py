@@ -11,7 +11,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar, Token
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
@@ -24,7 +24,6 @@ from conspectus.events.notes import noted
 logger = logging.getLogger("conspectus")
 
 T = TypeVar("T")
-Y = TypeVar("Y")
 
 Listener = Callable[[Event], None]
 """Called with each event, on the thread where it happened. One that raises changes nothing."""
@@ -142,16 +141,16 @@ def listening() -> bool:
     return _state.active and bool(_state.listeners or _own.get())
 
 
-def heard_by(own: Sequence[Listener], flow: Generator[Y, Any, T]) -> Generator[Y, Any, T]:
+def heard_by(own: Sequence[Listener], flow: Awaitable[T]) -> Awaitable[T]:
     """Return a flow in which these listeners hear everything too."""
     return _heard(own, flow) if own else flow
 
 
-def _heard(own: Sequence[Listener], flow: Generator[Y, Any, T]) -> Generator[Y, Any, T]:
+async def _heard(own: Sequence[Listener], flow: Awaitable[T]) -> T:
     before = _own.get()
     token = _own.set((*before, *(one for one in own if one not in before)))
     try:
-        return (yield from flow)
+        return await flow
     finally:
         with contextlib.suppress(ValueError):  # closed from another context, by the collector
             _own.reset(token)

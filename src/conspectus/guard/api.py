@@ -19,11 +19,11 @@ from langchain_core.messages import BaseMessage
 from conspectus._core.choices import OnFailure
 from conspectus._core.items import Window
 from conspectus._core.policy import Policy
-from conspectus._drive import Flow, Io, arun, run
 from conspectus.agents.channel import Channel
 from conspectus.agents.engine import GraphEngine
 from conspectus.agents.identity import Tenant, name_messages
 from conspectus.agents.state import CompactionState, read_requested
+from conspectus.bridge import arun, io, run
 from conspectus.compactor.engine import OnEvent
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.settings import (
@@ -54,7 +54,7 @@ _INSIDE: ContextVar[bool] = ContextVar("inside a guard", default=False)
 """Of two guards around one call, only the outer one updates the state."""
 
 Request = ModelRequest[Any]
-Send = Callable[[Request], Io]
+Send = Callable[[Request], Awaitable[Any]]
 OnStuck = Literal["raise", "send"]
 
 
@@ -170,19 +170,19 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
             StuckError: nothing makes it fit, and `on_stuck` is `"raise"`; also LangChain's
                 `ContextOverflowError`.
         """
-        return run(self._heard(request, lambda fitted: Io(lambda: handler(fitted))))
+        return run(self._heard(request, lambda fitted: io(lambda: handler(fitted))))
 
     async def awrap_model_call(
         self, request: Request, handler: Callable[[Request], Awaitable[ModelResponse[Any]]]
     ) -> ModelCallResult[Any]:
         """`wrap_model_call` on an event loop."""
-        send: Send = lambda fitted: Io(lambda: None, lambda: handler(fitted))  # noqa: E731
+        send: Send = lambda fitted: io(lambda: None, lambda: handler(fitted))  # noqa: E731
         return await arun(self._heard(request, send))
 
-    def _heard(self, request: Request, send: Send) -> Flow[ModelCallResult[Any]]:
+    def _heard(self, request: Request, send: Send) -> Awaitable[ModelCallResult[Any]]:
         return heard_by(self._graph.engine.listeners, self._guarded(request, send))
 
-    def _guarded(self, request: Request, send: Send) -> Flow[ModelCallResult[Any]]:
+    async def _guarded(self, request: Request, send: Send) -> ModelCallResult[Any]:
         channel = Channel.of(self._graph, request.state, request.runtime)
         if channel.held.data is not None:
             name_messages(channel.messages)
@@ -190,18 +190,18 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         call = GuardedCall.of(request, channel)
         if channel.held.pending:
             # The channel still holds what a record covers: a call before this one was rescued.
-            call = call.showing((yield from channel.shown(call.request.messages)))
+            call = call.showing(await channel.shown(call.request.messages))
         measured = self._fitter.measuring.measure(call.request, channel.held, before, call.recalled)
         whole = call
         if measured.over:
-            call, stuck = yield from self._fitter.fit(call, measured, measured.room)
+            call, stuck = await self._fitter.fit(call, measured, measured.room)
             if stuck is not None and measured.over_window:
                 self._stuck(stuck, measured)
             elif stuck is not None and stuck.needed:
                 # What was learned is an estimate: where it alone says no, the provider is asked.
                 beside = measured.requested.overhead
                 least = Window(stuck.needed + beside, beside)
-                call, _ = yield from self._fitter.fit(call, measured, least)
+                call, _ = await self._fitter.fit(call, measured, least)
         inside, refused = _INSIDE.get(), Refused()
         _INSIDE.set(True)
         try:
@@ -210,19 +210,19 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
                     self._fitter.tell_sent(call, measured)
                 try:
                     with self._graph.sending(call.sent):
-                        response = yield send(call.sent)
+                        response = await send(call.sent)
                     break
                 except Exception as error:
                     if not is_overflow(error):
                         raise
-                    call, refused = yield from self._rescued(whole, call, measured, refused, error)
+                    call, refused = await self._rescued(whole, call, measured, refused, error)
         finally:
             _INSIDE.set(inside)
         if inside:
             return cast("ModelCallResult[Any]", response)
         written: Mapping[str, Any] | None = None
         if call.held is not call.first and self._graph.written is not None:
-            written = yield from self._graph.written(call.held, request.state, request.runtime)
+            written = await self._graph.written(call.held, request.state, request.runtime)
         seen = refused.learned(measured.requested)
         return answered(response, call, before, seen, written)
 
@@ -237,46 +237,46 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
             budget=room.limit if room is not None else 0,
         )
 
-    def _rescued(
+    async def _rescued(
         self,
         whole: GuardedCall,
         call: GuardedCall,
         measured: Measured,
         refused: Refused,
         error: Exception,
-    ) -> Flow[tuple[GuardedCall, Refused]]:
-        said = yield from self._graph.redacted_error(error)
+    ) -> tuple[GuardedCall, Refused]:
+        said = await self._graph.redacted_error(error)
         size, beside = self._fitter.size(call, measured), measured.requested.overhead
         refused = refused.and_again(size, beside, read_overflow(error))
         if refused.tries > TRIES:
             why = f"so were {TRIES} smaller ones, the last of {size + beside:,} tokens"
             self._give_up(said, why, size, measured, refused, error)
         log("request_rescued", "the request was too long (%s): compacting, sending it again", said)
-        whole, measured = yield from self._again(whole, call, measured)
+        whole, measured = await self._again(whole, call, measured)
         budget = refused.budget
-        fitted, stuck = yield from self._fitter.fit(
+        fitted, stuck = await self._fitter.fit(
             whole, measured, Window(budget + beside, beside), True
         )
         if stuck is not None and stuck.needed and budget < stuck.needed < size:
             # So much must stay. All else can give way.
             budget = stuck.needed
             room = Window(budget + beside, beside)
-            fitted, stuck = yield from self._fitter.fit(whole, measured, room, True)
+            fitted, stuck = await self._fitter.fit(whole, measured, room, True)
         if self._fitter.size(fitted, measured) >= size:
             # A plan leaves room for the largest summary; the one that is written may be smaller.
-            fitted = yield from self._fitter.summarised(whole, measured)
+            fitted = await self._fitter.summarised(whole, measured)
         if self._fitter.size(fitted, measured) >= size:
             why = f"{stuck.reason}; " if stuck is not None else ""
             why += "smaller it cannot be"
             self._give_up(said, why, size, measured, refused, error)
         return fitted, refused.having_tried(budget, size)
 
-    def _again(
+    async def _again(
         self, whole: GuardedCall, call: GuardedCall, measured: Measured
-    ) -> Flow[tuple[GuardedCall, Measured]]:
+    ) -> tuple[GuardedCall, Measured]:
         messages: Sequence[BaseMessage] = whole.request.messages
         if call.held is not whole.held:
-            messages = yield from call.channel.shown(messages)
+            messages = await call.channel.shown(messages)
         whole = call.showing(messages)
         size, recalled = self._fitter.size(whole, measured), measured.recalled
         return whole, replace(

@@ -17,7 +17,6 @@ from langchain_core.messages import AnyMessage, BaseMessage
 from langgraph.types import Command
 
 from conspectus._core.items import Size, Window
-from conspectus._drive import Flow
 from conspectus.agents.channel import Channel
 from conspectus.agents.engine import GraphEngine
 from conspectus.agents.state import (
@@ -132,15 +131,15 @@ class RequestFitter:
     graph: GraphEngine
     measuring: Measuring
 
-    def fit(
+    async def fit(
         self, call: GuardedCall, measured: Measured, room: Window | None, rescue: bool = False
-    ) -> Flow[Fitted]:
+    ) -> Fitted:
         if not listening():
-            return (yield from self._fitted(call, measured, room))
+            return await self._fitted(call, measured, room)
         budget = None if room is None else room.budget
         facts = {"rescue": rescue, "tokens_before": measured.messages, "budget": budget}
         with observing(GuardFit, self.whose(call), **facts) as seen:
-            fitted = yield from self._fitted(call, measured, room)
+            fitted = await self._fitted(call, measured, room)
             if seen:
                 tokens = self.size(fitted[0], measured)
                 over = budget is not None and tokens > budget
@@ -156,11 +155,11 @@ class RequestFitter:
         share = tokens / window if window else None
         tell(RequestSent, self.whose(call), tokens=tokens, window=window, share=share)
 
-    def summarised(self, call: GuardedCall, measured: Measured) -> Flow[GuardedCall]:
+    async def summarised(self, call: GuardedCall, measured: Measured) -> GuardedCall:
         """Summarise all but what `keep` asks for."""
-        own = yield from call.channel.view()
+        own = await call.channel.view()
         session = call.channel.session(None, ratio=measured.ratio)
-        result = yield from compact_flow(session, call.channel.messages, True, "")
+        result = await compact_flow(session, call.channel.messages, True, "")
         if result.record is None:
             return call
         held = call.held.with_record(result.record, self._after(result), pending=True)
@@ -172,13 +171,13 @@ class RequestFitter:
     def whose(self, call: GuardedCall) -> Whose:
         return whose_of(call.channel.scope)
 
-    def _fitted(self, call: GuardedCall, measured: Measured, room: Window | None) -> Flow[Fitted]:
+    async def _fitted(self, call: GuardedCall, measured: Measured, room: Window | None) -> Fitted:
         """Make a request fit the room, or return the stuck result.
 
         Recalled originals are no part of the history. They go if a compaction alone does not help,
         and before the user's own words are shown short.
         """
-        fitted, stuck = yield from self._tried(call, measured, room)
+        fitted, stuck = await self._tried(call, measured, room)
         if call.recalled is not None and (stuck is not None or not kept_whole(call, fitted)):
             said = "what was recalled for this turn is left out: there is no room for it"
             log("recall_left_out", said, level=logging.INFO)
@@ -186,10 +185,10 @@ class RequestFitter:
             measured = replace(measured, messages=measured.messages - measured.recalled, recalled=0)
             if room is not None and measured.messages <= room.budget:
                 return call, None
-            fitted, stuck = yield from self._tried(call, measured, room)
+            fitted, stuck = await self._tried(call, measured, room)
         return fitted, stuck
 
-    def _tried(self, call: GuardedCall, measured: Measured, room: Window | None) -> Flow[Fitted]:
+    async def _tried(self, call: GuardedCall, measured: Measured, room: Window | None) -> Fitted:
         """Make a request fit as far as a compaction can.
 
         The history in the state is compacted, and other middleware's changes are laid over the
@@ -198,11 +197,11 @@ class RequestFitter:
         """
         rest = room and replace(room, reserved=room.reserved + measured.recalled)
         try:
-            own = yield from call.channel.view()
+            own = await call.channel.view()
             sent: Sequence[BaseMessage] = call.request.messages
             added = measured.messages - self.measuring.size(own, measured.ratio)
             tight = room and replace(room, reserved=room.reserved + max(0, added))
-            result = yield from self._compacted(call, tight, measured, call.channel.messages)
+            result = await self._compacted(call, tight, measured, call.channel.messages)
             if result.record is not None:
                 held = call.held.with_record(result.record, self._after(result), pending=True)
                 call = call.holding(held)
@@ -210,16 +209,16 @@ class RequestFitter:
                 call = call.showing(sent)
             if rest is None or self.measuring.size(sent, measured.ratio) <= rest.budget:
                 return call, None
-            result = yield from self._compacted(call, rest, measured, sent)
+            result = await self._compacted(call, rest, measured, sent)
         except ArchiveError as error:
-            trouble = yield from self.graph.redacted_error(error)
-            bridged = yield from self._bridged(call, measured, rest, trouble)
+            trouble = await self.graph.redacted_error(error)
+            bridged = await self._bridged(call, measured, rest, trouble)
             if bridged is None:
                 raise
             return bridged, None
         short = self.graph.clips(call.channel.runtime)
         if result.outcome == "stuck" and (result.failed == "archive" or not short):
-            bridged = yield from self._bridged(call, measured, rest, result.reason)
+            bridged = await self._bridged(call, measured, rest, result.reason)
             if bridged is not None:
                 return bridged, None
         # The records in force may be all that it takes: then there is no new one.
@@ -227,9 +226,9 @@ class RequestFitter:
             call = call.showing(result.messages)
         return call, result if result.outcome == "stuck" else None
 
-    def _bridged(
+    async def _bridged(
         self, call: GuardedCall, measured: Measured, room: Window | None, trouble: str
-    ) -> Flow[GuardedCall | None]:
+    ) -> GuardedCall | None:
         """Make one request fit while no archive can be reached, and put nothing in force.
 
         Return None if that is not wanted, or does not help.
@@ -237,7 +236,7 @@ class RequestFitter:
         session = call.channel.passing_session(room, measured.ratio)
         if session is None:
             return None
-        result = yield from compact_flow(session, call.request.messages, False, "")
+        result = await compact_flow(session, call.request.messages, False, "")
         if result.outcome == "stuck":
             return None
         log(
@@ -247,15 +246,15 @@ class RequestFitter:
         )
         return call.showing(result.messages)
 
-    def _compacted(
+    async def _compacted(
         self,
         call: GuardedCall,
         room: Window | None,
         measured: Measured,
         messages: Sequence[BaseMessage],
-    ) -> Flow[CompactionResult]:
+    ) -> CompactionResult:
         session = call.channel.session(room, ratio=measured.ratio)
-        result = yield from compact_flow(session, messages, False, "")
+        result = await compact_flow(session, messages, False, "")
         log_failures(result)
         return result
 

@@ -14,11 +14,11 @@ from langchain_core.messages.utils import count_tokens_approximately
 from conspectus._core.choices import OnFailure
 from conspectus._core.policy import LEAST_GAIN
 from conspectus._core.stale import AnyStale
-from conspectus._drive import Flow, arun, run
 from conspectus.agents.channel import Channel
 from conspectus.agents.engine import GraphEngine
 from conspectus.agents.identity import Tenant, name_messages
 from conspectus.agents.state import CompactionState, asking
+from conspectus.bridge import arun, run
 from conspectus.compactor.background import AnyBackground, Closing, Preparations
 from conspectus.compactor.engine import OnEvent
 from conspectus.compactor.hooks import BeforeSummarization
@@ -247,10 +247,10 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
         """`before_model` on an event loop."""
         return await arun(self._heard(self._step(state, runtime)))
 
-    def _heard(self, flow: Flow[dict[str, Any] | None]) -> Flow[dict[str, Any] | None]:
+    def _heard(self, flow: Awaitable[dict[str, Any] | None]) -> Awaitable[dict[str, Any] | None]:
         return heard_by(self.graph_engine.engine.listeners, flow)
 
-    def _step(self, state: Any, runtime: Any) -> Flow[dict[str, Any] | None]:
+    def _step(self, state: Any, runtime: Any) -> Awaitable[dict[str, Any] | None]:
         if self._built.shown["trigger"] != self._built.trigger:  # its own list was changed
             self._set("trigger", self._built.shown["trigger"])
         return (self._built.turn_recall or self._built.planner).step(state, runtime)
@@ -322,18 +322,18 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
         with self.graph_engine.sending(shown):
             return await handler(shown)
 
-    def _shown(self, request: ModelRequest[Any]) -> Flow[ModelRequest[Any]]:
+    async def _shown(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         self.graph_engine.engine.tools.learn(request.tools)
         channel = Channel.of(self.graph_engine, request.state, request.runtime)
         if channel.held.data is not None:  # a run may begin here, in another process
             name_messages(channel.messages)
         # With the model's turn: `before_model` has not seen what went before.
-        channel = yield from channel.follow(turn=False)
+        channel = await channel.follow(turn=False)
         messages: Sequence[BaseMessage] = request.messages
         if self.history == "preserve" and channel.held.data is not None:
-            messages = yield from channel.shown(messages)
+            messages = await channel.shown(messages)
         if self._built.turn_recall is not None:
-            messages = yield from self._built.turn_recall.shown(channel, messages)
+            messages = await self._built.turn_recall.shown(channel, messages)
         if messages is request.messages:
             return request
         return request.override(messages=cast("list[AnyMessage]", messages))

@@ -17,7 +17,6 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from conspectus._core.items import Size, Window
 from conspectus._core.policy import grown
-from conspectus._drive import Flow
 from conspectus.agents.channel import Channel
 from conspectus.agents.engine import GraphEngine, hide_from_streams
 from conspectus.agents.identity import is_checkpointed, name_messages
@@ -93,9 +92,9 @@ class Planner:
         how = self._policy.arguments
         self._arguments = None if how is None else OldArguments(how, counting.message)
 
-    def step(
+    async def step(
         self, state: Mapping[str, Any], runtime: object, focus: str | None = None
-    ) -> Flow[Update | None]:
+    ) -> Update | None:
         """Return the update of the state that a step makes, or None.
 
         With a `focus`, which may be empty, compact whatever the trigger says; without one go by the
@@ -105,15 +104,15 @@ class Planner:
         focus = asked if focus is None else focus
         update: Update | None = None
         try:
-            now = yield from self._look(state, runtime)
+            now = await self._look(state, runtime)
             if isinstance(now, _Now):
-                result = yield from self._taken_over(now, focus)
+                result = await self._taken_over(now, focus)
                 if result is None and self._is_due(now, focus):
                     session, messages = self._session(now), now.channel.messages
                     forced = focus is not None
-                    result = yield from compact_flow(session, messages, forced, focus or "")
+                    result = await compact_flow(session, messages, forced, focus or "")
                 elif result is None:
-                    yield from self._prepare(now)
+                    await self._prepare(now)
                 update = self._update(now, result)
             else:
                 update = now
@@ -121,13 +120,13 @@ class Planner:
             # Nothing has been changed; the guard, if there is one, bridges this one request.
             if self.graph.engine.on_failure == "raise":
                 raise
-            said = yield from self.graph.redacted_error(error)
+            said = await self.graph.redacted_error(error)
             log("history_kept", "the history was kept as it was: %s", said)
         if asked is not None:
             update = {**(update or {}), ASKED: {}}
         return update
 
-    def _look(self, state: Mapping[str, Any], runtime: object) -> Flow[_Now | Update]:
+    async def _look(self, state: Mapping[str, Any], runtime: object) -> _Now | Update:
         """Read the history; for a fork that fits its parent's records, return an update."""
         found = Channel.of(self.graph, state, runtime)
         messages = found.messages
@@ -135,19 +134,19 @@ class Planner:
             name_messages(messages)
         known = found
         if found.held.data is None and self._may_be_known(state, messages):
-            known = yield from self._inherited(found)
+            known = await self._inherited(found)
             if self.preserve and state.get(FORKED) and known.held.data is not None:
                 return {HELD: known.held.to_json()}
-        channel = yield from known.follow(turn=True)
+        channel = await known.follow(turn=True)
         view = messages
         if channel.held.data is not None and (self.preserve or channel.held.pending):
             before = channel
-            channel, view = yield from channel.fitting()
+            channel, view = await channel.fitting()
             if channel is not before:
                 # Whoever recalls without a state goes by the archive's pointer: it follows.
                 held = channel.held
                 held = replace(held, after=self._size(view) if held.data is not None else None)
-                channel = yield from channel.holding(held).follow(turn=False)
+                channel = await channel.holding(held).follow(turn=False)
                 self.graph.views.keep(channel.scope, channel.held.head_id, messages, view)
         held = channel.held
         key = f"{channel.scope.tenant}\0{held.name}"
@@ -165,13 +164,13 @@ class Planner:
         ratio = self._tokens(now)[1]
         return now.channel.session(now.room, asked=self._asked(now), ratio=ratio)
 
-    def _prepare(self, now: _Now) -> Flow[None]:
+    async def _prepare(self, now: _Now) -> None:
         jobs, head = self.graph.engine.background, now.held.head_id
         if jobs is None or not jobs.setting.near(self._policy, asked := self._asked(now), now.room):
             return
         if jobs.wanted(now.channel.scope, head, asked):
             messages = list(now.channel.messages)
-            yield from begin_flow(self._session(now), lambda own: own.fold(messages), head)
+            await begin_flow(self._session(now), lambda own: own.fold(messages), head)
 
     def _may_be_known(self, state: Mapping[str, Any], messages: Sequence[BaseMessage]) -> bool:
         """Return whether the archive may hold records of a history that came without any.
@@ -183,18 +182,18 @@ class Planner:
         turn = len(messages) > 1 and isinstance(messages[-1], HumanMessage)
         return turn and not is_checkpointed()
 
-    def _inherited(self, channel: Channel) -> Flow[Channel]:
+    async def _inherited(self, channel: Channel) -> Channel:
         """Put the record in force that the archive points to, as far as it fits the messages.
 
         Deep Agents gives a fork its parent's messages and no private state; without a checkpointer
         only messages come back. Records of another branch do not fit and are dropped.
         """
-        chain, messages = (yield from channel.pointed()), channel.messages
+        chain, messages = (await channel.pointed()), channel.messages
         if not chain:
             return channel
         name_messages(messages)
         held = replace(channel.held, data=chain[-1].id)
-        history = yield from channel.holding(held).session(None).fold(messages)
+        history = await channel.holding(held).session(None).fold(messages)
         if history.head is None:
             return channel
         view, head = history.sources, history.head
@@ -206,7 +205,7 @@ class Planner:
     def _size(self, view: Sequence[BaseMessage]) -> Size:
         return Size(sum(map(self._counting.message, view)), len(view))
 
-    def _taken_over(self, now: _Now, focus: str | None) -> Flow[CompactionResult | None]:
+    async def _taken_over(self, now: _Now, focus: str | None) -> CompactionResult | None:
         """Take over a summary of another library; return None if nothing of it may leave."""
         foreign = foreign_summary(now.channel.state) if now.held.data is None else None
         if foreign is None or self._waits(now, focus):
@@ -215,7 +214,7 @@ class Planner:
             return None
         session, messages = self._session(now), now.channel.messages
         covers, text = foreign.covers, foreign.text
-        result = yield from adopt_flow(session, messages, covers, text, foreign.by)
+        result = await adopt_flow(session, messages, covers, text, foreign.by)
         if result.record is not None or result.failed:
             return result
         self._waiting.found_useless(now.key, hash(foreign))

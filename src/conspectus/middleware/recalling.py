@@ -11,7 +11,6 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, RemoveMessage
 
-from conspectus._drive import Flow
 from conspectus.agents.channel import Channel
 from conspectus.agents.state import RECALLED, Recalled, read_recalled, read_requested, turn_of
 from conspectus.errors import ArchiveError
@@ -34,9 +33,9 @@ class TurnRecall:
     def __init__(self, planner: Planner) -> None:
         self._planner, self._graph = planner, planner.graph
 
-    def step(self, state: Mapping[str, Any], runtime: object) -> Flow[Update | None]:
+    async def step(self, state: Mapping[str, Any], runtime: object) -> Update | None:
         """Take a step of the planner; choose originals at the start of a turn."""
-        update = yield from self._planner.step(state, runtime)
+        update = await self._planner.step(state, runtime)
         after: dict[str, Any] = {**state, **(update or {})}
         messages = [m for m in after["messages"] if not isinstance(m, RemoveMessage)]
         after["messages"] = messages
@@ -47,29 +46,29 @@ class TurnRecall:
         channel = Channel.of(self._graph, after, runtime)
         if known is not None and known.turn == turn:
             try:
-                if (yield from _within_reach(known, channel)):
+                if await _within_reach(known, channel):
                     return update
             except ArchiveError:
                 return update  # it is not shown until that can be checked
-        chosen = yield from self._chosen(turn, channel)
+        chosen = await self._chosen(turn, channel)
         return {**(update or {}), RECALLED: chosen.to_json()}
 
-    def shown(
+    async def shown(
         self, channel: Channel, messages: Sequence[BaseMessage]
-    ) -> Flow[Sequence[BaseMessage]]:
+    ) -> Sequence[BaseMessage]:
         """Put the originals recalled for the turn into the messages of a request."""
         known = read_recalled(channel.state)
         if known is None or not known.text or known.turn != turn_of(channel.messages, known):
             return messages
         try:
-            within = yield from _within_reach(known, channel)
+            within = await _within_reach(known, channel)
         except ArchiveError as error:
             said = "what was recalled cannot be checked, and is not shown: %s"
             log("recall_unchecked", said, error)
             within = False
         return with_recalled(messages, known.message) if within else messages
 
-    def _chosen(self, turn: str, channel: Channel) -> Flow[Recalled]:
+    async def _chosen(self, turn: str, channel: Channel) -> Recalled:
         nothing = Recalled(turn)
         archive = self._graph.archive(channel.runtime)
         query, own = asked_in(channel.messages)
@@ -77,10 +76,10 @@ class TurnRecall:
             return nothing
         meter = self._graph.engine.meter
         try:
-            chain, _ = yield from channel.reached()
-            view = yield from channel.view()
+            chain, _ = await channel.reached()
+            view = await channel.view()
             requested = read_requested(channel.state)
-            found = yield from unasked_flow(
+            found = await unasked_flow(
                 archive,
                 channel.scope,
                 chain,
@@ -98,11 +97,11 @@ class TurnRecall:
         return Recalled(turn, recalled_text(found.text), keys)
 
 
-def _within_reach(known: Recalled, channel: Channel) -> Flow[bool]:
+async def _within_reach(known: Recalled, channel: Channel) -> bool:
     """Return whether all that was chosen is still of this branch; an edit may have left it."""
     if not known.keys:
         return True
-    return (yield from channel.reached())[1].issuperset(known.keys)
+    return (await channel.reached())[1].issuperset(known.keys)
 
 
 def asked_in(messages: Sequence[BaseMessage]) -> tuple[str, frozenset[str]]:

@@ -5,7 +5,7 @@ Failures are answers that the model can act on; they fail no step.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 from langchain.tools import ToolRuntime
@@ -13,10 +13,10 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.types import Command
 
-from conspectus._drive import Flow, arun, run
 from conspectus.agents.channel import Channel
 from conspectus.agents.identity import name_messages
 from conspectus.agents.state import asking, read_requested
+from conspectus.bridge import arun, run
 from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.events import heard_by
 from conspectus.middleware.planner import Planner
@@ -44,7 +44,7 @@ def recall_tool(now: Callable[[], Planner], tokens: int) -> BaseTool:
     `now` returns the planner, as settings may change while an agent runs.
     """
 
-    def found(runtime: Runtime, query: str, id: str, until: str, at: int) -> Flow[str]:
+    async def found(runtime: Runtime, query: str, id: str, until: str, at: int) -> str:
         planner = now()
         graph = planner.graph
         channel = Channel.of(graph, runtime.state, runtime)
@@ -55,19 +55,19 @@ def recall_tool(now: Callable[[], Planner], tokens: int) -> BaseTool:
         if archive is None:
             raise ToolException("Nothing is archived in this conversation; go on with the summary.")
         try:
-            chain, _ = yield from channel.reached()
-            view, requested = (yield from channel.view()), read_requested(runtime.state)
+            chain, _ = await channel.reached()
+            view, requested = (await channel.view()), read_requested(runtime.state)
             asked: dict[str, Any] = {"query": query, "id": id, "until": until, "at": at}
             asked["in_view"] = frozenset(str(one.id) for one in view)
             most, count = max(1, planner.room_for(tokens, requested, view)), graph.engine.meter.text
             where = archive, channel.scope, chain
-            return (yield from answer_flow(*where, **asked, tokens=most, count=count))
+            return await answer_flow(*where, **asked, tokens=most, count=count)
         except ArchiveError as error:
             raise ToolException(unreadable(error)) from error
         except ConspectusError as error:
             raise ToolException(str(error)) from error
 
-    def heard(flow: Flow[str]) -> Flow[str]:
+    def heard(flow: Awaitable[str]) -> Awaitable[str]:
         return heard_by(now().graph.engine.listeners, flow)
 
     def recall(

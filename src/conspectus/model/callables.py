@@ -9,8 +9,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from conspectus._drive import Flow, Io, run
 from conspectus._langchain import is_message
+from conspectus.bridge import io, run
 from conspectus.errors import PolicyError
 from conspectus.messages import SUMMARY_LINE, Entry
 from conspectus.model.base import SummaryRequest, check_settings
@@ -70,7 +70,7 @@ class CallableSummarizer(Steps):
         place = getattr(whose, "__qualname__", self.name)
         self.identity = f"{getattr(whose, '__module__', '')}.{place} {trim}"
 
-    def _write(self, request: SummaryRequest, caller: Caller) -> Flow[str]:
+    async def _write(self, request: SummaryRequest, caller: Caller) -> str:
         from langchain_core.messages import HumanMessage
 
         request, text = replace(request, form="whole"), request.notes
@@ -79,7 +79,7 @@ class CallableSummarizer(Steps):
             mark = {"lc_source": "summarization"}
             so_far = HumanMessage(f"{SUMMARY_LINE}\n\n{text}", additional_kwargs=mark)
             given = [so_far, *piece] if text else piece
-            text = yield from caller.ask(given, partial(check, leaving=caller.size(piece)))
+            text = await caller.ask(given, partial(check, leaving=caller.size(piece)))
         return text
 
 
@@ -125,7 +125,7 @@ def apart(call: Callable[[], Awaitable[Any]]) -> Any:
     async def ask() -> Any:
         return await call()
 
-    def flow() -> Flow[Any]:  # in a daemon thread, as every call with a timeout
-        return (yield Io(lambda: asyncio.run(ask()), timeout=1e9))
+    async def flow() -> Any:  # in a daemon thread, as every call with a timeout
+        return await io(lambda: asyncio.run(ask()), timeout=1e9)
 
     return run(flow())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from conspectus._core.records import Cost
-from conspectus._drive import Flow, Io, arun, run
 from conspectus._langchain import is_chat_model
+from conspectus.bridge import arun, io, run
 from conspectus.errors import SummarizerTimeout, SummaryError, SummaryRejected
 from conspectus.events import SummarizerCall, observing
 from conspectus.model.base import Summary, SummaryRequest
@@ -45,9 +45,9 @@ class Caller:
         each = PER_MESSAGE if self.kind else 0
         return sum(self.count(str(message.content)) + each for message in prompt)
 
-    def ask(
+    async def ask(
         self, prompt: Prompt, check: Check, *, most: int = 0, size: int = 0, tries: int = 2
-    ) -> Flow[str]:
+    ) -> str:
         """Return an answer in which `check` finds nothing wrong, after so many tries at most.
 
         One of more than `most` tokens is asked for once more, and then the shorter one of both is
@@ -57,7 +57,7 @@ class Caller:
         while True:
             tries -= 1
             try:
-                text, wrong = yield from self._answer(sent, check, size)
+                text, wrong = await self._answer(sent, check, size)
             except SummaryError:
                 if not long:
                     raise
@@ -77,21 +77,21 @@ class Caller:
                 again = f"{prompt[-1].content}\n\n{_AGAIN.format('; '.join(wrong))}"
                 sent = [*prompt[:-1], prompt[-1].model_copy(update={"content": again})]
 
-    def _answer(self, prompt: Prompt, check: Check, sent: int) -> Flow[tuple[str, tuple[str, ...]]]:
+    async def _answer(self, prompt: Prompt, check: Check, sent: int) -> tuple[str, tuple[str, ...]]:
         model, kind = self.model, self.kind
         name, provider = model_and_provider(model, self.name) if kind else ("", "")
         facts = {"model": name, "provider": provider, "request": kind}
         with observing(SummarizerCall, summarizer=self.name, **facts) as seen:
             # A call that is cancelled or comes too late has been read all the same, and is charged.
             spent = late = Cost(1, sent, 0, estimated_calls=1)
-            step = Io(
+            step = io(
                 lambda: model.invoke(prompt, config=call_config()),
                 lambda: model.ainvoke(prompt, config=call_config()),
                 self.timeout,
             )
             try:
                 try:
-                    answer = yield step
+                    answer = await step
                 except Exception as error:
                     cure = "" if kind else "the function and what it calls"
                     raise explained(error, self.name, self.timeout, check=cure) from error
@@ -124,13 +124,13 @@ class Steps:
     _model: Runnable[Any, Any]
     _timeout: float | None
     _kind = "smallest"
-    _write: Callable[[SummaryRequest, Caller], Flow[str]]
+    _write: Callable[[SummaryRequest, Caller], Awaitable[str]]
 
-    def summarize_flow(self, request: SummaryRequest) -> Flow[Summary]:
+    async def summarize_flow(self, request: SummaryRequest) -> Summary:
         """Summarise, step by step; without entries, what was written before stands."""
         caller = Caller(self._model, self.name, request.count, self._timeout, self._kind)
         try:
-            text = (yield from self._write(request, caller)) if request.entries else request.notes
+            text = (await self._write(request, caller)) if request.entries else request.notes
         except SummaryError as failure:
             failure.cost = sum(caller.costs, Cost())
             raise

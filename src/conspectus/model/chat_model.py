@@ -9,8 +9,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from conspectus._drive import Flow, Gather
 from conspectus._langchain import is_runnable
+from conspectus.bridge import gather
 from conspectus.errors import PolicyError, SummarizerOverflow
 from conspectus.messages import Entry, as_data
 from conspectus.model import prompts
@@ -78,17 +78,17 @@ class ChatModelSummarizer(Steps):
         parts = (kind, warmth, self.name, prompt, *prompts.TEXTS, self._window, *limits.values())
         self.identity = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
-    def _write(self, request: SummaryRequest, caller: Caller) -> Flow[str]:
+    async def _write(self, request: SummaryRequest, caller: Caller) -> str:
         if self._template:
             request = replace(request, form="whole")
         if (last := request.last) is None:
-            return (yield from _Reading(self, request, caller).text())
+            return await _Reading(self, request, caller).text()
         caller.model, caller.kind = last.bound(), "cached"
         asked = last.with_instruction(instruction(request))
         size, most = request.last_tokens + caller.size(asked[-1:]), request.most or request.limit
         check = partial(wrong_with, request=request, min_tokens=self.min_tokens)
         # Where the answer is none, the engine goes on with the smallest request.
-        return (yield from caller.ask(asked, check, most=most, size=size, tries=1))
+        return await caller.ask(asked, check, most=most, size=size, tries=1)
 
     def rides(self, last: LastRequest, tokens: int, request: SummaryRequest) -> str:
         """Why it does not ask with an agent's last request of so many tokens; empty if it does."""
@@ -144,18 +144,18 @@ class _Reading:
                 "with a larger window, or ask for a smaller summary"
             )
 
-    def text(self) -> Flow[str]:
+    async def text(self) -> str:
         parts = parts_of(self.request.entries, self._sizes)
         while True:
             try:
-                return (yield from self._once(parts))
+                return await self._once(parts)
             except SummarizerOverflow as error:
                 self.room = min(self.room, self.trim, sum(part.size for part in parts)) // 2
                 if self.room < min(FLOOR, self.trim):
                     advice = "give `window` the real input limit of the model, or use a larger one"
                     raise SummarizerOverflow(f"{error}; {advice}") from error
 
-    def _once(self, parts: Sequence[Part]) -> Flow[str]:
+    async def _once(self, parts: Sequence[Part]) -> str:
         request, room = self.request, self.room
         pieces = divide(parts, min(room, self.trim), self._count)
         shown = self._shown(parts)
@@ -163,20 +163,20 @@ class _Reading:
             share = room // (len(pieces) + 1) - self.frame  # so that all fit one reading
             limit = max(LEAST_NOTES, min(request.limit, share))
             flows = [self._notes_on(piece, limit) for piece in pieces]
-            notes: list[str] = yield Gather(flows, self.concurrency)
+            notes: list[str] = await gather(flows, self.concurrency)
             if sum(self._count(text) + self.frame for text in notes) > room:
                 share = max(1, room // len(notes) - self.frame)
                 notes = [cut_short(text, share, self._count)[0] for text in notes]
             labelled = ((f"{n} of {len(notes)}", text) for n, text in enumerate(notes, 1))
             shown = "\n".join(prompts.framed("notes", text, label) for label, text in labelled)
         check, most = partial(self.check, request=request), request.most or request.limit
-        return (yield from self.caller.ask(self.prompt(shown), check, most=most))
+        return await self.caller.ask(self.prompt(shown), check, most=most)
 
-    def _notes_on(self, piece: Sequence[Part], limit: int) -> Flow[str]:
+    async def _notes_on(self, piece: Sequence[Part], limit: int) -> str:
         entries = [self.request.entries[n] for n in dict.fromkeys(part.index for part in piece)]
         asked = replace(self.request, entries=entries, notes="", kept=(), limit=limit)
         check = partial(self.check, request=asked, leaving=sum(part.size for part in piece))
-        return self.caller.ask(self.prompt(self._shown(piece), limit), check)
+        return await self.caller.ask(self.prompt(self._shown(piece), limit), check)
 
     def _shown(self, piece: Sequence[Part]) -> str:
         entries = self.request.entries

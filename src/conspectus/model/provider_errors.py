@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from conspectus._drive import StepTimeout
 from conspectus._langchain import is_ai_message, is_message
+from conspectus.bridge import StepTimeout
 from conspectus.errors import SummarizerOverflow, SummarizerTimeout, SummaryError, SummaryRejected
 
 # Words for a request that is too long, and whose they are. Bars stand between alternatives; both

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from conspectus._core.records import Chain
-from conspectus._drive import Flow
 from conspectus.archive.backend import MOST
 from conspectus.archive.flows import Archive
 from conspectus.archive.scope import Scope
@@ -44,7 +43,7 @@ class RecallResult:
     truncated: bool
 
 
-def recall_flow(
+async def recall_flow(
     archive: Archive,
     scope: Scope,
     chain: Chain,
@@ -59,7 +58,7 @@ def recall_flow(
     cited: bool = True,
     found: set[str] | None = None,
     count: Callable[[str], int],
-) -> Flow[RecallResult]:
+) -> RecallResult:
     """Find originals of a chain by `query`, `id` or `range`; `query` may go with `id`.
 
     Messages found by a query come best first, with neighbours that complete them; those that follow
@@ -99,7 +98,7 @@ def recall_flow(
         room = Packing(tokens, count, cited=cited, most=most)
         looking = _Looking(archive, scope, room)
         try:
-            yield from archive.flow(looking.look, chain, query, id, range, at or 0, without)
+            await archive.flow(looking.look, chain, query, id, range, at or 0, without)
         except NotFoundError:
             seen.tell(outcome="not_found")
             raise

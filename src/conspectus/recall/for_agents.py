@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 
 from conspectus._core.records import Chain
-from conspectus._drive import Flow
 from conspectus.archive.flows import Archive
 from conspectus.archive.scope import Scope
 from conspectus.errors import ArchiveError, ConspectusError, InputError, NotFoundError
@@ -60,7 +59,7 @@ def question_of(said: Sequence[str]) -> str:
     return text
 
 
-def unasked_flow(
+async def unasked_flow(
     archive: Archive,
     scope: Scope,
     chain: Chain,
@@ -69,7 +68,7 @@ def unasked_flow(
     own: Collection[str],
     tokens: int,
     count: Callable[[str], int],
-) -> Flow[RecallResult | None]:
+) -> RecallResult | None:
     """Return the originals that a user's message needs, or None.
 
     `query` comes from `question_of`; `own` holds ids of the user's messages, which are not shown.
@@ -78,7 +77,7 @@ def unasked_flow(
         return None
     held: set[str] = set()
     try:
-        found = yield from recall_flow(
+        found = await recall_flow(
             archive,
             scope,
             chain,
@@ -96,7 +95,7 @@ def unasked_flow(
     return found if found.text and enough else None
 
 
-def answer_flow(
+async def answer_flow(
     archive: Archive,
     scope: Scope,
     chain: Chain,
@@ -108,7 +107,7 @@ def answer_flow(
     in_view: Collection[str] = (),
     tokens: int,
     count: Callable[[str], int],
-) -> Flow[str]:
+) -> str:
     """Return the answer of the tool, in at most `tokens`, its frame included.
 
     `query`, `id`, `until` and `at` are the model's arguments; see `ABOUT`. An `InputError` tells
@@ -121,7 +120,7 @@ def answer_flow(
     if "," in f"{id}{until}":
         raise InputError("Give one id at a time, or the first as id and the last as until.")
     try:
-        result = yield from recall_flow(
+        result = await recall_flow(
             archive,
             scope,
             chain,

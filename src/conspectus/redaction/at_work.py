@@ -14,8 +14,8 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from conspectus._drive import Flow, Io, StepTimeout
 from conspectus._langchain import is_message
+from conspectus.bridge import StepTimeout, io
 from conspectus.errors import MessageError, PolicyError, RedactionError
 from conspectus.messages import Entry, read_messages
 from conspectus.redaction.message_texts import Leaf, leaves, walk
@@ -86,20 +86,20 @@ class Redaction:
             return self.redactor.identity
         return type(self.redactor).__name__
 
-    def entries(self, entries: Sequence[Entry]) -> Flow[list[Entry]]:
+    async def entries(self, entries: Sequence[Entry]) -> list[Entry]:
         """Redact messages, each by itself: the result for one does not depend on others.
 
         A failing redactor is a `RedactionError`.
         """
-        return (yield from self.together(entries, (), apart=True)).entries
+        return (await self.together(entries, (), apart=True)).entries
 
-    def texts(self, texts: Sequence[str]) -> Flow[list[str]]:
+    async def texts(self, texts: Sequence[str]) -> list[str]:
         """Redact texts; errors as above."""
-        return (yield from self.together((), texts)).texts
+        return (await self.together((), texts)).texts
 
-    def together(
+    async def together(
         self, entries: Sequence[Entry], texts: Sequence[str], apart: bool = False
-    ) -> Flow[Together]:
+    ) -> Together:
         """Redact messages and texts, each secret in all of them.
 
         `apart` removes from each message only its own secrets. Errors as above.
@@ -130,7 +130,7 @@ class Redaction:
 
         made: list[Known]
         together: Together
-        made, together = yield from self._timed(work)
+        made, together = await self._timed(work)
         self._remember(dict(zip(new, made, strict=True)))
         return together
 
@@ -141,10 +141,10 @@ class Redaction:
         clean = [one.entry or entry for one, entry in zip(found, entries, strict=True)]
         return Together(clean, [one.counts for one in found], texts, values)
 
-    def _timed(self, work: Callable[[], Any]) -> Flow[Any]:
+    async def _timed(self, work: Callable[[], Any]) -> Any:
         name, seconds = self.name, self.timeout
         try:
-            return (yield Io(work, timeout=seconds))
+            return await io(work, timeout=seconds)
         except RedactionError:
             raise
         except StepTimeout as error:

@@ -13,7 +13,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.runnables.config import ensure_config
 
 from conspectus._core.choices import OnFailure
-from conspectus._drive import Flow, arun, run
+from conspectus.bridge import arun, run
 from conspectus.compactor.background import AnyBackground, Background, Preparations, check_seconds
 from conspectus.compactor.memory import Memory
 from conspectus.compactor.settings import AnyArchive
@@ -150,14 +150,14 @@ async def aclose_background(timeout: float | None = None) -> None:
     await arun(_closed_flow(timeout))
 
 
-def _closed_flow(timeout: float | None) -> Flow[None]:
+async def _closed_flow(timeout: float | None) -> None:
     check_seconds(timeout)
     with _LOCK:
         _CLOSING.update(one for beside in _BESIDE.values() for one, _ in beside.values())
         _BESIDE.clear()
         closing = list(_CLOSING)
     for one in closing:
-        yield from one.close_flow(timeout)
+        await one.close_flow(timeout)
         _CLOSING.discard(one)
 
 

@@ -13,7 +13,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from pydantic import BaseModel
 
 from conspectus._core.choices import OnFailure
-from conspectus._drive import Flow, arun, run
+from conspectus.bridge import arun, run
 from conspectus.compactor.background import AnyBackground, Closing, Preparations
 from conspectus.compactor.memory import Memory
 from conspectus.compactor.settings import AnyArchive, open_archive
@@ -113,12 +113,12 @@ class SummarizationNode(Closing, Runnable[Any, dict[str, Any]]):
         """`invoke` on an event loop."""
         return await arun(self._updated(input, config))
 
-    def _updated(self, given: Any, config: RunnableConfig | None) -> Flow[dict[str, Any]]:
+    async def _updated(self, given: Any, config: RunnableConfig | None) -> dict[str, Any]:
         messages, context = self._read(given)
         configured = ((config or {}).get("configurable") or {}).get("thread_id")
         thread = self._thread or configured or configured_thread()
         call = ShortTermCall(self._settings(), self._memory, thread, self._background)
-        done = yield from call.run(messages, context.get("running_summary"))
+        done = await call.run(messages, context.get("running_summary"))
         made: list[Any] = done.messages
         update: dict[str, Any] = {self.output_messages_key: made}
         if done.running_summary is not None:

@@ -14,7 +14,6 @@ from weakref import ref
 from langchain_core.messages import BaseMessage
 
 from conspectus._core.records import Record
-from conspectus._drive import Flow
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.anchors import Chain
@@ -61,18 +60,18 @@ def is_news(given: AnyArchive, scope: Scope, running: RunningSummary | None) -> 
     return whose is not None and whose() is not given
 
 
-def follow_flow(
+async def follow_flow(
     archive: Archive, given: AnyArchive, scope: Scope, running: RunningSummary | None
-) -> Flow[None]:
+) -> None:
     """Move the archive's pointer with the caller, for recall without a state."""
     if not is_news(given, scope, running):
         return
-    pointer = yield from archive.pointer_flow(scope)
+    pointer = await archive.pointer_flow(scope)
     if pointer:
-        chain = yield from archive.chain_of_flow(scope, name_of(running))
+        chain = await archive.chain_of_flow(scope, name_of(running))
         head = chain[-1].id if chain else None
         if head != pointer:
-            yield from archive.set_head_flow(scope, head)
+            await archive.set_head_flow(scope, head)
     whose = None if isinstance(given, (str, Path)) else ref(given)
     _followed.put((_key(given), scope), (whose, _short(running)))
 
@@ -89,9 +88,9 @@ def _short(running: RunningSummary | None) -> object:
     return running.summary, len(running.summarized_message_ids), last
 
 
-def chain_flow(archive: Archive, scope: Scope, running: RunningSummary | None) -> Flow[Chain]:
+async def chain_flow(archive: Archive, scope: Scope, running: RunningSummary | None) -> Chain:
     """Return the records behind a running summary; none if it is unknown."""
-    chain = yield from archive.chain_of_flow(scope, name_of(running))
+    chain = await archive.chain_of_flow(scope, name_of(running))
     said = running.summary if running is not None else ""
     return chain if chain and chain[-1].summary in (said, "") else ()
 

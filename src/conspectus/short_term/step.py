@@ -16,8 +16,8 @@ from conspectus._core.oldest_first import Limits, oldest_first
 from conspectus._core.policy import Policy, grown
 from conspectus._core.records import Record
 from conspectus._core.sizes import TriggerClause
-from conspectus._drive import Flow, Io
 from conspectus.archive import Archive, Scope
+from conspectus.bridge import io
 from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.background import Background, Preparations
 from conspectus.compactor.compaction import Compaction
@@ -56,7 +56,7 @@ class ShortTermCall:
     thread: object = None
     background: Preparations | None = None
 
-    def run(self, messages: Sequence[Any], running_summary: object) -> Flow[SummarizationResult]:
+    async def run(self, messages: Sequence[Any], running_summary: object) -> SummarizationResult:
         given = self.settings
         running = read_running(running_summary)
         standing = [] if running is None else prompts.standing(given.final_prompt, running.summary)
@@ -65,7 +65,7 @@ class ShortTermCall:
         if given.archive is None:
             if total < given.reach and not self._may_begin(parts, total, running):
                 return self._plain(parts, running)
-            return (yield from self._work(parts, running, standing, None))
+            return await self._work(parts, running, standing, None)
         scope = records.scope_of(self.thread)
         around = [message for message in (parts.system, *standing) if message is not None]
         whole = total + sum(given.count([message]) for message in around)
@@ -76,14 +76,14 @@ class ShortTermCall:
         try:
             archive = given.archive
             if not isinstance(archive, Archive):
-                archive = yield Io(lambda: open_archive(given.archive))
+                archive = await io(lambda: open_archive(given.archive))
             try:
-                yield from records.follow_flow(archive, given.archive, scope, running)
+                await records.follow_flow(archive, given.archive, scope, running)
                 if not due:
                     return self._plain(parts, running)
-                result = yield from self._work(parts, running, standing, archive)
+                result = await self._work(parts, running, standing, archive)
                 now = result.running_summary
-                yield from records.follow_flow(archive, given.archive, scope, now)
+                await records.follow_flow(archive, given.archive, scope, now)
                 return result
             finally:
                 if archive is not given.archive:
@@ -114,15 +114,15 @@ class ShortTermCall:
 
     # The work
 
-    def _work(
+    async def _work(
         self,
         parts: HistoryParts,
         running: RunningSummary | None,
         standing: list[BaseMessage],
         archive: Archive | None,
-    ) -> Flow[SummarizationResult]:
+    ) -> SummarizationResult:
         given, scope = self._knowing(parts), self._scope(parts)
-        chain = () if archive is None else (yield from records.chain_flow(archive, scope, running))
+        chain = () if archive is None else (await records.chain_flow(archive, scope, running))
         before: tuple[Record, ...] = ()
         if archive is None and running is not None:
             before = records.notes_before(running, self._where(parts, running))
@@ -130,7 +130,7 @@ class ShortTermCall:
         # memory where they were prepared.
         memory = Memory() if self.background is None else self.memory
         engine = _engine(given, archive, memory, self.background)
-        history = yield from _history(engine, parts, running, standing, chain)
+        history = await _history(engine, parts, running, standing, chain)
         history = replace(history, before=before)
         history, decided = decide(given, engine, history, clip=archive is not None)
         over = history.size.tokens > given.max_tokens
@@ -142,7 +142,7 @@ class ShortTermCall:
         turn, chosen = Turn(engine, scope, None, anchor, settings=given), Chosen(decided)
         if self.background is not None and not held:
             room = Window(given.max_tokens)
-            chosen = yield from chosen_flow(replace(turn, room=room), history, decided)
+            chosen = await chosen_flow(replace(turn, room=room), history, decided)
         history, decided = chosen.view or history, chosen.plan
         if not isinstance(decided, Compact):
             return self._unchanged(parts, running, history, decided)
@@ -168,8 +168,8 @@ class ShortTermCall:
         try:
             ready, waited = chosen.draft, chosen.waited
             compaction = Compaction(turn, history, decided, ready=ready, waited=waited)
-            outcome, view = yield from compaction.run()
-            yield from settled_flow(turn, history, chosen, outcome)
+            outcome, view = await compaction.run()
+            await settled_flow(turn, history, chosen, outcome)
         except (SummaryError, RedactionError) as error:
             self._failed(scope, running, history)
             if isinstance(error, RedactionError):
@@ -260,13 +260,13 @@ def _mark(running: RunningSummary | None) -> str | None:
     return f"{len(running.summarized_message_ids)} {running.last_summarized_message_id}"
 
 
-def _history(
+async def _history(
     engine: Engine,
     parts: HistoryParts,
     running: RunningSummary | None,
     standing: list[BaseMessage],
     chain: Sequence[Record],
-) -> Flow[History]:
+) -> History:
     leading, head = parts.leading, chain[-1] if chain else None
     between: list[Any] = []
     if running is not None:
@@ -276,7 +276,7 @@ def _history(
         text = summary_text(running.summary, archived=archived, **mark)
         between = [summary_message(text, head.id if head is not None else "before")]
     messages = [*parts.alone, *parts.rest[:leading], *between, *parts.rest[leading:]]
-    history = yield from look_flow(engine, read_messages(messages), chain)
+    history = await look_flow(engine, read_messages(messages), chain)
     size = sum(map(engine.meter.message, standing))
     places = tuple(
         replace(place, item=replace(place.item, tokens=size)) if place.item.summary else place

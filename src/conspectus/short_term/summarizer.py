@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from conspectus._core.choices import EMBEDDED
 from conspectus._core.records import Cost, Draft
-from conspectus._drive import Flow, Io, arun, run
+from conspectus.bridge import arun, io, run
 from conspectus.compactor.checking import refused
 from conspectus.compactor.engine import SLACK
 from conspectus.errors import SummarizerOverflow, SummarizerTimeout, SummaryError
@@ -67,7 +67,7 @@ class PromptedSummarizer:
     async def asummarize(self, request: SummaryRequest) -> Summary:
         return await arun(self.summarize_flow(request))
 
-    def summarize_flow(self, request: SummaryRequest) -> Flow[Summary]:
+    async def summarize_flow(self, request: SummaryRequest) -> Summary:
         text, cost, prompt = request.notes, Cost(), list[BaseMessage]()
         room = whole = self._room(request)
         left = deque((piece, room) for piece in self._readings(request.entries, room, request))
@@ -77,7 +77,7 @@ class PromptedSummarizer:
             slots = {"messages": piece, **({"existing_summary": text} if text else {})}
             prompt = prompts.filled(getattr(self._settings, name), name, slots)
             try:
-                text, spent = yield from self._ask(prompt, request, cost)
+                text, spent = await self._ask(prompt, request, cost)
             except SummarizerOverflow:
                 if room // 2 <= whole // SMALLEST:
                     raise
@@ -88,20 +88,20 @@ class PromptedSummarizer:
         leaving = sum(request.count(entry.reading) for entry in request.entries)
         least = min(FEWEST, leaving // PART)
         if prompt and wrong_with(text, request, min_tokens=least):
-            text, spent = yield from self._ask(prompt, request, cost)  # an error may have passed
+            text, spent = await self._ask(prompt, request, cost)  # an error may have passed
             cost += spent
             if wrong := wrong_with(text, request, min_tokens=least):
                 raise refused(self.name, Draft(text, self.name, (), cost), wrong)
         most = request.limit if request.most is None else request.most
         if prompt and request.count(text) > most + SLACK:
             again = prompts.shorter(prompt, AIMessage(text), request.limit)
-            text, spent = yield from self._ask(again, request, cost)
+            text, spent = await self._ask(again, request, cost)
             cost += spent
         return Summary(text, tuple(entry.key for entry in request.entries), cost)
 
-    def _ask(
+    async def _ask(
         self, prompt: list[BaseMessage], request: SummaryRequest, before: Cost
-    ) -> Flow[tuple[str, Cost]]:
+    ) -> tuple[str, Cost]:
         model = self._settings.model
         on_a_loop = getattr(model, "ainvoke", None)
         acall = None if on_a_loop is None else lambda: on_a_loop(prompt)
@@ -110,7 +110,7 @@ class PromptedSummarizer:
         facts = {"summarizer": self.name, "model": asked, "provider": provider}
         with observing(SummarizerCall, **facts) as seen:
             try:
-                answer = _said((yield Io(lambda: model.invoke(prompt), acall, TIMEOUT)))
+                answer = _said(await io(lambda: model.invoke(prompt), acall, TIMEOUT))
             except Exception as error:
                 failure = explained(error, self.name, TIMEOUT, "have it write less")
                 failure.cost = before + Cost(1, sent).asked_of(asked or self.name)

@@ -11,9 +11,9 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langgraph.store.base import BaseStore
 
-from conspectus._drive import run
 from conspectus.agents.state import read_head, scope_of
 from conspectus.archive import Archive
+from conspectus.bridge import run
 from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.memory import Memory
 from conspectus.errors import PolicyError

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from conspectus._drive import LEFT_BEHIND
+from conspectus.bridge import LEFT_BEHIND
 
 T = TypeVar("T")
 

@@ -6,18 +6,17 @@ import gc
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from conspectus import Compactor, _drive
-from conspectus._drive import LEFT_BEHIND, Flow, Gather, Io, StepTimeout, arun, pause, run
+from conspectus import Compactor, bridge
+from conspectus.bridge import LEFT_BEHIND, StepTimeout, arun, gather, io, pause, run
 
 
-def double(n: int) -> Flow[int]:
-    answer = yield Io(lambda: n * 2)
-    return answer  # type: ignore[no-any-return]
+async def double(n: int) -> int:
+    return await io(lambda: n * 2)
 
 
 def both(flow_of: Any) -> list[Any]:
@@ -28,21 +27,20 @@ class Large:
     """Something under way when a step fails."""
 
 
-def one_step(fail: Any, afail: Any, **more: Any) -> Flow[Any]:
-    answer = yield Io(fail, afail, **more)
-    return answer
+async def one_step(fail: Any, afail: Any, **more: Any) -> Any:
+    return await io(fail, afail, **more)
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
 @pytest.mark.parametrize(
     "step",
     [
-        lambda fail, afail: Io(fail, afail),
-        lambda fail, afail: Io(fail),
-        lambda fail, afail: Io(fail, afail, timeout=20),
-        lambda fail, afail: Io(fail, timeout=20),
-        lambda fail, afail: Gather([one_step(fail, afail) for _ in range(3)]),
-        lambda fail, afail: Gather([one_step(fail, None, timeout=20)]),
+        lambda fail, afail: io(fail, afail),
+        lambda fail, afail: io(fail),
+        lambda fail, afail: io(fail, afail, timeout=20),
+        lambda fail, afail: io(fail, timeout=20),
+        lambda fail, afail: gather([one_step(fail, afail) for _ in range(3)]),
+        lambda fail, afail: gather([one_step(fail, None, timeout=20)]),
     ],
 )
 def test_what_a_step_failed_with_goes_with_the_last_who_holds_it(step, mode):
@@ -57,12 +55,12 @@ def test_what_a_step_failed_with_goes_with_the_last_who_holds_it(step, mode):
     async def afail() -> None:
         fail()
 
-    def inner() -> Flow[Any]:
-        return (yield step(fail, afail))
+    async def inner() -> Any:
+        return await step(fail, afail)
 
-    def outer() -> Flow[str]:
+    async def outer() -> str:
         try:
-            yield from inner()
+            await inner()
         except ValueError:
             return "caught"
         return "nothing"
@@ -113,21 +111,21 @@ def test_what_a_summary_failed_with_goes_too(timeout, mode):
 
 
 def test_answers_are_sent_in_and_the_result_comes_out():
-    def flow() -> Flow[list[int]]:
-        first = yield Io(lambda: 1)
-        second = yield from double(first + 1)
-        yield pause(0)
+    async def flow() -> list[int]:
+        first = await io(lambda: 1)
+        second = await double(first + 1)
+        await pause(0)
         return [first, second]
 
     assert both(flow) == [[1, 4], [1, 4]]
 
 
 def test_a_failing_step_can_be_caught_inside_the_flow():
-    def flow() -> Flow[str]:
+    async def flow() -> str:
         try:
-            yield Io(lambda: 1 / 0)
+            await io(lambda: 1 / 0)
         except ZeroDivisionError:
-            answer = yield Io(lambda: "recovered")
+            answer = await io(lambda: "recovered")
             return str(answer)
         return "not reached"
 
@@ -137,9 +135,9 @@ def test_a_failing_step_can_be_caught_inside_the_flow():
 def test_a_failure_that_is_not_caught_comes_out_and_finally_runs():
     ran = []
 
-    def flow() -> Flow[None]:
+    async def flow() -> None:
         try:
-            yield Io(lambda: 1 / 0)
+            await io(lambda: 1 / 0)
         finally:
             ran.append(True)
 
@@ -155,8 +153,8 @@ def test_the_async_driver_prefers_the_async_call():
         await asyncio.sleep(0)
         return "async"
 
-    def flow() -> Flow[str]:
-        return (yield Io(lambda: "sync", slow))  # type: ignore[no-any-return]
+    async def flow() -> str:
+        return await io(lambda: "sync", slow)  # type: ignore[no-any-return]
 
     assert both(flow) == ["sync", "async"]
 
@@ -174,11 +172,11 @@ def test_gather_keeps_the_order_and_the_limit():
             running -= 1
         return n
 
-    def one(n: int) -> Flow[int]:
-        return (yield Io(lambda: work(n)))  # type: ignore[no-any-return]
+    async def one(n: int) -> int:
+        return await io(lambda: work(n))  # type: ignore[no-any-return]
 
-    def flow() -> Flow[list[int]]:
-        return (yield Gather([one(n) for n in range(9)], limit=3))  # type: ignore[no-any-return]
+    async def flow() -> list[int]:
+        return await gather([one(n) for n in range(9)], limit=3)  # type: ignore[no-any-return]
 
     assert both(flow) == [list(range(9))] * 2
     assert 1 < most <= 3
@@ -193,11 +191,11 @@ def test_a_failure_stops_what_has_not_started():
         time.sleep(0.01)
         ran.append(n)
 
-    def one(n: int) -> Flow[None]:
-        yield Io(lambda: work(n))
+    async def one(n: int) -> None:
+        await io(lambda: work(n))
 
-    def flow() -> Flow[None]:
-        yield Gather([one(n) for n in range(40)], limit=2)
+    async def flow() -> None:
+        await gather([one(n) for n in range(40)], limit=2)
 
     for drive in (run, lambda flow: asyncio.run(arun(flow))):
         ran.clear()
@@ -209,11 +207,11 @@ def test_a_failure_stops_what_has_not_started():
 def test_context_variables_reach_the_threads_of_a_gather():
     seen: contextvars.ContextVar[str] = contextvars.ContextVar("seen", default="nothing")
 
-    def one() -> Flow[str]:
-        return (yield Io(seen.get))  # type: ignore[no-any-return]
+    async def one() -> str:
+        return await io(seen.get)  # type: ignore[no-any-return]
 
-    def flow() -> Flow[list[str]]:
-        return (yield Gather([one(), one()]))  # type: ignore[no-any-return]
+    async def flow() -> list[str]:
+        return await gather([one(), one()])  # type: ignore[no-any-return]
 
     seen.set("the caller's")
     assert run(flow()) == ["the caller's"] * 2
@@ -225,9 +223,9 @@ def test_a_step_that_takes_too_long_raises_inside_the_flow():
 
     release = threading.Event()
 
-    def flow() -> Flow[str]:
+    async def flow() -> str:
         try:
-            yield Io(lambda: release.wait(60), hang, timeout=0.05)
+            await io(lambda: release.wait(60), hang, timeout=0.05)
         except TimeoutError:
             return "gave up"
         return "waited"
@@ -239,9 +237,9 @@ def test_a_step_that_takes_too_long_raises_inside_the_flow():
 def test_a_step_without_a_loop_is_left_behind_when_its_time_is_over():
     release = threading.Event()
 
-    def flow() -> Flow[str]:
+    async def flow() -> str:
         try:
-            yield Io(lambda: release.wait(2), timeout=0.05)
+            await io(lambda: release.wait(2), timeout=0.05)
         except StepTimeout:
             return "gave up"
         return "waited"
@@ -250,7 +248,7 @@ def test_a_step_without_a_loop_is_left_behind_when_its_time_is_over():
     release.set()
 
 
-def cancelled(flow: Callable[[], Flow[None]], after: float) -> int:
+def cancelled(flow: Callable[[], Awaitable[None]], after: float) -> int:
     """Cancel a flow on a loop after so many seconds; how many tasks are left of it."""
 
     async def main() -> int:
@@ -270,15 +268,15 @@ def test_cancelling_closes_the_flow_and_leaves_no_task():
     async def hang() -> None:
         await asyncio.sleep(60)
 
-    def one() -> Flow[None]:
+    async def one() -> None:
         try:
-            yield Io(lambda: None, hang)
+            await io(lambda: None, hang)
         finally:
             closed.append("inner")
 
-    def flow() -> Flow[None]:
+    async def flow() -> None:
         try:
-            yield Gather([one(), one()], limit=2)
+            await gather([one(), one()], limit=2)
         finally:
             closed.append("outer")
 
@@ -297,9 +295,9 @@ def test_a_call_that_does_not_end_when_cancelled_is_left_behind():
             except asyncio.CancelledError:
                 ended.append("cancelled")
 
-    def flow() -> Flow[str]:
+    async def flow() -> str:
         try:
-            yield Io(lambda: None, stubborn, timeout=0.01)
+            await io(lambda: None, stubborn, timeout=0.01)
         except StepTimeout:
             return "gave up"
         return "waited"
@@ -308,7 +306,7 @@ def test_a_call_that_does_not_end_when_cancelled_is_left_behind():
         return await arun(flow())
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_drive, "CLEAN_UP", 0.01)
+        patch.setattr(bridge, "CLEAN_UP", 0.01)
         assert asyncio.run(main()) == "gave up"
     assert ended == ["cancelled", "cancelled"]  # the second time by the loop that ends
 
@@ -316,9 +314,9 @@ def test_a_call_that_does_not_end_when_cancelled_is_left_behind():
 def test_a_thread_that_hangs_keeps_neither_the_loop_nor_the_process_from_ending():
     release = threading.Event()
 
-    def flow() -> Flow[str]:
+    async def flow() -> str:
         try:
-            yield Io(release.wait, timeout=0.01)
+            await io(release.wait, timeout=0.01)
         except StepTimeout:
             return "gave up"
         return "waited"
@@ -333,9 +331,9 @@ def test_a_thread_that_hangs_keeps_neither_the_loop_nor_the_process_from_ending(
 def test_what_raises_stop_iteration_in_a_thread_has_failed_at_once():
     """As an iterator of answers does that has run out; a future cannot hold it."""
 
-    def flow() -> Flow[str]:
+    async def flow() -> str:
         try:
-            yield Io(lambda: next(iter(())), timeout=20)
+            await io(lambda: next(iter(())), timeout=20)
         except RuntimeError as error:
             return str(error)
         return "nothing was raised"

@@ -1,0 +1,217 @@
+"""Run one body of `async def` with or without an event loop: only here do sync and async differ.
+
+In sync mode no primitive of this module ever suspends: `run` steps a coroutine to its end in the
+caller's own thread, and `io` makes the plain call. In async mode `io` awaits the async one, or
+makes the plain call in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from typing import Any, TypeVar, cast
+
+T = TypeVar("T")
+
+CLEAN_UP = 1.0
+"""Seconds in which a cancelled call may clean up before it is left behind."""
+
+LEFT_BEHIND = "conspectus-timeout"
+"""Name of the threads of calls that may be left behind."""
+
+_LEFT_BEHIND: set[asyncio.Future[Any]] = set()
+_SYNC = contextvars.ContextVar("conspectus_sync", default=False)
+
+
+class StepTimeout(TimeoutError):
+    """A call took longer than its own limit."""
+
+
+def run(body: Awaitable[T]) -> T:
+    """Run a coroutine to its end without an event loop, in the thread of the caller."""
+    before = _SYNC.get()
+    _SYNC.set(True)
+    steps = body.__await__()
+    try:
+        next(steps)
+    except StopIteration as end:
+        return cast("T", end.value)
+    finally:
+        _SYNC.set(before)
+    steps.close()
+    raise RuntimeError("a coroutine suspended in sync mode; await it on an event loop instead")
+
+
+async def arun(body: Awaitable[T]) -> T:
+    """Run a coroutine on the running event loop, also below a sync call."""
+    before = _SYNC.get()
+    _SYNC.set(False)
+    try:
+        return await body
+    finally:
+        _SYNC.set(before)
+
+
+async def io(
+    call: Callable[[], Any],
+    acall: Callable[[], Awaitable[Any]] | None = None,
+    timeout: float | None = None,
+) -> Any:
+    """Make one call: `call` in sync mode; in async mode `acall`, or without it `call` in a thread.
+
+    Raises:
+        StepTimeout: it took longer than `timeout` seconds; its late answer is thrown away.
+    """
+    if _SYNC.get():
+        return _do(call, timeout)
+    return await _ado(call, acall, timeout)
+
+
+def _do(call: Callable[[], Any], timeout: float | None) -> Any:
+    return call() if timeout is None else within(call, timeout)
+
+
+async def _ado(
+    call: Callable[[], Any], acall: Callable[[], Awaitable[Any]] | None, timeout: float | None
+) -> Any:
+    if timeout is None:
+        return await (acall() if acall is not None else asyncio.to_thread(call))
+    return await _awithin(acall() if acall is not None else in_a_daemon(call), timeout)
+
+
+async def pause(seconds: float) -> None:
+    """Wait."""
+    await io(lambda: time.sleep(seconds), lambda: asyncio.sleep(seconds))
+
+
+async def gather(bodies: Sequence[Coroutine[Any, Any, T]], limit: int = 4) -> list[T]:
+    """Run several coroutines at once, at most `limit` at a time; answers in the order given.
+
+    The first failure is raised, and those that have not started do not start.
+    """
+    if _SYNC.get():
+        return _in_threads(bodies, limit)
+    gate, stopped = asyncio.Semaphore(max(1, limit)), False
+
+    async def one(body: Coroutine[Any, Any, T]) -> T:
+        nonlocal stopped
+        async with gate:
+            if stopped:  # a place at the gate can be won before the cancellation arrives
+                body.close()
+                raise asyncio.CancelledError
+            try:
+                return await body
+            except BaseException:
+                stopped = True
+                raise
+
+    tasks = [asyncio.ensure_future(one(body)) for body in bodies]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for body in bodies:
+            body.close()  # one that never started
+        tasks = task = None  # type: ignore[assignment]  # their failures hold this frame
+
+
+def _in_threads(bodies: Sequence[Coroutine[Any, Any, T]], limit: int) -> list[T]:
+    if len(bodies) <= 1 or limit <= 1:
+        return [run(body) for body in bodies]
+    stop = threading.Event()
+
+    def one(body: Coroutine[Any, Any, T]) -> T | None:
+        if stop.is_set():
+            body.close()
+            return None
+        try:
+            return run(body)
+        except BaseException:
+            stop.set()
+            raise
+
+    with ThreadPoolExecutor(max_workers=min(limit, len(bodies))) as pool:
+        # Callbacks and tracing of LangChain travel in context variables, which threads do not
+        # inherit; one copy for each, as a context cannot be entered twice.
+        jobs = [pool.submit(contextvars.copy_context().run, one, body) for body in bodies]
+        try:
+            for job in as_completed(jobs):
+                job.result()
+            return [cast("T", job.result()) for job in jobs]
+        finally:
+            stop.set()
+            jobs = job = None  # type: ignore[assignment]  # their failures hold this frame
+
+
+async def _awithin(waiting: Awaitable[T], seconds: float) -> T:
+    """Stop waiting after `seconds`, even if the task ignores its cancellation.
+
+    Database drivers cancel a query at the server first, which may hang: the task is left behind.
+    """
+    task = asyncio.ensure_future(waiting)
+    try:
+        await asyncio.wait({task}, timeout=seconds)
+        if not task.done():
+            raise StepTimeout(f"no answer within {seconds:g} seconds")
+        return task.result()
+    finally:
+        if not task.done():
+            _LEFT_BEHIND.add(task)
+            task.add_done_callback(_forget)
+            task.cancel()
+            await asyncio.wait({task}, timeout=CLEAN_UP)
+        del task  # its failure holds this frame
+
+
+def _forget(task: asyncio.Future[Any]) -> None:
+    _LEFT_BEHIND.discard(task)
+    if not task.cancelled():
+        task.exception()  # retrieved, so that asyncio does not report it
+
+
+async def in_a_daemon(call: Callable[[], T]) -> T:
+    """Run a call that may never end in a daemon thread, which the loop's end does not await."""
+    return cast("T", _opened(await asyncio.wrap_future(_daemon(call))))
+
+
+def within(call: Callable[[], T], seconds: float) -> T:
+    """Run `call` in a daemon thread and stop waiting after `seconds`."""
+    try:
+        box = _daemon(call).result(seconds)
+    except TimeoutError:
+        raise StepTimeout(f"no answer within {seconds:g} seconds") from None
+    return cast("T", _opened(box))
+
+
+def _daemon(call: Callable[[], Any]) -> Future[dict[str, Any]]:
+    """Begin a call in a daemon thread.
+
+    Its future gets a box with the answer or the failure: it would not hold every failure, and hand
+    others on as copies.
+    """
+    ended: Future[dict[str, Any]] = Future()
+    ended.set_running_or_notify_cancel()  # whoever stops waiting does not stop the thread
+    context = contextvars.copy_context()
+
+    def work() -> None:
+        box: dict[str, Any] = {}
+        try:
+            box["answer"] = context.run(call)
+        except BaseException as error:
+            box["failure"] = error
+        ended.set_result(box)
+
+    threading.Thread(target=work, daemon=True, name=LEFT_BEHIND).start()
+    return ended
+
+
+def _opened(box: dict[str, Any]) -> Any:
+    if "failure" in box:
+        raise box.pop("failure")  # it holds this frame, which holds the box
+    return box["answer"]
