@@ -20,6 +20,8 @@ class Newest(Generic[K, V]):
     def __init__(self, most: int, largest: int = 0, size: Callable[[V], int] | None = None) -> None:
         self._most, self._largest, self._size = most, largest, size
         self._values: OrderedDict[K, V] = OrderedDict()
+        self._sizes: dict[K, int] = {}
+        self._total = 0
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -50,15 +52,19 @@ class Newest(Generic[K, V]):
         """Drop all values."""
         with self._lock:
             self._values.clear()
+            self._sizes.clear()
+            self._total = 0
 
     def _put(self, key: K, value: V) -> V:
         self._values[key] = value
         self._values.move_to_end(key)
-        while len(self._values) > self._most or (len(self._values) > 1 and self._too_large()):
-            self._values.popitem(last=False)
+        if self._size is not None:  # as it is now: a value may grow between two times
+            size = self._size(value)
+            self._total += size - self._sizes.get(key, 0)
+            self._sizes[key] = size
+        while len(self._values) > self._most or (
+            len(self._values) > 1 and self._total > self._largest and self._size is not None
+        ):
+            oldest, _ = self._values.popitem(last=False)
+            self._total -= self._sizes.pop(oldest, 0)
         return value
-
-    def _too_large(self) -> bool:
-        return (
-            self._size is not None and sum(map(self._size, self._values.values())) > self._largest
-        )

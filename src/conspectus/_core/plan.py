@@ -25,6 +25,9 @@ from conspectus._core.policy import SMALLEST_SUMMARY, Policy, grown
 from conspectus._core.room import Room
 from conspectus._core.sizes import tightest
 
+BELOW = "below the trigger"
+"""Why nothing is done while nothing is due."""
+
 
 def plan(
     items: Sequence[Item],
@@ -76,7 +79,7 @@ def plan(
     fired = policy.fired(asked or size, limit, last)
     over = budget is not None and size.tokens > budget
     if not (force or fired or over):
-        return Keep("below the trigger", size.tokens)
+        return Keep(BELOW, size.tokens)
     cause = "forced" if force else "window" if over and not fired else f"trigger: {fired}"
     if budget is not None and budget <= 0:
         return _no_room(window, size.tokens)

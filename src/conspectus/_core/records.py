@@ -41,7 +41,8 @@ class Draft:
     seconds: float = field(default=0.0, compare=False)
 
     def to_json(self) -> dict[str, Any]:
-        data = {"v": FORMAT, **asdict(self), "cost": self.cost.to_json()}
+        data: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
+        data = {"v": FORMAT, **data, "cost": self.cost.to_json()}
         return _without_empty(data, "segment", "request", "seconds")
 
     @classmethod

@@ -55,6 +55,17 @@ class Anchor:
             return ()
         return await self.archive.chain_at_flow(self.scope, self.seen)
 
+    @property
+    def in_force(self) -> object:
+        """What was in force at the last look, for a caller with messages alone."""
+        return self.memory.of(self.scope).chain if self.archive is None else self.seen
+
+    async def at_head(self) -> object:
+        """Look again what is in force; equal to `in_force` if nothing has changed."""
+        if self.archive is not None:
+            self.seen = (await self.archive.pointer_flow(self.scope)) or ""
+        return self.in_force
+
     async def named_flow(self, name: str) -> Chain:
         """Return the chain whose head has this name, or an empty one."""
         if self.archive is not None:

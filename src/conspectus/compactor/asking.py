@@ -176,6 +176,8 @@ def _segment(
         whole = segment.summary
         earlier = tuple(
             replace(one, alone=False, earlier=(), text="" if whole and one.replaced else one.text)
+            if one.alone or one.earlier or (whole and one.replaced)
+            else one
             for one in before
         )
         segment = replace(segment, alone=True, earlier=earlier)

@@ -8,15 +8,23 @@ from typing import Any
 
 from conspectus._core.boundaries import exchanges, must_stay
 from conspectus._core.items import Compact, Keep, Stuck, spans_of
+from conspectus._core.plan import BELOW
 from conspectus._core.records import Cost, Draft
 from conspectus.compactor.compaction import Compaction
 from conspectus.compactor.memory import FailedSummary
 from conspectus.compactor.observed import whose_of
 from conspectus.compactor.result import CompactionResult, Done, Failed, as_the_models
+from conspectus.compactor.seen import Seen
 from conspectus.compactor.session import Session
 from conspectus.compactor.swapping import Chosen, chosen_flow, settled_flow
 from conspectus.compactor.view import History
-from conspectus.errors import ArchiveError, ArchiveOvertaken, RedactionError, SummaryError
+from conspectus.errors import (
+    ArchiveError,
+    ArchiveOvertaken,
+    MessageError,
+    RedactionError,
+    SummaryError,
+)
 from conspectus.events import HistoryStuck, tell
 from conspectus.messages import Source, read_messages
 from conspectus.notes.segment import Segment
@@ -33,6 +41,8 @@ async def compact_flow(
     If another worker compacts it meanwhile, its record is found at the next read. The result
     includes the cost of the reads before.
     """
+    if not (force or focus) and (kept := await _as_before(session, messages)) is not None:
+        return kept
     entries = read_messages(messages)
     spent, seen = Cost(), None
     for left in reversed(range(LOOKS)):
@@ -41,6 +51,9 @@ async def compact_flow(
         force = force and seen in (None, history.chain)
         own, counted = session.corrected(history)
         view, decided = own.decided(counted, force)
+        if _may_repeat(session) and isinstance(decided, Keep):
+            seen_now = Seen.of(messages, history, session.anchor.in_force)
+            session.engine.memory.saw(session.scope, seen_now)
         chosen = Chosen(decided)
         if own.engine.background is not None and not (force or focus):
             chosen = await chosen_flow(own, view, decided)
@@ -101,6 +114,49 @@ async def adopt_flow(
     draft = Draft(text, by, keys, Cost(), session.message_size(text), segment=segment)
     compaction = Compaction(session, history, decided, adopted=draft)
     return _ended(session, compaction, *(await compaction.run()))
+
+
+def _may_repeat(session: Session) -> bool:
+    """Tell whether steps are decided by sizes alone while nothing is due."""
+    policy, ours = session.engine.policy, session.anchor.head is None
+    return ours and policy.arguments is None and session.asked is None and session.ratio is None
+
+
+async def _as_before(session: Session, messages: Sequence[Source]) -> CompactionResult | None:
+    """Return the result where nothing is due and the history begins with what was read before."""
+    memory, scope = session.engine.memory, session.scope
+    seen = memory.seen(scope)
+    if seen is None or memory.of(scope).failed is not None or not _may_repeat(session):
+        return None
+    if await session.anchor.at_head() != seen.head or not seen.begins(messages):
+        return None
+    try:
+        now = seen.followed(messages, session.engine.meter)
+    except MessageError:
+        return None  # raised again, with its place, where all are read
+    if now is None:
+        return None
+    seen = now
+    memory.saw(scope, seen)
+    own = session.with_ratio(seen.reports)
+    size, head = seen.size(own.engine.meter.ratio), seen.chain[-1] if seen.chain else None
+    if not own.is_quiet(size, head):
+        return None
+    summary = next((record.summary for record in reversed(seen.chain) if record.summary), "")
+    confirmed = session.engine.archive is not None and all(one.archived for one in seen.chain)
+    return CompactionResult(
+        outcome="kept",
+        reason=BELOW,
+        messages=list(seen.sources),
+        summary=summary,
+        archived=confirmed and not seen.foreign,
+        tokens_before=size.tokens,
+        tokens_after=size.tokens,
+        budget=session.budget,
+        kept=seen.kept,
+        clipped=seen.clipped,
+        dropped=seen.dropped,
+    )
 
 
 def _unchanged(session: Session, history: History, decided: Keep | Stuck) -> CompactionResult:

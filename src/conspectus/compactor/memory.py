@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from conspectus._core.items import Size
 from conspectus._core.records import Draft, Record
@@ -21,8 +21,14 @@ from conspectus.archive import Scope
 from conspectus.bridge import io
 from conspectus.model.riding import LastRequest
 
+if TYPE_CHECKING:
+    from conspectus.compactor.seen import Seen
+
 THREADS = 256
 """Most sessions in memory; the least recently used goes first."""
+
+MESSAGES = 262_144
+"""Most messages of histories in memory, beside those of a single longer one."""
 
 KEPT = 8
 """Drafts, and chains, in memory for each session."""
@@ -92,6 +98,7 @@ class Memory:
         self._under_way: dict[tuple[Scope, str], int] = {}
         self._resting: dict[str, float] = {}
         self._said: set[str] = set()
+        self._seen: Newest[Scope, Seen] = Newest(THREADS, MESSAGES, len)
         self._lock = threading.Lock()
 
     def is_news(self, sentence: str) -> bool:
@@ -100,6 +107,13 @@ class Memory:
             news = sentence not in self._said
             self._said.add(sentence)
             return news
+
+    def seen(self, scope: Scope) -> Seen | None:
+        """Return the history of a session as it was read last."""
+        return self._seen.get(scope)
+
+    def saw(self, scope: Scope, seen: Seen) -> None:
+        self._seen.put(scope, seen)
 
     def rest(self, summarizer: str, seconds: float) -> None:
         """Leave a summariser alone, in all sessions, as long as its provider has asked."""

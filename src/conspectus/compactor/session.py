@@ -11,6 +11,7 @@ from conspectus._core.given_cut import foreseen
 from conspectus._core.items import Compact, Plan, Size, Stuck, Window
 from conspectus._core.plan import plan
 from conspectus._core.reaching_back import SHORT
+from conspectus._core.records import Record
 from conspectus._core.room import GIANT
 from conspectus.archive import Scope
 from conspectus.compactor.anchors import Anchor
@@ -29,6 +30,7 @@ from conspectus.compactor.view import (
 )
 from conspectus.events.notes import log
 from conspectus.messages import Entry, Source, read_messages, summary_message, summary_text
+from conspectus.tokens import Report
 
 SUMMARY_FLOOR = 120
 """Tokens beside its frame below which a summary holds little more than one rule."""
@@ -82,17 +84,33 @@ class Session:
 
     def corrected(self, history: History) -> tuple[Session, History]:
         """Correct the estimate by reports of models; return session and history."""
+        own = self.with_ratio(reports_of(history))
+        return own, history if own is self else corrected(history, own.engine.meter.ratio)
+
+    def with_ratio(self, reports: Sequence[Report]) -> Session:
+        """Return the session with an estimate that is corrected by reports of models."""
         if self.ratio is not None:
             meter = self.engine.meter.scaled(self.ratio)
         else:
             reserved, limit = (self.room.reserved, self.room.limit) if self.room else (0, None)
-            meter = self.engine.meter.corrected(reports_of(history), reserved, limit)
+            meter = self.engine.meter.corrected(reports, reserved, limit)
         if meter is self.engine.meter:
-            return self, history
+            return self
         frame = math.ceil(self.engine.frame * meter.ratio)
         policy = replace(self.engine.policy, summary_frame=frame + SLACK)
-        engine = replace(self.engine, policy=policy, meter=meter, frame=frame)
-        return replace(self, engine=engine), corrected(history, meter.ratio)
+        return replace(self, engine=replace(self.engine, policy=policy, meter=meter, frame=frame))
+
+    def is_quiet(self, size: Size, head: Record | None) -> bool:
+        """Tell whether neither the trigger, nor the window, nor a preparation asks for anything."""
+        over = self.budget is not None and size.tokens > self.budget
+        limit = None if self.room is None else self.room.limit
+        jobs = self.engine.background
+        last = head.size_after if head and (jobs is None or head.covers) else None
+        return not (
+            over
+            or self.engine.policy.fired(size, limit, last)
+            or (jobs is not None and self.nears(size, jobs.setting))
+        )
 
     def nears(self, size: Size, setting: Background) -> bool:
         return setting.near(self.engine.policy, size, self.room)
@@ -159,6 +177,8 @@ class Session:
         if (stale := engine.policy.stale) is not None:
             bounds.append(0 if any(item.expendable for item in history.items) else stale.smallest)
         bounds += [self.room.budget // GIANT] if self.room is not None else []
+        if not bounds:
+            return history, decide(history.items)  # nothing is shown short without a window
         history = with_floors(history, engine, min(bounds, default=0))
         decided = decide(history.items)
         leaves = isinstance(decided, Compact) and decided.evict and self.room is not None

@@ -7,9 +7,11 @@ first and puts it back when the history is in order.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from conspectus._langchain import is_message
+from conspectus._newest import Newest
 from conspectus.messages.blocks import ANSWERS, kind_name, opened
 from conspectus.messages.summary import is_summary_message
 
@@ -68,8 +70,30 @@ def is_users(message: Source) -> bool:
 
 
 def newest_user(messages: Sequence[Source]) -> int | None:
-    """Return the place of the user's newest message; None without one."""
-    return next((i for i in range(len(messages) - 1, -1, -1) if is_users(messages[i])), None)
+    """Return the place of the user's newest message; None without one.
+
+    What was found is remembered with the last message, so that a history that grows by the work of
+    an agent is not searched back to its beginning at each step.
+    """
+    last, found = len(messages) - 1, None
+    for at in range(last, -1, -1):
+        message = messages[at]
+        known = _USERS.get(id(message)) if is_message(message) else None
+        if known is not None and known[0]() is message:
+            behind, user = known[1], known[2]()
+            if user is not None and behind <= at and messages[at - behind] is user:
+                found = at - behind
+                break
+        if is_users(message):
+            found = at
+            break
+    if found is not None and is_message(messages[last]) and is_message(messages[found]):
+        _USERS.put(id(messages[last]), (ref(messages[last]), last - found, ref(messages[found])))
+    return found
+
+
+_USERS: Newest[int, tuple[ref[Any], int, ref[Any]]] = Newest(1_024)
+"""By the identity of a message: how far before it the user's newest message stands, and that."""
 
 
 def with_recalled(

@@ -161,7 +161,8 @@ class Planner:
         return replace(now, over=room is not None and self._tokens(now)[0] > room.budget)
 
     def _session(self, now: _Now) -> Session:
-        ratio = self._tokens(now)[1]
+        metered = len(now.sizes.totals) > 1  # else the session goes by the reports in its history
+        ratio = self._tokens(now)[1] if metered or self._meter.exact else None
         return now.channel.session(now.room, asked=self._asked(now), ratio=ratio)
 
     async def _prepare(self, now: _Now) -> None:
@@ -283,9 +284,10 @@ class Planner:
 
     def room_for(self, recalled: int, requested: Requested, messages: Sequence[BaseMessage]) -> int:
         """Return the most tokens of recalled text: a share of the room that is free."""
-        room, newest = self.graph.room(requested), newest_user(messages)
+        room = self.graph.room(requested)
         if not recalled or room is None:
             return recalled
+        newest = newest_user(messages)
         said = 0 if newest is None else self._meter.message(messages[newest])
         free = room.budget - self._counting.base - said
         return max(0, int(min(recalled, free * RECALL_SHARE)))

@@ -16,16 +16,13 @@ from conspectus.notes.cutting import (
     sentences,
     shared,
 )
-from conspectus.notes.segment import GAP, Line
+from conspectus.notes.segment import CITED, GAP, SOURCES, Line
 
 ALL = 10**12
 """Room for any text."""
 
 KEPT, WORDS_KEPT = 300, 8_000
 """Characters of each part of a line, and of the user's words, that a record keeps at least."""
-
-CITED, SOURCES = 4, 8
-"""Names of messages that a line cites at most, and one that a model has written."""
 
 ENDED = 40
 """Characters of an outcome that any line shows."""
@@ -37,18 +34,6 @@ KEY = 80
 """Characters of the argument that names the thing, which are cut last."""
 
 
-def size_of(line: Line) -> int:
-    """Return the characters that a line takes when nothing of it is cut."""
-    args = sum(len(name) + len(value) + 3 for name, value in line.args)
-    outcome = sum(len(piece) + 3 for piece in line.outcome)
-    return 12 + len(line.text) + len(line.call) + args + outcome + cites_size(line)
-
-
-def cites_size(line: Line) -> int:
-    """Return the characters of the names that a line cites."""
-    return sum(len(name) + 2 for name in line.ids[: SOURCES if line.model else CITED]) + 4
-
-
 def text_of(line: Line, room: float = ALL, *, archived: bool = True) -> str:
     """Return a line in so many characters: words, or a call with its reason and its outcome.
 
@@ -57,7 +42,7 @@ def text_of(line: Line, room: float = ALL, *, archived: bool = True) -> str:
         'read(a.py) → ok [m2]'
     """
     ids = line.ids[: SOURCES if line.model else CITED] if archived else ()
-    room -= cites_size(line)
+    room -= line.cites
     if line.kind == "said":
         text = cut_lines(line.text, room)
         return cited(f" {GAP} ".join([text, *(q for q in line.quotes if q not in text)]), ids)
@@ -84,7 +69,7 @@ def trimmed(line: Line, room: float) -> Line:
         room: characters; for few of them what a count and a short form need.
     """
     room = max(room, WORDS_KEPT if line.kind == "said" else KEPT)
-    if size_of(line) <= room:
+    if line.size <= room:
         return line
     shown = chosen(line.outcome, line.named, room, " ", tail=not line.fields)
     worth = dict(zip(line.outcome, line.named, strict=True))

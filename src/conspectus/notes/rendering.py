@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from conspectus._newest import Newest
 from conspectus.notes.cutting import cut
 from conspectus.notes.lines import ALL, counted, section, text_of, trimmed
 from conspectus.notes.room import DONE, FOUND, SAID, TRIES, Count, Region
@@ -128,20 +129,15 @@ class Notes:
         self, lines: Sequence[Sequence[Line]], room: int, count: Count, archived: bool
     ) -> list[str]:
         """Return the parts, those cut before as they were if what came since fits beside them."""
+        self.held = 0
+        begin = max((n for n, one in enumerate(self.segments) if one.held), default=0)
+        if begin and (parts := self._as_before(lines, begin, room, count, archived)):
+            return parts
         every = Region(lines, archived)
         parts = every.within(room, count)
-        self.held, self._rooms = 0, every.rooms
+        self._rooms = every.rooms
         if not every.cut or len(lines) == 1:
             return parts
-        begin = max((n for n, one in enumerate(self.segments) if one.held), default=0)
-        if begin:
-            old = Region(lines[:begin], archived)
-            front = old.parts(self.segments[begin].held)
-            new = Region(lines[begin:], archived, old)
-            back = new.within(room - count("\n".join(front)), count)
-            if new.measure >= old.measure and _filled(old, new, [*front, *back], room, count):
-                self._rooms = old.rooms | new.rooms
-                return [*front, *back]
         whole = count("\n".join(Region(lines[-1:], archived).parts(ALL)))
         old = Region(lines[:-1], archived)
         front = old.within(max(int(room * OLD), room - whole), count)
@@ -151,6 +147,32 @@ class Notes:
             self.held, self._rooms = old.room, old.rooms | new.rooms
             return [*front, *back]
         return parts
+
+    def _as_before(
+        self, lines: Sequence[Sequence[Line]], begin: int, room: int, count: Count, archived: bool
+    ) -> list[str]:
+        """Return the parts before `begin` as they were cut, and the newer ones beside them.
+
+        Nothing if the newer ones would be cut shorter than those, or if too much room stays free.
+        """
+        held = self.segments[begin].held
+        name = (held, archived, *(id(line) for one in lines[:begin] for line in one))
+        known = _CUT.get(name)
+        if known is None:
+            old = Region(lines[:begin], archived)
+            known = old, old.parts(held)
+            _CUT.put(name, known)
+        old, front = known
+        new = Region(lines[begin:], archived, old)
+        back = new.within(room - count("\n".join(front)), count)
+        if new.measure < old.measure or not _filled(old, new, [*front, *back], room, count):
+            return []
+        self._rooms = old.rooms | new.rooms
+        return [*front, *back]
+
+
+_CUT: Newest[tuple[object, ...], tuple[Region, list[str]]] = Newest(32)
+"""Parts that were cut once, by the room and the identities of their lines, which they hold."""
 
 
 def _filled(old: Region, new: Region, parts: list[str], room: int, count: Count) -> bool:

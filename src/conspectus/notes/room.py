@@ -15,8 +15,8 @@ from functools import cached_property
 from math import fsum, log
 
 from conspectus.notes.cutting import LEAST, shared, terms
-from conspectus.notes.lines import ALL, cites_size, counted, section, size_of, text_of
-from conspectus.notes.segment import GAP, Line
+from conspectus.notes.lines import ALL, counted, section, text_of
+from conspectus.notes.segment import Line
 
 SAID, DONE, FOUND = "Said by the user", "Done", "Found and decided"
 
@@ -43,6 +43,9 @@ PART = 12
 
 FILLED = 0.94
 """The share of a room that a text is to fill where something is cut."""
+
+STEPS = 14
+"""Halvings by which the measure is found: to a character where lines have up to 16,000."""
 
 CHARACTERS, TRIES = 3.2, 10
 """Characters of a token that are tried first, and how often a text is measured."""
@@ -93,16 +96,16 @@ class Region:
         self._newest: Line | None = None
         for line in lines:
             if line.kind == "said":
-                self._first.setdefault(_words_of(line), line)
-                self._newest = self._first[_words_of(line)]
-        self._words = [line for line in lines if self._first.get(_words_of(line)) is line]
+                self._first.setdefault(line.words, line)
+                self._newest = self._first[line.words]
+        self._words = [line for line in lines if self._first.get(line.words) is line]
         self._works = [line for line in lines if line.kind != "said"]
-        self._sizes = {id(line): size_of(line) for line in lines}
+        self._sizes = {id(line): line.size for line in lines}
         self._weights = {
             id(line): _weight(line, len(self._works) - n) for n, line in enumerate(self._works)
         }
         known = {id(line) for line in (*self._words, *self._works)}
-        self._again = sum(AGAIN + cites_size(line) for line in lines if id(line) not in known)
+        self._again = sum(AGAIN + line.cites for line in lines if id(line) not in known)
         self._full = sum(self._sizes[key] for key in known) + self._again
         self.rooms: dict[int, float] = {}
         self._begin: int = before.number if before else 0
@@ -113,7 +116,7 @@ class Region:
     def whole(self) -> dict[str, Line]:
         """Return the user's words that are shown whole, each with its first line."""
         rooms, sizes = self.rooms, self._sizes
-        return {_words_of(one): one for one in self._words if rooms[id(one)] >= sizes[id(one)]}
+        return {one.words: one for one in self._words if rooms[id(one)] >= sizes[id(one)]}
 
     def within(self, room: int, count: Count) -> list[str]:
         """Return the parts in so many tokens, or as near to it as can be."""
@@ -166,7 +169,7 @@ class Region:
         left = [line for line in lines if not self._shows(line)]
         text = [counted(left, self._archived)] if left else []
         for line in lines:
-            first = self._first.get(_words_of(line), line) if line.kind == "said" else line
+            first = self._first.get(line.words, line) if line.kind == "said" else line
             if self._shows(line) and first is not line and len(line.text) > AGAIN:
                 ids = f": {first.ids[0]}" if first.ids and self._archived else ""
                 again = replace(line, text=f"(said again{ids})", quotes=())
@@ -177,7 +180,7 @@ class Region:
         return text
 
     def _shows(self, line: Line) -> bool:
-        first = self._first.get(_words_of(line), line) if line.kind == "said" else line
+        first = self._first.get(line.words, line) if line.kind == "said" else line
         return self.rooms.get(id(first), ALL) > 0
 
     def _put(self, room: int) -> None:
@@ -235,10 +238,14 @@ class Region:
         self.rooms.update(dict.fromkeys(keys, self.measure))
         if full <= max(room, 0):
             return full
-        low, high = 0.0, max(sizes[key] / weights[key] for key in keys)
-        for _ in range(24):
-            middle = (low + high) / 2
-            taken = sum(_useful(sizes[key], weights[key] * middle) for key in keys)
+        lines = [(sizes[key], weights[key], min(BRIEF, USEFUL * sizes[key])) for key in keys]
+        low, high = 0.0, max(size / weight for size, weight, _ in lines)
+        for _ in range(STEPS):
+            middle, taken = (low + high) / 2, 0.0
+            for size, weight, least in lines:  # as `_useful`, which is too slow to be called here
+                share = weight * middle
+                if share >= least:
+                    taken += size if size <= share or size <= 2 * LEAST else share
             low, high = (middle, high) if taken <= room else (low, middle)
         self.measure = low
         rooms = {key: _useful(sizes[key], weights[key] * low) for key in keys}
@@ -251,11 +258,6 @@ class Region:
         rooms |= {key: rooms[key] + min(size, more) for key, size in lacking.items()}
         self.rooms.update(rooms)
         return sum(rooms.values())
-
-
-def _words_of(line: Line) -> str:
-    """Return what tells that words are said again; words that were cut are like no others."""
-    return line.text if GAP not in line.text else f"{line.text}{line.ids}"
 
 
 def _useful(full: int, room: float) -> float:

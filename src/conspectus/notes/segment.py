@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, Literal
+
+from conspectus._newest import Newest
 
 Kind = Literal["said", "done", "found"]
 
@@ -36,7 +39,11 @@ class Answer:
     binding: Sequence[tuple[str, str]] = ()
 
 
-@dataclass(frozen=True, slots=True)
+CITED, SOURCES = 4, 8
+"""Names of messages that a line cites at most, and one that a model has written."""
+
+
+@dataclass(frozen=True)
 class Line:
     """One entry of the notes.
 
@@ -75,8 +82,25 @@ class Line:
     quotes: tuple[str, ...] = ()
     model: bool = False
 
+    @cached_property
+    def cites(self) -> int:
+        """Characters of the names that the line cites."""
+        return sum(len(name) + 2 for name in self.ids[: SOURCES if self.model else CITED]) + 4
 
-@dataclass(frozen=True, slots=True)
+    @cached_property
+    def size(self) -> int:
+        """Characters that the line takes when nothing of it is cut."""
+        args = sum(len(name) + len(value) + 3 for name, value in self.args)
+        outcome = sum(len(piece) + 3 for piece in self.outcome)
+        return 12 + len(self.text) + len(self.call) + args + outcome + self.cites
+
+    @cached_property
+    def words(self) -> str:
+        """What tells that words are said again; words that were cut are like no others."""
+        return self.text if GAP not in self.text else f"{self.text}{self.ids}"
+
+
+@dataclass(frozen=True)
 class Segment:
     """What one compaction adds to the notes.
 
@@ -117,7 +141,11 @@ class Segment:
         return self.summary or self.alone
 
     def to_json(self) -> dict[str, Any]:
-        """Return the segment as plain data, without what is as usual."""
+        """Return the segment as plain data, without what is as usual; it is never changed."""
+        return self._data
+
+    @cached_property
+    def _data(self) -> dict[str, Any]:
         data = _plain(self)
         data["lines"] = [_plain(line) for line in self.lines]
         if self.earlier:
@@ -135,6 +163,9 @@ class Segment:
             >>> Segment.from_json({"goal": ["ship it"]}).goal
             ('ship it',)
         """
+        known = _READ.get(id(data))
+        if known is not None and known[0] is data:
+            return known[1]
         nested = ("lines", "earlier")
         parts = _parts(cls, {name: data[name] for name in data if name not in nested})
         parts["lines"] = tuple(Line(**_parts(Line, line)) for line in data.get("lines", ()))
@@ -142,7 +173,14 @@ class Segment:
         segment = cls(**parts)
         if not all(map(_is_line, segment.lines)) or not _is_segment(segment):
             raise ValueError("a part of the notes is of another type than it should be")
+        _READ.put(id(data), (data, segment))
         return segment
+
+
+_READ: Newest[int, tuple[Mapping[str, Any], Segment]] = Newest(
+    4_096, 200_000, lambda known: len(known[1].lines)
+)
+"""Segments that were read, by the identity of their data, the newest with so many lines at most."""
 
 
 def _texts(*parts: Any) -> bool:

@@ -1,0 +1,143 @@
+"""Answer a step with nothing due from what the step before it has read.
+
+A loop sends its history again and again, a little longer each time. Whether its beginning is the
+one that was read is told by the messages themselves, compared with copies of what they held, so
+that a message that was changed in place is noticed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from conspectus._core.items import Size
+from conspectus._core.records import Record
+from conspectus._langchain import is_ai_message
+from conspectus.compactor.view import History, reports_of
+from conspectus.messages import POINTER, SUMMARY_LINE, Entry, Source, read_messages
+from conspectus.tokens import Report, TokenMeter
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A history as a caller sent it, and the view that was found of it.
+
+    Attributes:
+        sent: the caller's messages.
+        held: copies of what they held.
+        head: what the archive's pointer, or this process's memory, said was in force.
+        chain: the records in force.
+        sources: the messages in view.
+        sizes: their tokens, uncorrected.
+        reports: the models' reports of usage among them.
+        kept, clipped, dropped: as for `CompactionResult`.
+        behind: the summary stands behind the user's request, before which it goes with the next.
+    """
+
+    sent: list[Source]
+    held: list[Any]
+    head: object
+    chain: tuple[Record, ...]
+    sources: list[Source]
+    sizes: list[int]
+    reports: list[Report]
+    kept: int
+    clipped: int
+    dropped: int
+    foreign: bool
+    behind: bool
+
+    def __len__(self) -> int:
+        return len(self.sent)
+
+    @classmethod
+    def of(cls, messages: Sequence[Source], history: History, head: object) -> Seen:
+        """Remember a history, measured and not corrected."""
+        places = history.places
+        summary = next((n for n, one in enumerate(places) if one.entry is None), None)
+        return cls(
+            sent=list(messages),
+            held=[_copied(_state(one)) for one in messages],
+            head=head,
+            chain=history.chain,
+            sources=history.sources,
+            sizes=[one.item.tokens for one in places],
+            reports=reports_of(history),
+            kept=sum(not one.item.summary for one in places),
+            clipped=sum(one.item.clipped for one in places),
+            dropped=history.dropped,
+            foreign=any(one.item.summary and one.entry is not None for one in places),
+            behind=bool(summary) and places[summary - 1].item.role == "user",  # type: ignore[operator]
+        )
+
+    def begins(self, messages: Sequence[Source]) -> bool:
+        """Tell whether these messages begin with those that were sent, unchanged."""
+        count = len(self.sent)
+        if len(messages) < count:
+            return False
+        try:
+            return all(
+                now is before and _state(now) == held
+                for now, before, held in zip(messages, self.sent, self.held, strict=False)
+            )
+        except Exception:  # values that cannot be compared, such as arrays
+            return False
+
+    def followed(self, messages: Sequence[Source], meter: TokenMeter) -> Seen | None:
+        """Return the history with the messages after those that were sent.
+
+        None if one of them may change how the earlier ones are seen, so that all must be read.
+        """
+        later = messages[len(self.sent) :]
+        if not later:
+            return self
+        entries = read_messages(later)
+        if any(map(self._is_special, entries)):
+            return None
+        tokens, sizes, reports = sum(self.sizes), [*self.sizes], [*self.reports]
+        for message, entry in zip(later, entries, strict=True):
+            size = meter.entry(entry)
+            usage = message.usage_metadata if is_ai_message(message) else None
+            told = usage.get("input_tokens") if isinstance(usage, Mapping) else None
+            if isinstance(told, int) and told > 0 and not self.foreign:
+                reports.append(Report(tokens, told))
+            sizes.append(size)
+            tokens += size
+        return replace(
+            self,
+            sent=[*self.sent, *later],
+            held=[*self.held, *(_copied(_state(one)) for one in later)],
+            sources=[*self.sources, *later],
+            sizes=sizes,
+            reports=reports,
+            kept=self.kept + len(later),
+        )
+
+    def _is_special(self, entry: Entry) -> bool:
+        """Tell whether a message may change how those before it are seen."""
+        if self.behind and entry.role == "user":
+            return True
+        return entry.text.startswith(SUMMARY_LINE) or POINTER in entry.reading
+
+    def size(self, ratio: float) -> Size:
+        """Return the size of the view, corrected message by message as a plan does."""
+        tokens = sum(self.sizes)
+        if ratio != 1.0:
+            tokens = sum(math.ceil(one * ratio) for one in self.sizes)
+        return Size(tokens, len(self.sizes))
+
+
+def _state(message: Source) -> Any:
+    """Return all that a message holds."""
+    return message if isinstance(message, dict) else vars(message)
+
+
+def _copied(value: Any) -> Any:
+    """Copy dicts and lists; what they hold besides is compared by identity or equality."""
+    if isinstance(value, Mapping):
+        return {key: _copied(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_copied(one) for one in value]
+    return value
