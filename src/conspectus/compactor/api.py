@@ -36,10 +36,9 @@ from conspectus.compactor.settings import (
     window_of,
 )
 from conspectus.errors import InputError, PolicyError
-from conspectus.events import heard_by
-from conspectus.events.notes import log
 from conspectus.messages import Source, read_messages
 from conspectus.notes.tools import Tool
+from conspectus.observe import heard_by, log
 from conspectus.recall import RecallResult, recall_flow
 from conspectus.recall.flow import unknown_thread
 from conspectus.redaction import Redact

@@ -27,8 +27,8 @@ from conspectus.compactor.view import (
     with_briefs,
     with_floors,
 )
-from conspectus.events.notes import log
 from conspectus.messages import Entry, Source, read_messages, summary_message, summary_text
+from conspectus.observe import log
 
 SUMMARY_FLOOR = 120
 """Tokens beside its frame below which a summary holds little more than one rule."""

@@ -20,12 +20,12 @@ from conspectus.compactor.engine import SLACK, Engine, OnEvent
 from conspectus.compactor.hooks import BeforeSummarization, hooks_of
 from conspectus.compactor.riding import read_kind
 from conspectus.errors import PolicyError
-from conspectus.events import Listener, are_listeners
 from conspectus.messages import summary_message, summary_text
 from conspectus.model.base import Summarizer
 from conspectus.model.embedded import EmbeddedSummarizer
 from conspectus.notes.skills import Skills
 from conspectus.notes.tools import Tool, ToolTable
+from conspectus.observe import Listener, listeners_of
 from conspectus.redaction import Redact, Redaction
 from conspectus.tokens import TokenMeter
 
@@ -104,7 +104,7 @@ class EngineSettings:
 
     def engine(self, policy: Policy, meter: TokenMeter) -> Engine:
         try:
-            listeners = are_listeners(self.telemetry)
+            listeners = listeners_of(self.telemetry)
         except TypeError as error:
             raise PolicyError(str(error)) from error
         named: dict[str, Summarizer] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Literal, get_args
 
-from conspectus.events.notes import log
+from conspectus.observe import log
 
 Family = Literal["o200k", "cl100k", "deepseek", "claude", "unknown"]
 Maker = Literal["openai", "anthropic", "google", "unknown"]
