@@ -119,7 +119,7 @@ def test_an_agent_never_waits(heard, history, loop, kind):
         assert len(summaries(answering.calls[-1].messages)) == 1
         assert len(summaries(out["messages"])) == (history == "replace")
         check_sent(answering)
-    steps_seen = [one.step for one in heard.all]
+    steps_seen = [one.name for one in heard.all]
     assert steps_seen[:3] == ["began", "finished", "swapped_in"]
     assert heard.all[2].waited < 1
 
@@ -179,7 +179,7 @@ def test_refused_notes_are_not_offered_again(heard):
     assert out["__interrupt__"]
     out = graph.invoke(Command(resume={"type": "reject"}), thread())
     assert "__interrupt__" not in out
-    assert "refused" in heard.steps("dropped")[0].reason
+    assert "refused" in heard.steps("dropped")[0].extra["reason"]
 
 
 def test_notes_of_a_branch_that_was_left_are_dropped(heard):
@@ -224,7 +224,7 @@ def test_a_cancelled_run_keeps_what_was_paid_for(heard):
     model.finishes(heard)
     out = graph.invoke(None, thread())
     assert summaries(out["messages"])
-    assert [one.step for one in heard.all][:3] == ["began", "finished", "swapped_in"]
+    assert [one.name for one in heard.all][:3] == ["began", "finished", "swapped_in"]
     check_nothing_lost(graph, store)
 
 

@@ -104,7 +104,7 @@ def test_a_summary_is_swapped_in_without_waiting(heard, how, kept):
     model.going.clear()  # who asks the model now stands still
     whole = until_size(620)
     shown = caller(whole)
-    assert [one.step for one in heard.all] == ["began", "finished", "swapped_in"]
+    assert [one.name for one in heard.all] == ["began", "finished", "swapped_in"]
     assert len(model.read) == 1
     assert size(shown) <= SIZES["max_tokens"]
     gone = summarised(caller.running)

@@ -25,7 +25,7 @@ def test_a_summariser_that_knows_more_and_an_error_that_quotes_do_not_tell():
     )
     result = compacted(history(), wordy, force=True)
     assert result.outcome == "compacted"
-    no_secret(repr(result.record))
+    no_secret(str(result.record.to_json()))
 
     def fail(_: Any) -> str:
         raise ValueError(f"bad key {TOKEN}")

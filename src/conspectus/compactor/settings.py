@@ -103,10 +103,7 @@ class EngineSettings:
         return cls(**{one.name: given[one.name] for one in fields(cls) if one.name in given})
 
     def engine(self, policy: Policy, meter: TokenMeter) -> Engine:
-        try:
-            listeners = listeners_of(self.telemetry)
-        except TypeError as error:
-            raise PolicyError(str(error)) from error
+        listeners = listeners_of(self.telemetry)
         named: dict[str, Summarizer] = {}
         for one in (self._made(self.summarizer), *map(self._made, self.fallbacks)):
             name = one.name

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
 from conspectus._core.costs import Cost
-from conspectus.errors import ArchiveOvertaken
+from conspectus.errors import ArchiveOvertaken, PolicyError
 from conspectus.observe import prices
 from conspectus.observe.log import is_logged, log, log_event
 
@@ -102,7 +102,7 @@ def listen(listener: Listener) -> None:
     """Add a listener for all events of this process, once.
 
     Raises:
-        TypeError: it cannot be called with an event.
+        PolicyError: it cannot be called with an event.
     """
     global _listeners
     listeners_of(listener)
@@ -122,13 +122,13 @@ def listeners_of(value: object) -> tuple[Listener, ...]:
     """Return the value of a `telemetry=` as listeners: None, one, or several.
 
     Raises:
-        TypeError: one of them cannot be called with an event.
+        PolicyError: one of them cannot be called with an event.
     """
     several = tuple(value) if isinstance(value, (list, tuple)) else (value,)
     if value is None:
         return ()
     if not all(callable(one) and not isinstance(one, type) for one in several):
-        raise TypeError(
+        raise PolicyError(
             "a listener is a callable that takes an event, such as a function or "
             f"conspectus.observe.OpenTelemetry(), not {value!r}"
         )

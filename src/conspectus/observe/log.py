@@ -88,7 +88,9 @@ def log_event(event: Event) -> None:
     if event.outcome == "failed":
         work = "compaction" if event.kind == "compaction" else "preparing the next notes"
         remedy = REMEDIES.get(event.extra.get("failure", ""), REMEDIES["summary"])
-        text = "%s: %s failed, nothing has changed: %s; %s"
+        # Many errors of ours end with a remedy of their own.
+        remedy = "" if "; " in event.error_message else f"; {remedy}"
+        text = "%s: %s failed, nothing has changed: %s%s"
         log(f"{event.kind}_failed", text, _who(event), work, event.error_message, remedy)
     elif event.kind == "compaction" and event.outcome == "compacted":
         # Another summariser than was asked for has written: somebody should know why.
@@ -113,12 +115,13 @@ def _who(event: Event) -> str:
 def compacted(event: Event) -> str:
     """Return what a compaction did, for a person."""
     extra, by = event.extra, escaped(event.name.partition(":")[2] or event.name, LONGEST_NAME)
+    by = "without a model " if by == "embedded" else f"by {by} " if by else ""
     gone = "archived" if extra.get("archived") else "out of view, not archived"
     parts = [
         f"compacted {event.tokens_before:,} → {event.tokens_after:,} tokens",
         f"{event.messages:,} messages {gone}" if event.messages else "",
         f"{extra['clipped']:,} shown short" if extra.get("clipped") else "",
-        f"{'by ' + by + ' ' if by else ''}in {extra.get('waited', event.seconds):.1f} s",
+        f"{by}in {extra.get('waited', event.seconds):.1f} s",
         money(event.money, event.currency) if event.cost.calls else "",
         f"after {extra['tries_failed']:,} failed tries" if extra.get("tries_failed") else "",
     ]

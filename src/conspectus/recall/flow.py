@@ -42,6 +42,11 @@ class RecallResult:
     tokens: int
     truncated: bool
 
+    def __repr__(self) -> str:
+        ids = ", ".join(hit.cite for hit in self.hits[:5]) + ", …" * (len(self.hits) > 5)
+        short = ", shortened" if self.truncated else ""
+        return f"<RecallResult {len(self.hits):,} messages ({ids}), {self.tokens:,} tokens{short}>"
+
 
 async def recall_flow(
     archive: Archive,
