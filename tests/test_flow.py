@@ -70,7 +70,7 @@ class Bench:
     @property
     def steps(self) -> list[str]:
         """What was done, in order; of what was done in the archive, what belongs to the rule."""
-        done = [one.name for one in self.heard if one.kind in ("archive", "step")]
+        done = [one.name for one in self.heard if (one.kind, one.name) != ("step", "commit")]
         return [one for one in done if one in STEPS]
 
     @property

@@ -55,7 +55,7 @@ def test_no_listener_is_told_of_a_secret_that_an_error_quotes(on_failure):
         careful = engine(summarizer, redact=True, telemetry=told.append, on_failure=on_failure)
         with contextlib.suppress(SummaryError):
             compacted(history(), careful, force=True)
-    assert {event.error_type for event in told} >= {"ValueError"}
+    assert {event.error for event in told} >= {"ValueError"}
     for event in told:
         no_secret(repr(event))
     assert any("[redacted: github-token]" in event.error_message for event in told)
