@@ -151,6 +151,13 @@ def test_each_failed_try_is_a_span_with_its_error():
         assert whole["conspectus.calls"] == 3
 
 
+def test_why_another_summariser_had_to_write_is_in_no_span():
+    model = ScriptedChatModel(answers=lambda messages: PermissionError(f"bad key: {SECRET}"))
+    with instrumented() as found:
+        assert compact(model, fallbacks=[Own()], archive="memory:").outcome == "compacted"
+        assert SECRET not in found.everything
+
+
 @pytest.mark.parametrize("shown", [False, True])
 @pytest.mark.parametrize("raises", [False, True])
 def test_a_compaction_that_failed_says_so_and_what_was_said_only_if_asked(raises, shown):

@@ -162,7 +162,7 @@ class Compaction:
                 cost=record.cost,
                 money=record.bill.get("money"),
                 tries_failed=len(failures),
-                instead_of=instead_of(record.by, failures),
+                error_message=instead_of(record.by, failures),
             )
             return replace(outcome, failures=tuple(failures)), after
 

@@ -208,11 +208,10 @@ class Observation:
     def __enter__(self) -> Observation:
         if self:
             self._token: Token[Observation | None] = _around.set(self)
-            begun = self._event({})
             for place, listener in enumerate(self._listeners):
                 if hasattr(listener, "begin"):
                     with _guarding(listener):
-                        self._ends[place] = listener.begin(begun)
+                        self._ends[place] = listener.begin(self._event({}))
             self._start = time.perf_counter()
         return self
 

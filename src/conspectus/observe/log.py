@@ -41,9 +41,14 @@ def escaped(value: object, most: int = LONGEST) -> str:
         >>> escaped("no\nERROR all is lost", 12)
         'no\\nERROR al…'
     """
-    text = str(value)
+    try:
+        text = str(value)
+    except Exception:
+        text = f"a {type(value).__name__} without a text"
     if len(text) > most:
         text = text[: most - 1] + "…"
+    if text.isprintable():
+        return text
     return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
@@ -53,26 +58,14 @@ class OneLine(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Escape the parts of a sentence, and indent the lines of a traceback."""
         if isinstance(record.args, tuple):
+            plain = (int, float)
             record.args = tuple(
-                one if isinstance(one, (int, float)) else _Part(one) for one in record.args
+                one if isinstance(one, plain) else escaped(one) for one in record.args
             )
         if record.exc_info and not record.exc_text:
             text = logging.Formatter().formatException(record.exc_info)
             record.exc_text = "\n".join("    " + escaped(line) for line in text.splitlines())
         return True
-
-
-class _Part:
-    """A part of a sentence, escaped when it is written."""
-
-    def __init__(self, value: object) -> None:
-        self._value = value
-
-    def __str__(self) -> str:
-        return escaped(self._value)
-
-    def __repr__(self) -> str:
-        return escaped(repr(self._value))
 
 
 logger.addFilter(OneLine())
@@ -94,7 +87,7 @@ def log_event(event: Event) -> None:
         log(f"{event.kind}_failed", text, _who(event), work, event.error_message, remedy)
     elif event.kind == "compaction" and event.outcome == "compacted":
         # Another summariser than was asked for has written: somebody should know why.
-        instead = event.extra.get("instead_of", "")
+        instead = event.error_message
         level = logging.WARNING if instead else logging.INFO
         if logger.isEnabledFor(level):
             why = f", as {escaped(instead)}" if instead else ""

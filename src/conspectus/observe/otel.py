@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,30 +20,18 @@ if TYPE_CHECKING:
 BAD = frozenset({"error", "failed", "stuck", "timeout", "overflow", "rejected"})
 """Outcomes that are errors of their span."""
 
-NAMES: dict[str, str] = {
-    "step": "step",
-    "model_call": "model",
-    "archive": "operation",
-    "preparation": "step",
-    "recall": "kind",
-    "guard": "reason",
+NAMES = {
     "compaction": "by",
+    "preparation": "step",
+    "model_call": "model",
+    "recall": "kind",
+    "step": "step",
+    "archive": "operation",
+    "guard": "reason",
 }
 """What the name of an event says, by its kind."""
 
-NAMED = ("step", "archive", "guard")
-"""Kinds with their name in that of the span."""
-
-PLAIN = (
-    "error",
-    "outcome",
-    "seconds",
-    "tokens_before",
-    "tokens_after",
-    "messages",
-    "money",
-    "currency",
-)
+PLAIN = "error outcome seconds tokens_before tokens_after messages money currency".split()
 
 GEN_AI = {
     "model": "gen_ai.request.model",
@@ -142,7 +131,7 @@ class OpenTelemetry:
         error_messages: bool = False,
     ) -> None:
         try:
-            from opentelemetry import metrics, trace
+            from opentelemetry import context, metrics, trace
         except ImportError as error:
             text = "OpenTelemetry is not installed; pip install 'conspectus[otel]'"
             raise ImportError(text, name=error.name) from error
@@ -156,30 +145,27 @@ class OpenTelemetry:
                 raise PolicyError(f"{name} has no {needs}(): {provider!r}")
         package = ("conspectus", version("conspectus"))
         self._tracer = trace.get_tracer(*package, tracer_provider=tracer_provider)
+        self._trace, self._context = trace, context
         self._thread, self._messages = thread, error_messages
         meter = metrics.get_meter(*package, meter_provider=meter_provider)
-        self._counters = {
-            metric.name: meter.create_counter(f"conspectus.{metric.name}", unit="1")
-            for metric in METRICS
-            if not metric.bounds
-        }
-        self._histograms = {
-            metric.name: meter.create_histogram(
-                f"conspectus.{metric.name}",
-                unit="s" if metric.value == "seconds" else "1",
-                explicit_bucket_boundaries_advisory=metric.bounds,
-            )
-            for metric in METRICS
-            if metric.bounds
-        }
+        self._record: dict[str, Callable[[float, dict[str, Any]], None]] = {}
+        for metric in METRICS:
+            name, unit = f"conspectus.{metric.name}", "s" if metric.value == "seconds" else "1"
+            if metric.name in self._record:
+                continue
+            if metric.bounds:
+                histogram = meter.create_histogram(
+                    name, unit, explicit_bucket_boundaries_advisory=metric.bounds
+                )
+                self._record[metric.name] = histogram.record
+            else:
+                self._record[metric.name] = meter.create_counter(name, unit).add
         self._begun = False
         self._begin_series()
 
     def begin(self, event: Event) -> Listener:
         """Begin a span, current until its end; return what ends it."""
-        from opentelemetry import context, trace
-
-        span = self._span(event)
+        span, context, trace = self._span(event), self._context, self._trace
         token = context.attach(trace.set_span_in_context(span))
 
         def end(event: Event) -> None:
@@ -192,18 +178,14 @@ class OpenTelemetry:
 
     def __call__(self, event: Event) -> None:
         """Report an event that had no beginning."""
-        from opentelemetry import trace
-
         if event.kind == "stuck":
-            trace.get_current_span().add_event("conspectus.stuck", attributes_of(event))
+            self._trace.get_current_span().add_event("conspectus.stuck", attributes_of(event))
         if event.seconds:
             self._end(self._span(event, time.time_ns() - int(event.seconds * 1e9)), event)
         else:
             self._measure(event)
 
     def _span(self, event: Event, start: int | None = None) -> Span:
-        from opentelemetry.trace import SpanKind
-
         scope, labels = event.scope, ("tenant", "thread", "session")
         names: dict[str, Any] = {}
         if scope is not None and self._thread != "off":
@@ -211,28 +193,28 @@ class OpenTelemetry:
                 plain = getattr(scope, label)
                 shown = self._thread == "plain" or plain == "main"
                 names[f"conspectus.{label}"] = plain if shown else hashed[:16]
-        outside = event.kind in ("model_call", "archive")
-        kind = SpanKind.CLIENT if outside else SpanKind.INTERNAL
-        name = f"conspectus.{event.kind}" + f".{event.name}" * (event.kind in NAMED)
-        if event.kind == "model_call":
+        name, kind = f"conspectus.{event.kind}", self._trace.SpanKind.INTERNAL
+        if event.kind in ("model_call", "archive"):
+            kind = self._trace.SpanKind.CLIENT
+        if event.kind in ("step", "archive", "guard"):
+            name += f".{event.name}"
+        elif event.kind == "model_call":
             name = f"chat {event.name}"
         return self._tracer.start_span(name, kind=kind, attributes=names, start_time=start)
 
     def _end(self, span: Span, event: Event) -> None:
-        from opentelemetry.trace import Status, StatusCode
-
         span.set_attributes(attributes_of(event))
         if event.outcome in BAD:
             text = event.error_message if self._messages else ""
             words = ": ".join(part for part in (event.error, text) if part)
-            span.set_status(Status(StatusCode.ERROR, words or event.outcome))
+            span.set_status(self._trace.StatusCode.ERROR, words or event.outcome)
         span.end()
         self._measure(event)
 
     def _begin_series(self) -> None:
         for name, labels in ALERTS.items():
             for values in itertools.product(*labels.values()):
-                self._counters[name].add(0, dict(zip(labels, values, strict=True)))
+                self._record[name](0, dict(zip(labels, values, strict=True)))
 
     def _measure(self, event: Event) -> None:
         if not self._begun:  # the global provider may have been set since
@@ -246,10 +228,7 @@ class OpenTelemetry:
                 continue
             pairs = (label.partition("=") for label in metric.labels.split())
             labels = {name: value or facts.get(name, "other") for name, _, value in pairs}
-            if metric.bounds:
-                self._histograms[metric.name].record(amount, labels)
-            else:
-                self._counters[metric.name].add(amount, labels)
+            self._record[metric.name](amount, labels)
 
 
 def facts_of(event: Event) -> dict[str, Any]:
