@@ -80,9 +80,9 @@ def log_event(event: Event) -> None:
     """Log the line of an event, if it has one."""
     if event.outcome == "failed":
         work = "compaction" if event.kind == "compaction" else "preparing the next notes"
-        remedy = REMEDIES.get(event.extra.get("failure", ""), REMEDIES["summary"])
-        # Many errors of ours end with a remedy of their own.
-        remedy = "" if "; " in event.error_message else f"; {remedy}"
+        remedy = "; " + REMEDIES[event.extra.get("failure", "summary")]
+        if "; " in event.error_message:  # many errors of ours end with a remedy of their own
+            remedy = ""
         text = "%s: %s failed, nothing has changed: %s%s"
         log(f"{event.kind}_failed", text, _who(event), work, event.error_message, remedy)
     elif event.kind == "compaction" and event.outcome == "compacted":
@@ -97,12 +97,10 @@ def log_event(event: Event) -> None:
 def _who(event: Event) -> str:
     if event.scope is None:
         return "a thread"
-    tenant = (
-        "" if event.scope.tenant == "local" else f"{escaped(event.scope.tenant, LONGEST_NAME)}/"
-    )
-    session = escaped(event.scope.session, LONGEST_NAME)
-    session = "" if session == "main" else f" ({session})"
-    return f"thread {tenant}{escaped(event.scope.thread, LONGEST_NAME)}{session}"
+    names = (event.scope.tenant, event.scope.thread, event.scope.session)
+    tenant, thread, session = (escaped(name, LONGEST_NAME) for name in names)
+    before = "" if tenant == "local" else f"{tenant}/"
+    return f"thread {before}{thread}" + ("" if session == "main" else f" ({session})")
 
 
 def compacted(event: Event) -> str:

@@ -6,7 +6,6 @@ import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Literal
 
 from conspectus._core.costs import COUNTS
@@ -130,6 +129,8 @@ class OpenTelemetry:
         thread: Literal["hashed", "plain", "off"] = "hashed",
         error_messages: bool = False,
     ) -> None:
+        from importlib.metadata import version
+
         try:
             from opentelemetry import context, metrics, trace
         except ImportError as error:
