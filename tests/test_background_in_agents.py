@@ -121,7 +121,7 @@ def test_an_agent_never_waits(heard, history, loop, kind):
         check_sent(answering)
     steps_seen = [one.name for one in heard.all]
     assert steps_seen[:3] == ["began", "finished", "swapped_in"]
-    assert heard.all[2].waited < 1
+    assert heard.all[2].extra["waited"] < 1
 
 
 def test_the_agent_goes_on_and_the_next_turn_swaps_in(heard):
@@ -273,8 +273,8 @@ def test_subagents_of_deep_agents_prepare_too_and_close_ends_them_all(heard):
     out = graph.invoke(said("Have all modules looked at."), thread())
     assert out["messages"][-1].text == "All read."
     [swapped] = heard.steps("swapped_in", "topped_up")
-    assert swapped.whose.session != "main"
-    assert swapped.waited < 1
+    assert swapped.scope.session != "main"
+    assert swapped.extra["waited"] < 1
     assert len(summaries(reads.calls[-1].messages)) == 1
     check_sent(reads)
     assert len(heard.steps("began")) == 2, "the next notes of the subagent are under way"
