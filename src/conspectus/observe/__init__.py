@@ -29,3 +29,14 @@ from conspectus.observe.otel import OpenTelemetry as OpenTelemetry
 from conspectus.observe.prices import Price as Price
 from conspectus.observe.prices import price_of as price_of
 from conspectus.observe.prices import set_prices as set_prices
+
+__all__ = [  # For users; the rest is for the engine.
+    "Event",
+    "Listener",
+    "OpenTelemetry",
+    "Price",
+    "listen",
+    "price_of",
+    "set_prices",
+    "unlisten",
+]
