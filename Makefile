@@ -159,11 +159,6 @@ bench-recall: $(READY)
 bench-archive-size: $(READY)
 	@$(BIN)/python benchmarks/archive_size.py $(TRANSCRIPTS)
 
-# What spans, metrics and log lines cost, and what it costs that they are off.
-.PHONY: bench-telemetry
-bench-telemetry: $(READY)
-	@$(BIN)/python benchmarks/telemetry.py
-
 # The vocabularies inside one pinned wheel, for this benchmark only; nothing else of it is used.
 VOCABULARIES := $(VENV)/vocabularies
 

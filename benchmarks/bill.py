@@ -4,7 +4,7 @@
 
 Every `*.json` of more than 12,000 tokens in `agent` below `CONSPECTUS_DATA` runs again through a
 real agent, in a window of its first request and a quarter of its growth. The provider's prefix
-cache is simulated, prices are those of `known_prices()`. All summaries have the same number of
+cache is simulated, prices are those of genai-prices. All summaries have the same number of
 tokens, since a scripted model writes them; its calls are on the bill.
 
 The exit code is 1 if, over the sum, another system that stays in the window costs less than

@@ -27,7 +27,7 @@ from transcripts import holds_messages
 
 from conspectus import Compactor, Summary, SummaryRequest, TokenMeter
 from conspectus.archive import Archive, Scope
-from conspectus.events import Event, Preparing
+from conspectus.observe import Event
 from conspectus_lab.replay.simulated_time import simulated
 
 LEAST = 12_000
@@ -115,10 +115,10 @@ def named(messages: Sequence[Any]) -> set[str]:
 async def _replayed(
     name: str, messages: Sequence[Any], trigger: int, step: float, background: bool
 ) -> Run:
-    model, heard, began, found = Slow(), list[Preparing](), 0, [0, 0]
+    model, heard, began, found = Slow(), list[Event](), 0, [0, 0]
 
     def hear(event: Event) -> None:
-        if isinstance(event, Preparing):
+        if event.kind == "preparation":
             heard.append(event)
 
     window = trigger + trigger // 10
@@ -138,7 +138,7 @@ async def _replayed(
         sent, start, before = list(messages[:at]), clock(), len(heard)
         result = await compactor.acompact(sent, thread_id=SCOPE.thread)
         waits.append(clock() - start)
-        if "swapped_in" in [one.step for one in heard[before:]]:
+        if "swapped_in" in [one.name for one in heard[before:]]:
             names, view = named(sent[began:]), json.dumps(result.messages, ensure_ascii=False)
             found[0] += len(names)
             found[1] += sum(json.dumps(one, ensure_ascii=False)[1:-1] not in view for one in names)
@@ -148,9 +148,9 @@ async def _replayed(
             wrong += judge(sent, result, compactor.archive, SCOPE, window)
         wrong.over += result.outcome != "stuck" and result.tokens_after > window
         await asyncio.sleep(step)
-        if "began" in [one.step for one in heard[before:]]:
+        if "began" in [one.name for one in heard[before:]]:
             began = len(sent)
-    steps = [one.step for one in heard]
+    steps = [one.name for one in heard]
     return Run(
         name,
         round(sum(waits), 1),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from conspectus import Compactor, Summary, SummaryError, SummaryRequest
-from conspectus.events import Event, Preparing, add, remove
+from conspectus.observe import Event, listen, unlisten
 
 LIMIT = 60.0
 """Seconds after which what should have happened has not."""
@@ -107,21 +107,21 @@ class Heard:
     """What was told of preparing, as long as this is open."""
 
     def __init__(self) -> None:
-        self.all: list[Preparing] = []
+        self.all: list[Event] = []
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, Preparing):
+        if event.kind == "preparation":
             self.all.append(event)
 
     def __enter__(self) -> "Heard":
-        add(self)
+        listen(self)
         return self
 
     def __exit__(self, *error: object) -> None:
-        remove(self)
+        unlisten(self)
 
-    def steps(self, *wanted: str) -> list[Preparing]:
-        return [one for one in self.all if one.step in wanted]
+    def steps(self, *wanted: str) -> list[Event]:
+        return [one for one in self.all if one.name in wanted]
 
     def until(self, step: str) -> None:
         """Wait for a step."""

@@ -99,8 +99,8 @@ def test_a_draft_is_swapped_in_without_waiting(heard):
     later = texts(DUE[len(NEAR) :])
     assert later in texts(result.messages), "all that came after the snapshot stands in view"
     check_whole(own, DUE, result)
-    assert [one.step for one in heard.all] == ["began", "finished", "swapped_in"]
-    assert heard.all[-1].waited < 1
+    assert [one.name for one in heard.all] == ["began", "finished", "swapped_in"]
+    assert heard.all[-1].extra["waited"] < 1
 
 
 @pytest.mark.parametrize("before", [[NEAR], []], ids=["prepared", "not prepared"])
@@ -127,7 +127,7 @@ def test_over_the_window_the_step_waits_for_what_is_under_way(heard):
     assert result.tokens_after <= 4_000
     check_whole(own, large, result)
     [waited] = heard.steps("swapped_in", "topped_up")
-    assert 0 < waited.waited < LIMIT
+    assert 0 < waited.extra["waited"] < LIMIT
     assert result.record.bill["waited"] > 0.2, "its record says so"
 
 
@@ -148,7 +148,7 @@ def test_messages_that_leave_soon_are_shown_short_before_anybody_waits(heard):
     assert result.evicted
     assert len(model.keys) == 1
     [swapped] = heard.steps("swapped_in")
-    assert swapped.waited < 1
+    assert swapped.extra["waited"] < 1
     covers = own.archive.chain(SCOPE)[-1].covers
     found = [one.message for one in own.archive.get(SCOPE, covers)]
     assert all(one in found for one in large), "the originals, whole"
@@ -229,7 +229,7 @@ def test_a_draft_that_frees_too_little_is_topped_up(heard):
     assert f"{len(model.keys[0])} messages were looked at" in result.summary
     assert result.tokens_after <= 4_000
     check_whole(own, large, result)
-    assert [one.step for one in heard.all][-1] == "topped_up"
+    assert [one.name for one in heard.all][-1] == "topped_up"
     for n in range(80):
         assert own.recall(f"x{n:04}y", thread_id="t").text or f"x{n:04}y" in texts(result.messages)
 
@@ -282,7 +282,7 @@ def test_a_draft_of_another_history_is_dropped(heard, change, why):
     until(lambda: compact(own, sent).outcome == "compacted")
     assert len(heard.steps("dropped")) == 1
     [dropped] = heard.steps("dropped")
-    assert why in dropped.reason
+    assert why in dropped.extra["reason"]
     assert len(model.keys) == 2
     result = compact(own, sent)
     check_whole(own, sent, result)
@@ -309,7 +309,7 @@ def test_a_draft_of_other_settings_is_dropped(heard):
     prepared(compactor(first, archive=archive), NEAR)
     own = compactor(second, archive=archive)
     until(lambda: compact(own, DUE).outcome == "compacted")
-    assert ["other settings" in one.reason for one in heard.steps("dropped")] == [True]
+    assert ["other settings" in one.extra["reason"] for one in heard.steps("dropped")] == [True]
     assert len(second.keys) == 1
 
 
@@ -323,7 +323,7 @@ def test_a_pinned_message_that_the_draft_stands_for_stays(heard):
         lambda: (result := compact(own, DUE)).outcome == "compacted" and DUE[4] in result.messages,
         20,
     )
-    assert "must stay" in heard.steps("dropped")[0].reason
+    assert "must stay" in heard.steps("dropped")[0].extra["reason"]
 
 
 # Summarisers that fail
@@ -352,7 +352,9 @@ def test_a_summariser_that_hangs_is_waited_for_as_long_as_one_call_may_take(hear
     assert result.outcome == "compacted", "the embedded summariser has written"
     assert result.tokens_after <= 4_000
     [in_vain] = heard.steps("waited")
-    assert result.record.bill["waited"] >= in_vain.waited + 0.5, "both tries are on the bill"
+    assert result.record.bill["waited"] >= in_vain.extra["waited"] + 0.5, (
+        "both tries are on the bill"
+    )
     check_whole(own, large, result)
     model.going.set()
 

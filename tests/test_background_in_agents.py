@@ -119,9 +119,9 @@ def test_an_agent_never_waits(heard, history, loop, kind):
         assert len(summaries(answering.calls[-1].messages)) == 1
         assert len(summaries(out["messages"])) == (history == "replace")
         check_sent(answering)
-    steps_seen = [one.step for one in heard.all]
+    steps_seen = [one.name for one in heard.all]
     assert steps_seen[:3] == ["began", "finished", "swapped_in"]
-    assert heard.all[2].waited < 1
+    assert heard.all[2].extra["waited"] < 1
 
 
 def test_the_agent_goes_on_and_the_next_turn_swaps_in(heard):
@@ -179,7 +179,7 @@ def test_refused_notes_are_not_offered_again(heard):
     assert out["__interrupt__"]
     out = graph.invoke(Command(resume={"type": "reject"}), thread())
     assert "__interrupt__" not in out
-    assert "refused" in heard.steps("dropped")[0].reason
+    assert "refused" in heard.steps("dropped")[0].extra["reason"]
 
 
 def test_notes_of_a_branch_that_was_left_are_dropped(heard):
@@ -224,7 +224,7 @@ def test_a_cancelled_run_keeps_what_was_paid_for(heard):
     model.finishes(heard)
     out = graph.invoke(None, thread())
     assert summaries(out["messages"])
-    assert [one.step for one in heard.all][:3] == ["began", "finished", "swapped_in"]
+    assert [one.name for one in heard.all][:3] == ["began", "finished", "swapped_in"]
     check_nothing_lost(graph, store)
 
 
@@ -273,8 +273,8 @@ def test_subagents_of_deep_agents_prepare_too_and_close_ends_them_all(heard):
     out = graph.invoke(said("Have all modules looked at."), thread())
     assert out["messages"][-1].text == "All read."
     [swapped] = heard.steps("swapped_in", "topped_up")
-    assert swapped.whose.session != "main"
-    assert swapped.waited < 1
+    assert swapped.scope.session != "main"
+    assert swapped.extra["waited"] < 1
     assert len(summaries(reads.calls[-1].messages)) == 1
     check_sent(reads)
     assert len(heard.steps("began")) == 2, "the next notes of the subagent are under way"

@@ -36,7 +36,7 @@ def topped_up(later: list[dict[str, Any]], turns: int = 40) -> tuple[Compactor, 
     assert own.prepare(NEAR, thread_id="t").wait(LIMIT)
     with Heard() as heard:
         result = own.compact([*NEAR, *later, *told(turns, 31)], thread_id="t")
-    assert [one.step for one in heard.all] == ["topped_up"]
+    assert [one.name for one in heard.all] == ["topped_up"]
     return own, result
 
 
@@ -129,7 +129,7 @@ def test_a_draft_that_frees_too_few_messages_is_topped_up():
     assert own.prepare(NEAR, thread_id="t").wait(LIMIT)
     with Heard() as heard:
         result = own.compact(told(80), thread_id="t")
-    assert [one.step for one in heard.all] == ["topped_up"]
+    assert [one.name for one in heard.all] == ["topped_up"]
     assert len(result.messages) < 60
 
 

@@ -104,7 +104,7 @@ def test_a_summary_is_swapped_in_without_waiting(heard, how, kept):
     model.going.clear()  # who asks the model now stands still
     whole = until_size(620)
     shown = caller(whole)
-    assert [one.step for one in heard.all] == ["began", "finished", "swapped_in"]
+    assert [one.name for one in heard.all] == ["began", "finished", "swapped_in"]
     assert len(model.read) == 1
     assert size(shown) <= SIZES["max_tokens"]
     gone = summarised(caller.running)
@@ -142,7 +142,7 @@ def test_the_caller_goes_on_while_it_fits_and_waits_where_it_does_not(heard, how
     threading.Timer(0.2, model.going.set).start()
     shown = caller(until_size(1_050))
     [swapped] = heard.steps("swapped_in", "topped_up")
-    assert swapped.waited > 0.1
+    assert swapped.extra["waited"] > 0.1
     assert size(shown) <= SIZES["max_tokens"]
     assert len(model.read) == 1
 

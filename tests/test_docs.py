@@ -264,7 +264,7 @@ def _plain(block: Block) -> None:
 @pytest.fixture
 def loggers() -> Iterator[None]:
     """What a page sets loggers to is no other test's."""
-    every = [logging.getLogger(name) for name in ("conspectus", "conspectus.events")]
+    every = [logging.getLogger(name) for name in ("conspectus",)]
     before = [(one, one.level, one.propagate, list(one.handlers)) for one in every]
     yield
     for one, level, propagate, handlers in before:

@@ -25,7 +25,7 @@ from conspectus import (
 )
 from conspectus._core.choices import EMBEDDED
 from conspectus.archive import Archive, Scope
-from conspectus.telemetry import Event, SummarizerCall, UsageTally
+from conspectus.observe import Event
 from conspectus_lab.testing.fault_server import Reply, Request, faults
 from fault_support import PROTOCOLS, Wires, wired
 from graph_support import check_nothing_lost, look, thread
@@ -155,13 +155,13 @@ def test_an_answer_without_choices_is_not_blamed_on_the_key(wires, waits, protoc
 @both
 def test_who_asks_and_whom_is_told_by_the_client_itself(wires, protocol):
     wires.server.restart(lambda request: faults.lying_usage(-5, -7, GOOD))
-    tally, calls = UsageTally(), list[Event]()
+    calls = list[Event]()
     model = wires.model(protocol, name="small")
-    compactor = Compactor(model, keep=("messages", 2), telemetry=[tally, calls.append])
+    compactor = Compactor(model, keep=("messages", 2), telemetry=calls.append)
     assert compactor.compact(said(3), thread_id="t", force=True).outcome == "compacted"
-    [call] = [one for one in calls if isinstance(one, SummarizerCall)]
-    assert (call.model, call.provider) == ("small", protocol)
-    assert tally.total.input_tokens >= 0 <= tally.total.output_tokens
+    [call] = [one for one in calls if one.kind == "model_call"]
+    assert (call.name, call.extra["provider"]) == ("small", protocol)
+    assert call.cost.input_tokens >= 0 <= call.cost.output_tokens
 
 
 @pytest.mark.sampled(2)

@@ -11,7 +11,7 @@ from conspectus._core.records import Cost, Draft
 from conspectus.archive import Archive
 from conspectus.compactor.compaction import LONGEST_WAIT
 from conspectus.errors import SummaryError, SummaryRejected
-from conspectus.events import ArchiveOperation, CompactionStep, Event
+from conspectus.observe import Event
 from engine import SCOPE, Faulty, compacted
 from histories import talk
 
@@ -70,19 +70,14 @@ class Bench:
     @property
     def steps(self) -> list[str]:
         """What was done, in order; of what was done in the archive, what belongs to the rule."""
-        done = [
-            one.operation if isinstance(one, ArchiveOperation) else one.step
-            for one in self.heard
-            if isinstance(one, ArchiveOperation)
-            or (isinstance(one, CompactionStep) and one.step != "commit")
-        ]
+        done = [one.name for one in self.heard if (one.kind, one.name) != ("step", "commit")]
         return [one for one in done if one in STEPS]
 
     @property
     def asked(self) -> list[str]:
         """The summarisers, as they were asked."""
-        tries = [one for one in self.heard if isinstance(one, CompactionStep)]
-        return [one.by for one in tries if one.step == "summarize"]
+        tries = [one for one in self.heard if (one.kind, one.name) == ("step", "summarize")]
+        return [one.extra["by"] for one in tries]
 
 
 def test_originals_are_confirmed_before_a_summary_and_the_draft_stored_before_the_commit():

@@ -14,6 +14,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
+from test_telemetry_usage import OLD as RECORD
 
 from conspectus import Compactor, ContextGuard, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
@@ -24,7 +25,6 @@ from conspectus.errors import StuckError
 from conspectus.notes.rendering import Notes
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import agent, is_summary, middleware, said, scope_of, summariser, thread
-from test_telemetry_usage import OLD as RECORD
 
 
 class Crowded(OrderedDict[Scope, SessionMemory]):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from conspectus.events import hub
+from observe_support import alone
 
 FOLDER = Path(__file__).resolve().parents[1] / "examples" / "prometheus"
 
@@ -22,7 +22,7 @@ ASKED = re.compile(r"\bconspectus_[a-z_]+")
 
 @pytest.fixture(scope="module")
 def example() -> Iterator[ModuleType]:
-    with pytest.MonkeyPatch.context() as patch, hub.alone():
+    with pytest.MonkeyPatch.context() as patch, alone():
         patch.syspath_prepend(FOLDER)
         yield importlib.import_module("agent_metrics")
 

@@ -22,7 +22,7 @@ from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.errors import PolicyError
 from conspectus.model import ChatModelSummarizer
 from conspectus.notes.segment import Segment
-from conspectus.telemetry import Compaction, Event, Preparing, SummarizerCall, listen, unlisten
+from conspectus.observe import Event, listen, unlisten
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import calls, check_nothing_lost, look, said, summariser, thread
 
@@ -229,13 +229,14 @@ def test_a_call_of_a_tool_is_a_failed_summary_and_is_not_carried_out(on_loop):
     assert ran == []
     assert records
     assert kinds(records) == {"smallest"}
-    asked = [event for event in heard if isinstance(event, SummarizerCall)]
-    assert [(one.request, one.outcome) for one in asked[:2]] == [
+    asked = [event for event in heard if event.kind == "model_call"]
+    assert [(one.extra["request"], one.outcome) for one in asked[:2]] == [
         ("cached", "rejected"),
         ("smallest", "ok"),
     ]
-    [bill, *_] = [event for event in heard if isinstance(event, Compaction)]
-    assert bill.input_tokens == sum(one.input_tokens for one in asked[:2]), "it is on the bill"
+    [bill, *_] = [event for event in heard if event.kind == "compaction"]
+    spent = sum(one.cost.input_tokens for one in asked[:2])
+    assert bill.cost.input_tokens == spent, "it is on the bill"
     said_to_it = [
         m for call in model.calls if not is_summary_call(call.messages) for m in call.messages
     ]
@@ -391,7 +392,7 @@ def test_what_is_prepared_while_the_model_answers_rides_on_the_request_before(gu
             return await asyncio.to_thread(self._generate, *given, **more)
 
     def hear(event: Event) -> None:
-        if isinstance(event, Preparing) and event.step == "began":
+        if (event.kind, event.name) == ("preparation", "began"):
             began.set()
 
     model = Slept(answers=Slow(16), profile={"max_input_tokens": 50_000})

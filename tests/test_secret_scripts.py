@@ -141,7 +141,7 @@ def test_what_stands_behind_a_password_is_recalled_and_the_password_kept_nowhere
         for query in ("备份数据库", "迁移脚本", "仓库", "登录", PASSWORD, TOKEN)
     ]
     rows = json.dumps(compactor.archive.export(Scope("local", "t")), ensure_ascii=False)
-    everything = "\n".join([repr(result.redacted), repr(result.record), rows, *found])
+    everything = "\n".join([repr(result.redacted), str(result.record.to_json()), rows, *found])
     everything += result.summary
     for part in (PASSWORD, TOKEN, PASSWORD[:6], PASSWORD[-5:], TOKEN[:8], TOKEN[-8:]):
         assert part not in everything

@@ -7,7 +7,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from conspectus import Cost, PolicyError
-from conspectus.telemetry import Price, known_prices, litellm_prices
+from conspectus.observe import Price, prices
 from conspectus_lab.billing import Bill, Block, Pace, Till, block_of, summed
 from conspectus_lab.replay import replay
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
@@ -140,12 +140,14 @@ def test_where_a_provider_writes_by_itself_the_summarisers_request_is_written():
     assert long.bill().money == pytest.approx(2 * short.bill().money)
 
 
-def test_an_unknown_model_is_told_those_of_nearly_its_name():
-    with pytest.raises(PolicyError, match="such as claude-sonnet-5-5"):
-        Till("claude-sonet-5-5")
-    with pytest.raises(PolicyError, match=f"such as {next(iter(known_prices()))}"):
-        Till("???")
-    assert "sample_spec" not in litellm_prices()
+def test_an_unknown_model_is_named_those_of_nearly_its_name():
+    with pytest.raises(PolicyError, match="such as large, or give prices of your own"):
+        Till("larg", {"large": Price(1.0, 1.0)})
+
+
+def test_without_known_prices_a_replay_has_no_bill(monkeypatch):
+    monkeypatch.setattr(prices, "_listed", lambda: None)
+    assert replay(talk(2), policies="none").runs[0].bills == ()
 
 
 def test_a_name_alone_is_one_model_and_one_policy():

@@ -8,7 +8,7 @@ request shows the rescue, and a question about what has left shows recall. `--on
 /metrics itself after the turns, prints what it found and ends; else it goes on serving until it is
 interrupted.
 
-In a program of your own, three lines are new: the reader, the provider, and `instrument`.
+In a program of your own, three lines are new: the reader, the provider, and `listen`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from prometheus_client import CollectorRegistry, start_http_server
 
 from conspectus import ContextGuard, SummarizationMiddleware
-from conspectus.telemetry import Price, instrument, uninstrument
+from conspectus.observe import OpenTelemetry, Price, listen, set_prices, unlisten
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 PRICES = {"writer": Price(input=0.25, output=2.0, cached=0.025)}
@@ -98,10 +98,12 @@ def serve(port: int) -> tuple[int, Callable[[], None]]:
     registry = CollectorRegistry()
     reader = PrometheusMetricReader(registry=registry)
     server, thread = start_http_server(port, addr="127.0.0.1", registry=registry)
-    instrument(meter_provider=MeterProvider([reader]), prices=PRICES)
+    metrics = OpenTelemetry(meter_provider=MeterProvider([reader]))
+    listen(metrics)
+    set_prices(PRICES)
 
     def end() -> None:
-        uninstrument()
+        unlisten(metrics)
         server.shutdown()
         server.server_close()
         thread.join()

@@ -28,9 +28,9 @@ from conspectus.compactor.settings import (
 )
 from conspectus.config.windows import limit_of, profile_of
 from conspectus.errors import PolicyError, StuckError
-from conspectus.events import heard_by
 from conspectus.messages import Source
 from conspectus.messages.cache_marks import without_cache_marks
+from conspectus.observe import heard_by
 from conspectus.redaction import Redact
 from conspectus.tokens import TokenCounter, TokenMeter
 

@@ -19,10 +19,10 @@ from conspectus.compactor.engine import Engine
 from conspectus.compactor.session import Session
 from conspectus.compactor.view import look
 from conspectus.errors import ArchiveError, ConspectusError
-from conspectus.events import heard_by
 from conspectus.guard.measuring import Refused, read_overflow
 from conspectus.messages import read_messages
 from conspectus.messages.cache_marks import without_cache_marks
+from conspectus.observe import heard_by
 from conspectus_serve.asked import EditRequest
 from conspectus_serve.models import Models
 from conspectus_serve.protocols import Protocol

@@ -136,6 +136,11 @@ class Record:
     request: str = ""
     bill: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
+    def __repr__(self) -> str:
+        sizes = f"{self.tokens_before:,} → {self.tokens_after:,} tokens"
+        parts = f"{len(self.covers):,} messages left, {len(self.clips):,} shown short"
+        return f"<Record {self.id}: {sizes}, {parts}{f', by {self.by}' if self.by else ''}>"
+
     @property
     def mark(self) -> str:
         """Six digits in the summary message that tell branches apart.

@@ -28,8 +28,8 @@ from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.memory import FailedSummary, Memory
 from conspectus.compactor.session import Session
 from conspectus.errors import ArchiveError
-from conspectus.events.notes import log
 from conspectus.messages import is_summary_message
+from conspectus.observe import log
 
 
 @dataclass(frozen=True, slots=True)

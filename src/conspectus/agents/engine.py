@@ -27,8 +27,8 @@ from conspectus.archive import Archive, Scope
 from conspectus.compactor.engine import Engine, OnEvent
 from conspectus.compactor.redacting import redacted_texts_flow
 from conspectus.compactor.riding import sending
-from conspectus.events.notes import log
 from conspectus.model.riding import LastRequest
+from conspectus.observe import log
 
 KEPT = "kept in the history"
 """Location of originals in a clip, where the channel keeps every message."""

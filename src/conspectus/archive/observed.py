@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 from conspectus.archive.scope import Scope
-from conspectus.events import ArchiveOperation, observing
+from conspectus.observe import observing
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -25,8 +25,7 @@ def observed(operation: str, *, counts: bool = False) -> Callable[[Callable[P, T
             given: tuple[Any, ...] = args
             items = len(given[2]) if counts and len(given) > 2 else None
             scope = next((one for one in given if isinstance(one, Scope)), None)
-            whose = None if scope is None else scope.whose
-            with observing(ArchiveOperation, whose, operation=operation, items=items):
+            with observing("archive", scope, name=operation, messages=items):
                 return method(*args, **kwargs)
 
         return done

@@ -6,7 +6,6 @@ import hashlib
 from dataclasses import dataclass
 
 from conspectus.errors import InputError
-from conspectus.events import Whose
 
 
 def label_hash(label: str) -> str:
@@ -45,8 +44,3 @@ class Scope:
     def hashes(self) -> tuple[str, str, str]:
         """The hashes of tenant, thread and session, which stores keep in place of the names."""
         return label_hash(self.tenant), label_hash(self.thread), label_hash(self.session)
-
-    @property
-    def whose(self) -> Whose:
-        """The history as events name it."""
-        return Whose(self.tenant, self.thread, self.session)

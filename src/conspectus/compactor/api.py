@@ -36,10 +36,9 @@ from conspectus.compactor.settings import (
     window_of,
 )
 from conspectus.errors import InputError, PolicyError
-from conspectus.events import heard_by
-from conspectus.events.notes import log
 from conspectus.messages import Source, read_messages
 from conspectus.notes.tools import Tool
+from conspectus.observe import heard_by, log
 from conspectus.recall import RecallResult, recall_flow
 from conspectus.recall.flow import unknown_thread
 from conspectus.redaction import Redact
@@ -113,7 +112,7 @@ class Compactor(Closing):
             for the default redactor, a function from text to text, or a `Redactor`. If it fails,
             nothing is archived, and the history stays. Default: None, for off.
         telemetry: one or several listeners for this compactor only, such as
-            `conspectus.telemetry.UsageTally()`. Default: only those of the process.
+            `conspectus.observe.OpenTelemetry()`. Default: only those of the process.
         background: True prepares the next notes in the background, from seven tenths of the trigger
             on, in a thread or as a task of the event loop; `{"prepare": 0.5}` from another share of
             it on. At the trigger they are swapped in. Until they are finished the history is kept

@@ -16,7 +16,6 @@ from conspectus.compactor.engine import Engine
 from conspectus.compactor.material import Material, reading_flow
 from conspectus.compactor.observed import observed_call
 from conspectus.errors import RedactionError, SummarizerTimeout, SummaryError
-from conspectus.events import Seen
 from conspectus.messages import Entry
 from conspectus.messages.framing import as_notes
 from conspectus.model.answers import answer_of
@@ -29,6 +28,7 @@ from conspectus.notes.lines import cited, section
 from conspectus.notes.reading import read_segment
 from conspectus.notes.rendering import Notes
 from conspectus.notes.segment import Answer, Segment
+from conspectus.observe import Observation
 
 LARGEST = 4_096
 """Tokens that a model is asked for at most."""
@@ -90,7 +90,9 @@ def request_of(material: Material, by: str) -> SummaryRequest:
     return replace(request, notes=shown, form="findings", anew=anew)
 
 
-def answer_flow(engine: Engine, by: str, request: SummaryRequest, seen: Seen) -> Awaitable[object]:
+def answer_flow(
+    engine: Engine, by: str, request: SummaryRequest, seen: Observation
+) -> Awaitable[object]:
     """Ask a summariser: by its own steps where it has some, else by one call."""
     summarizer = engine.summarizers[by]
     if isinstance(summarizer, EmbeddedSummarizer):

@@ -12,7 +12,6 @@ from conspectus._core.plan import BELOW
 from conspectus._core.records import Cost, Draft
 from conspectus.compactor.compaction import Compaction
 from conspectus.compactor.memory import FailedSummary
-from conspectus.compactor.observed import whose_of
 from conspectus.compactor.result import CompactionResult, Done, Failed, as_the_models
 from conspectus.compactor.seen import Seen
 from conspectus.compactor.session import Session
@@ -25,9 +24,9 @@ from conspectus.errors import (
     RedactionError,
     SummaryError,
 )
-from conspectus.events import HistoryStuck, tell
 from conspectus.messages import Source, read_messages
 from conspectus.notes.segment import Segment
+from conspectus.observe import emit
 
 LOOKS = 4
 """Most reads of a history that other workers compact meanwhile."""
@@ -243,8 +242,8 @@ def _done(
 def _result(session: Session, view: History, **more: Any) -> CompactionResult:
     tokens, budget = view.size.tokens, session.budget
     if more["outcome"] == "stuck":
-        facts = {"tokens": tokens, "needed": more.get("needed"), "budget": budget}
-        tell(HistoryStuck, whose_of(session.scope), **facts)
+        needed = more.get("needed")
+        emit("stuck", session.scope, tokens_before=tokens, needed=needed, budget=budget)
     head = next((record for record in reversed(view.chain) if record.summary), None)
     foreign = any(place.item.summary and place.entry is not None for place in view.places)
     confirmed = session.engine.archive is not None and all(r.archived for r in view.chain)

@@ -15,13 +15,13 @@ from conspectus.compactor.hooks import Preview, PreviewRequest
 from conspectus.compactor.material import Material
 from conspectus.compactor.redacting import redacted_summary_flow
 from conspectus.errors import SummaryError, SummaryRejected
-from conspectus.events import CompactionStep, observing
 from conspectus.messages import SUMMARY_LINE
 from conspectus.messages.codec import sendable
 from conspectus.messages.framing import as_notes
 from conspectus.model.base import Summary
 from conspectus.model.checks import cut_short
 from conspectus.notes.segment import Segment
+from conspectus.observe import observing
 
 MOST_ASKED = 20
 """Answers that do not fit, after which a preview is given up."""
@@ -36,11 +36,12 @@ def refused(by: str, draft: Draft, wrong: tuple[str, ...]) -> SummaryRejected:
 
 def checked(material: Material, draft: Draft) -> tuple[Draft, tuple[str, ...]]:
     """Measure and check a draft; return it and the problems found."""
-    with observing(CompactionStep, step="check", by=draft.by) as seen:
+    with observing("step", name="check", by=draft.by) as seen:
         entries, text = material.read(), body_of(draft.text)
         tokens = material.size(text)
         found = material.lengths.problems(draft, tokens, entries)
-        seen.tell(problems=len(found), tokens=tokens, outcome="refused" if found else "ok")
+        outcome = "refused" if found else "ok"
+        seen.add(problems=len(found), tokens_after=tokens, outcome=outcome)
     return replace(draft, text=text, tokens=tokens), found
 
 

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import InitVar, dataclass, field, replace
 from typing import Any, NamedTuple
 
-from conspectus import events
 from conspectus._core.choices import EMBEDDED
 from conspectus._core.items import Compact
 from conspectus._core.records import Cost, Draft, Record
@@ -38,7 +37,14 @@ from conspectus.compactor.checking import (
 from conspectus.compactor.engine import Engine
 from conspectus.compactor.material import Material, tell_hooks_flow
 from conspectus.compactor.memory import taken_flow
-from conspectus.compactor.observed import by_name, cause_of, emit, failed, said_once, whose_of
+from conspectus.compactor.observed import (
+    by_name,
+    cause_of,
+    emit,
+    failed,
+    instead_of,
+    said_once,
+)
 from conspectus.compactor.redacting import (
     redacted_event_flow,
     redacted_summary_flow,
@@ -56,7 +62,8 @@ from conspectus.errors import (
     RedactionError,
     SummaryError,
 )
-from conspectus.events import CompactionStep, Seen, observing
+from conspectus.observe import Observation, observing, price_of
+from conspectus.observe.prices import currency
 
 Claim = Callable[[str, tuple[str, ...]], Awaitable[bool]]
 
@@ -111,15 +118,15 @@ class Compaction:
         plan, engine = self.plan, self.engine
         raises = engine.on_failure == "raise"
         with observing(
-            events.Compaction,
-            whose_of(self.scope),
+            "compaction",
+            self.scope,
             cause="adopted" if self.material.adopted is not None else cause_of(plan.cause),
             tokens_before=plan.tokens,
             budget=plan.budget,
             clipped=len(plan.clips),
         ) as seen:
             if engine.redaction is not None:
-                seen.withhold()
+                seen.hide_errors()
             outcome: Done | Failed
             try:
                 outcome = await self._steps(seen)
@@ -130,13 +137,13 @@ class Compaction:
             except RedactionError as error:
                 emit(self.engine, self.scope, "failed", {"reason": str(error)})
                 if raises:
-                    seen.tell(**failed(error))
+                    seen.add(**failed(error))
                     raise
                 outcome = Failed(str(error), error, Cost())
             except ConspectusError as error:
                 self._release_claim()
                 redaction = self.material.redaction
-                seen.tell(**(await redacted_event_flow(redaction, failed(error))))
+                seen.add(**(await redacted_event_flow(redaction, failed(error))))
                 raise
             finally:
                 self._release_claim()
@@ -144,24 +151,27 @@ class Compaction:
                 return (await self._failed(outcome, seen)), self.history
             record, gone = outcome.record, set(plan.evicted)
             if self.waited:
-                seen.tell(waited=self.waited + self._seconds)
+                seen.add(waited=self.waited + self._seconds)
             after = applied(self.history, record, gone, self.material.clips, engine)
             failures = await redacted_texts_flow(self.material.redaction, outcome.failures)
-            seen.tell(
+            seen.add(
                 outcome="passing" if engine.passing else "compacted",
                 tokens_after=after.size.tokens,
                 record=record.id,
-                by=record.by,
+                name=record.by,
+                cost=record.cost,
+                money=record.bill.get("money"),
                 tries_failed=len(failures),
+                error_message=instead_of(record.by, failures),
             )
             return replace(outcome, failures=tuple(failures)), after
 
-    async def _steps(self, seen: Seen) -> Done | Failed:
+    async def _steps(self, seen: Observation) -> Done | Failed:
         plan, material = self.plan, self.material
         await material.gather_flow(self.scope)
-        seen.tell(evicted=len(material.keys))
+        seen.add(messages=len(material.keys), archived=self.engine.archive is not None)
         if material.redaction is not None:
-            seen.tell(redacted=sum(material.redacted.values()))
+            seen.add(redacted=sum(material.redacted.values()))
         count = len(material.keys)
         await self._tell("start", cause=plan.cause, tokens=plan.tokens, evict=count)
         if self.engine.archive is not None:
@@ -176,15 +186,15 @@ class Compaction:
                 return written
             draft, spent, failures, found = written
             if (ask := self.engine.preview) is not None:
-                with observing(CompactionStep, step="preview", by=draft.by) as shown:
+                with observing("step", name="preview", by=draft.by) as shown:
                     draft = await approved_flow(ask, material, draft, plan.cause, found)
-                    shown.tell(outcome="ok" if draft is not None else "refused")
+                    shown.add(outcome="ok" if draft is not None else "refused")
                 if draft is None:
                     said = "the summary was refused by the person who was asked"
                     return Failed(said, SummaryError(said), spent, True, failures)
         record = self._record(draft)
         try:
-            with observing(CompactionStep, step="commit", by=record.by):
+            with observing("step", name="commit", by=record.by):
                 await tell_hooks_flow(self.material, self.scope)
                 await self.anchor.commit_flow(self.history.chain, record)
         except ArchiveError as error:
@@ -259,7 +269,7 @@ class Compaction:
             for tries, wait in enumerate((*RETRY_AFTER, None)):
                 asked, cached, transient = 0.0, False, False
                 try:
-                    with observing(CompactionStep, step="summarize", by=by) as seen:
+                    with observing("step", name="summarize", by=by) as seen:
                         # After a pause asked for here, which has waited, it is tried again.
                         if not tries and (rest := self.engine.memory.rests(by)):
                             raise resting(by, rest)
@@ -318,7 +328,7 @@ class Compaction:
         later = [material.originals[key] for key in material.keys if key not in read]
         if not later:
             return ready
-        with observing(CompactionStep, step="summarize", by=EMBEDDED):
+        with observing("step", name="summarize", by=EMBEDDED):
             return await topped_up_flow(material, ready, later)
 
     def _release_claim(self) -> None:
@@ -339,7 +349,8 @@ class Compaction:
     def _bill(self, draft: Draft) -> dict[str, Any]:
         """Return the seconds and the money that the record cost, beside tokens."""
         own, prepared = self._seconds, 0.0 if self.ready is None else self.ready.seconds
-        money = events.money_of(draft.cost, (draft.by, *self.engine.summarizers))
+        amount = price_of(draft.cost)
+        money = {} if amount is None else {"money": amount, "currency": currency()}
         waited = round(own + self.waited, 3)
         return {"seconds": round(own + prepared, 3), "waited": waited, **money}
 
@@ -372,13 +383,13 @@ class Compaction:
         clean = await redacted_event_flow(self.material.redaction, data)
         emit(self.engine, self.scope, event, clean)
 
-    async def _failed(self, outcome: Failed, seen: Seen) -> Failed:
+    async def _failed(self, outcome: Failed, seen: Observation) -> Failed:
         redaction, why = self.material.redaction, failed(outcome.error, refused=outcome.refused)
         why["tries_failed"] = len(outcome.failures)
         if isinstance(outcome.error, RedactionError):
             # Of our own words; a redactor that hangs is not asked again about them.
-            seen.tell(**why)
+            seen.add(**why)
             return outcome
-        seen.tell(**(await redacted_event_flow(redaction, why)))
+        seen.add(**(await redacted_event_flow(redaction, why)))
         [reason] = await redacted_texts_flow(redaction, [outcome.reason])
         return replace(outcome, reason=reason)

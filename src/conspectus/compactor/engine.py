@@ -12,11 +12,11 @@ from conspectus.archive import Archive
 from conspectus.compactor.background import Preparations
 from conspectus.compactor.hooks import BeforeSummarization, Preview
 from conspectus.compactor.memory import Memory
-from conspectus.events import Listener
 from conspectus.messages import ARCHIVED
 from conspectus.model.base import Summarizer
 from conspectus.notes.skills import Skills
 from conspectus.notes.tools import ToolTable
+from conspectus.observe import Listener
 from conspectus.redaction import Redaction
 from conspectus.tokens import TokenMeter
 

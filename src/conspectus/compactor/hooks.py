@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 from collections.abc import Callable, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass
@@ -13,10 +12,8 @@ from typing import Any
 from conspectus._langchain import is_message
 from conspectus.bridge import io
 from conspectus.errors import PolicyError
-from conspectus.events.notes import noted
 from conspectus.messages import Entry, Source, decode
-
-logger = logging.getLogger("conspectus")
+from conspectus.observe import log
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +107,8 @@ async def tell_flow(
             await io(lambda h=hook: _call(h, event), lambda h=hook: _acall(h, event), timeout)  # type: ignore[misc]
         except Exception:
             # Somebody's memory that is down must not keep a thread from going on.
-            logger.exception(
-                "before_summarization %r failed; the summary takes effect",
-                hook,
-                extra=noted("hook_failed"),
-            )
+            text = "before_summarization %r failed; the summary takes effect"
+            log("hook_failed", text, hook, exc_info=True)
 
 
 def _call(hook: BeforeSummarization, event: SummarizationEvent) -> None:

@@ -15,11 +15,11 @@ from conspectus.bridge import io
 from conspectus.compactor.engine import Engine
 from conspectus.compactor.hooks import SummarizationEvent, copied, tell_flow
 from conspectus.compactor.view import History, Place, clipped
-from conspectus.events.notes import log
 from conspectus.messages import Entry, read_messages, summary_message, summary_text
 from conspectus.messages.summary import summary_body
 from conspectus.model.checks import FLOOR, problems
 from conspectus.notes.segment import Segment, with_texts
+from conspectus.observe import log
 from conspectus.redaction import Redaction, for_view
 
 MANY, LONG = 50, 20_000

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any
 
 from conspectus._core.records import Cost
 from conspectus.archive import Scope
 from conspectus.bridge import StepTimeout
 from conspectus.compactor.engine import Engine
-from conspectus.compactor.result import CompactionResult, Done
 from conspectus.errors import (
     ArchiveError,
     ArchiveOvertaken,
@@ -21,17 +20,11 @@ from conspectus.errors import (
     SummaryError,
     SummaryRejected,
 )
-from conspectus.events import Seen, SummarizerCall, Whose, tell
-from conspectus.events.hub import ended_by
-from conspectus.events.notes import log, noted
 from conspectus.model.base import Summary, SummaryRequest
-from conspectus.model.calls import cost_fields, outcome_of
-
-logger = logging.getLogger("conspectus")
-
-
-def whose_of(scope: Scope) -> Whose:
-    return Whose(scope.tenant, scope.thread, scope.session)
+from conspectus.model.calls import outcome_of
+from conspectus.observe import Observation, log
+from conspectus.observe import emit as emit_event
+from conspectus.observe.events import ended_by, error_fields
 
 
 def cause_of(cause: str) -> str:
@@ -44,18 +37,10 @@ def cause_of(cause: str) -> str:
     return next((c for c in ("window", "forced", "trigger") if cause.startswith(c)), "gathered")
 
 
-def log_failures(found: Done | CompactionResult) -> None:
-    """Log a line for each failed try before a later one succeeded."""
-    if found.record is None:
-        return
-    by = found.record.by  # empty where no summary was needed after all
-    for trouble in found.failures:
-        what = trouble.removesuffix("; try again later")
-        if by and (f"{by} " in trouble or f"{by}: " in trouble):
-            log("summarizer_retried", "%s; another try succeeded", what, level=logging.INFO)
-        else:
-            done = f"the summary is by {by}" if by else "messages were only shown short"
-            log("summarizer_failed", "%s; %s", what, done)
+def instead_of(by: str, failures: Sequence[str]) -> str:
+    """Return why another summariser than was asked first has written; empty if none has."""
+    others = [text for text in failures if not by or not (f"{by} " in text or f"{by}: " in text)]
+    return others[-1].removesuffix("; try again later") if others else ""
 
 
 def emit(engine: Engine, scope: Scope, event: str, data: Mapping[str, Any]) -> None:
@@ -67,7 +52,7 @@ def emit(engine: Engine, scope: Scope, event: str, data: Mapping[str, Any]) -> N
     try:
         engine.on_event(event, data)
     except Exception:
-        logger.exception("on_event failed at %r", event, extra=noted("on_event_failed"))
+        log("on_event_failed", "on_event failed at %r", event, exc_info=True)
 
 
 def by_name(by: str, error: Exception) -> str:
@@ -87,7 +72,6 @@ def failed(error: Exception, *, refused: bool = False) -> dict[str, Any]:
         return {"outcome": "refused"}
     if isinstance(error, ArchiveOvertaken):
         return {"outcome": "overtaken"}
-    said = error.__cause__ if isinstance(error.__cause__, Exception) else error
     kinds = (
         (ArchiveError, "archive"),
         (RedactionError, "redaction"),
@@ -98,13 +82,12 @@ def failed(error: Exception, *, refused: bool = False) -> dict[str, Any]:
     return {
         "outcome": "failed",
         "failure": next((name for kind, name in kinds if isinstance(error, kind)), "summary"),
-        "error_type": type(said).__qualname__,
-        "error_message": str(error)[:500],
+        **error_fields(error),
     }
 
 
 async def observed_call(
-    step: Awaitable[object], by: str, request: SummaryRequest, around: Seen
+    step: Awaitable[object], by: str, request: SummaryRequest, around: Observation
 ) -> object:
     """Call a summariser of the user's own, as one event.
 
@@ -115,7 +98,7 @@ async def observed_call(
     start, facts = time.perf_counter(), dict[str, Any]()
     try:
         answer: object = await step
-        facts = _reported(answer, request)
+        facts = _reported(answer, request, by)
         return answer
     except BaseException as error:
         facts = ended_by(error)
@@ -127,17 +110,16 @@ async def observed_call(
     finally:
         if not around.calls:
             seconds = time.perf_counter() - start
-            tell(SummarizerCall, summarizer=by, seconds=seconds, **facts)
+            facts.setdefault("cost", Cost(1).asked_of(by))
+            name = ", ".join(facts["cost"].models) or by
+            emit_event("model_call", name=name, summarizer=by, seconds=seconds, **facts)
 
 
-def _reported(answer: object, request: SummaryRequest) -> dict[str, Any]:
+def _reported(answer: object, request: SummaryRequest, by: str) -> dict[str, Any]:
     if not isinstance(answer, Summary) or not isinstance(answer.text, str):
         return {"outcome": "rejected"}
     if isinstance(answer.cost, Cost) and answer.cost.calls:
-        return {**cost_fields(answer.cost), "calls": answer.cost.calls}
+        return {"cost": answer.cost if answer.cost.models else answer.cost.asked_of(by)}
     read = sum(request.count(entry.reading) for entry in request.entries)
-    return {
-        "input_tokens": read + request.count(request.notes),
-        "output_tokens": request.count(answer.text),
-        "estimated": True,
-    }
+    sent, got = read + request.count(request.notes), request.count(answer.text)
+    return {"cost": Cost(1, sent, got, estimated_calls=1).asked_of(by)}

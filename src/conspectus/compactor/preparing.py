@@ -6,7 +6,6 @@ history, by which worker. It puts nothing in force: `swapping` does, at the trig
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -19,7 +18,6 @@ from conspectus.compactor.background import Preparations
 from conspectus.compactor.checking import hash_of
 from conspectus.compactor.compaction import Compaction
 from conspectus.compactor.memory import LONGEST_LOOK
-from conspectus.compactor.observed import whose_of
 from conspectus.compactor.preparation import (
     Preparation,
     is_at_work,
@@ -31,10 +29,7 @@ from conspectus.compactor.result import Failed
 from conspectus.compactor.session import Session
 from conspectus.compactor.view import History
 from conspectus.errors import ConspectusError
-from conspectus.events import Preparing, heard_by, observing, tell
-from conspectus.events.notes import noted
-
-logger = logging.getLogger("conspectus")
+from conspectus.observe import emit, heard_by, observing
 
 LEASE = LONGEST_LOOK
 """Seconds for which another host's worker is taken to be at a draft."""
@@ -63,24 +58,21 @@ async def begin_flow(session: Session, given: Given, head: str = "") -> Preparat
 
 
 async def _prepare(session: Session, given: Given, job: Preparation) -> None:
-    whose, redaction = whose_of(session.scope), session.engine.redaction
-    tell(Preparing, whose, step="began")
-    with observing(Preparing, whose, step="finished", waited=0.0) as seen:
+    scope, redaction = session.scope, session.engine.redaction
+    emit("preparation", scope, name="began")
+    with observing("preparation", scope, name="finished", waited=0.0) as seen:
         if redaction is not None:
-            seen.withhold()
+            seen.hide_errors()
         try:
             if not isinstance(given, History):
                 session, given = session.corrected(await given(session))
             covers = await _made(session, given, job)
-            seen.tell(messages=covers, reason=job.reason if job.outcome == "nothing" else "")
+            seen.add(messages=covers, reason=job.reason if job.outcome == "nothing" else "")
         except ConspectusError as error:
             job.ended("failed", (await redacted_texts_flow(redaction, [str(error)]))[0])
-            seen.tell(error_type=type(error).__qualname__)
+            seen.add(error=type(error).__qualname__)
         if job.outcome == "failed":
-            seen.tell(outcome="failed", error_message=job.reason)
-            logger.warning(
-                "the next notes could not be prepared: %s", job.reason, extra=noted("not_prepared")
-            )
+            seen.add(outcome="failed", error_message=job.reason)
 
 
 async def _made(session: Session, history: History, job: Preparation) -> int:

@@ -67,6 +67,12 @@ class CompactionResult:
     redacted: Mapping[str, int] = field(default_factory=dict)
     preparing: bool = False
 
+    def __repr__(self) -> str:
+        sizes = f"{self.tokens_before:,} → {self.tokens_after:,} tokens"
+        record = "" if self.record is None else f", record {self.record.id}"
+        counts = f"{self.evicted:,} messages left, {self.kept:,} in view"
+        return f"<CompactionResult {self.outcome}: {sizes}, {counts}{record}; {self.reason:.80}>"
+
     def raise_if_stuck(self) -> None:
         """Raise `StuckError` with the numbers if `outcome` is `stuck`."""
         if self.outcome == "stuck":

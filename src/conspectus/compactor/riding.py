@@ -19,16 +19,14 @@ from conspectus.compactor.engine import Engine
 from conspectus.compactor.material import Material
 from conspectus.compactor.memory import SessionMemory
 from conspectus.errors import PolicyError
-from conspectus.events.notes import noted
 from conspectus.messages import Source
 from conspectus.messages.cache_marks import CACHE
 from conspectus.messages.summary import summary_body
 from conspectus.model.base import SummaryRequest
 from conspectus.model.calls import model_and_provider
 from conspectus.model.riding import LastRequest
+from conspectus.observe import log
 from conspectus.tokens import TokenMeter
-
-logger = logging.getLogger("conspectus")
 
 KINDS = ("smallest", "cached")
 """Values of `summary_request`."""
@@ -112,7 +110,8 @@ def riding(
         tokens = size_of(last, material.engine.meter)
         why = rides(last, tokens, request)
     if why:
-        logger.debug("the smallest request is sent: %s", why, extra=noted("smallest_request"))
+        text = "the smallest request is sent: %s"
+        log("smallest_request", text, why, level=logging.DEBUG)
         return request
     return replace(request, last=last, last_tokens=tokens)
 

@@ -28,8 +28,8 @@ from conspectus.compactor.view import (
     with_briefs,
     with_floors,
 )
-from conspectus.events.notes import log
 from conspectus.messages import Entry, Source, read_messages, summary_message, summary_text
+from conspectus.observe import log
 from conspectus.tokens import Report
 
 SUMMARY_FLOOR = 120

@@ -20,12 +20,12 @@ from conspectus.compactor.engine import SLACK, Engine, OnEvent
 from conspectus.compactor.hooks import BeforeSummarization, hooks_of
 from conspectus.compactor.riding import read_kind
 from conspectus.errors import PolicyError
-from conspectus.events import Listener, are_listeners
 from conspectus.messages import summary_message, summary_text
 from conspectus.model.base import Summarizer
 from conspectus.model.embedded import EmbeddedSummarizer
 from conspectus.notes.skills import Skills
 from conspectus.notes.tools import Tool, ToolTable
+from conspectus.observe import Listener, listeners_of
 from conspectus.redaction import Redact, Redaction
 from conspectus.tokens import TokenMeter
 
@@ -103,10 +103,7 @@ class EngineSettings:
         return cls(**{one.name: given[one.name] for one in fields(cls) if one.name in given})
 
     def engine(self, policy: Policy, meter: TokenMeter) -> Engine:
-        try:
-            listeners = are_listeners(self.telemetry)
-        except TypeError as error:
-            raise PolicyError(str(error)) from error
+        listeners = listeners_of(self.telemetry)
         named: dict[str, Summarizer] = {}
         for one in (self._made(self.summarizer), *map(self._made, self.fallbacks)):
             name = one.name

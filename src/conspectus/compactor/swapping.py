@@ -15,7 +15,6 @@ from conspectus._core.items import Compact, Keep, Plan
 from conspectus._core.records import Draft
 from conspectus.bridge import pause
 from conspectus.compactor.memory import LONGEST_LOOK, LOOK_AGAIN
-from conspectus.compactor.observed import whose_of
 from conspectus.compactor.preparing import (
     PreparationMark,
     begin_flow,
@@ -31,7 +30,7 @@ from conspectus.compactor.result import Done, Failed
 from conspectus.compactor.session import Session
 from conspectus.compactor.view import History, with_floors
 from conspectus.errors import ArchiveError
-from conspectus.events import Preparing, tell
+from conspectus.observe import emit
 
 LOOK_THERE = 0.2
 """Seconds between two reads of a draft that another process is writing."""
@@ -83,7 +82,7 @@ async def chosen_flow(session: Session, history: History, decided: Plan) -> Chos
     if not failed and (not over or short is not None):
         if found is None or not found.under_way:
             (await begin_flow(session, history)).due = True
-        tell(Preparing, whose_of(session.scope), step="went_on")
+        emit("preparation", session.scope, name="went_on")
         if short is not None:
             return Chosen(short[1], view=short[0], goes_on=True)
         return Chosen(Keep(GOES_ON, history.size.tokens), goes_on=True)
@@ -93,7 +92,7 @@ async def chosen_flow(session: Session, history: History, decided: Plan) -> Chos
     if isinstance(found, Chosen):
         return replace(found, waited=waited)
     if waited >= LOOK_AGAIN:
-        tell(Preparing, whose_of(session.scope), step="waited", waited=waited)
+        emit("preparation", session.scope, name="waited", waited=waited)
     if expired and session.engine.on_failure == "degrade":
         # Its time is over: it is not asked for as long once more.
         return replace(usual, order=(EMBEDDED,), waited=waited)
@@ -112,7 +111,7 @@ async def settled_flow(
         return
     jobs_of(session).forget(session.scope)
     step, count = "topped_up" if chosen.topped else "swapped_in", len(chosen.known.covers)
-    tell(Preparing, whose_of(session.scope), step=step, waited=chosen.waited, messages=count)
+    emit("preparation", session.scope, name=step, waited=chosen.waited, messages=count)
 
 
 async def _ready(
@@ -204,5 +203,5 @@ async def _waited(session: Session, history: History, known: PreparationMark | N
 async def _drop(session: Session, history: History, known: PreparationMark, why: str) -> None:
     jobs_of(session).forget(session.scope)
     await save_mark_flow(session, history, None)
-    whose, count = whose_of(session.scope), len(known.covers)
-    tell(Preparing, whose, step="dropped", outcome="dropped", reason=why, messages=count)
+    facts = {"reason": why, "messages": len(known.covers)}
+    emit("preparation", session.scope, name="dropped", outcome="dropped", **facts)

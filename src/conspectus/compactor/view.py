@@ -14,7 +14,6 @@ from conspectus._langchain import is_ai_message
 from conspectus.compactor.engine import Engine
 from conspectus.compactor.recognising import bears_mark, clip_text, sent_of
 from conspectus.errors import RedactionError
-from conspectus.events.notes import log
 from conspectus.messages import (
     ARCHIVED,
     Entry,
@@ -30,6 +29,7 @@ from conspectus.messages import (
     with_short_arguments,
 )
 from conspectus.messages.results import is_expendable, tools_of
+from conspectus.observe import log
 from conspectus.redaction import for_view
 from conspectus.tokens import Report, TokenMeter
 

@@ -26,9 +26,9 @@ from conspectus.config.source import Path_
 from conspectus.config.values import AllOf, Size
 from conspectus.config.words import meant
 from conspectus.errors import ConspectusError, PolicyError
-from conspectus.events.notes import log
 from conspectus.model.chat_model import ChatModelSummarizer
 from conspectus.notes.skills import Skills
+from conspectus.observe import log
 
 ChatModel = BaseChatModel | Runnable[Any, Any]
 ModelRegistry = Mapping[str, ChatModel | str] | Callable[[str], ChatModel]

@@ -22,10 +22,10 @@ from conspectus.config.reading import read_text
 from conspectus.config.schema import SUBAGENT_KEYS, SubagentSettings, SummarizationConfig
 from conspectus.config.source import SECTION
 from conspectus.errors import ConfigError, PolicyError
-from conspectus.events.notes import log
 from conspectus.guard import ContextGuard
 from conspectus.guard.api import OnStuck, Request, Send
 from conspectus.middleware import SummarizationMiddleware
+from conspectus.observe import log
 
 NAME = "SummarizationMiddleware"
 

@@ -17,10 +17,10 @@ from conspectus.agents.state import CompactionState, HeadState, read_head
 from conspectus.compactor.background import Preparations
 from conspectus.deep_agents.defaults import deepagents, summarization_defaults
 from conspectus.errors import ArchiveError, PolicyError, RedactionError
-from conspectus.events.notes import log
 from conspectus.messages import Entry, Source, read_messages
 from conspectus.middleware import SummarizationMiddleware
 from conspectus.middleware.settings import DEPRECATED, KEEP, deprecated
+from conspectus.observe import log
 
 with deepagents():
     from deepagents.backends.protocol import BackendProtocol

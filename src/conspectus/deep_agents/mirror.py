@@ -19,9 +19,9 @@ from conspectus._core.records import Record
 from conspectus.archive import Scope
 from conspectus.archive.scope import label_hash
 from conspectus.bridge import io
-from conspectus.events.notes import log
 from conspectus.messages import Entry, Source, read_messages
 from conspectus.messages.media import media_of
+from conspectus.observe import log
 
 FOLDER = "conversation_history"
 """Under the backend's root for artifacts."""

@@ -15,9 +15,9 @@ from typing import Any, ParamSpec, TypeVar
 
 from conspectus.deep_agents.defaults import deepagents
 from conspectus.errors import PolicyError
-from conspectus.events.notes import log
 from conspectus.guard import ContextGuard
 from conspectus.guard.api import HasGraphEngine
+from conspectus.observe import log
 
 with deepagents():
     import deepagents.graph as real

@@ -35,8 +35,6 @@ from conspectus.compactor.settings import (
     window_of,
 )
 from conspectus.errors import PolicyError
-from conspectus.events import heard_by
-from conspectus.events.notes import log
 from conspectus.guard.fitting import GuardedCall, RequestFitter, answered
 from conspectus.guard.measuring import (
     TRIES,
@@ -47,6 +45,7 @@ from conspectus.guard.measuring import (
     read_overflow,
 )
 from conspectus.model.provider_errors import is_overflow
+from conspectus.observe import heard_by, log
 from conspectus.redaction import Redact
 from conspectus.tokens import TokenCounter, TokenMeter
 

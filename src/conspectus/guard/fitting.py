@@ -31,13 +31,11 @@ from conspectus.agents.state import (
 )
 from conspectus.agents.views import laid_over
 from conspectus.compactor.calls import compact_flow
-from conspectus.compactor.observed import log_failures, whose_of
 from conspectus.compactor.result import CompactionResult
 from conspectus.errors import ArchiveError
-from conspectus.events import GuardFit, RequestSent, Whose, listening, observing, tell
-from conspectus.events.notes import log
 from conspectus.guard.measuring import Measured, Measuring
 from conspectus.messages.recalled import newest_user, with_recalled, without_recalled
+from conspectus.observe import emit, listening, log, observing
 
 Request = ModelRequest[Any]
 
@@ -137,13 +135,14 @@ class RequestFitter:
         if not listening():
             return await self._fitted(call, measured, room)
         budget = None if room is None else room.budget
-        facts = {"rescue": rescue, "tokens_before": measured.messages, "budget": budget}
-        with observing(GuardFit, self.whose(call), **facts) as seen:
+        facts = {"tokens_before": measured.messages, "budget": budget}
+        name = "rescue" if rescue else "fit"
+        with observing("guard", call.channel.scope, name=name, **facts) as seen:
             fitted = await self._fitted(call, measured, room)
             if seen:
                 tokens = self.size(fitted[0], measured)
                 over = budget is not None and tokens > budget
-                seen.tell(tokens_after=tokens, outcome="stuck" if over else "ok")
+                seen.add(tokens_after=tokens, outcome="stuck" if over else "ok")
         return fitted
 
     def tell_sent(self, call: GuardedCall, measured: Measured) -> None:
@@ -153,7 +152,7 @@ class RequestFitter:
         size, window = self.size(call, measured), measured.requested.window
         tokens = measured.requested.overhead + size
         share = tokens / window if window else None
-        tell(RequestSent, self.whose(call), tokens=tokens, window=window, share=share)
+        emit("request", call.channel.scope, tokens_after=tokens, window=window, share=share)
 
     async def summarised(self, call: GuardedCall, measured: Measured) -> GuardedCall:
         """Summarise all but what `keep` asks for."""
@@ -167,9 +166,6 @@ class RequestFitter:
 
     def size(self, call: GuardedCall, measured: Measured) -> int:
         return self.measuring.size(call.sent.messages, measured.ratio)
-
-    def whose(self, call: GuardedCall) -> Whose:
-        return whose_of(call.channel.scope)
 
     async def _fitted(self, call: GuardedCall, measured: Measured, room: Window | None) -> Fitted:
         """Make a request fit the room, or return the stuck result.
@@ -254,9 +250,7 @@ class RequestFitter:
         messages: Sequence[BaseMessage],
     ) -> CompactionResult:
         session = call.channel.session(room, ratio=measured.ratio)
-        result = await compact_flow(session, messages, False, "")
-        log_failures(result)
-        return result
+        return await compact_flow(session, messages, False, "")
 
     def _after(self, result: CompactionResult) -> Size:
         count = self.graph.engine.sizes

@@ -24,7 +24,6 @@ from conspectus.compactor.engine import OnEvent
 from conspectus.compactor.hooks import BeforeSummarization
 from conspectus.compactor.settings import AnyArchive, AnyListeners, AnySummarizer, Pin, warn_caller
 from conspectus.errors import PolicyError
-from conspectus.events import heard_by
 from conspectus.middleware.building import Built, built
 from conspectus.middleware.preview import PreviewChoice
 from conspectus.middleware.settings import Model, deprecated, settable
@@ -32,6 +31,7 @@ from conspectus.middleware.tools import compact_tool as tool_to_compact
 from conspectus.middleware.tools import recall_tool
 from conspectus.notes.skills import Skills
 from conspectus.notes.tools import Tool
+from conspectus.observe import heard_by
 from conspectus.redaction import Redact
 from conspectus.tokens import TokenCounter
 

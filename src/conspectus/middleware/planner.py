@@ -30,17 +30,16 @@ from conspectus.agents.state import (
     read_requested,
 )
 from conspectus.compactor.calls import adopt_flow, compact_flow
-from conspectus.compactor.observed import log_failures
 from conspectus.compactor.preparing import begin_flow
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.session import Session
 from conspectus.errors import ArchiveError
-from conspectus.events.notes import log
 from conspectus.messages import is_summary_message
 from conspectus.messages.recalled import newest_user
 from conspectus.middleware.counting import Counting
 from conspectus.middleware.migration import foreign_summary
 from conspectus.middleware.waiting import OldArguments, Waiting
+from conspectus.observe import log
 from conspectus.tokens import correction
 from conspectus.tokens.tally import Sizes, Tallies
 
@@ -300,11 +299,8 @@ class Planner:
             return unchanged
         if result.record is None and not result.preparing:
             self._waiting.helped_nothing(now.key, held.head_id, now.over, now.sizes.messages)
-        log_failures(result)
         if result.outcome == "stuck":
             log("history_does_not_fit", "the history does not fit: %s", result.reason)
-        elif result.failed:
-            log("history_kept", "the history was kept as it was: %s", result.reason)
         view = result.messages
         # A caller may have sent the whole history with its summary: what that covers goes again.
         rest = bool(result.dropped) and not self.preserve

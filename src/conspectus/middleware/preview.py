@@ -13,7 +13,7 @@ from langgraph.types import interrupt
 
 from conspectus.compactor.hooks import Preview, PreviewRequest
 from conspectus.errors import PolicyError
-from conspectus.events.notes import log
+from conspectus.observe import log
 
 PreviewChoice = bool | Callable[[PreviewRequest], str | None]
 

@@ -14,7 +14,6 @@ from langchain_core.messages import BaseMessage, RemoveMessage
 from conspectus.agents.channel import Channel
 from conspectus.agents.state import RECALLED, Recalled, read_recalled, read_requested, turn_of
 from conspectus.errors import ArchiveError
-from conspectus.events.notes import log
 from conspectus.messages import read_messages
 from conspectus.messages.recalled import (
     is_users,
@@ -24,6 +23,7 @@ from conspectus.messages.recalled import (
     with_recalled,
 )
 from conspectus.middleware.planner import Planner, Update
+from conspectus.observe import log
 from conspectus.recall.for_agents import asks_for_something, question_of, unasked_flow
 
 

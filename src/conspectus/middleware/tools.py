@@ -18,8 +18,8 @@ from conspectus.agents.identity import name_messages
 from conspectus.agents.state import asking, read_requested
 from conspectus.bridge import arun, run
 from conspectus.errors import ArchiveError, ConspectusError
-from conspectus.events import heard_by
 from conspectus.middleware.planner import Planner
+from conspectus.observe import heard_by
 from conspectus.recall.for_agents import ABOUT, ABOUT_TOOL, TOOL, answer_flow, unreadable
 
 COMPACT = "compact_conversation"

@@ -10,10 +10,10 @@ from conspectus._core.records import Cost
 from conspectus._langchain import is_chat_model
 from conspectus.bridge import arun, io, run
 from conspectus.errors import SummarizerTimeout, SummaryError, SummaryRejected
-from conspectus.events import SummarizerCall, observing
 from conspectus.model.base import Summary, SummaryRequest
 from conspectus.model.checks import LONGEST
 from conspectus.model.provider_errors import explained, text_of
+from conspectus.observe import observing
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -80,8 +80,8 @@ class Caller:
     async def _answer(self, prompt: Prompt, check: Check, sent: int) -> tuple[str, tuple[str, ...]]:
         model, kind = self.model, self.kind
         name, provider = model_and_provider(model, self.name) if kind else ("", "")
-        facts = {"model": name, "provider": provider, "request": kind}
-        with observing(SummarizerCall, summarizer=self.name, **facts) as seen:
+        asked, facts = name or self.name, {"provider": provider, "request": kind}
+        with observing("model_call", name=asked, summarizer=self.name, **facts) as seen:
             # A call that is cancelled or comes too late has been read all the same, and is charged.
             spent = late = Cost(1, sent, 0, estimated_calls=1)
             step = io(
@@ -105,16 +105,16 @@ class Caller:
                     got = type(answer).__name__
                     raise SummaryError(f"{self.name} must return text, and returned {got}")
                 if wrong := check(text):
-                    seen.tell(outcome="rejected")
+                    seen.add(outcome="rejected")
                 return text, wrong
             except SummaryError as failure:
                 if spent is late and not isinstance(failure, SummarizerTimeout):
                     spent = Cost(1)  # providers charge nothing for what they turn down
-                seen.tell(outcome=outcome_of(failure))
+                seen.add(outcome=outcome_of(failure))
                 raise
             finally:
-                seen.tell(**cost_fields(spent))
-                self.costs.append(spent.asked_of(name or self.name))
+                self.costs.append(spent.asked_of(asked))
+                seen.add(cost=self.costs[-1])
 
 
 class Steps:
@@ -160,13 +160,6 @@ def reported(usage: Mapping[str, Any]) -> Cost:
     cached, thought = detail("input", "cache_read"), detail("output", "reasoning")
     written = written or detail("input", "cache_creation")
     return Cost(1, sent, got, cached, thought, written_tokens=written, hour_tokens=hour)
-
-
-def cost_fields(cost: Cost) -> dict[str, Any]:
-    """Return the fields of an event on the cost of a call."""
-    kinds = ("input", "output", "cached", "reasoning", "written", "hour")
-    counts = {f"{kind}_tokens": getattr(cost, f"{kind}_tokens") for kind in kinds}
-    return {**counts, "estimated": cost.estimated_calls > 0}
 
 
 def outcome_of(failure: SummaryError) -> str:

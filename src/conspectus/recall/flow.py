@@ -11,7 +11,7 @@ from conspectus.archive.flows import Archive
 from conspectus.archive.scope import Scope
 from conspectus.archive.values import Archived, manifest, spans
 from conspectus.errors import InputError, NotFoundError
-from conspectus.events import Recall, observing
+from conspectus.observe import observing
 from conspectus.recall.catalog import Catalog
 from conspectus.recall.layout import Hit, Packing, Piece, piece_of
 from conspectus.recall.rank import Match, ranked
@@ -41,6 +41,11 @@ class RecallResult:
     text: str
     tokens: int
     truncated: bool
+
+    def __repr__(self) -> str:
+        ids = ", ".join(hit.cite for hit in self.hits[:5]) + ", …" * (len(self.hits) > 5)
+        short = ", shortened" if self.truncated else ""
+        return f"<RecallResult {len(self.hits):,} messages ({ids}), {self.tokens:,} tokens{short}>"
 
 
 async def recall_flow(
@@ -86,7 +91,7 @@ async def recall_flow(
     """
     kind = "query" if query is not None and id is None else "id" if id is not None else "range"
     asked = [one for one in (query if id is None else None, id, range) if one is not None]
-    with observing(Recall, scope.whose, kind=kind if asked else "") as seen:
+    with observing("recall", scope, name=kind if asked else "") as seen:
         if len(asked) != 1 or (query is not None and at is not None):
             raise InputError(
                 "recall takes exactly one of query, id and range; a query or at= may go with an id"
@@ -100,10 +105,10 @@ async def recall_flow(
         try:
             await archive.flow(looking.look, chain, query, id, range, at or 0, without)
         except NotFoundError:
-            seen.tell(outcome="not_found")
+            seen.add(outcome="not_found")
             raise
         pieces, text, size, truncated = room.result()
-        seen.tell(results=len(pieces), tokens=size, truncated=truncated)
+        seen.add(messages=len(pieces), tokens_after=size, truncated=truncated)
         if found is not None:
             shown = {piece.place for piece in pieces}
             found.update(*(looking.held[place] for place in shown if place in looking.held))

@@ -45,6 +45,9 @@ class Hit:
     score: float
     neighbour: bool
 
+    def __repr__(self) -> str:
+        return f"<Hit {self.cite} {self.role}, score {self.score:.3f}: {self.text[:80]!r}>"
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:

@@ -23,17 +23,15 @@ from conspectus.compactor.background import Background, Preparations
 from conspectus.compactor.compaction import Compaction
 from conspectus.compactor.engine import SLACK, Engine
 from conspectus.compactor.memory import FailedSummary, Memory
-from conspectus.compactor.observed import log_failures, whose_of
 from conspectus.compactor.result import Failed, as_the_models
 from conspectus.compactor.session import SUMMARY_FLOOR, Session
 from conspectus.compactor.settings import open_archive
 from conspectus.compactor.swapping import Chosen, chosen_flow, settled_flow
 from conspectus.compactor.view import SMALL, History, look_flow, with_floors
 from conspectus.errors import ArchiveError, RedactionError, StuckError, SummaryError
-from conspectus.events import HistoryStuck, tell
-from conspectus.events.notes import log
 from conspectus.messages import read_messages, summary_message, summary_text
 from conspectus.model.embedded import EmbeddedSummarizer
+from conspectus.observe import emit, log
 from conspectus.short_term import prompts, records
 from conspectus.short_term.history import HistoryParts, divide, refuse_equal_ids
 from conspectus.short_term.running_summary import (
@@ -178,9 +176,7 @@ class ShortTermCall:
         if isinstance(outcome, Failed):
             if not isinstance(outcome.error, ArchiveError):
                 self._failed(scope, running, history)
-            log("history_kept", "the history stays as it is: %s", outcome.reason)
             return self._unchanged(parts, running, history, Keep(outcome.reason, 0))
-        log_failures(outcome)
         self.memory.of(scope).failed = None
         now = after(outcome.record)
         if now is not None and archive is None:
@@ -239,8 +235,8 @@ class ShortTermCall:
         return self._result(parts, running, rest)
 
     def _complain(self, stuck: Stuck) -> None:
-        whose = whose_of(records.scope_of(self.thread)) if self.thread else None
-        tell(HistoryStuck, whose, tokens=stuck.tokens, needed=stuck.needed, budget=stuck.budget)
+        scope = records.scope_of(self.thread) if self.thread else None
+        emit("stuck", scope, tokens_before=stuck.tokens, needed=stuck.needed, budget=stuck.budget)
         if self.settings.on_failure == "raise":
             raise StuckError(stuck.reason, needed=stuck.needed, budget=stuck.budget)
         log("history_does_not_fit", "%s", stuck.reason)

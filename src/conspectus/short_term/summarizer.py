@@ -13,13 +13,13 @@ from conspectus.bridge import arun, io, run
 from conspectus.compactor.checking import refused
 from conspectus.compactor.engine import SLACK
 from conspectus.errors import SummarizerOverflow, SummarizerTimeout, SummaryError
-from conspectus.events import SummarizerCall, observing
 from conspectus.messages import Entry, is_summary_message, read_messages
 from conspectus.model.base import Summary, SummaryRequest
 from conspectus.model.callables import readings
-from conspectus.model.calls import cost_fields, model_and_provider, outcome_of, reported
+from conspectus.model.calls import model_and_provider, outcome_of, reported
 from conspectus.model.checks import PART, wrong_with
 from conspectus.model.provider_errors import answer_text, explained
+from conspectus.observe import observing
 from conspectus.short_term import prompts
 from conspectus.short_term.settings import TIMEOUT, ShortTermSettings
 
@@ -107,16 +107,17 @@ class PromptedSummarizer:
         acall = None if on_a_loop is None else lambda: on_a_loop(prompt)
         sent = sum(self._settings.count([message]) for message in prompt)
         asked, provider = model_and_provider(model, self.name)
-        facts = {"summarizer": self.name, "model": asked, "provider": provider}
-        with observing(SummarizerCall, **facts) as seen:
+        asked, facts = asked or self.name, {"summarizer": self.name, "provider": provider}
+        with observing("model_call", name=asked, **facts) as seen:
             try:
                 answer = _said(await io(lambda: model.invoke(prompt), acall, TIMEOUT))
             except Exception as error:
                 failure = explained(error, self.name, TIMEOUT, "have it write less")
-                failure.cost = before + Cost(1, sent).asked_of(asked or self.name)
-                seen.tell(outcome=outcome_of(failure))
-                if isinstance(failure, SummarizerTimeout):
-                    seen.tell(input_tokens=sent, estimated=True)
+                failure.cost = before + Cost(1, sent).asked_of(asked)
+                # Providers charge nothing for what they turn down, but for what comes too late.
+                late = Cost(1, sent, estimated_calls=1)
+                spent = late if isinstance(failure, SummarizerTimeout) else Cost(1)
+                seen.add(outcome=outcome_of(failure), cost=spent.asked_of(asked))
                 try:
                     raise failure from error
                 finally:
@@ -124,12 +125,12 @@ class PromptedSummarizer:
             usage = getattr(answer, "usage_metadata", None)
             said = request.count(str(getattr(answer, "text", answer)))
             spent = reported(usage) if usage else Cost(1, sent, said, estimated_calls=1)
-            cost = spent.asked_of(asked or self.name)
-            seen.tell(**cost_fields(cost))
+            cost = spent.asked_of(asked)
+            seen.add(cost=cost)
             try:
                 return answer_text(answer, self.name), cost
             except SummaryError as refusal:
-                seen.tell(outcome=outcome_of(refusal))
+                seen.add(outcome=outcome_of(refusal))
                 refusal.cost = before + cost
                 raise
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Literal, get_args
 
-from conspectus.events.notes import log
+from conspectus.observe import log
 
 Family = Literal["o200k", "cl100k", "deepseek", "claude", "unknown"]
 Maker = Literal["openai", "anthropic", "google", "unknown"]
@@ -51,7 +51,8 @@ def maker_of(model: Any) -> Maker:
 def warn_unknown(model: Any) -> None:
     """Log once in this process that a model's tokenizer is not known; never for a fake model."""
     model, name = _named(model)
-    fake = type(model).__name__.startswith(("Fake", "Scripted"))
+    kinds = " ".join(one.__name__ for one in type(model).__mro__)
+    fake = re.search("fake|scripted|mock", f"{name} {kinds}".lower())
     if name and name != "unknown" and not fake and not _warned:
         _warned.append(name)
         log("tokenizer_unknown", "%s", UNKNOWN.format(name=name))

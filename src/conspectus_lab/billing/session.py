@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
-from functools import cache, reduce
+from functools import reduce
 from itertools import takewhile
 from math import inf
 from operator import add
@@ -15,8 +14,8 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from conspectus._core.records import Cost
 from conspectus.errors import PolicyError
-from conspectus.telemetry import Price, known_prices, litellm_prices
-from conspectus.telemetry.prices import check_prices
+from conspectus.observe import Price, price_of
+from conspectus.observe.prices import checked
 from conspectus_lab.billing.prefix_cache import FIVE_MINUTES, Block, CacheRules, PrefixCache
 from conspectus_lab.billing.rules import rules_for
 
@@ -97,7 +96,7 @@ class Till:
     """Add up the cost of a session with one model, request by request.
 
     Args:
-        prices: by model. Default: `known_prices()`, then LiteLLM's.
+        prices: your own, by model; others are looked up in `genai-prices`.
         lifetime: seconds of the breakpoints that an agent sets, if the provider needs them.
 
     Raises:
@@ -114,10 +113,9 @@ class Till:
     def __init__(
         self, model: str, prices: Mapping[str, Price] | None = None, lifetime: float = FIVE_MINUTES
     ) -> None:
-        if prices is not None:
-            check_prices(prices)
-        self._prices = prices
-        self._price = _price(model, prices)
+        self._prices = checked({} if prices is None else prices)
+        if not self._is_priced(model):
+            raise _unknown(model, self._prices)
         self._rules = rules_for(model)
         self._lifetime = lifetime
         self._cache = PrefixCache(self._rules)
@@ -133,17 +131,25 @@ class Till:
             waited: seconds that the agent waited before it.
         """
         use = self._cache.request(marked(blocks, self._rules, self._lifetime), at)
-        spent = Bill(
-            self._bill.model,
-            requests=1,
-            input_tokens=use.input,
+        spent = Cost(
+            1,
+            use.input,
+            output,
             cached_tokens=use.read,
             written_tokens=use.written + use.written_hour,
             hour_tokens=use.written_hour,
+        )
+        self._bill += Bill(
+            self._bill.model,
+            requests=1,
+            input_tokens=spent.input_tokens,
+            cached_tokens=spent.cached_tokens,
+            written_tokens=spent.written_tokens,
+            hour_tokens=spent.hour_tokens,
             output_tokens=output,
+            money=self._money(self._bill.model, spent),
             waited=waited,
         )
-        self._bill += replace(spent, money=self._price.of(spent))
 
     def summarizer(self, cost: Cost) -> None:
         """Add calls of the summariser.
@@ -152,11 +158,11 @@ class Till:
         none; if the provider writes by itself, all of it is written. Several calls count as short.
         """
         names = list(cost.models)
-        own = _known(names[0], self._prices) if len(names) == 1 else None
-        rules = self._rules if own is None else rules_for(names[0])
+        own = len(names) == 1 and self._is_priced(names[0])
+        rules = rules_for(names[0]) if own else self._rules
         if rules.moving is not None and not cost.cached_tokens + cost.written_tokens:
             cost = replace(cost, written_tokens=cost.input_tokens)
-        self._add(cost, own or self._price)
+        self._add(cost, names[0] if own else self._bill.model)
 
     def ride(self, blocks: Sequence[Block], cost: Cost, at: float) -> None:
         """Add a summary that was requested with the agent's last request, at the agent's price.
@@ -176,11 +182,17 @@ class Till:
                 written_tokens=use.written + use.written_hour,
                 hour_tokens=use.written_hour,
             ),
-            self._price,
+            self._bill.model,
         )
 
-    def _add(self, cost: Cost, price: Price) -> None:
-        money = (price if cost.calls == 1 else replace(price, long=None)).of(cost)
+    def _is_priced(self, model: str) -> bool:
+        return price_of(Cost(1).asked_of(model), self._prices) is not None
+
+    def _money(self, model: str, cost: Cost) -> float:
+        return price_of(cost.asked_of(model), self._prices) or 0.0
+
+    def _add(self, cost: Cost, model: str) -> None:
+        money = self._money(model, cost)
         self._bill += Bill(self._bill.model, summarizer=cost, money=money, summarizer_money=money)
 
     def bill(self) -> Bill:
@@ -224,28 +236,11 @@ def block_of(message: BaseMessage, tokens: int) -> Block:
     return Block(text, tokens, run=run)
 
 
-def _price(model: str, prices: Mapping[str, Price] | None) -> Price:
-    price = _known(model, prices)
-    if price is None:
-        listed = [*known_prices(), *litellms()] if prices is None else list(prices)
-        near = get_close_matches(model, listed, n=3) or list(known_prices())[:3]
-        raise PolicyError(
-            f"no price is known for {model!r}; name another, such as {', '.join(near)}, or give "
-            "prices of your own (prices=, on the command line --prices FILE)"
-        )
-    return price
-
-
-def _known(model: str, prices: Mapping[str, Price] | None) -> Price | None:
-    """Find a price; without prices of the caller, in our list, then in LiteLLM's."""
-    if prices is not None:
-        return prices.get(model)
-    return known_prices().get(model) or litellms().get(model)
-
-
-@cache
-def litellms() -> Mapping[str, Price]:
-    """Return LiteLLM's prices; none if it is not installed."""
-    with contextlib.suppress(PolicyError):  # LiteLLM is not there
-        return litellm_prices()
-    return {}
+def _unknown(model: str, prices: Mapping[str, Price]) -> PolicyError:
+    near = get_close_matches(model, list(prices), n=3)
+    return PolicyError(
+        f"no price is known for {model!r}; "
+        + (f"name another, such as {', '.join(near)}, or " if near else "")
+        + "give prices of your own (prices=, on the command line --prices FILE), or install those "
+        "of the providers: pip install 'conspectus[prices]'"
+    )

@@ -25,7 +25,7 @@ from conspectus_lab.files import read_data
 
 if TYPE_CHECKING:
     from conspectus.cli.readers import HistoryFile
-    from conspectus.telemetry import Price
+    from conspectus.observe import Price
     from conspectus_lab.billing import Bill
     from conspectus_lab.replay import PolicyRun, Replay
     from conspectus_lab.report.tables import Table
@@ -76,7 +76,7 @@ def replay(
             "--priced-as",
             metavar="MODEL",
             help="Model whose prices and prefix cache count. Repeat it for a bill of each.",
-            show_default="claude-sonnet-5-5",
+            show_default="claude-sonnet-5-5, if its price is known",
         ),
     ] = None,
     prices: Annotated[
@@ -162,11 +162,10 @@ def replay(
 
 
 def _prices(file: Path | None) -> Mapping[str, Price] | None:
-    """Read a user's prices, which go before the known ones; None without a file."""
+    """Read a user's prices, which go before those of the providers; None without a file."""
     if file is None:
         return None
-    from conspectus.telemetry import Price, PriceList, known_prices
-    from conspectus_lab.billing.session import litellms
+    from conspectus.observe import Price
 
     read = read_data(file, advice=f"; {FORM_OF_PRICES}")
     if not isinstance(read, dict):
@@ -182,7 +181,7 @@ def _prices(file: Path | None) -> Mapping[str, Price] | None:
             own[model] = Price(**row)
         except PolicyError as error:
             raise InputError(f"{file}: {model!r}: {error}") from error
-    return PriceList({**litellms(), **known_prices(), **own}, str(file))
+    return own
 
 
 def _histories(files: Sequence[str]) -> list[tuple[str, HistoryFile]]:

@@ -15,7 +15,6 @@ from conspectus._core.choices import EMBEDDED
 from conspectus._core.records import Cost
 from conspectus.compactor.riding import LIVES
 from conspectus.errors import SummaryError
-from conspectus.events import Compaction, CompactionStep, Event
 from conspectus.messages import is_summary_message, read_messages
 from conspectus.messages.summary import summary_body
 from conspectus.model import (
@@ -31,6 +30,7 @@ from conspectus.model.riding import LastRequest, instruction
 from conspectus.notes import rendering
 from conspectus.notes.reading import read_segment
 from conspectus.notes.segment import Segment
+from conspectus.observe import Event
 
 
 @dataclass(slots=True)
@@ -78,11 +78,12 @@ class Notes:
         Nobody calls it: the engine writes its notes itself, from the whole messages that leave. It
         also reads those that came after a prepared draft, and those that no other one could read.
         """
-        if isinstance(event, CompactionStep) and event.step == "summarize":
-            self._wrote = self._wrote or (event.by == EMBEDDED and event.outcome == "ok")
-        elif isinstance(event, Compaction):
+        if event.kind == "step" and event.name == "summarize":
+            written = event.extra["by"] == EMBEDDED and event.outcome == "ok"
+            self._wrote = self._wrote or written
+        elif event.kind == "compaction":
             if event.outcome in ("compacted", "passing"):
-                self.embedded = self.embedded or self._wrote or event.by == EMBEDDED
+                self.embedded = self.embedded or self._wrote or event.name == EMBEDDED
             self._wrote = False
 
     def take(self) -> tuple[int, int, bool]:

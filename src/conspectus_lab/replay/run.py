@@ -21,11 +21,13 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
 from conspectus._core.choices import names_embedded
+from conspectus._core.records import Cost
 from conspectus._core.sizes import check_size, parse_trigger, whole
 from conspectus.errors import PolicyError
 from conspectus.messages import Source
 from conspectus.model import ChatModelSummarizer, EmbeddedSummarizer, Summarizer
-from conspectus.telemetry import Price
+from conspectus.observe import Price, price_of
+from conspectus.observe.prices import checked
 from conspectus.tokens import TokenMeter
 from conspectus_lab.billing import Bill, Pace, Till
 from conspectus_lab.replay.measure import Measure, OnEvent, Plan, Session, Sizes
@@ -63,7 +65,7 @@ def replay(
     summary_tokens: int | None = None,
     policies: str | Sequence[str | Policy] = USUAL,
     on_event: OnEvent | None = None,
-    priced_as: str | Sequence[str] = PRICED_AS,
+    priced_as: str | Sequence[str] | None = None,
     prices: Mapping[str, Price] | None = None,
     pace: Pace = Pace(),  # noqa: B008 - it is frozen
     summarizer_seconds: float = 0.0,
@@ -91,9 +93,9 @@ def replay(
             `requests`), `step` (`policy`, `step`), `compaction` (`policy`, `compaction`) and `end`
             (`policy`, `run`).
         priced_as: models, or one, whose prices and caches count for the bills. Default:
-            `PRICED_AS`.
-        prices: by model. Default: `known_prices()`, then LiteLLM's. A summariser whose model has
-            one is paid at that, another at the agent's.
+            `PRICED_AS`, or none where its price is not known.
+        prices: your own, by model; others are looked up in `genai-prices`, where it is installed.
+            A summariser whose model has one is paid at that, another at the agent's.
         pace: time between two requests, for the lifetime of caches, and beside notes that are made
             in the background.
         summarizer_seconds: that each summary takes longer than here, for the seconds that an agent
@@ -135,6 +137,10 @@ def replay(
             "summarizer_seconds is for a summariser that is asked, and the embedded one is not: "
             "give another summariser, or leave the seconds out"
         )
+    own = checked({} if prices is None else prices)
+    if priced_as is None:
+        costs = {name: Cost(1).asked_of(name) for name in PRICED_AS}
+        priced_as = [name for name, cost in costs.items() if price_of(cost, own) is not None]
     recording = Recording.of(messages)
     sizes = Sizes(TokenMeter())
     system = [recording.system] if recording.system else []
@@ -149,7 +155,7 @@ def replay(
         summarizer=summarizer,
         chat_model=model,
         notify=on_event or (lambda event, data: None),
-        tills=lambda: [Till(model, prices) for model in _listed(priced_as)],
+        tills=lambda: [Till(model, own) for model in _listed(priced_as)],
         pace=pace,
         seconds=summarizer_seconds,
     )

@@ -1,16 +1,16 @@
-"""Metrics: what is counted and measured, in what units, and that threads make no new series."""
+"""Metrics: what is counted and measured, and that threads make no new series."""
 
 from typing import Any
 
 import pytest
 from langgraph.store.memory import InMemoryStore
 
-from conspectus import ChatModelSummarizer, Compactor, ContextGuard, StuckError, __version__
+from conspectus import ChatModelSummarizer, Compactor, ContextGuard, StuckError
 from conspectus.errors import ArchiveError, NotFoundError
-from conspectus.telemetry import Compaction, Event, Price, instrument, uninstrument
+from conspectus.observe import Price, set_prices
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import agent, middleware, said, steps, thread
-from telemetry_support import SECRET, Own, busy, compact, dicts, instrumented
+from observe_support import SECRET, Own, busy, compact, dicts, instrumented
 
 ALERTED = ("stuck", "compaction.failures", "archive.failures", "guard.fits")
 
@@ -38,20 +38,12 @@ def test_what_compactions_did_is_counted_by_cause_and_outcome():
 def test_secrets_that_were_taken_out_are_counted_where_there_is_a_redactor():
     messages = [*dicts(10), {"role": "user", "content": "The password is hunter2-Quay.", "id": "p"}]
     messages += dicts(20)[10:]
-    name = "conspectus.secrets.redacted"
-    heard: list[Event] = []
+    own: dict[str, Any] = {"window": 2_000, "keep": ("messages", 4), "archive": "memory:"}
     with instrumented() as found:
-        for redact in (None, True):
-            own = {"window": 2_000, "keep": ("messages", 4), "archive": "memory:"}
-            compactor = Compactor(redact=redact, telemetry=heard.append, **own)
-            result = compactor.compact(messages, thread_id="a", force=True)
-            [event] = [one for one in heard if isinstance(one, Compaction)]
-            heard.clear()
-            if redact is None:
-                assert event.redacted is None
-                assert found.points(name) == {}
-        assert event.redacted == sum(result.redacted.values()) == 1
-        assert found.points(name) == {(("cause", "forced"),): 1}
+        Compactor(**own).compact(messages, thread_id="a", force=True)
+        assert found.points("conspectus.secrets.redacted") == {}
+        Compactor(redact=True, **own).compact(messages, thread_id="a", force=True)
+        assert found.points("conspectus.secrets.redacted") == {(("cause", "forced"),): 1}
 
 
 class Full(InMemoryStore):
@@ -64,68 +56,44 @@ class Full(InMemoryStore):
         return super().batch(ops)
 
 
-def test_failures_are_counted_by_kind():
+def test_failures_are_counted_by_what_failed_in_series_that_stood_at_0():
+    """A series that begins with 1 has not grown: `increase(...) > 0` would miss the first."""
     broken = ScriptedChatModel(answers=lambda messages: ValueError(SECRET))
     empty = ScriptedChatModel(answers=lambda messages: "")
     slow = ChatModelSummarizer(ScriptedChatModel(answers=["x"] * 9, delay=5), timeout=0.01)
     with instrumented() as found:
+        before = {name: found.points(f"conspectus.{name}") for name in ALERTED}
+        assert all(set(points.values()) == {0} for points in before.values())
         for number, one in enumerate((broken, empty, slow)):
             assert compact(one, str(number), on_failure="keep").failed == "summary"
         assert compact(name="f", archive=Full()).failed == "archive"
-        kinds = {
-            dict(k)["kind"]: v
-            for k, v in found.points("conspectus.compaction.failures").items()
-            if v
-        }
+        failures = found.points("conspectus.compaction.failures")
+        kinds = {dict(labels)["failure"]: v for labels, v in failures.items() if v}
         assert kinds == {"summary": 1, "rejected": 1, "timeout": 1, "archive": 1}
         assert found.total("conspectus.archive.duration", outcome="error") > 0
         assert found.total("conspectus.tokens.freed") == 0
+        assert Compactor(window=60).compact(dicts(40), thread_id="s").outcome == "stuck"
+        assert found.total("conspectus.stuck") == 1
+        for name in ALERTED:
+            assert found.points(f"conspectus.{name}").keys() == before[name].keys()
         assert SECRET not in found.everything
-
-
-def test_what_alerts_look_for_is_there_before_it_happens():
-    """A series that begins with 1 has not grown: `increase(...) > 0` would miss the first."""
-    with instrumented() as found:
-        before = {name: found.points(f"conspectus.{name}") for name in ALERTED}
-        assert all(set(points.values()) == {0} for points in before.values())
-        stuck = Compactor(window=60).compact(dicts(40), thread_id="s")
-        assert stuck.outcome == "stuck"
-        broken = ScriptedChatModel(answers=lambda messages: ValueError(SECRET))
-        compact(broken, "b", on_failure="keep")
-        compact(name="f", archive=Full())
-        for name in ("stuck", "compaction.failures", "archive.failures"):
-            after = found.points(f"conspectus.{name}")
-            assert after.keys() == before[name].keys()
-            assert sum(after.values()) > 0, name
-
-
-def test_the_version_of_the_package_is_told():
-    with instrumented() as found:
-        compact()
-        [scope] = {span.instrumentation_scope for span in found.spans}
-        assert (scope.name, scope.version) == ("conspectus", __version__)
-        data = found.reader.get_metrics_data()
-        [one] = [scope.scope for part in data.resource_metrics for scope in part.scope_metrics]
-        assert (one.name, one.version) == ("conspectus", __version__)
 
 
 def test_each_call_of_a_summariser_is_counted_with_its_tokens_and_price():
     model = ScriptedChatModel(answers=busy(1, "## Done\n- Modules seen."), model_name="small")
-    prices = {"small": Price(input=2.0, output=8.0)}
-    with instrumented(prices=prices, currency="EUR") as found:
-        result = compact(model)
+    with instrumented() as found:
+        set_prices({"small": Price(input=2.0, output=8.0)}, currency="EUR")
+        cost = compact(model).cost
         who = "ScriptedChatModel:small"
         assert found.total("conspectus.summarizer.calls", summarizer=who, outcome="ok") == 1
         assert found.total("conspectus.summarizer.calls", summarizer=who, outcome="error") == 1
         assert found.total("conspectus.summarizer.duration") == 2
-        cost = result.cost
         assert found.total("conspectus.summarizer.tokens", type="input") == cost.input_tokens
         assert found.total("conspectus.summarizer.tokens", type="output") == cost.output_tokens
-        assert found.total("conspectus.summarizer.tokens", estimated=False) == 0
         expected = (cost.input_tokens * 2.0 + cost.output_tokens * 8.0) / 1_000_000
         assert found.total("conspectus.summarizer.cost", currency="EUR") == pytest.approx(expected)
         [whole] = found.told("conspectus.compaction")
-        assert whole["conspectus.price"] == pytest.approx(expected)
+        assert whole["conspectus.money"] == pytest.approx(expected)
 
 
 def test_recalls_are_measured_by_kind():
@@ -154,17 +122,13 @@ def test_requests_are_measured_as_they_are_sent():
 
 @pytest.mark.slow
 def test_requests_that_had_to_be_made_to_fit_are_counted_by_reason():
-    class TooLong(Exception):
-        pass
-
-    refused = TooLong("prompt is too long: 9000 tokens > 3000 maximum")
+    refused = ValueError("prompt is too long: 9000 tokens > 3000 maximum")
     model = ScriptedChatModel(answers=["one", "two", refused, *["on"] * 9])
     guard = ContextGuard(archive=InMemoryStore(), keep=("messages", 2))
     graph, _ = agent(model, guard, tools=[])
     small = ContextGuard(archive=InMemoryStore(), keep=("messages", 2), window=2_000)
     tight, _ = agent(lambda messages: "ok. " * 300, small, tools=[])
-    none = ContextGuard(window=60)
-    stuck, _ = agent(lambda messages: "ok", none, tools=[], store=None)
+    stuck, _ = agent(lambda messages: "ok", ContextGuard(window=60), tools=[], store=None)
     with instrumented() as found:
         for turn in range(3):
             graph.invoke(said(f"Look at m{turn}. " * 200), thread())
@@ -178,7 +142,6 @@ def test_requests_that_had_to_be_made_to_fit_are_counted_by_reason():
         assert found.total("conspectus.stuck") > 0
 
 
-@pytest.mark.slow
 def test_many_threads_make_no_more_series_than_one():
     compactor = Compactor(Own(), keep=("messages", 2), archive="memory:")
 
@@ -189,24 +152,10 @@ def test_many_threads_make_no_more_series_than_one():
         compactor.compact(dicts(9), thread_id="one", force=True)
         compactor.recall("module 3", thread_id="one")
         before = series(found)
-        for number in range(20):
+        for number in range(5):
             compactor.compact(dicts(9), thread_id=f"t{number}", tenant=f"u{number}", force=True)
             compactor.recall("module 3", thread_id=f"t{number}", tenant=f"u{number}")
         assert series(found) == before
-        shown = {k for name in found.metrics for point in found.points(name) for k, _ in point}
-        known = {"cause", "estimated", "kind", "operation", "outcome", "reason"}
-        assert shown <= known | {"summarizer", "type"}
-
-
-def test_instrumenting_twice_counts_once_and_uninstrumenting_stops():
-    with instrumented() as found:
-        instrument(found.tracers, found.meters)
-        compact(name="a")
-        assert found.total("conspectus.compactions") == 1
-        uninstrument()
-        uninstrument()
-        compact(name="b")
-        assert found.total("conspectus.compactions") == 1
 
 
 def test_an_archive_that_cannot_be_read_is_an_error_of_that_operation():
@@ -217,6 +166,5 @@ def test_an_archive_that_cannot_be_read_is_an_error_of_that_operation():
     with instrumented() as found:
         with pytest.raises(ArchiveError):
             Compactor(archive=Gone()).compact(dicts(3), thread_id="t")
-        assert (
-            found.total("conspectus.archive.duration", operation="find_head", outcome="error") == 1
-        )
+        failed = found.total("conspectus.archive.duration", operation="find_head", outcome="error")
+        assert failed == found.total("conspectus.archive.failures") == 1

@@ -1,10 +1,11 @@
-"""What telemetry tests look at: finished spans as paths, metrics as plain numbers."""
+"""What tests of events look at: finished spans as paths, metrics as plain numbers."""
 
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from opentelemetry.context import Context
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
@@ -13,9 +14,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from conspectus import Compactor
-from conspectus.events import hub
 from conspectus.model import Summary, SummaryRequest
-from conspectus.telemetry import instrument
+from conspectus.observe import Event, OpenTelemetry, events, listen, prices
 
 SECRET = "xyzzy-4711"
 """Stands in messages, summaries and errors of these tests, and must not be seen in telemetry."""
@@ -109,12 +109,37 @@ class Telemetry:
 
 
 @contextmanager
+def alone() -> Iterator[None]:
+    """No listeners and no prices but those of a test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(events, "_listeners", ())
+        patch.setattr(events, "_failed", set())
+        patch.setattr(prices, "_prices", {})
+        patch.setattr(prices, "_currency", "USD")
+        yield
+
+
+@contextmanager
 def instrumented(**more: Any) -> Iterator[Telemetry]:
-    """Instrumented for a test, and nothing left of it afterwards."""
+    """Spans and metrics in memory, and nothing left of it afterwards."""
     made = Telemetry()
-    with hub.alone():
-        instrument(made.tracers, made.meters, **more)
+    with alone():
+        listen(OpenTelemetry(made.tracers, made.meters, **more))
         yield made
+
+
+@contextmanager
+def heard(*kinds: str) -> Iterator[list[Event]]:
+    """The events of these kinds, or of all."""
+    found: list[Event] = []
+
+    def hear(event: Event) -> None:
+        if event.kind in kinds or not kinds:
+            found.append(event)
+
+    with alone():
+        listen(hear)
+        yield found
 
 
 class Own:

@@ -1,0 +1,289 @@
+"""Tell listeners what happens: one type of event, for work of every kind.
+
+A context variable holds the work under way. It goes along into tasks and threads, so that inner
+events know whose history they belong to, and which listeners hear them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar, Token
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeVar
+
+from conspectus._core.costs import Cost
+from conspectus.errors import ArchiveOvertaken, PolicyError
+from conspectus.observe import prices
+from conspectus.observe.log import is_logged, log, log_event
+
+T = TypeVar("T")
+Kind = Literal[
+    "compaction",
+    "step",
+    "model_call",
+    "archive",
+    "preparation",
+    "recall",
+    "guard",
+    "request",
+    "stuck",
+]
+
+
+class Scoped(Protocol):
+    """Whose history an event belongs to."""
+
+    @property
+    def tenant(self) -> str: ...
+    @property
+    def thread(self) -> str: ...
+    @property
+    def session(self) -> str: ...
+    @property
+    def hashes(self) -> tuple[str, str, str]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """What happened. It holds no text of a message, but `error_message` may quote one.
+
+    Attributes:
+        kind: the kind of work; `docs/telemetry.md` lists them with their `extra`.
+        name: which of the kind, such as the operation on the archive or the model.
+        outcome: `ok`; `error` if it raised; `cancelled`; `interrupted` if LangGraph left the node
+            to ask a person; some kinds have more.
+        scope: `tenant`, `thread` and `session`; None if they are not known.
+        seconds: how long it took; 0 for an event without a length.
+        tokens_before, tokens_after: size of the view; None where it has no meaning.
+        messages: how many it is about; None where it has no meaning.
+        cost: calls of models and their tokens, in all and by model.
+        money: what `cost` comes to in `currency`; None if a price is unknown.
+        error: class of the error; empty for none.
+        error_message: text of the error; empty in events inside work with a redactor.
+        extra: facts of this kind only.
+    """
+
+    kind: Kind
+    name: str = ""
+    outcome: str = "ok"
+    scope: Scoped | None = None
+    seconds: float = 0.0
+    tokens_before: int | None = None
+    tokens_after: int | None = None
+    messages: int | None = None
+    cost: Cost = field(default_factory=Cost)
+    money: float | None = None
+    currency: str = ""
+    error: str = ""
+    error_message: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+Listener = Callable[[Event], object]
+"""Called with each event at its end, on the thread where it happened. One that raises changes
+nothing. If it has a method `begin`, that is called with the event as known at its beginning, and
+returns what is called at the end instead; so spans are made."""
+
+FIELDS = frozenset(one.name for one in dataclasses.fields(Event)) - {"extra"}
+
+_lock = threading.Lock()
+_listeners: tuple[Listener, ...] = ()
+_failed: set[tuple[int, str]] = set()
+_own: ContextVar[tuple[Listener, ...]] = ContextVar("conspectus listeners", default=())
+_around: ContextVar[Observation | None] = ContextVar("conspectus work", default=None)
+
+
+def listen(listener: Listener) -> None:
+    """Add a listener for all events of this process, once.
+
+    Raises:
+        PolicyError: it cannot be called with an event.
+    """
+    global _listeners
+    listeners_of(listener)
+    with _lock:
+        if listener not in _listeners:
+            _listeners = (*_listeners, listener)
+
+
+def unlisten(listener: Listener) -> None:
+    """Remove a listener, if it is there."""
+    global _listeners
+    with _lock:
+        _listeners = tuple(one for one in _listeners if one != listener)
+
+
+def listeners_of(value: object) -> tuple[Listener, ...]:
+    """Return the value of a `telemetry=` as listeners: None, one, or several.
+
+    Raises:
+        PolicyError: one of them cannot be called with an event.
+    """
+    several = tuple(value) if isinstance(value, (list, tuple)) else (value,)
+    if value is None:
+        return ()
+    if not all(callable(one) and not isinstance(one, type) for one in several):
+        raise PolicyError(
+            "a listener is a callable that takes an event, such as a function or "
+            f"conspectus.observe.OpenTelemetry(), not {value!r}"
+        )
+    return several
+
+
+def listening() -> bool:
+    """Return whether there are listeners here and now."""
+    return bool(_listeners or _own.get())
+
+
+def _everyone() -> tuple[Listener, ...]:
+    own = _own.get()
+    return (*_listeners, *(one for one in own if one not in _listeners)) if own else _listeners
+
+
+async def heard_by(own: Sequence[Listener], work: Awaitable[T]) -> T:
+    """Do work whose events these listeners hear too, beside those of the process."""
+    before = _own.get()
+    token = _own.set((*before, *(one for one in own if one not in before)))
+    try:
+        return await work
+    finally:
+        with contextlib.suppress(ValueError):  # closed from another context, by the collector
+            _own.reset(token)
+
+
+def observing(kind: Kind, scope: Scoped | None = None, /, **facts: Any) -> Observation:
+    """Observe work in a `with`, sync or async; its history is by default that of the outer one."""
+    listeners = _everyone()
+    if kind == "model_call":
+        prices.load()
+    if not listeners and not is_logged(kind):
+        return UNOBSERVED
+    return Observation(kind, scope, facts, listeners)
+
+
+def emit(kind: Kind, scope: Scoped | None = None, /, **facts: Any) -> None:
+    """Tell of an event without a length, or of a known one (`seconds=`)."""
+    if listeners := _everyone():
+        work = Observation(kind, scope, facts, listeners)
+        if work.hides_errors:
+            facts.pop("error_message", None)
+        work.end({})
+
+
+class Observation:
+    """Work under way; false where nobody wants to know, so that nothing is computed for it."""
+
+    def __init__(
+        self, kind: Kind, scope: Scoped | None, facts: dict[str, Any], listeners: Sequence[Listener]
+    ) -> None:
+        self._kind, self._facts, self._listeners = kind, facts, listeners
+        self._around = outer = _around.get()
+        self._scope: Scoped | None = scope or (outer._scope if outer else None)
+        self.hides_errors: bool = outer is not None and outer.hides_errors
+        self._spent = Cost()
+        self._ends = list(listeners)
+
+    def __bool__(self) -> bool:
+        return self is not UNOBSERVED
+
+    def add(self, **facts: Any) -> None:
+        """Add fields of the event; those that it does not have go into `extra`."""
+        if self:
+            self._facts.update(facts)
+
+    def hide_errors(self) -> None:
+        """Leave out texts of errors from here on, but those that are added: they may be secret."""
+        self.hides_errors = self is not UNOBSERVED
+
+    @property
+    def calls(self) -> int:
+        """Calls of models inside it so far."""
+        return self._spent.calls
+
+    def __enter__(self) -> Observation:
+        if self:
+            self._token: Token[Observation | None] = _around.set(self)
+            for place, listener in enumerate(self._listeners):
+                if hasattr(listener, "begin"):
+                    with _guarding(listener):
+                        self._ends[place] = listener.begin(self._event({}))
+            self._start = time.perf_counter()
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if self:
+            seconds = time.perf_counter() - self._start
+            with contextlib.suppress(ValueError):
+                _around.reset(self._token)
+            ended = ended_by(error)
+            if self.hides_errors:
+                ended.pop("error_message", None)
+            event = self.end({"seconds": seconds, **ended})
+            if error is None:
+                log_event(event)
+
+    def end(self, ended: Mapping[str, Any]) -> Event:
+        """Tell the listeners how it ended."""
+        event, outer = self._event(ended), self._around
+        while outer is not None and event.kind == "model_call":
+            outer._spent += event.cost
+            outer = outer._around
+        for listener, end in zip(reversed(self._listeners), reversed(self._ends), strict=True):
+            with _guarding(listener):
+                end(event)
+        return event
+
+    def _event(self, ended: Mapping[str, Any]) -> Event:
+        facts = {"cost": self._spent, **ended, **self._facts}
+        if ended.get("outcome", "error") != "error":
+            facts["outcome"] = ended["outcome"]
+        own = {name: facts.pop(name) for name in FIELDS & facts.keys()}
+        if own.get("money") is None and own["cost"].calls:
+            own["money"] = prices.price_of(own["cost"])
+        if own.get("money") is not None:
+            own["currency"] = prices.currency()
+        return Event(kind=self._kind, scope=self._scope, extra=facts, **own)
+
+
+UNOBSERVED = Observation("step", None, {}, ())
+
+
+def ended_by(error: BaseException | None) -> dict[str, Any]:
+    """Return the fields of an event that describe how work ended."""
+    if error is None:
+        return {}
+    if isinstance(error, (GeneratorExit, asyncio.CancelledError, KeyboardInterrupt)):
+        return {"outcome": "cancelled"}
+    if isinstance(error, ArchiveOvertaken):
+        return {"outcome": "overtaken"}
+    # LangGraph's way out of a node, known by name, as nothing here imports it.
+    if any(kind.__name__ == "GraphBubbleUp" for kind in type(error).__mro__):
+        return {"outcome": "interrupted"}
+    return {"outcome": "error", **error_fields(error)}
+
+
+def error_fields(error: BaseException) -> dict[str, str]:
+    """Return the class of an error, or of its cause, and its text on one line."""
+    cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
+    message = " ".join(str(error).split())[:500]
+    return {"error": type(cause).__qualname__, "error_message": message}
+
+
+@contextlib.contextmanager
+def _guarding(listener: Listener) -> Iterator[None]:
+    """Log a listener's failure, once for each class of error, and go on."""
+    try:
+        yield
+    except Exception as error:
+        key = (id(listener), type(error).__qualname__)
+        with _lock:
+            known = key in _failed
+            _failed.add(key)
+        if not known:
+            text = "the listener %r failed and is called on; this is said once"
+            log("listener_failed", text, listener, exc_info=error)

@@ -1,0 +1,256 @@
+"""Events as OpenTelemetry's spans and metrics. No metric names a thread: series are few."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from conspectus._core.costs import COUNTS
+from conspectus.errors import PolicyError
+from conspectus.observe.events import Event, Kind, Listener
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.trace import Span, TracerProvider
+
+BAD = frozenset({"error", "failed", "stuck", "timeout", "overflow", "rejected"})
+"""Outcomes that are errors of their span."""
+
+NAMES = {
+    "compaction": "by",
+    "preparation": "step",
+    "model_call": "model",
+    "recall": "kind",
+    "step": "step",
+    "archive": "operation",
+    "guard": "reason",
+}
+"""What the name of an event says, by its kind."""
+
+PLAIN = "error outcome seconds tokens_before tokens_after messages money currency".split()
+
+GEN_AI = {
+    "model": "gen_ai.request.model",
+    "provider": "gen_ai.provider.name",
+    "input_tokens": "gen_ai.usage.input_tokens",
+    "output_tokens": "gen_ai.usage.output_tokens",
+    "cached_tokens": "gen_ai.usage.cache_read.input_tokens",
+    "written_tokens": "gen_ai.usage.cache_creation.input_tokens",
+    "reasoning_tokens": "gen_ai.usage.reasoning.output_tokens",
+}
+"""Attributes of a model's call for which OpenTelemetry has names of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One series of an instrument: of a histogram where there are bounds, else of a counter.
+
+    Attributes:
+        kind: of the events that it measures.
+        labels: its attributes; one with a value, as `type=input`, is always so.
+        value: the attribute that is added; empty for 1.
+        outcomes: of the events that count; empty for all.
+    """
+
+    name: str
+    kind: Kind
+    labels: str = ""
+    value: str = ""
+    outcomes: str = ""
+    bounds: tuple[float, ...] = ()
+
+
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
+RESULTS = (0, 1, 2, 3, 5, 8, 13, 21, 50)
+SHARES = (0.1, 0.25, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0, 1.1)
+METRICS = (
+    Metric("compactions", "compaction", "cause outcome"),
+    Metric("compaction.failures", "compaction", "failure", outcomes="failed error"),
+    Metric("tokens.freed", "compaction", "cause", "freed", "compacted"),
+    Metric("messages.evicted", "compaction", "cause", "messages", "compacted"),
+    Metric("messages.clipped", "compaction", "cause", "clipped", "compacted"),
+    Metric("secrets.redacted", "compaction", "cause", "redacted", "compacted"),
+    Metric("summarizer.calls", "model_call", "summarizer outcome", "calls"),
+    *(
+        Metric("summarizer.tokens", "model_call", f"summarizer type={type}", f"{type}_tokens")
+        for type in ("input", "output", "cached", "written", "reasoning")
+    ),
+    Metric("summarizer.cost", "model_call", "summarizer currency", "money"),
+    Metric("archive.failures", "archive", outcomes="error"),
+    Metric("guard.fits", "guard", "reason outcome"),
+    Metric("stuck", "stuck"),
+    Metric("compaction.duration", "compaction", "outcome", "seconds", bounds=SECONDS),
+    Metric("summarizer.duration", "model_call", "summarizer outcome", "seconds", bounds=SECONDS),
+    Metric("archive.duration", "archive", "operation outcome", "seconds", bounds=SECONDS),
+    Metric("recall.duration", "recall", "kind outcome", "seconds", bounds=SECONDS),
+    Metric("recall.results", "recall", "kind", "messages", "ok", RESULTS),
+    Metric("request.window_share", "request", "", "share", bounds=SHARES),
+)
+
+ALERTS: dict[str, dict[str, tuple[str, ...]]] = {
+    "stuck": {},
+    "archive.failures": {},
+    "compaction.failures": {
+        "failure": ("archive", "redaction", "timeout", "overflow", "rejected", "summary", "other")
+    },
+    "guard.fits": {"reason": ("fit", "rescue"), "outcome": ("ok", "stuck", "error")},
+}
+"""Counters that stand at 0 from the start, for each value: one that begins with 1 has not grown."""
+
+
+class OpenTelemetry:
+    """A listener that makes spans and metrics.
+
+    Args:
+        tracer_provider, meter_provider: OpenTelemetry's. Default: the global ones.
+        thread: form of tenant, thread and session in spans: `"hashed"` (as the archive keeps them),
+            `"plain"` or `"off"`.
+        error_messages: write texts of errors into spans. Providers quote requests in them.
+
+    Raises:
+        ImportError: OpenTelemetry is not installed; names the extra.
+        PolicyError: an invalid setting.
+
+    Example:
+        >>> from conspectus.observe import listen, unlisten
+        >>> spans = OpenTelemetry()
+        >>> listen(spans)
+        >>> unlisten(spans)
+    """
+
+    def __init__(
+        self,
+        tracer_provider: TracerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
+        *,
+        thread: Literal["hashed", "plain", "off"] = "hashed",
+        error_messages: bool = False,
+    ) -> None:
+        from importlib.metadata import version
+
+        try:
+            from opentelemetry import context, metrics, trace
+        except ImportError as error:
+            text = "OpenTelemetry is not installed; pip install 'conspectus[otel]'"
+            raise ImportError(text, name=error.name) from error
+        if thread not in ("hashed", "plain", "off"):
+            raise PolicyError(f"thread must be 'hashed', 'plain' or 'off', not {thread!r}")
+        for name, provider, needs in (
+            ("tracer_provider", tracer_provider, "get_tracer"),
+            ("meter_provider", meter_provider, "get_meter"),
+        ):
+            if provider is not None and not hasattr(provider, needs):
+                raise PolicyError(f"{name} has no {needs}(): {provider!r}")
+        package = ("conspectus", version("conspectus"))
+        self._tracer = trace.get_tracer(*package, tracer_provider=tracer_provider)
+        self._trace, self._context = trace, context
+        self._thread, self._messages = thread, error_messages
+        meter = metrics.get_meter(*package, meter_provider=meter_provider)
+        self._record: dict[str, Callable[[float, dict[str, Any]], None]] = {}
+        for metric in METRICS:
+            name, unit = f"conspectus.{metric.name}", "s" if metric.value == "seconds" else "1"
+            if metric.name in self._record:
+                continue
+            if metric.bounds:
+                histogram = meter.create_histogram(
+                    name, unit, explicit_bucket_boundaries_advisory=metric.bounds
+                )
+                self._record[metric.name] = histogram.record
+            else:
+                self._record[metric.name] = meter.create_counter(name, unit).add
+        self._begun = False
+        self._begin_series()
+
+    def begin(self, event: Event) -> Listener:
+        """Begin a span, current until its end; return what ends it."""
+        span, context, trace = self._span(event), self._context, self._trace
+        token = context.attach(trace.set_span_in_context(span))
+
+        def end(event: Event) -> None:
+            # A generator that the collector closes elsewhere has another context around it.
+            if trace.get_current_span() is span:
+                context.detach(token)
+            self._end(span, event)
+
+        return end
+
+    def __call__(self, event: Event) -> None:
+        """Report an event that had no beginning."""
+        if event.kind == "stuck":
+            self._trace.get_current_span().add_event("conspectus.stuck", attributes_of(event))
+        if event.seconds:
+            self._end(self._span(event, time.time_ns() - int(event.seconds * 1e9)), event)
+        else:
+            self._measure(event)
+
+    def _span(self, event: Event, start: int | None = None) -> Span:
+        scope, labels = event.scope, ("tenant", "thread", "session")
+        names: dict[str, Any] = {}
+        if scope is not None and self._thread != "off":
+            for label, hashed in zip(labels, scope.hashes, strict=True):
+                plain = getattr(scope, label)
+                shown = self._thread == "plain" or plain == "main"
+                names[f"conspectus.{label}"] = plain if shown else hashed[:16]
+        name, kind = f"conspectus.{event.kind}", self._trace.SpanKind.INTERNAL
+        if event.kind in ("model_call", "archive"):
+            kind = self._trace.SpanKind.CLIENT
+        if event.kind in ("step", "archive", "guard"):
+            name += f".{event.name}"
+        elif event.kind == "model_call":
+            name = f"chat {event.name}"
+        return self._tracer.start_span(name, kind=kind, attributes=names, start_time=start)
+
+    def _end(self, span: Span, event: Event) -> None:
+        span.set_attributes(attributes_of(event))
+        if event.outcome in BAD:
+            text = event.error_message if self._messages else ""
+            words = ": ".join(part for part in (event.error, text) if part)
+            span.set_status(self._trace.StatusCode.ERROR, words or event.outcome)
+        span.end()
+        self._measure(event)
+
+    def _begin_series(self) -> None:
+        for name, labels in ALERTS.items():
+            for values in itertools.product(*labels.values()):
+                self._record[name](0, dict(zip(labels, values, strict=True)))
+
+    def _measure(self, event: Event) -> None:
+        if not self._begun:  # the global provider may have been set since
+            self._begun = True
+            self._begin_series()
+        facts = facts_of(event)
+        for metric in METRICS:
+            amount = facts.get(metric.value) if metric.value else 1
+            counts = event.outcome in metric.outcomes.split() or not metric.outcomes
+            if metric.kind != event.kind or not counts or amount is None:
+                continue
+            pairs = (label.partition("=") for label in metric.labels.split())
+            labels = {name: value or facts.get(name, "other") for name, _, value in pairs}
+            self._record[metric.name](amount, labels)
+
+
+def facts_of(event: Event) -> dict[str, Any]:
+    """Return the known fields of an event, flat, without whose it is and what its error says."""
+    facts = {
+        NAMES.get(event.kind, "name"): event.name,
+        **{name: getattr(event, name) for name in PLAIN},
+        **{name: getattr(event.cost, name) or None for name in COUNTS},
+        **event.extra,
+    }
+    if event.tokens_before is not None and event.tokens_after is not None:
+        facts["freed"] = max(0, event.tokens_before - event.tokens_after)
+    return {name: value for name, value in facts.items() if value is not None and value != ""}
+
+
+def attributes_of(event: Event) -> dict[str, Any]:
+    """Return the attributes of a span."""
+    facts = facts_of(event)
+    del facts["seconds"]
+    named = {"error.type": facts.pop("error")} if event.error else {}
+    if event.kind == "model_call":
+        named["gen_ai.operation.name"] = "chat"
+        named |= {name: facts.pop(key) for key, name in GEN_AI.items() if key in facts}
+    return {**{f"conspectus.{name}": value for name, value in facts.items()}, **named}

@@ -1,0 +1,186 @@
+"""Money for calls of models: by the caller's own prices, then by the package `genai-prices`."""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from importlib.util import find_spec
+from types import ModuleType
+
+from conspectus._core.costs import COUNTS, Cost
+from conspectus.errors import PolicyError
+from conspectus.observe.log import log
+
+MILLION, USD = 1_000_000, "USD"
+
+_prices: Mapping[str, Price] = {}
+_currency = USD
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Prices of a model for a million tokens.
+
+    Attributes:
+        input: of the input.
+        output: of the answer, reasoning included.
+        cached: of input from the provider's cache. Default: as `input`.
+        written: of input written to that cache. Default: as `input`.
+        written_hour: of input written for an hour. Default: as `written`.
+
+    Raises:
+        PolicyError: one of them is no number of at least 0.
+
+    Example:
+        >>> Price(2.0, 8.0, cached=0.5).of(Cost(1, 1_000_000, cached_tokens=400_000))
+        1.4
+    """
+
+    input: float
+    output: float
+    cached: float | None = None
+    written: float | None = None
+    written_hour: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in (one.name for one in fields(self)):
+            value = getattr(self, name)
+            missing = value is None and name not in ("input", "output")
+            number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not missing and not (number and value >= 0):
+                raise PolicyError(
+                    f"the price of {name} must be a number of at least 0, for a million tokens, "
+                    f"not {value!r}"
+                )
+
+    def of(self, cost: Cost) -> float:
+        """Return what calls cost."""
+        cached, written, hour = _parts(cost)
+        of_writes = self.input if self.written is None else self.written
+        return (
+            (cost.input_tokens - cached - written) * self.input
+            + cached * (self.input if self.cached is None else self.cached)
+            + (written - hour) * of_writes
+            + hour * (of_writes if self.written_hour is None else self.written_hour)
+            + cost.output_tokens * self.output
+        ) / MILLION
+
+
+def _parts(cost: Cost) -> tuple[int, int, int]:
+    """Return tokens of the input that were cached, written, and written for an hour."""
+    cached = min(cost.cached_tokens, cost.input_tokens)
+    written = min(cost.written_tokens, cost.input_tokens - cached)
+    return cached, written, min(cost.hour_tokens, written)
+
+
+def set_prices(prices: Mapping[str, Price] | None, currency: str = USD) -> None:
+    """Set your own prices of models for this process; None for none.
+
+    Models without one are looked up in `genai-prices`, where that is installed and `currency` is
+    US dollars. A model whose price is not known at all is logged once, and named no money.
+
+    Args:
+        prices: by the name of the model, as `gpt-5-mini`.
+        currency: of these prices.
+
+    Raises:
+        PolicyError: it is not a mapping from names to `Price`.
+    """
+    global _prices, _currency
+    if not isinstance(currency, str) or not currency:
+        raise PolicyError(f"currency must be a text such as 'USD', not {currency!r}")
+    _prices, _currency = checked({} if prices is None else prices), currency
+
+
+def currency() -> str:
+    """Return the currency of all money."""
+    return _currency
+
+
+def checked(prices: object) -> Mapping[str, Price]:
+    """Return a copy of prices by model, or raise a `PolicyError` with what is wrong."""
+    if not isinstance(prices, Mapping):
+        raise PolicyError(
+            f'prices stand by model, as in {{"gpt-5-mini": Price(0.25, 2.0)}}, not {prices!r}'
+        )
+    for name, price in prices.items():
+        if not isinstance(price, Price):
+            raise PolicyError(
+                f"the price of {name!r} must be a Price(input, output), not {price!r}"
+            )
+    return dict(prices)
+
+
+def price_of(cost: Cost, prices: Mapping[str, Price] | None = None) -> float | None:
+    """Return what calls of models cost; 0 without calls, None if a price is unknown.
+
+    Where longer requests cost more, the mean size of a model's calls counts.
+
+    Args:
+        cost: of a record, a result or an event.
+        prices: your own, by model. Default: those of `set_prices`.
+
+    Example:
+        >>> price_of(Cost(1, 1_000_000).asked_of("small"), {"small": Price(2.0, 8.0)})
+        2.0
+    """
+    if sum(one.calls for one in cost.models.values()) != cost.calls:
+        return None
+    own, total = _prices if prices is None else checked(prices), 0.0
+    for model, spent in cost.models.items():
+        money = own[model].of(spent) if model in own else listed_price(model, spent)
+        if money is None:
+            _log_unknown(model)
+            return None
+        total += money
+    return total
+
+
+def listed_price(model: str, cost: Cost) -> float | None:
+    """Return what calls of a model cost by `genai-prices`; None if it does not know that."""
+    listed = _listed() if _currency == USD else None
+    if listed is None:
+        return None
+    count = max(1, cost.calls)
+    mean = Cost(**{name: getattr(cost, name) // count for name in COUNTS})
+    cached, written, hour = _parts(mean)
+    usage = listed.Usage(
+        input_tokens=mean.input_tokens,
+        output_tokens=mean.output_tokens,
+        cache_read_tokens=cached,
+        cache_write_tokens=written,
+        cache_write_1h_tokens=hour,
+    )
+    provider, _, name = re.sub("/", ":", model, count=1).rpartition(":")
+    try:
+        return (
+            float(listed.calc_price(usage, name, provider_id=provider or None).total_price) * count
+        )
+    except (LookupError, ValueError):
+        return None
+
+
+def _listed() -> ModuleType | None:
+    """Import the list of prices, or return None if it is not installed."""
+    if find_spec("genai_prices") is None:
+        return None
+    import genai_prices
+
+    return genai_prices
+
+
+@lru_cache(1)
+def load() -> None:
+    """Begin to import the list in a thread: that takes a third of a second, a model's call more."""
+    if find_spec("genai_prices") is not None:
+        threading.Thread(target=_listed, name="conspectus prices", daemon=True).start()
+
+
+@lru_cache(1_024)
+def _log_unknown(model: str) -> None:
+    text = "no price is known for %s, so its calls name no money; give one to set_prices()"
+    log("price_unknown", text, model, level=logging.INFO)

@@ -1,0 +1,166 @@
+"""Money: by the caller's prices, else by genai-prices; what is not known has none, and is named."""
+
+import logging
+from typing import Any
+
+import pytest
+from genai_prices import Usage, calc_price
+
+from conspectus import Archive, Cost, PolicyError, Record
+from conspectus.archive import Scope
+from conspectus.observe import Price, price_of, prices, set_prices
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from observe_support import Own, compact, heard
+from test_observe_events import reporting
+
+LONG = 300_000
+CACHED = Cost(
+    1, 1_000_000, 100_000, cached_tokens=500_000, written_tokens=300_000, hour_tokens=100_000
+)
+
+
+def model(name: str, **details: Any) -> ScriptedChatModel:
+    return ScriptedChatModel(answers=[reporting(**details)] * 9, model_name=name)
+
+
+def test_what_is_read_and_written_in_a_cache_has_prices_of_its_own():
+    price = Price(1.0, 10.0, cached=0.1, written=1.25, written_hour=2.0)
+    assert price.of(CACHED) == pytest.approx(0.2 + 0.05 + 0.25 + 0.2 + 1.0)
+    assert Price(1.0, 10.0).of(CACHED) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "provider"),
+    [
+        ("gpt-5-mini", None),
+        ("openai:gpt-5-mini", "openai"),
+        ("anthropic/claude-sonnet-4-5", "anthropic"),
+        ("claude-sonnet-4-5-20250929", None),
+        ("google_genai:gemini-2.5-pro", "google"),
+    ],
+)
+def test_a_model_of_a_provider_costs_what_its_provider_asks(name, provider):
+    bare = name.replace("/", ":").split(":")[-1]
+    usage = Usage(
+        input_tokens=1_000_000,
+        output_tokens=100_000,
+        cache_read_tokens=500_000,
+        cache_write_tokens=300_000,
+        cache_write_1h_tokens=100_000,
+    )
+    expected = float(calc_price(usage, bare, provider_id=provider).total_price)
+    assert price_of(CACHED.asked_of(name)) == pytest.approx(expected)
+    assert expected > 0
+
+
+def test_tiers_for_long_calls_count_each_model_s_mean_call():
+    one = Cost(1, LONG).asked_of("gpt-5.4")
+    two = Cost(2, LONG).asked_of("gpt-5.4")
+    money, less = price_of(one), price_of(two)
+    assert money is not None
+    assert less is not None
+    assert money > 1.5 * less
+
+
+@pytest.mark.parametrize("name", ["", "llama3.1:8b", "gpt-unheard-of", "ollama:gpt-5-mini"])
+def test_what_nobody_knows_has_no_price(name):
+    assert price_of(CACHED.asked_of(name)) is None
+
+
+def test_the_callers_own_price_goes_first_and_without_the_package_there_are_no_others(monkeypatch):
+    cost = Cost(1, 1_000_000).asked_of("gpt-5-mini")
+    assert price_of(cost, {"gpt-5-mini": Price(7.0, 7.0)}) == 7.0
+    assert price_of(cost) == pytest.approx(0.25)
+    monkeypatch.setattr(prices, "find_spec", lambda name: None)
+    assert price_of(cost) is None
+
+
+def test_an_unknown_price_is_said_once_and_leaves_all_of_the_bill_open(caplog):
+    caplog.set_level(logging.INFO, "conspectus")
+    prices._log_unknown.cache_clear()
+    empty = ScriptedChatModel(answers=lambda messages: "", model_name="small", usage=(1_000, 50))
+    with heard("compaction") as found:
+        set_prices({"large": Price(2.0, 20.0)})
+        record = compact(empty, fallbacks=[model("large")], archive="memory:").record
+    assert set(record.cost.models) == {"small", "large"}
+    assert (found[0].money, found[0].currency) == (None, "")
+    assert set(record.bill) == {"seconds", "waited"}
+    assert caplog.text.count("no price is known for small, so its calls name no money") == 1
+
+
+def test_the_record_holds_what_failed_tries_and_fallbacks_have_cost(tmp_path):
+    own = {"small": Price(1.0, 1.0), "large": Price(2.0, 2.0)}
+    empty = reporting().model_copy(update={"content": ""})
+    with heard("compaction") as found, Archive.open(tmp_path / "a.db") as archive:
+        set_prices(own, currency="EUR")
+        first = ScriptedChatModel(answers=[empty] * 2, model_name="small")
+        result = compact(first, fallbacks=[model("large")], archive=archive)
+        [record] = archive.chain(Scope("local", "t"))
+    assert record.cost == result.cost == found[0].cost == Cost(3, 3_000, 150)
+    money = (2_100 * 1.0 + 1_050 * 2.0) / 1_000_000
+    assert record.bill["money"] == found[0].money == pytest.approx(money)
+    assert record.bill["currency"] == found[0].currency == "EUR"
+    assert price_of(record.cost, own) == pytest.approx(money)
+    assert 0 < record.bill["waited"] == record.bill["seconds"] <= found[0].seconds + 0.001
+
+
+def test_own_prices_in_another_currency_are_never_mixed_with_dollars():
+    cost = Cost(1, 1_000_000)
+    with heard():
+        set_prices({"mine": Price(3.0, 3.0)}, currency="EUR")
+        assert price_of(cost.asked_of("mine")) == 3.0
+        assert price_of(cost.asked_of("gpt-5-mini")) is None
+
+
+def test_a_summariser_object_is_priced_by_its_name():
+    with heard():
+        set_prices({"own": Price(1.0, 1.0)})
+        record = compact(Own(cost=Cost(1, 1_000, 10)), archive="memory:").record
+    assert record.bill["money"] == pytest.approx(0.00101)
+
+
+def test_without_calls_there_is_nothing_to_pay_and_without_models_no_price():
+    assert compact(archive="memory:").record.bill["money"] == 0.0
+    assert price_of(Cost()) == 0.0
+    assert price_of(Cost(1, 80, 20)) is None
+
+
+def test_writes_to_a_cache_are_read_as_each_provider_reports_them():
+    anthropic = {
+        "cache_read": 600,
+        "cache_creation": 0,
+        "ephemeral_5m_input_tokens": 200,
+        "ephemeral_1h_input_tokens": 100,
+    }
+    cost = compact(model("m", input_token_details=anthropic)).cost
+    assert (cost.cached_tokens, cost.written_tokens, cost.hour_tokens) == (600, 300, 100)
+    openai = {"cache_read": 0, "cache_creation": 900}
+    cost = compact(model("m", input_token_details=openai)).cost
+    assert (cost.written_tokens, cost.hour_tokens) == (900, 0)
+
+
+def test_records_are_the_same_whatever_they_took():
+    record = compact(archive="memory:").record
+    data = record.to_json()
+    slow = Record.from_json({**data, "bill": {"seconds": 9.0, "waited": 9.0}})
+    assert slow == record
+    with pytest.raises(TypeError):
+        Record.from_json({**data, "bill": "9 seconds"})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ([Price(1, 1)], "prices stand by model"),
+        ({"m": 3}, "the price of 'm' must be a Price"),
+    ],
+)
+def test_what_is_no_price_is_refused(wrong, why):
+    with pytest.raises(PolicyError, match=why):
+        set_prices(wrong)
+
+
+@pytest.mark.parametrize("parts", [(-1, 1), (1, None), (1, 1, "x"), (1, True), (float("nan"), 1)])
+def test_a_price_is_a_number_of_at_least_0(parts):
+    with pytest.raises(PolicyError, match="must be a number of at least 0, for a million tokens"):
+        Price(*parts)
