@@ -107,10 +107,9 @@ def one_list_of_authorities() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def no_pauses() -> Iterator[None]:
-    """Ask a summariser that has failed again at once, and let nobody settle first."""
+    """Ask a summariser that has failed again at once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("conspectus.compactor.compaction.RETRY_AFTER", (0.001, 0.001))
-        patch.setattr("conspectus.compactor.preparing.SETTLES", 0.01)
         yield
 
 

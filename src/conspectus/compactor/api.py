@@ -21,7 +21,7 @@ from conspectus.compactor.background import AnyBackground, Closing
 from conspectus.compactor.calls import compact_flow
 from conspectus.compactor.engine import OnEvent
 from conspectus.compactor.preparation import Preparation
-from conspectus.compactor.preparing import begin_flow
+from conspectus.compactor.prepared import begin_flow
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.riding import last_request_of
 from conspectus.compactor.session import Session

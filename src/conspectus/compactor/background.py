@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any, Self
-from weakref import WeakSet
+from weakref import WeakSet, WeakValueDictionary
 
 from conspectus._core.given_cut import foreseen
 from conspectus._core.items import Size, Window
@@ -17,7 +17,7 @@ from conspectus._core.policy import Policy, grown
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import arun, io, run
 from conspectus.compactor.memory import THREADS
-from conspectus.compactor.preparation import Make, Preparation, begun, stopped_flow, undone_flow
+from conspectus.compactor.preparation import Make, Preparation, begun, stopped_flow
 from conspectus.errors import PolicyError
 
 PREPARE = 0.7
@@ -81,6 +81,10 @@ def check_seconds(given: object) -> None:
 AnyBackground = bool | Background | Mapping[str, Any] | None
 
 
+_UNDER_WAY: WeakValueDictionary[Hashable, Preparation] = WeakValueDictionary()
+"""The preparations of this process, by archive, history and settings."""
+
+
 class Preparations:
     """The newest preparations of this process, by history."""
 
@@ -126,14 +130,18 @@ class Preparations:
         before = known.size
         if before is None or known.head != head or size.messages < before.messages:
             return True
-        if known.outcome in ("ready", "elsewhere"):
+        if known.outcome == "ready":
             return False
         return grown(size.tokens, before.tokens) or grown(size.messages, before.messages)
 
-    async def begin(self, scope: Scope, head: str, size: Size | None, make: Make) -> Preparation:
-        """Begin a preparation, or return the one under way."""
+    async def begin(
+        self, scope: Scope, head: str, size: Size | None, make: Make, name: Hashable
+    ) -> Preparation:
+        """Begin a preparation, or return the one under way, also another object's of this name."""
         with self._lock:
             known = self._known.pop(scope, None)
+            if known is None or not known.under_way:
+                known = _UNDER_WAY.get(name, known)
             new = known is None or not known.under_way
             job = Preparation(head, size=size) if known is None or new else known
             if self._closed and new:
@@ -141,7 +149,9 @@ class Preparations:
                 job._over.set()
                 return job
             self._known[scope] = job
-            self._begun.add(job)
+            if new:
+                self._begun.add(job)
+                _UNDER_WAY[name] = job
             while len(self._known) > THREADS:
                 self._known.popitem(last=False)
         if new:
@@ -158,9 +168,6 @@ class Preparations:
                 if not (await job.looked_at()):
                     break
         await stopped_flow(jobs)
-        for job in jobs:
-            if job.is_at_rest:
-                await undone_flow(job)
 
 
 class Closing:

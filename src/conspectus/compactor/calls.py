@@ -12,10 +12,10 @@ from conspectus._core.plan import BELOW
 from conspectus._core.records import Cost, Draft
 from conspectus.compactor.compaction import Compaction
 from conspectus.compactor.memory import FailedSummary
+from conspectus.compactor.prepared import Chosen, chosen_flow, settled_flow
 from conspectus.compactor.result import CompactionResult, Done, Failed, as_the_models
 from conspectus.compactor.seen import Seen
 from conspectus.compactor.session import Session
-from conspectus.compactor.swapping import Chosen, chosen_flow, settled_flow
 from conspectus.compactor.view import History
 from conspectus.errors import (
     ArchiveError,

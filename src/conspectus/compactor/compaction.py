@@ -6,7 +6,6 @@ This order is the commit rule: a failure before the commit leaves the history as
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import InitVar, dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -64,8 +63,6 @@ from conspectus.errors import (
 )
 from conspectus.observe import Observation, observing, price_of
 from conspectus.observe.prices import currency
-
-Claim = Callable[[str, tuple[str, ...]], Awaitable[bool]]
 
 RETRY_AFTER = (0.5, 2.0)
 """Seconds before the second and the third try of one summariser, unless its provider asks for
@@ -208,19 +205,12 @@ class Compaction:
         await self._tell("end", **facts)
         return Done(record, draft, spent, failures)
 
-    async def prepared_flow(self, claim: Claim) -> Draft | Failed | None:
+    async def prepared_flow(self) -> Draft | Failed:
         """Take the first half, up to the stored draft; ask nobody, put nothing in force.
 
-        Args:
-            claim: claims the draft of this name and these keys for this worker, if no other has it.
-
-        Returns:
-            The draft; or why there is none; or None where another worker has claimed it.
+        Return the draft, or why there is none.
         """
         await self.material.gather_flow(self.scope)
-        name = self._draft_name()
-        if not (await claim(name, self.material.keys)):
-            return None
         try:
             if self.engine.archive is not None:
                 await self._archive(self.engine.archive)

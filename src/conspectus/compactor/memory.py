@@ -71,7 +71,6 @@ class SessionMemory:
     chains: Newest[str, tuple[Record, ...]] = field(default_factory=lambda: Newest(KEPT))
     drafts: Newest[str, Draft] = field(default_factory=lambda: Newest(KEPT))
     failed: FailedSummary | None = None
-    prepared: Newest[str, dict[str, Any]] = field(default_factory=lambda: Newest(KEPT))
     last_request: LastRequest | None = None
     answered: int = 0
 

@@ -6,12 +6,11 @@ import asyncio
 import atexit
 import contextvars
 import os
-import socket
 import sys
 import threading
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,12 +19,12 @@ from weakref import WeakValueDictionary
 
 from conspectus._core.items import Size
 from conspectus.archive.gate import GATE, Gate, Stopped
-from conspectus.bridge import CLEAN_UP, arun, io, run
+from conspectus.bridge import arun, io, run
 from conspectus.compactor.memory import LONGEST_LOOK, LOOK_AGAIN
 
 LONGEST_END = 30.0  # Seconds in which a preparation must end once it was asked to
 
-Outcome = Literal["", "ready", "elsewhere", "nothing", "failed", "cancelled"]
+Outcome = Literal["", "ready", "nothing", "failed", "cancelled"]
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
@@ -33,18 +32,17 @@ class Preparation:
     """Notes that are being prepared in the background.
 
     Attributes:
-        outcome: empty while it is under way; `ready`: a draft waits for the trigger; `elsewhere`:
-            another worker prepares them; `nothing`: there is nothing to prepare yet; `failed`;
-            `cancelled`.
+        outcome: empty while it is under way; `ready`: a draft waits for the trigger; `nothing`:
+            there is nothing to prepare yet; `failed`; `cancelled`.
         reason: why there is no draft, as one sentence.
         head: id of the record in force at its beginning; empty for none.
         notes: names the notes in force then; None until they are known.
         size: of the history, as the trigger counts; None until it is known.
+        count: messages of the history then, without summaries; 0 until it is known.
         due: it was begun at the trigger itself.
         begun: when, by `time.monotonic()`.
         owner: the thread in which it runs.
         gate: its way to the store.
-        undo: takes its claim of a draft back; None while it has none, and once the draft is there.
         name: unique in this process.
     """
 
@@ -56,9 +54,9 @@ class Preparation:
     name: str = field(default_factory=lambda: uuid.uuid4().hex)
     begun: float = field(default_factory=time.monotonic)
     owner: int = 0
+    count: int = 0
     due: bool = False
     gate: Gate = field(default_factory=Gate)
-    undo: Callable[[], Awaitable[None]] | None = None
     _process: int = field(default_factory=os.getpid)
     _over: threading.Event = field(default_factory=threading.Event)
     _loop: asyncio.AbstractEventLoop | None = None
@@ -150,17 +148,6 @@ async def stopped_flow(jobs: Iterable[Preparation]) -> None:
                 break
 
 
-async def undone_flow(job: Preparation) -> None:
-    """Take back the claim of a draft that will not be made, so that no other worker waits for it.
-
-    If the store fails, the claim runs out by itself.
-    """
-    undo, job.undo = job.undo, None
-    if undo is not None:
-        with suppress(Exception, Stopped):
-            await undo()
-
-
 @atexit.register
 def _stop_all() -> None:
     """Stop all before the process ends, so that no store loses its writer."""
@@ -195,8 +182,6 @@ def _in_thread(job: Preparation, make: Make) -> None:
     def work() -> None:
         with _to_its_end(job):
             context.run(run, make(job))
-        if not job.gate.is_shut:
-            context.run(run, undone_flow(job))
         job._over.set()
 
     # A daemon: the end of the process waits for nobody, and nothing that it writes is in force.
@@ -208,9 +193,6 @@ def _in_thread(job: Preparation, make: Make) -> None:
 async def _work(job: Preparation, make: Make) -> None:
     with _to_its_end(job):
         await arun(make(job))
-    if not job.gate.is_shut:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(arun(undone_flow(job)), CLEAN_UP)
 
 
 def _over(job: Preparation, task: asyncio.Task[None]) -> None:
@@ -232,26 +214,3 @@ async def _as_task(job: Preparation, make: Make) -> None:
 
 
 _TASKS: set[asyncio.Task[None]] = set()
-
-
-def owner_of(job: Preparation) -> list[Any]:
-    return [socket.gethostname(), os.getpid(), job.name]
-
-
-def is_at_work(owner: Sequence[Any]) -> bool:
-    """Return whether a worker may still be preparing; on another host it always may."""
-    if len(owner) != 3 or owner[0] != socket.gethostname():
-        return len(owner) == 3
-    process, name = owner[1:]
-    if process == os.getpid():
-        job = _LIVE.get(name)
-        return job is not None and job.under_way
-    if os.name == "nt":  # there, a signal of 0 ends the process
-        return True
-    try:
-        os.kill(process, 0)
-    except PermissionError:
-        return True
-    except (TypeError, OverflowError, OSError):
-        return False
-    return True

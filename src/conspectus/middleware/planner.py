@@ -30,7 +30,7 @@ from conspectus.agents.state import (
     read_requested,
 )
 from conspectus.compactor.calls import adopt_flow, compact_flow
-from conspectus.compactor.preparing import begin_flow
+from conspectus.compactor.prepared import begin_flow
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.session import Session
 from conspectus.errors import ArchiveError

@@ -23,10 +23,10 @@ from conspectus.compactor.background import Background, Preparations
 from conspectus.compactor.compaction import Compaction
 from conspectus.compactor.engine import SLACK, Engine
 from conspectus.compactor.memory import FailedSummary, Memory
+from conspectus.compactor.prepared import Chosen, chosen_flow, settled_flow
 from conspectus.compactor.result import Failed, as_the_models
 from conspectus.compactor.session import SUMMARY_FLOOR, Session
 from conspectus.compactor.settings import open_archive
-from conspectus.compactor.swapping import Chosen, chosen_flow, settled_flow
 from conspectus.compactor.view import SMALL, History, look_flow, with_floors
 from conspectus.errors import ArchiveError, RedactionError, StuckError, SummaryError
 from conspectus.messages import read_messages, summary_message, summary_text
