@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from conspectus import Compactor
 from conspectus._core.boundaries import exchanges, legal_cuts, must_stay, never_clipped
 from conspectus._core.items import Item
 
@@ -75,9 +76,10 @@ def test_ids_that_are_used_again_are_matched_within_their_turn():
     assert exchanges(items).orphans == frozenset()
 
 
-def test_a_late_second_answer_is_an_orphan_and_does_not_glue_turns_together():
+def test_a_late_second_answer_goes_with_its_call_and_does_not_glue_turns_together():
     items = [a("1"), t("1"), u(), a(), t("1"), u()]
-    assert exchanges(items).orphans == {4}
+    assert exchanges(items).orphans == frozenset()
+    assert exchanges(items).late == {4: 0}
     assert cuts(items) == [0, 2, 3, 4, 5, 6]
 
 
@@ -126,3 +128,23 @@ def test_only_a_call_of_the_newest_message_of_the_agent_may_yet_be_carried_out()
     assert whole([u(), a("1"), u(), a()]) == set()
     assert whole([u(), a("1"), t("1")]) == set()
     assert whole([Item("k", "system", 1), u()]) == {0}
+
+
+def test_a_late_second_answer_stays_in_view_while_its_call_does():
+    """It is news that no model has read; where the call leaves, the notes tell both outcomes."""
+    call = {"id": "c", "type": "function", "function": {"name": "run", "arguments": "{}"}}
+    talk = [{"role": "user", "content": f"Look at module {n}. " * 40} for n in range(12)]
+    late = [
+        {"role": "user", "content": "Run the tests."},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "still running"},
+        {"role": "assistant", "content": "They are running."},
+        {"role": "tool", "tool_call_id": "c", "content": "3 tests failed"},
+    ]
+    compactor = Compactor(keep=("messages", 8), archive="memory:")
+    kept = compactor.compact([*talk, *late], thread_id="t", force=True)
+    assert kept.outcome == "compacted"
+    assert late[-1] in kept.messages
+    gone = compactor.compact([*late, *talk], thread_id="gone", force=True)
+    assert late[-1] not in gone.messages
+    assert "3 tests failed" in gone.summary

@@ -19,6 +19,7 @@ class Exchanges:
         pending: groups with an unanswered call.
         under_way: the agent's newest answer, if it makes such a call, which may yet be carried out.
         orphans: results without a call before them; a provider rejects them.
+        late: second results of calls, once the agent has spoken again, with the place of the call.
     """
 
     group: tuple[int, ...]
@@ -26,6 +27,7 @@ class Exchanges:
     pending: frozenset[int]
     under_way: frozenset[int]
     orphans: frozenset[int]
+    late: dict[int, int]
 
     def members(self, group: int) -> range:
         """Return the range of a group; it may contain members of others."""
@@ -44,28 +46,33 @@ def exchanges(items: Sequence[Item]) -> Exchanges:
     newest_call = -1
     waiting: dict[int, set[str]] = {}
     orphans: set[int] = set()
+    late: dict[int, int] = {}
     for i, item in enumerate(items):
         found = {
             caller[call]
             for call in item.answers
-            # A second answer to a call is late, and an orphan, once the agent has spoken again.
+            # A second answer to a call is late once the agent has spoken again.
             if call in caller and (call in waiting[caller[call]] or caller[call] == newest_call)
         }
         for j in found:  # an answer to two messages at once ties them together
             waiting[j] -= set(item.answers)
             groups.tie(i, j)
         if not found and item.answers and item.role == "tool":
-            orphans.add(i)
+            asked = [caller[call] for call in item.answers if call in caller]
+            if asked:
+                late[i] = asked[-1]
+            else:
+                orphans.add(i)
         for call in item.needs:
             if call in caller:
                 groups.tie(i, caller[call])
         if item.role == "assistant":
             newest_call = step[i]
-        asked = [call for call in item.calls if call not in item.answers]
-        for call in asked:
+        open_now = [call for call in item.calls if call not in item.answers]
+        for call in open_now:
             caller[call] = step[i]
-        if asked:
-            waiting[step[i]] = waiting.get(step[i], set()) | set(asked)
+        if open_now:
+            waiting[step[i]] = waiting.get(step[i], set()) | set(open_now)
     group = [groups.of(i) for i in range(len(items))]
     last = {home: i for i, home in enumerate(group)}
     open_calls = {i for i, calls in waiting.items() if calls}
@@ -73,7 +80,7 @@ def exchanges(items: Sequence[Item]) -> Exchanges:
     under_way = frozenset(
         i for i, first in enumerate(step) if first == newest_call and first in open_calls
     )
-    return Exchanges(tuple(group), last, pending, under_way, frozenset(orphans))
+    return Exchanges(tuple(group), last, pending, under_way, frozenset(orphans), late)
 
 
 def _steps(items: Sequence[Item]) -> list[int]:

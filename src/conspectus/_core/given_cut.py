@@ -24,7 +24,8 @@ def may_leave(items: Sequence[Item], leaving: Collection[int]) -> bool:
         for i in ex.members(home)
         if ex.group[i] == home
     )
-    return whole and not (gone & must_stay(items, ex)) and gone >= ex.orphans
+    late = all(call not in gone or i in gone for i, call in ex.late.items())
+    return whole and late and not (gone & must_stay(items, ex)) and gone >= ex.orphans
 
 
 def plan_given(

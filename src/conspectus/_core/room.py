@@ -94,7 +94,9 @@ class Room:
         stay: list[int] = []
         for i, item in enumerate(self.items):
             if not item.summary:
-                leaves = i not in self.fixed and (i < cut or i in self.ex.orphans)
+                # A late second result stays as long as its call does.
+                before = min(i, self.ex.late.get(i, i))
+                leaves = i not in self.fixed and (before < cut or i in self.ex.orphans)
                 (evict if leaves else stay).append(i)
         return Division(tuple(evict), tuple(stay))
 
@@ -105,7 +107,9 @@ class Room:
             stays = not item.summary and i in self.fixed
             always += sizes[i] if stays else 0
             free = not (item.summary or stays or i in self.ex.orphans)
-            movable.append(sizes[i] if free else 0)
+            movable.append(sizes[i] if free and i not in self.ex.late else 0)
+        for i, call in self.ex.late.items():
+            movable[call] += 0 if i in self.fixed else sizes[i]
         return [always + rest for rest in accumulate(reversed(movable), initial=0)][::-1]
 
     def size(self, i: int, level: int, spared: frozenset[int] = frozenset()) -> int:

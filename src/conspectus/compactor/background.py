@@ -122,12 +122,15 @@ class Preparations:
     def wanted(self, scope: Scope, head: str, size: Size) -> bool:
         """Return whether another preparation should begin for a history.
 
-        One without a draft is tried again once the history has grown by a tenth.
+        One without a draft is tried again once the history has grown by a tenth. After two that
+        were cancelled, as where each request has an event loop of its own, none begins again.
         """
         known = self.latest(scope)
         if self._closed or known is None or known.under_way:
             return known is None and not self._closed
         before = known.size
+        if known.lost and known.outcome in ("", "cancelled"):
+            return False
         if before is None or known.head != head or size.messages < before.messages:
             return True
         if known.outcome == "ready":
@@ -144,6 +147,8 @@ class Preparations:
                 known = _UNDER_WAY.get(name, known)
             new = known is None or not known.under_way
             job = Preparation(head, size=size) if known is None or new else known
+            if known is not None and known.outcome in ("", "cancelled"):
+                job.lost = known.lost + new
             if self._closed and new:
                 job.ended("cancelled", "what prepares the notes was closed")
                 job._over.set()

@@ -39,6 +39,7 @@ class Preparation:
         notes: names the notes in force then; None until they are known.
         size: of the history, as the trigger counts; None until it is known.
         count: messages of the history then, without summaries; 0 until it is known.
+        lost: how many before it were cancelled, one after another.
         due: it was begun at the trigger itself.
         begun: when, by `time.monotonic()`.
         owner: the thread in which it runs.
@@ -55,6 +56,7 @@ class Preparation:
     begun: float = field(default_factory=time.monotonic)
     owner: int = 0
     count: int = 0
+    lost: int = 0
     due: bool = False
     gate: Gate = field(default_factory=Gate)
     _process: int = field(default_factory=os.getpid)
