@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from conspectus import Archive
 from conspectus.archive import Scope
 from conspectus.cli.app import app
-from conspectus.cli.readers import read_history
 from conspectus.errors import InputError
+from conspectus.transcripts import read_history
 from conspectus_mcp.hook import LONGEST, archive_session, standing_context, tenant_of
 from conspectus_mcp.plugin import write_plugin
 from hostile_texts import CLASSES, marks

@@ -9,8 +9,8 @@ import pytest
 from langchain_core.messages import messages_to_dict
 
 from cli_support import read_json, refused, run, write_json
-from conspectus.cli.readers import read_history
 from conspectus.messages import SUMMARY_LINE, read_messages
+from conspectus.transcripts import read_history
 
 FIELDS = set(
     """outcome reason cause tokens_before tokens_after budget evicted kept clipped dropped summary
@@ -118,8 +118,8 @@ def test_each_form_comes_out_as_it_went_in_and_kept_messages_are_the_same(tmp_pa
             {key: one[key] for key in ("role", "content")} for one in before.messages
         ]  # type: ignore[index]
     expected = "anthropic" if kind == "claude-code" else kind
-    assert after.format.name == expected
-    assert after.format.lines == (before.format.lines and kind != "claude-code")
+    assert after.form.name == expected
+    assert after.parsed.lines == (before.parsed.lines and kind != "claude-code")
     entries = read_messages(after.messages)
     summaries = [i for i, e in enumerate(entries) if e.text.startswith(SUMMARY_LINE)]
     assert len(summaries) == 1
@@ -283,25 +283,25 @@ def test_skipped_lines_are_counted(tmp_path):
     path.write_text(as_lines([{"type": "summary", "summary": "x"}, *session()]))
     data = report(path, *SMALL)
     assert data["skipped"] == 1
-    assert any("1 line that is no part" in note for note in data["notes"])
+    assert any("1 line skipped: no part" in note for note in data["notes"])
 
 
 BAD_USES: dict[str, tuple[list[str], str]] = {
     "trigger": (["--trigger", "tokens"], "--trigger cannot be 'tokens'"),
     "trigger kind": (["--trigger", "words:5"], "--trigger cannot be 'words:5'"),
     "trigger number": (["--trigger", "tokens:many"], "--trigger cannot be"),
-    "trigger twice": (["--trigger", "tokens:5+tokens:6"], "names tokens twice"),
+    "trigger twice": (["--trigger", "tokens:5+tokens:6"], "names a kind twice"),
     "trigger below 0": (["--trigger", "tokens:-5"], "write tokens:8000"),
     "fraction": (["--window", "900", "--trigger", "fraction:7"], "write tokens:8000"),
     "fraction of nothing": (["--trigger", "fraction:0.5"], "give --window"),
     "a share of nothing": (["--keep", "fraction:0.3", "--force"], "give --window"),
     "keep": (["--keep", "all"], "--keep cannot be 'all'"),
-    "window": (["--window", "0"], "window must be a whole number"),
+    "window": (["--window", "0"], "Invalid value for '--window'"),
     "window word": (["--window", "big"], "Invalid value for '--window'"),
     "reserve": (["--window", "100", "--reserve", "100"], "leaves nothing of the window"),
     "summary": (["--max-summary-tokens", "3"], "max_summary_tokens"),
-    "summarizer": (["--summarizer", "magic"], "--summarizer cannot be 'magic'"),
-    "model": (["--summarizer", "nobody:gpt"], "could not be built"),
+    "summariser": (["--model", "magic"], "--model cannot be 'magic'"),
+    "model": (["--model", "nobody:gpt"], "could not be built"),
     "on failure": (["--on-failure", "shrug"], "on_failure must be one of"),
     "archives": (["--archive", "x.db", "--no-archive"], "exclude each other"),
     "archive empty": (["--archive", ""], "--archive is empty"),
@@ -354,7 +354,7 @@ def test_a_model_that_cannot_be_reached_is_exit_code_4(history, tmp_path, more, 
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     out = tmp_path / "out.json"
     args = ["compact", history, "--force", "--keep", "messages:4", "-o", out]
-    args += ["--summarizer", "openai:gpt-4o-mini"]
+    args += ["--model", "openai:gpt-4o-mini"]
     result = run(*args, *more, code=4)
     assert result.stderr.count("\n") == 1
     assert result.stderr.startswith("conspectus: error: ")

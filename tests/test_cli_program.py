@@ -139,7 +139,7 @@ def test_an_interruption_is_exit_code_130(tmp_path):
         out, err = running.communicate(timeout=60)
     assert running.returncode == 130
     assert out == b""
-    assert err == b"conspectus: interrupted\n"
+    assert err.endswith(b"conspectus: interrupted\n")
 
 
 @pytest.mark.slow
@@ -172,7 +172,7 @@ def test_an_archive_that_cannot_be_written_is_exit_code_3(history, tmp_path):
     assert told["outcome"] == "kept"
     assert "could not be written" in told["reason"]
     listed = process("archive", "list", "--archive", archive).stdout
-    assert listed.splitlines()[1].startswith(b"t1 ")
+    assert listed.splitlines()[1].startswith(b"t1\t")
     rows = [line.split() for line in listed.splitlines()]
     assert [row[2:4] for row in rows if row and row[0] == b"t2"] in ([], [[b"0", b"0"]])
 
@@ -194,7 +194,7 @@ def test_forget_asks_whoever_sits_there(history):
     pty = pytest.importorskip("pty")
     compact = ["compact", history, "--force", "--keep", "messages:4", "--thread", "t"]
     run(*compact)
-    for answer, left in ((b"n\n", b"\nt "), (b"y\n", b"keeps nothing")):
+    for answer, left in ((b"n\n", b"\nt\t"), (b"y\n", b"keeps nothing")):
         ours, theirs = pty.openpty()
         try:
             os.write(ours, answer)

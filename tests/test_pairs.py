@@ -15,9 +15,9 @@ from langchain_core.messages import (
 )
 
 import cli_support
-from conspectus.cli.pairs import mend
-from conspectus.cli.readers import read_history
 from conspectus.messages import SUMMARY_LINE
+from conspectus.transcripts import read_history
+from conspectus.transcripts.pairs import mend
 from made_sessions import made_session
 from request_rules import refused
 
@@ -139,9 +139,6 @@ def broken(form: str, how: str) -> Talk:
         talk.result("e1", text="And hurry.")
         content = talk.rows[-1]["content"] if form == "anthropic" else []
         content.reverse()
-    elif how == "call twice":
-        talk.call("e1", "e1")
-        talk.result("e1")
     talk.ask("And now?")
     talk.say("Now it is done.")
     return talk
@@ -158,7 +155,6 @@ WAYS = (
     "two at once",
     "answered twice",
     "words before",
-    "call twice",
 )
 
 
@@ -202,31 +198,9 @@ def test_a_history_with_nothing_wrong_stays_as_it_is(form):
     talk = healthy(form)
     talk.call("e1", "e2")
     talk.result("e2")  # the other one is under way
-    found = mend(talk.rows, unique_ids=form == "anthropic", orphans=False)
+    found = mend(talk.rows, orphans=False)
     assert found.notes == ()
     assert all(a is b for a, b in zip(found.messages, talk.rows, strict=True))
-
-
-def test_an_id_that_is_used_again_gets_another_one_where_the_provider_wants_that(tmp_path):
-    for form in FORMS:
-        talk = healthy(form)
-        for _ in range(2):
-            talk.call("c0", "c1")
-            talk.result("c0", "c1", text="Again.")
-        found = mend(talk.rows, unique_ids=form == "anthropic", orphans=False)
-        assert refused(found.messages, form) == []
-        assert (found.messages == talk.rows) == (form != "anthropic")
-
-
-def test_two_different_calls_of_one_id_are_refused_and_nothing_is_written(tmp_path):
-    talk = broken("openai", "call twice")
-    talk.rows[-4]["tool_calls"][1]["function"]["arguments"] = '{"path": "elsewhere"}'
-    path, out = tmp_path / "in.json", tmp_path / "out.json"
-    path.write_text(talk.text())
-    said = cli_support.refused("compact", path, "-o", out)
-    assert "message 16: two tool calls have one id" in said
-    assert not out.exists()
-    cli_support.run("compact", path)
 
 
 def test_an_orphan_that_is_archived_nowhere_is_not_overwritten(tmp_path):
@@ -245,21 +219,19 @@ def test_an_orphan_that_is_archived_nowhere_is_not_overwritten(tmp_path):
 @pytest.mark.parametrize("form", FORMS)
 def test_histories_shuffled_at_random_are_written_as_a_provider_takes_them(form, seed):
     chance = random.Random(seed)
-    talk = broken(form, chance.choice(WAYS[:-1]))
+    talk = broken(form, chance.choice(WAYS))
     rows = talk.rows[1:-1]
     for _ in range(chance.randint(1, 6)):
         row = rows.pop(chance.randrange(len(rows)))
         if chance.random() < 0.6:
             rows.insert(chance.randrange(len(rows)), row)
     rows = [talk.rows[0], *rows, talk.rows[-1]]
-    found = mend(rows, unique_ids=form == "anthropic", orphans=False)
+    found = mend(rows, orphans=False)
     assert refused(found.messages, form) == []
-    again = mend(found.messages, unique_ids=form == "anthropic", orphans=False)
+    again = mend(found.messages, orphans=False)
     assert again.notes == ()
-    kept = mend(rows, unique_ids=form == "anthropic", orphans=True)
-    assert mend(kept.messages, unique_ids=form == "anthropic", orphans=False).messages == (
-        found.messages
-    )
+    kept = mend(rows, orphans=True)
+    assert mend(kept.messages, orphans=False).messages == (found.messages)
 
 
 @pytest.mark.slow

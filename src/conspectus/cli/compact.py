@@ -5,48 +5,47 @@ from __future__ import annotations
 import contextlib
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from conspectus.cli import options, output
-from conspectus.cli.compaction_report import Report
+from conspectus.cli.compact_report import as_json as result_as_json
+from conspectus.cli.compact_report import print_report
 from conspectus.cli.failures import ARCHIVE_FAILED, DONE, NO_SUMMARY, STUCK, complain
-from conspectus.cli.options import LOCAL, ArchiveOption, JsonOption, TenantOption
+from conspectus.cli.options import LOCAL, ArchiveOption, FileArgument, JsonOption, TenantOption
+from conspectus.cli.output import STDOUT
 from conspectus.errors import InputError
 
 if TYPE_CHECKING:
     from conspectus.compactor import CompactionResult, Compactor
-
-STDOUT = Path("-")
+    from conspectus.transcripts import HistoryFile
 
 
 def compact(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The history; - for standard input.")],
+    file: FileArgument,
     trigger: Annotated[
         list[str] | None,
         typer.Option(
             help="When to compact: tokens:8000, messages:50, fraction:0.8 of the window; several "
             "that must all hold joined with +. Repeat it for alternatives. Default: 85% of "
-            "--window, else 170,000 tokens."
+            "the window, else 170,000 tokens."
         ),
     ] = None,
     keep: Annotated[
         str, typer.Option(help="How much of the newest history stays in view, in the same form.")
     ] = "messages:20",
-    window: Annotated[
-        int | None, typer.Option(help="Input limit of the model that will answer, in tokens.")
-    ] = None,
+    window: options.WindowOption = None,
     reserve: Annotated[
         int, typer.Option(help="Tokens of the window for the answer, the system prompt and tools.")
     ] = 0,
-    summarizer: Annotated[
+    model: Annotated[
         str,
         typer.Option(
-            help="provider:model such as openai:gpt-5, which is recommended, or embedded, which "
-            "quotes the messages and needs no model."
+            help="What summarises: provider:model such as openai:gpt-5-mini, which is recommended, "
+            "or embedded, which quotes the messages and needs no model."
         ),
     ] = "embedded",
     max_summary_tokens: Annotated[
@@ -66,10 +65,7 @@ def compact(
     ] = False,
     redact: Annotated[
         bool,
-        typer.Option(
-            "--redact",
-            help="Take passwords, keys and tokens out of what is archived and summarised.",
-        ),
+        typer.Option("--redact", help="Take secrets out of what is archived and summarised."),
     ] = False,
     focus: Annotated[
         str | None, typer.Option(help="What to keep above all, in plain words.")
@@ -89,8 +85,8 @@ def compact(
 ) -> None:
     """Compact a history; report messages that left and stayed, and the archive.
 
-    FILE holds chat messages of OpenAI, Anthropic, LangChain or LangGraph, or a Claude Code
-    session. It is never changed, unless -o names it.
+    FILE holds chat messages of OpenAI, Anthropic, LangChain or LangGraph, or a session of Claude
+    Code, Codex, Gemini CLI or opencode. It is never changed, unless -o names it.
     """
     if no_archive and archive is not None:
         raise InputError("--archive and --no-archive exclude each other; leave one out")
@@ -99,60 +95,68 @@ def compact(
     if out == STDOUT and as_json:
         raise InputError("-o - and --json both want standard output; give -o a file")
     settings: dict[str, Any] = {
-        "summarizer": options.summarizer_of(summarizer),
+        "summarizer": options.summarizer_of(model, "--model"),
         "trigger": options.triggers(trigger or []),
         "keep": options.size(keep, "--keep"),
-        "window": window,
         "reserved_tokens": reserve,
         "max_summary_tokens": max_summary_tokens,
         "on_failure": on_failure,
         "redact": redact,
     }
-    _check_that_shares_have_a_window([*(trigger or []), keep], window)
     where = None if no_archive else options.archive_of(archive)
     if out is not None and out != STDOUT:
         output.check_output(out)
         kept_in = None if where is None else options.file_of(where)
-        if kept_in is not None and out.resolve() == kept_in.resolve():
+        if kept_in is not None and output.target_of(out) == output.target_of(kept_in):
             raise InputError("-o names the archive itself; give it another file")
-    from conspectus.cli.readers import mended, read_history, write_history
+    from conspectus.transcripts import read_history, write_history
 
     with output.working("Reading …") as say:
         history = read_history(file)
-        given = mended(history)
-        if given.wrong and out is not None:
-            raise InputError(f"{file}: {given.wrong[0]}; nothing was written")
+        given = history.mended()
+        window = window or history.window or options.window_of(history.model)
+        settings |= {"window": window, "model": options.known_model(history.model)}
+        _check_that_shares_have_a_window([*(trigger or []), keep], window)
         name = history.thread_hint if thread is None else thread
         say(f"Compacting {len(given.messages):,} messages …")
         with _compactor(where, settings, say) as (compactor, caveats):
             result = compactor.compact(
                 given.messages, thread_id=name, tenant=tenant, force=force, focus=focus
             )
-    written = mended(history, result.messages)
-    if written.left_out and out is not None and history.path is not None:
-        _check_that_it_stays(out, history.path)
-    if out == STDOUT:
-        encoding = sys.stdout.encoding or "utf-8"
-        sys.stdout.write(write_history(written.messages, history.format, encoding))
-    elif out is not None:
-        output.write_file(out, write_history(written.messages, history.format))
-    notes = [*caveats, *result.notes, *given.notes, *given.wrong]
-    if history.skipped:
-        notes.append(history.skipped_lines)
-    named = None if out == STDOUT else out
-    report = Report(result, history, where, name, tenant, tuple(notes), named)
+    written = history.mended(result.messages)
+    if out is not None:
+        _check_that_nothing_is_lost(out, history, written.left_out)
+        encoding = (sys.stdout.encoding or "utf-8") if out == STDOUT else "utf-8"
+        text = write_history(written.messages, history, encoding)
+        if out == STDOUT:
+            sys.stdout.write(text)
+        else:
+            output.write_file(out, text)
+    notes = [*caveats, *result.notes, *given.notes, *history.remarks]
+    if result.outcome == "kept" and not (force or result.failed or result.cause):
+        notes.append(_what_would_do_something(result, trigger, window, history))
+    report: dict[str, Any] = {
+        "archive": where,
+        "thread": name,
+        "tenant": tenant,
+        "model": history.model,
+        "window": window,
+        "output": None if out in (None, STDOUT) else str(out),
+        "notes": notes,
+    }
     code, reason = _verdict(result)
     if as_json:
-        output.print_json(report.as_json())
+        output.print_json(result_as_json(result, history, report))
     else:
-        report.print(output.console(stderr=out == STDOUT), why=not reason)
+        screen = output.console(stderr=out == STDOUT)
+        print_report(result, history, report, screen, why=not reason)
     if reason:
         complain(reason)
     raise typer.Exit(code)
 
 
-def _check_that_shares_have_a_window(sizes: Sequence[str], window: int | None) -> None:
-    """Refuse a share of a window that is not given."""
+def _check_that_shares_have_a_window(sizes: list[str], window: int | None) -> None:
+    """Refuse a share of a window that is not known."""
     share = next((one for one in sizes if "fraction" in one), None)
     if share is not None and window is None:
         raise InputError(
@@ -161,18 +165,42 @@ def _check_that_shares_have_a_window(sizes: Sequence[str], window: int | None) -
         )
 
 
-def _check_that_it_stays(out: Path, source: Path) -> None:
-    """Refuse to replace the only file with a message by one without it."""
-    if out.resolve() == source.resolve():
+def _check_that_nothing_is_lost(out: Path, history: HistoryFile, left_out: int) -> None:
+    """Refuse to replace the only file with a part of a history by one without it."""
+    same = history.path is not None and out != STDOUT
+    if not same or output.target_of(out) != output.target_of(Path(str(history.path))):
+        return
+    if left_out:
         raise InputError(
             f"{out} holds tool results that answer no call, which a provider refuses and which are "
             "archived nowhere; -o with another name writes the history without them"
         )
+    if history.form.session or history.parsed.broken:
+        raise InputError(
+            f"{out} holds more than its messages, which would be lost; give -o another name"
+        )
+
+
+def _what_would_do_something(
+    result: CompactionResult, trigger: list[str] | None, window: int | None, history: HistoryFile
+) -> str:
+    """Name the options that would compact a history below the trigger."""
+    at = " or ".join(trigger or ()) or "170,000 tokens"
+    if not trigger and window is not None:
+        whose = f" of {history.model}" if history.model else ""
+        at = f"85% of the window{whose}, {window:,} tokens"
+    size = result.tokens_before
+    smaller = size // 10 ** max(0, len(str(size)) - 2) * 10 ** max(0, len(str(size)) - 2)
+    fits = f", --window {smaller} for a model with so small a window" if size >= 1_000 else ""
+    return (
+        f"it has {size:,} tokens, and the trigger is at {at}; to compact it nevertheless, give "
+        f"--force{fits}"
+    )
 
 
 @contextlib.contextmanager
 def _compactor(
-    where: str | None, settings: Mapping[str, Any], say: Any
+    where: str | None, settings: Mapping[str, Any], say: Callable[[str], None]
 ) -> Iterator[tuple[Compactor, list[str]]]:
     """Make a compactor with its archive open, and list its policy's warnings."""
     from conspectus.compactor import Compactor

@@ -11,7 +11,7 @@ import typer
 from conspectus.cli import output
 from conspectus.cli.failures import BAD_INPUT, EXIT_CODES, complain
 from conspectus.cli.joined import Joined
-from conspectus.cli.options import JsonOption
+from conspectus.cli.options import JsonOption, WindowOption
 from conspectus.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,14 +25,6 @@ app = typer.Typer(
 
 FileArgument = Annotated[
     Path, typer.Argument(metavar="FILE", help="A YAML file with a section 'summarization'.")
-]
-WindowOption = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="Input limit of the model that answers, in tokens.",
-        show_default="as the file says, or the profile of a model that it names",
-    ),
 ]
 
 

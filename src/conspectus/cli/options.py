@@ -18,6 +18,9 @@ LOCAL = "local"  # The tenant of a single user
 
 FORM = "write tokens:8000, messages:50 or fraction:0.8"
 
+FileArgument = Annotated[
+    str, typer.Argument(metavar="FILE", help="The history; - for standard input.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 ArchiveOption = Annotated[
     str | None,
@@ -32,21 +35,25 @@ SessionOption = Annotated[
     str, typer.Option(help="Which agent's own history, where several share a thread.")
 ]
 TenantOption = Annotated[str, typer.Option("--tenant", help="Whose conversation it is.")]
+WindowOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Input limit of the model that answers, in tokens.",
+        show_default="as the file says, or the profile of a model that it names",
+    ),
+]
 
 
 def triggers(values: list[str]) -> list[dict[str, int | float]] | None:
     """Parse `--trigger` for the compactor: any of the clauses is enough."""
-    return [_clause(value) for value in values] or None
-
-
-def _clause(value: str) -> dict[str, int | float]:
-    clause: dict[str, int | float] = {}
-    for part in value.split("+"):
-        kind, amount = size(part, "--trigger")
-        if kind in clause:
-            raise InputError(f"--trigger {value!r} names {kind} twice; {FORM}, joined with +")
-        clause[kind] = amount
-    return clause
+    clauses: list[dict[str, int | float]] = []
+    for value in values:
+        parts = [size(part, "--trigger") for part in value.split("+")]
+        if len(dict(parts)) < len(parts):
+            raise InputError(f"--trigger {value!r} names a kind twice; {FORM}, joined with +")
+        clauses.append(dict(parts))
+    return clauses or None
 
 
 def size(value: str, option: str) -> tuple[str, int | float]:
@@ -60,8 +67,8 @@ def size(value: str, option: str) -> tuple[str, int | float]:
         raise InputError(f"{option} cannot be {value!r}; {FORM}") from error
 
 
-def summarizer_of(name: str) -> Any:
-    """Parse `--summarizer` for the compactor; None for the embedded one."""
+def summarizer_of(name: str, option: str = "--summarizer") -> Any:
+    """Parse the name of what summarises; None for the embedded summariser."""
     from conspectus._core.choices import names_embedded
 
     if names_embedded(name):
@@ -69,18 +76,32 @@ def summarizer_of(name: str) -> Any:
     provider, colon, model = name.partition(":")
     if not (provider and colon and model):
         raise InputError(
-            f"--summarizer cannot be {name!r}; write embedded, or provider:model such as "
-            "openai:gpt-4o-mini"
+            f"{option} cannot be {name!r}; write embedded, or provider:model such as "
+            "openai:gpt-5-mini"
         )
     return name
 
 
-def archive_of(given: str | None) -> str:
-    """Return the address of the archive: the given one, else the user's own."""
-    if given is not None:
-        if not given.strip():
+def window_of(model: str) -> int | None:
+    """Return the input limit of a model by its name, in tokens; None if it is not known."""
+    from conspectus.config.windows import profile_of
+
+    return profile_of("", model) if model else None
+
+
+def known_model(model: str | None) -> str | None:
+    """Return the name of a model whose tokenizer is known; None for another."""
+    from conspectus.tokens.families import family_of
+
+    return model if model and family_of(model) != "unknown" else None
+
+
+def archive_of(address: str | None) -> str:
+    """Return the address of the archive: the named one, else the user's own."""
+    if address is not None:
+        if not address.strip():
             raise InputError("--archive is empty; give a path or the URL of a database")
-        return given
+        return address
     from conspectus.archive import default_archive_path
 
     return str(default_archive_path())

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from conspectus.cli import options, output
 from conspectus.cli.options import LOCAL, ArchiveOption, JsonOption, SessionOption, TenantOption
 from conspectus.errors import InputError
-
-if TYPE_CHECKING:
-    from conspectus.recall import RecallResult
 
 
 def recall(
@@ -46,29 +43,20 @@ def recall(
         raise InputError("give a query, --id ID, both, or --from ID --to ID")
     from conspectus.compactor import Compactor
 
-    with options.opened(options.archive_of(archive), existing=True) as kept:
-        found = Compactor(archive=kept).recall(
-            query,
-            thread_id=thread,
-            tenant=tenant,
-            session=session,
-            id=id,
-            at=at,
-            range=stretch,
-            tokens=tokens,
+    whose = {"thread_id": thread, "tenant": tenant, "session": session}
+    where = options.archive_of(archive)
+    with options.opened(where, existing=True) as kept, output.working("Searching …"):
+        result = Compactor(archive=kept).recall(
+            query, **whose, id=id, at=at, range=stretch, tokens=tokens
         )
     if as_json:
-        output.print_json(asdict(found))
-    else:
-        _print(found)
-
-
-def _print(found: RecallResult) -> None:
-    for hit in found.hits:
+        output.print_json(asdict(result))
+        return
+    for hit in result.hits:
         head = " ".join(part for part in (f"[{hit.cite}]", hit.role, hit.name, hit.date) if part)
         output.say(head, "bold")
         output.say(f"{hit.text}\n")
-    if found.truncated:
+    if result.truncated:
         output.say("Something was shortened or left out; raise --tokens for more.")
-    elif not found.hits:
+    elif not result.hits:
         output.say("Nothing was found; try other words, or recall by --id.")
