@@ -68,9 +68,10 @@ class Program(TyperGroup):
             code = _closed()
         except (KeyboardInterrupt, typer.Abort):
             code = INTERRUPTED
-            print("conspectus: interrupted", file=sys.stderr)
         except Exception as error:
             code = _report(error, as_json)
+        if code == INTERRUPTED:
+            print("conspectus: interrupted", file=sys.stderr)
         if standalone_mode:
             sys.exit(code if isinstance(code, int) else DONE)
         return code
