@@ -107,6 +107,41 @@ def test_an_error_inside_is_one_line_until_the_traceback_is_asked_for(monkeypatc
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("shell", "code", "words"),
+    [
+        ('"$@" tokens {file} >&-', 2, "standard output is closed"),
+        ('"$@" tokens {file} >&- 2>&-', 2, ""),
+        ('"$@" tokens {file} --json 2>&-', 0, ""),
+        ('"$@" compact - <&-', 2, "standard input is empty"),
+        ('"$@" archive forget --thread t <&-', 2, "give --yes"),
+        ('"$@" tokens {file} >/dev/full', 2, "standard output cannot be used: No space left"),
+    ],
+)
+def test_closed_and_full_streams_end_with_a_sentence(history, shell, code, words):
+    line = shell.format(file=history)
+    ended = subprocess.run(
+        ["sh", "-c", line, "sh", *PROGRAM], capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stderr.count("\n")) == (code, bool(words))
+    assert words in ended.stderr
+
+
+@pytest.mark.slow
+def test_a_shell_completes_commands():
+    asked = {
+        "_CONSPECTUS_COMPLETE": "complete_bash",
+        "COMP_WORDS": "conspectus com",
+        "COMP_CWORD": "1",
+    }
+    line = "from conspectus.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", line], env={**os.environ, **asked}, capture_output=True, check=False
+    )
+    assert done.stdout.split() == [b"compact"]
+
+
+@pytest.mark.slow
 def test_a_closed_pipe_ends_it_quietly(history):
     for args in (["tokens", history], ["compact", history, "--json"], ["--help"]):
         reader, writer = os.pipe()

@@ -175,7 +175,7 @@ def test_an_orphan_that_is_archived_nowhere_is_not_overwritten(tmp_path):
     path.write_text(broken("openai", "orphan").text())
     before = path.read_bytes()
     said = cli_support.refused("compact", path, "-o", path)
-    assert "archived nowhere; -o with another name" in said
+    assert "archived nowhere; give -o another name" in said
     assert path.read_bytes() == before
     data = compacted(path, path, *SMALL)  # a compaction archives it
     assert data["outcome"] == "compacted"

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
 from conspectus.archive import Scope, without_password
 from conspectus.archive.values import manifest
 from conspectus.cli import options, output
 from conspectus.cli.failures import ARCHIVE_FAILED, EXIT_CODES
-from conspectus.cli.options import LOCAL, ArchiveOption, JsonOption, SessionOption, TenantOption
-from conspectus.cli.output import STDOUT
+from conspectus.cli.options import (
+    LOCAL,
+    ArchiveOption,
+    JsonOption,
+    OutOption,
+    SessionOption,
+    TenantOption,
+    ThreadOption,
+)
 from conspectus.errors import InputError
 
 if TYPE_CHECKING:
     from conspectus.archive import Archive
 
 app = typer.Typer(help="List, show, export, check or forget archived originals.", epilog=EXIT_CODES)
-ThreadOption = Annotated[str | None, typer.Option(help="Which conversation.")]
+EVERYTHING = "Every conversation of the tenant."
 
 
 @app.command("list", epilog=EXIT_CODES)
@@ -68,7 +75,7 @@ def _date(kept: Archive, scope: Scope, keys: Sequence[str]) -> str | None:
 
 @app.command("show", epilog=EXIT_CODES)
 def show(
-    thread: Annotated[str, typer.Option(help="Which conversation.")],
+    thread: Annotated[str, Option(help="Which conversation.")],
     archive: ArchiveOption = None,
     tenant: TenantOption = LOCAL,
     session: SessionOption = "main",
@@ -130,17 +137,12 @@ def export(
     tenant: TenantOption = LOCAL,
     thread: ThreadOption = None,
     session: SessionOption = "main",
-    out: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Write here. Default: standard output.")
-    ] = None,
+    out: OutOption = None,
 ) -> None:
     """Write the originals of one --thread, or of all, as JSON lines, oldest first."""
     from conspectus.transcripts.files import dump
 
-    file = None if out in (None, STDOUT) else out
-    if file is not None:
-        output.check_output(file)
-    encoding = "utf-8" if file is not None else sys.stdout.encoding or "utf-8"
+    output.check_output(out)
     where = options.archive_of(archive)
     with options.opened(where, existing=True) as kept, output.working("Reading …"):
         if thread is not None:
@@ -150,12 +152,9 @@ def export(
             for name in (kept.threads(tenant) if thread is None else (thread,))
             for row in kept.export(Scope(tenant, name, session))
         ]
-    text = "".join(f"{dump(row, encoding=encoding)}\n" for row in rows)
-    if file is None:
-        sys.stdout.write(text)
-    else:
-        output.write_file(file, text)
-        print(f"{len(rows):,} originals written to {file}", file=sys.stderr)
+    output.write_text(
+        out, lambda encoding: "".join(f"{dump(row, encoding=encoding)}\n" for row in rows)
+    )
 
 
 @app.command("forget", epilog=EXIT_CODES)
@@ -163,10 +162,8 @@ def forget(
     archive: ArchiveOption = None,
     tenant: TenantOption = LOCAL,
     thread: ThreadOption = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Every conversation of the tenant.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    everything: Annotated[bool, Option("--all", help=EVERYTHING)] = False,
+    yes: Annotated[bool, Option("--yes", help="Do not ask.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Delete archived originals, summaries and drafts for good; ask first."""

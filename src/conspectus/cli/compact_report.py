@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from conspectus.archive import without_password
 from conspectus.cli import options
 from conspectus.cli.options import LOCAL
-from conspectus.cli.output import columns, say, shown
+from conspectus.cli.output import say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,52 +24,52 @@ SAME = (
 ).split()
 """Parts of a result that its JSON has by the same names."""
 
+COST = ("calls", "input_tokens", "output_tokens")
 
-def as_json(
-    result: CompactionResult, history: HistoryFile, report: dict[str, Any]
-) -> dict[str, Any]:
-    """Return the result, and `report` about the run, as plain data."""
-    cost, where = result.cost, report["archive"]
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What the caller asked for, and where things went; without an archive, it is None."""
+
+    archive: str | None
+    thread: str
+    tenant: str
+    model: str
+    window: int | None
+    output: str | None
+    notes: list[str]
+
+
+def result_as_json(result: CompactionResult, history: HistoryFile, run: Run) -> dict[str, Any]:
+    """Return the result as plain data."""
     return {
         **{name: getattr(result, name) for name in SAME},
         "messages_before": len(history.messages),
         "messages_after": len(result.messages),
         "redacted": dict(result.redacted),
-        **report,
-        "archive": None if where is None else without_password(where),
+        **asdict(run),
+        "archive": None if run.archive is None else without_password(run.archive),
         "format": history.form.name,
         "skipped": history.skipped + history.parsed.broken,
-        "cost": {name: getattr(cost, name) for name in ("calls", "input_tokens", "output_tokens")},
+        "cost": {name: getattr(result.cost, name) for name in COST},
         "failures": list(result.failures),
     }
 
 
 def print_report(
-    result: CompactionResult,
-    history: HistoryFile,
-    report: dict[str, Any],
-    screen: Console,
-    *,
-    why: bool,
+    result: CompactionResult, history: HistoryFile, run: Run, screen: Console, *, why: bool
 ) -> None:
     """Print the report; the reason only if no error message says it."""
-    from rich.panel import Panel
-    from rich.text import Text
-
-    def line(text: str, style: str = "") -> None:
-        say(text, style, screen)
-
+    line = partial(say, screen=screen)
     colour = {"compacted": "green", "kept": "cyan"}.get(result.outcome, "red")
     cause = f" ({result.cause})" if result.cause else ""
     line(f"{result.outcome}{f': {result.reason}' if why else ''}{cause}", f"bold {colour}")
-    table = columns("", ">messages", ">tokens")
     # Like the tokens, without those that had left before.
     before = len(history.messages) - result.dropped
-    table.add_row("before", f"{before:,}", f"{result.tokens_before:,}")
-    table.add_row("after", f"{len(result.messages):,}", f"{result.tokens_after:,}")
+    line(f"before  {before:>9,} messages {result.tokens_before:>11,} tokens")
+    line(f"after   {len(result.messages):>9,} messages {result.tokens_after:>11,} tokens")
     if result.budget is not None:
-        table.add_row("budget", "", f"{result.budget:,}")
-    screen.print(table)
+        line(f"budget {result.budget:>31,} tokens")
     if result.evicted or result.clipped or result.dropped:
         line(
             f"{result.evicted:,} messages left the view now, {result.dropped:,} had left "
@@ -77,20 +79,21 @@ def print_report(
         kinds = ", ".join(f"{kind} {n:,}" for kind, n in sorted(result.redacted.items()))
         line(f"Secrets taken out of what is kept, in places: {kinds}")
     if result.summary:
-        screen.print(Panel(Text(shown(result.summary)), title="Summary", title_align="left"))
-    for note in [*result.failures, *report["notes"]]:
+        line(f"\nSummary\n{result.summary}\n")
+    for note in [*result.failures, *run.notes]:
         line(f"Note: {note}", "yellow")
     if result.cost.calls:
         line(f"Cost: {result.cost.calls:,} calls of a model, {result.cost.tokens:,} tokens")
-    if report["output"] is not None:
-        line(f"Messages: {report['output']}")
-    if result.outcome == "compacted" or result.dropped:
-        if report["archive"] is None or not result.archived:
-            line("Originals: not archived, so nothing can be recalled; keep the file", "yellow")
-            return
-        where = without_password(report["archive"])
-        line(f"Originals: {where} (thread {report['thread']})")
-        parts = ["conspectus", "recall", "--thread", report["thread"]]
-        parts += ["--archive", where] if report["archive"] != options.archive_of(None) else []
-        parts += ["--tenant", report["tenant"]] if report["tenant"] != LOCAL else []
-        line(f"Next: {shlex.join(parts)} 'what you look for'", "bold")
+    if run.output is not None:
+        line(f"Messages: {run.output}")
+    if result.outcome != "compacted" and not result.dropped:
+        return
+    if run.archive is None or not result.archived:
+        line("Originals: not archived, so nothing can be recalled; keep the file", "yellow")
+        return
+    where = without_password(run.archive)
+    line(f"Originals: {where} (thread {run.thread})")
+    parts = ["conspectus", "recall", "--thread", run.thread]
+    parts += ["--archive", where] if run.archive != options.archive_of(None) else []
+    parts += ["--tenant", run.tenant] if run.tenant != LOCAL else []
+    line(f"Next: {shlex.join(parts)} 'what you look for'", "bold")

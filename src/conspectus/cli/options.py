@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from conspectus.errors import InputError
 
@@ -18,31 +18,19 @@ LOCAL = "local"  # The tenant of a single user
 
 FORM = "write tokens:8000, messages:50 or fraction:0.8"
 
-FileArgument = Annotated[
-    str, typer.Argument(metavar="FILE", help="The history; - for standard input.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+FileArgument = Annotated[str, Argument(metavar="FILE", help="The history; - for standard input.")]
+JsonOption = Annotated[bool, Option("--json", help="Print JSON instead of text.")]
+OutOption = Annotated[Path | None, Option("-o", "--output", metavar="FILE", help="Write here.")]
+ARCHIVE = "Where the originals are: a file, or the URL of a database. Default: your own archive."
 ArchiveOption = Annotated[
-    str | None,
-    typer.Option(
-        "--archive",
-        metavar="PATH_OR_URL",
-        help="Where the originals are: a file, or the URL of a database.",
-        show_default="the user's own archive",
-    ),
+    str | None, Option("--archive", metavar="PATH_OR_URL", help=ARCHIVE, show_default=False)
 ]
-SessionOption = Annotated[
-    str, typer.Option(help="Which agent's own history, where several share a thread.")
-]
-TenantOption = Annotated[str, typer.Option("--tenant", help="Whose conversation it is.")]
-WindowOption = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="Input limit of the model that answers, in tokens.",
-        show_default="as the file says, or the profile of a model that it names",
-    ),
-]
+ThreadOption = Annotated[str | None, Option(help="Which conversation.")]
+SESSION = "Which agent's own history, where several share a thread."
+SessionOption = Annotated[str, Option(help=SESSION)]
+TenantOption = Annotated[str, Option("--tenant", help="Whose conversation it is.")]
+WINDOW = "Input limit of the model that answers, in tokens. Default: as FILE or its profile says."
+WindowOption = Annotated[int | None, Option(min=1, help=WINDOW, show_default=False)]
 
 
 def triggers(values: list[str]) -> list[dict[str, int | float]] | None:

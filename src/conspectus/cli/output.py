@@ -116,8 +116,10 @@ def target_of(path: Path) -> Path:
     return target
 
 
-def check_output(path: Path) -> None:
+def check_output(path: Path | None) -> None:
     """Refuse a path that cannot be written to, before anything is paid for."""
+    if path is None or path == STDOUT:
+        return
     target = target_of(path)
     if target.is_dir():
         raise InputError(f"{path} is a directory; give -o the name of a file")
@@ -160,6 +162,14 @@ def write_file(path: Path, text: str) -> None:
         raise InputError(
             f"{path} cannot be written: {error.strerror or error}; nothing there has changed"
         ) from error
+
+
+def write_text(out: Path | None, text: Callable[[str], str]) -> None:
+    """Write a text, made for an encoding, to a file or to standard output (None or `-`)."""
+    if out is None or out == STDOUT:
+        sys.stdout.write(text(sys.stdout.encoding or "utf-8"))
+    else:
+        write_file(out, text("utf-8"))
 
 
 def _umask() -> int:

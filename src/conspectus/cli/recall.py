@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from conspectus.cli import options, output
 from conspectus.cli.options import LOCAL, ArchiveOption, JsonOption, SessionOption, TenantOption
@@ -13,23 +13,13 @@ from conspectus.errors import InputError
 
 
 def recall(
-    thread: Annotated[
-        str, typer.Option(help="Name of the conversation, as compact and archive list give it.")
-    ],
-    query: Annotated[str | None, typer.Argument(metavar="QUERY", help="Words to look for.")] = None,
-    id: Annotated[
-        str | None, typer.Option("--id", help="A message id, or one cited in a summary.")
-    ] = None,
-    at: Annotated[
-        int | None, typer.Option("--at", help="With --id: characters of the message to skip.")
-    ] = None,
-    first: Annotated[
-        str | None, typer.Option("--from", help="First id of a stretch; --to names the last.")
-    ] = None,
-    last: Annotated[str | None, typer.Option("--to", help="Last id of the stretch.")] = None,
-    tokens: Annotated[
-        int, typer.Option(help="The most that the answer may take, in tokens.")
-    ] = 1024,
+    thread: Annotated[str, Option(help="Name of the conversation, as compact gives it.")],
+    query: Annotated[str | None, Argument(metavar="QUERY", help="Words to look for.")] = None,
+    id: Annotated[str | None, Option("--id", help="A message id, as a summary cites it.")] = None,
+    at: Annotated[int | None, Option("--at", help="With --id: characters to skip.")] = None,
+    first: Annotated[str | None, Option("--from", help="First id of a stretch.")] = None,
+    last: Annotated[str | None, Option("--to", help="Last id of the stretch.")] = None,
+    tokens: Annotated[int, Option(help="Most tokens of the answer.")] = 1024,
     archive: ArchiveOption = None,
     tenant: TenantOption = LOCAL,
     session: SessionOption = "main",

@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from conspectus.cli import options, output
 from conspectus.cli.options import FileArgument, JsonOption
@@ -19,18 +19,12 @@ LARGEST = 5  # Messages that are listed by themselves
 START = 60  # Characters shown of each of them
 
 
+MODEL = "The model that reads it, such as gpt-4o. Default: the one that FILE names."
+
+
 def tokens(
     file: FileArgument,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model",
-            metavar="NAME",
-            help="The model that will read it, such as gpt-4o or claude-sonnet-4-5.",
-            show_default="the one that FILE names; else a little above the tokenizer that takes "
-            "most",
-        ),
-    ] = None,
+    model: Annotated[str | None, Option(metavar="NAME", help=MODEL, show_default=False)] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Count the tokens of a history: in all, by role, and its largest messages.
@@ -122,19 +116,13 @@ def _print(counted: dict[str, Any], history: HistoryFile) -> None:
     if counted["messages"]:
         output.print_rows([{"role": role, **row} for role, row in counted["by_role"].items()])
         output.print_rows(
-            [
-                {"largest": f"message {row['index']}", **{k: row[k] for k in ("tokens", "role")}}
-                | {"begins": row["start"]}
-                for row in counted["largest"]
-            ]
+            [{"largest": f"message {row.pop('index')}", **row} for row in counted["largest"]]
         )
-    for key, what in (
-        ("calls_without_result", "Tool calls without a result"),
-        ("results_without_call", "Tool results without a call"),
-    ):
+    for key in ("calls_without_result", "results_without_call"):
         if counted[key]:
+            what = f"Tool {key.replace('_without_', ' without a ')}"
             say(f"{what}: message {', '.join(map(str, counted[key]))}", "yellow")
     for remark in history.remarks:
         say(remark)
-    file = "-" if history.path is None else str(history.path)
-    say(f"Next: conspectus compact {shlex.quote(file)} --force", "bold")
+    file = "-" if history.path is None else shlex.quote(str(history.path))
+    say(f"Next: conspectus compact {file} --force", "bold")

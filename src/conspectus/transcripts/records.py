@@ -108,10 +108,7 @@ def parse(data: bytes, name: str) -> Parsed:
     Raises:
         InputError: it holds no list of messages; names the place.
     """
-    return _parsed(_decoded(data, name), name)
-
-
-def _parsed(text: str, name: str) -> Parsed:
+    text = _decoded(data, name)
     try:
         whole = json.loads(text)
         if isinstance(whole, dict | list) and _deeper([whole], DEEPEST):
@@ -121,11 +118,8 @@ def _parsed(text: str, name: str) -> Parsed:
             f"{name} is nested deeper than {DEEPEST} levels, which no history is; check the file"
         ) from error
     except json.JSONDecodeError as error:
-        lines = text.split("\n")  # not splitlines: Unicode's separators may stand in a string
-        bare = ["" if line.lstrip().startswith("//") else line for line in lines]
-        if bare != lines and any(line.strip() for line in bare):
-            return _parsed("\n".join(bare), name)
-        return _lines(bare, name, error)
+        # Not splitlines: Unicode's separators may stand in a string.
+        return _lines(text.split("\n"), name, error)
     except ValueError as error:  # of Python's own
         raise InputError(
             f"{name} cannot be read as JSON: it holds a number of more digits than Python reads"
@@ -174,8 +168,6 @@ def _lines(lines: Sequence[str], name: str, error: json.JSONDecodeError) -> Pars
             values, whole = _objects(line)
             sound, broken = sound + whole, broken + (not whole)
             records += [Record(value, len(records) + i, number) for i, value in enumerate(values)]
-    if not any(line.strip() for line in lines):
-        raise InputError(f"{name} is empty but for comments; {EXPECTED}")
     if not records or broken > sound:
         raise InputError(
             f"{name} is not JSON (line {error.lineno}, column {error.colno}: {error.msg}); "
