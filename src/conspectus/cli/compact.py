@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Exit, Option
 
+from conspectus.archive import without_password
 from conspectus.cli import options, output
-from conspectus.cli.compact_report import Run, print_report, result_as_json
+from conspectus.cli.compact_report import as_data, print_report
 from conspectus.cli.failures import ARCHIVE_FAILED, DONE, NO_SUMMARY, STUCK, complain
 from conspectus.cli.options import LOCAL
 from conspectus.cli.output import STDOUT
@@ -105,20 +106,19 @@ def compact(
     notes = [*caveats, *result.notes, *given.notes, *history.remarks]
     if result.outcome == "kept" and not (force or result.failed or result.cause):
         notes.append(_what_would_do_something(result, trigger, window, history))
-    run = Run(
-        archive=where,
-        thread=name,
-        tenant=tenant,
-        model=history.model,
-        window=window,
-        output=None if out in (None, STDOUT) else str(out),
-        notes=notes,
-    )
+    data = as_data(result, history) | {
+        "archive": None if where is None else without_password(where),
+        "thread": name,
+        "tenant": tenant,
+        "window": window,
+        "output": None if out in (None, STDOUT) else str(out),
+        "notes": notes,
+    }
     code, reason = _verdict(result)
     if as_json:
-        output.print_json(result_as_json(result, history, run))
+        output.print_json(data)
     else:
-        print_report(result, history, run, output.console(stderr=out == STDOUT), why=not reason)
+        print_report(data, output.console(stderr=out == STDOUT), why=not reason)
     if reason:
         complain(reason)
     raise Exit(code)

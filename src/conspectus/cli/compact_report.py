@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from conspectus.archive import without_password
 from conspectus.cli import options
 from conspectus.cli.options import LOCAL
 from conspectus.cli.output import say
@@ -27,28 +26,14 @@ SAME = (
 COST = ("calls", "input_tokens", "output_tokens")
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """What the caller asked for, and where things went; without an archive, it is None."""
-
-    archive: str | None
-    thread: str
-    tenant: str
-    model: str
-    window: int | None
-    output: str | None
-    notes: list[str]
-
-
-def result_as_json(result: CompactionResult, history: HistoryFile, run: Run) -> dict[str, Any]:
-    """Return the result as plain data."""
+def as_data(result: CompactionResult, history: HistoryFile) -> dict[str, Any]:
+    """Return what is to be said of a result and its file, as plain data."""
     return {
         **{name: getattr(result, name) for name in SAME},
         "messages_before": len(history.messages),
         "messages_after": len(result.messages),
         "redacted": dict(result.redacted),
-        **asdict(run),
-        "archive": None if run.archive is None else without_password(run.archive),
+        "model": history.model,
         "format": history.form.name,
         "skipped": history.skipped + history.parsed.broken,
         "cost": {name: getattr(result.cost, name) for name in COST},
@@ -56,44 +41,44 @@ def result_as_json(result: CompactionResult, history: HistoryFile, run: Run) -> 
     }
 
 
-def print_report(
-    result: CompactionResult, history: HistoryFile, run: Run, screen: Console, *, why: bool
-) -> None:
-    """Print the report; the reason only if no error message says it."""
+def print_report(data: Mapping[str, Any], screen: Console, *, why: bool) -> None:
+    """Print the data; the reason only if no error message says it."""
     line = partial(say, screen=screen)
-    colour = {"compacted": "green", "kept": "cyan"}.get(result.outcome, "red")
-    cause = f" ({result.cause})" if result.cause else ""
-    line(f"{result.outcome}{f': {result.reason}' if why else ''}{cause}", f"bold {colour}")
+    outcome, dropped, cost = data["outcome"], data["dropped"], data["cost"]
+    cause = f" ({data['cause']})" if data["cause"] else ""
+    colour = {"compacted": "green", "kept": "cyan"}.get(outcome, "red")
+    reason = f": {data['reason']}" if why else ""
+    line(f"{outcome}{reason}{cause}", f"bold {colour}")
     # Like the tokens, without those that had left before.
-    before = len(history.messages) - result.dropped
-    line(f"before  {before:>9,} messages {result.tokens_before:>11,} tokens")
-    line(f"after   {len(result.messages):>9,} messages {result.tokens_after:>11,} tokens")
-    if result.budget is not None:
-        line(f"budget {result.budget:>31,} tokens")
-    if result.evicted or result.clipped or result.dropped:
+    before = data["messages_before"] - dropped
+    line(f"before {before:>9,} messages {data['tokens_before']:>11,} tokens")
+    line(f"after  {data['messages_after']:>9,} messages {data['tokens_after']:>11,} tokens")
+    if data["budget"] is not None:
+        line(f"budget {data['budget']:>30,} tokens")
+    if data["evicted"] or data["clipped"] or dropped:
         line(
-            f"{result.evicted:,} messages left the view now, {result.dropped:,} had left "
-            f"before, {result.clipped:,} are shown short"
+            f"{data['evicted']:,} messages left the view now, {dropped:,} had left before, "
+            f"{data['clipped']:,} are shown short"
         )
-    if result.redacted:
-        kinds = ", ".join(f"{kind} {n:,}" for kind, n in sorted(result.redacted.items()))
+    if data["redacted"]:
+        kinds = ", ".join(f"{kind} {n:,}" for kind, n in sorted(data["redacted"].items()))
         line(f"Secrets taken out of what is kept, in places: {kinds}")
-    if result.summary:
-        line(f"\nSummary\n{result.summary}\n")
-    for note in [*result.failures, *run.notes]:
+    if data["summary"]:
+        line(f"\nSummary\n{data['summary']}\n")
+    for note in [*data["failures"], *data["notes"]]:
         line(f"Note: {note}", "yellow")
-    if result.cost.calls:
-        line(f"Cost: {result.cost.calls:,} calls of a model, {result.cost.tokens:,} tokens")
-    if run.output is not None:
-        line(f"Messages: {run.output}")
-    if result.outcome != "compacted" and not result.dropped:
+    if cost["calls"]:
+        tokens = cost["input_tokens"] + cost["output_tokens"]
+        line(f"Cost: {cost['calls']:,} calls of a model, {tokens:,} tokens")
+    if data["output"] is not None:
+        line(f"Messages: {data['output']}")
+    if outcome != "compacted" and not dropped:
         return
-    if run.archive is None or not result.archived:
+    if not data["archived"]:
         line("Originals: not archived, so nothing can be recalled; keep the file", "yellow")
         return
-    where = without_password(run.archive)
-    line(f"Originals: {where} (thread {run.thread})")
-    parts = ["conspectus", "recall", "--thread", run.thread]
-    parts += ["--archive", where] if run.archive != options.archive_of(None) else []
-    parts += ["--tenant", run.tenant] if run.tenant != LOCAL else []
+    line(f"Originals: {data['archive']} (thread {data['thread']})")
+    parts = ["conspectus", "recall", "--thread", data["thread"]]
+    parts += ["--archive", data["archive"]] if data["archive"] != options.archive_of(None) else []
+    parts += ["--tenant", data["tenant"]] if data["tenant"] != LOCAL else []
     line(f"Next: {shlex.join(parts)} 'what you look for'", "bold")

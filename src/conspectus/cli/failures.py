@@ -112,7 +112,7 @@ def _report(error: Exception, as_json: bool) -> int:
     elif isinstance(error, OSError):
         named = error.filename or "standard output"
         text = f"{named} cannot be used: {error.strerror or error}"
-        _silence(sys.stdout)
+        _closed()
     elif code == INTERNAL:
         text = f"{kind}: {text} (this is a bug; set {DEBUG}=1 for the traceback)"
     text = one_line(text)
@@ -125,11 +125,7 @@ def _report(error: Exception, as_json: bool) -> int:
 
 
 def _closed() -> int:
-    _silence(sys.stdout)
-    return CLOSED
-
-
-def _silence(stream: Any) -> None:
-    """Send a stream nowhere: Python would complain when it flushes a broken one at its end."""
+    """Send the output nowhere: Python would complain when it flushes a broken one at its end."""
     with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return CLOSED

@@ -17,7 +17,6 @@ from conspectus.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 STDOUT = Path("-")
 PATIENCE, PACE = 2.0, 5.0  # Seconds until progress is said, and between two lines of it
@@ -47,17 +46,7 @@ def say(text: str, style: str = "", screen: Console | None = None) -> None:
     (screen or console()).print(Text(shown(text), style), soft_wrap=True)
 
 
-def columns(*names: str) -> Table:
-    """Make a table without lines; `>` before a name aligns its column right."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in names:
-        table.add_column(name.lstrip(">"), justify="right" if name.startswith(">") else "left")
-    return table
-
-
-def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
+def print_rows(rows: Sequence[Mapping[str, str | int | None]]) -> None:
     """Print rows: a table on a terminal, elsewhere a line each, with tabs between the values."""
     screen = console()
     if not screen.is_terminal:
@@ -65,10 +54,13 @@ def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
             cells = ("" if cell is None else shown(str(cell)) for cell in line)
             print("\t".join(cell.replace("\t", " ") for cell in cells))
         return
-    table = columns(*(f">{k}" if isinstance(v, int) else k for k, v in rows[0].items()))
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name, value in rows[0].items():
+        table.add_column(name, justify="right" if isinstance(value, int) else "left")
     for row in rows:
-        cells = (f"{v:,}" if isinstance(v, int) else str(v or "") for v in row.values())
-        table.add_row(*map(shown, cells))
+        table.add_row(*(shown(f"{v:,}" if isinstance(v, int) else v or "") for v in row.values()))
     screen.print(table)
 
 

@@ -69,7 +69,7 @@ class HistoryFile:
         ]
 
     def mended(self, messages: Sequence[Source] | None = None) -> Mended:
-        """Put the tool calls and results of the history, or of other messages, in order.
+        """Give each call of the history, or of other messages, a result.
 
         Results without a call stay in the history, so that a compaction archives them, but not in
         other messages.
@@ -119,10 +119,10 @@ def write_history(messages: Sequence[Source], like: HistoryFile, encoding: str =
     if parsed.wrapper is not None and not session:
         whole = dict(parsed.wrapper)
         if "system" in whole and like.form is not chat.LANGCHAIN:
-            del whole["system"]
             if rows and rows[0].get("role") == "system":
-                system = rows.pop(0)["content"]
-                whole = {k: system if k == "system" else v for k, v in parsed.wrapper.items()}
+                whole["system"] = rows.pop(0)["content"]
+            else:
+                del whole["system"]
         if isinstance(whole.get("messages"), list):
             whole["messages"] = rows
         else:
