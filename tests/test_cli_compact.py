@@ -10,6 +10,7 @@ import pytest
 from langchain_core.messages import messages_to_dict
 
 from cli_support import read_json, refused, run, write_json
+from conspectus.cli.options import window_of
 from conspectus.messages import SUMMARY_LINE, read_messages
 from conspectus.transcripts import read_history
 
@@ -209,6 +210,14 @@ def test_the_model_of_the_file_gives_the_window(tmp_path, monkeypatch):
     assert "85% of the window of gpt-5, 9,000 tokens" in data["notes"][0]
     assert read_json("tokens", path)["window"] == 900
     assert "of the window of gpt-5, 900 tokens" in run("tokens", path).stdout
+
+
+@pytest.mark.slow
+def test_the_window_of_a_model_is_that_of_its_profile():
+    anthropic = pytest.importorskip("langchain_anthropic")
+    model = anthropic.ChatAnthropic(model="claude-sonnet-4-5", api_key="none")
+    assert window_of("claude-sonnet-4-5") == model.profile["max_input_tokens"]
+    assert window_of("claude-unheard-of") is None
 
 
 def test_what_takes_long_says_so_on_standard_error(history, monkeypatch):

@@ -14,6 +14,7 @@ from conspectus.errors import InputError
 if TYPE_CHECKING:
     from conspectus.archive import Archive
 
+PROFILED = ("langchain_anthropic", "langchain_openai", "langchain_google_genai")
 LOCAL = "local"  # The tenant of a single user
 
 FORM = "write tokens:8000, messages:50 or fraction:0.8"
@@ -71,10 +72,19 @@ def summarizer_of(name: str, option: str = "--summarizer") -> Any:
 
 
 def window_of(model: str) -> int | None:
-    """Return the input limit of a model by its name, in tokens; None if it is not known."""
-    from conspectus.config.windows import profile_of
+    """Return the input limit of a model by its name, in tokens; None if it is not known.
 
-    return profile_of("", model) if model else None
+    The profiles in LangChain's packages say so; they are read alone, as a package takes seconds.
+    """
+    from importlib.util import find_spec
+    from runpy import run_path
+
+    for package in PROFILED if model else ():
+        spec = find_spec(package)
+        with contextlib.suppress(Exception):  # another version has them elsewhere
+            file = Path(str(spec and spec.origin)).with_name("data") / "_profiles.py"
+            return int(run_path(str(file))["_PROFILES"][model]["max_input_tokens"])
+    return None
 
 
 def known_model(model: str | None) -> str | None:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from conspectus.errors import InputError
 
@@ -58,10 +58,12 @@ def print_rows(rows: Sequence[Mapping[str, str | int | None]]) -> None:
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name, value in rows[0].items():
-        table.add_column(name, justify="right" if isinstance(value, int) else "left")
+        side: Literal["left", "right"] = "right" if isinstance(value, int) else "left"
+        table.add_column(name, justify=side, no_wrap=True)
     for row in rows:
         table.add_row(*(shown(f"{v:,}" if isinstance(v, int) else v or "") for v in row.values()))
-    screen.print(table)
+    screen.width = 10_000  # a cell is never shortened
+    screen.print(table, crop=False)
 
 
 def print_json(data: Any) -> None:
