@@ -182,26 +182,6 @@ def test_an_orphan_that_is_archived_nowhere_is_not_overwritten(tmp_path):
     assert refused(read_history(path).messages, "openai") == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [3, 8])
-def test_a_resumed_session_is_written_as_a_provider_takes_it(tmp_path, seed):
-    session = made_session(seed, events=30)
-    session.resume()
-    session.work(2)
-    session.ask("Is that all?")
-    path, out = tmp_path / "s.jsonl", tmp_path / "out.json"
-    path.write_text(session.text(), encoding="utf-8")
-    data = compacted(path, out, *SMALL, "--thread", "s")
-    written = json.loads(out.read_text(encoding="utf-8"))
-    assert data["outcome"] == "compacted"
-    assert refused(written, "anthropic") == []
-    assert sum(SUMMARY_LINE in str(one["content"]) for one in written) == 1
-    assert "Is that all?" in str(written)
-    tokens = cli_support.read_json("tokens", path)
-    assert tokens["messages"] == len(session.said)
-    assert tokens["calls_without_result"] == tokens["results_without_call"] == []
-
-
 def test_an_output_goes_on_under_its_thread(tmp_path):
     session = made_session(5, events=30)
     path, out, later = tmp_path / "s.jsonl", tmp_path / "out.json", tmp_path / "later.json"
