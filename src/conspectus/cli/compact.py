@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -157,6 +158,8 @@ def _compactor(
 ) -> Iterator[tuple[Compactor, list[str]]]:
     """Make a compactor with its archive open, and list its policy's warnings."""
     from conspectus.compactor import Compactor
+
+    logging.getLogger("conspectus").addHandler(logging.NullHandler())  # the report says it all
 
     def on_event(event: str, data: Mapping[str, Any]) -> None:
         if event == "start":
