@@ -6,7 +6,10 @@ from typing import Any
 
 from typer.testing import CliRunner, Result
 
+from conspectus.cli import output
 from conspectus.cli.app import app
+
+output.PATIENCE = 600.0  # A busy machine must not add lines to standard error.
 
 
 def run(*arguments: object, code: int = 0, **more: Any) -> Result:

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from conspectus import Archive
 from conspectus.archive import Scope
 from conspectus.cli.app import app
-from conspectus.cli.readers import read_history
 from conspectus.errors import InputError
+from conspectus.transcripts import read_history
 from conspectus_mcp.hook import LONGEST, archive_session, standing_context, tenant_of
 from conspectus_mcp.plugin import write_plugin
 from hostile_texts import CLASSES, marks
@@ -133,6 +133,22 @@ def test_whatever_a_session_went_through_all_of_it_is_archived(place, seed):
         for block in blocks:
             part = block.get("content") if block["type"] == "tool_result" else block.get("text", "")
             assert json.dumps(part, ensure_ascii=False)[1:-1] in everything
+
+
+def test_of_a_damaged_file_all_that_is_sound_is_archived(place):
+    place.write(worked(1, 3))
+    whole = place.transcript.read_text(encoding="utf-8").splitlines()
+    every = len(read_history(place.transcript).messages)
+    damaged = [
+        *whole[:4],
+        "\0" * 99,
+        '{"type": "user", "mess' + whole[4],
+        *whole[5:],
+        '{"type": "us',
+    ]
+    place.transcript.write_text("\n".join(damaged), encoding="utf-8")
+    archive_session(place.data("PreCompact"), str(place.archive))
+    assert len(place.kept()) == every
 
 
 @pytest.mark.slow

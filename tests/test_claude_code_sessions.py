@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from conspectus.cli.readers import HistoryFile, read_history
+from conspectus.transcripts import HistoryFile, read_history
 from conspectus_lab.commands.eval import read_transcripts
 from conspectus_lab.commands.replay import _histories
 from conspectus_lab.evaluate import Transcript

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -115,11 +116,37 @@ def test_list_names_the_threads_of_one_tenant(archive):
     assert thread["thread"] == "trip"
     assert (thread["messages"], thread["compactions"]) == (26, 1)
     assert thread["bytes"] > 0
-    heading, row, *_ = run("archive", "list", "--archive", archive).stdout.splitlines()
-    assert heading.split()[:3] == ["thread", "session", "messages"]
-    assert row.split()[:3] == ["trip", "main", "26"]
+    heading, row = run("archive", "list", "--archive", archive).stdout.splitlines()
+    assert heading.split("\t") == list(thread)
+    assert row.split("\t") == [str(value) for value in thread.values()]
     result = run("archive", "list", "--archive", archive, "--tenant", "bob")
     assert "keeps nothing of bob" in result.stdout
+
+
+def test_show_tells_what_each_compaction_did(archive, tmp_path):
+    grown = [*talk(), *({**one, "id": f"b{i}"} for i, one in enumerate(talk()))]
+    args = ["compact", write_json(tmp_path / "grown.json", grown), "--force", "--thread", "trip"]
+    run(*args, "--archive", archive)
+    shown = run("archive", "show", "--archive", archive, "--thread", "trip").stdout
+    heading, *rows = (line.split("\t") for line in shown.splitlines())
+    first, second = (dict(zip(heading, row, strict=True)) for row in rows)
+    assert (first["compaction"], first["cause"], first["left"]) == ("1", "forced", "26")
+    assert int(second["left"]) == len(grown) - 20 - 26
+    assert int(second["tokens before"]) > int(second["after"])
+    assert "no thread 'other'" in refused(
+        "archive", "show", "--archive", archive, "--thread", "other"
+    )
+
+
+def test_check_reads_all_and_ends_with_3_where_something_is_gone(archive):
+    assert "all is sound" in run("archive", "check", "--archive", archive).stdout
+    with sqlite3.connect(archive) as database:
+        names = [row[0] for row in database.execute("SELECT name FROM sqlite_master")]
+        [table] = [name for name in names if name in ("original", "originals")]
+        database.execute(f"DELETE FROM {table} WHERE key = (SELECT min(key) FROM {table})")
+    database.close()
+    done = run("archive", "check", "--archive", archive, "--json", code=3)
+    assert "is gone" in json.loads(done.stdout)["wrong"][0]
 
 
 def test_export_gives_the_originals_as_they_were(archive, tmp_path):

@@ -189,7 +189,7 @@ def test_lines_that_were_skipped_are_told(tmp_path):
     ]
     file = tmp_path / "session.jsonl"
     file.write_text("\n".join(json.dumps(line) for line in lines))
-    assert "session.jsonl: 1 line that is no part" in run(file).stdout
+    assert "session.jsonl: 1 line skipped: no part" in run(file).stdout
 
 
 @pytest.mark.slow

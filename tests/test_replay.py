@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware
+from langchain.tools import ToolRuntime
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import (
     AIMessage,
     AnyMessage,
@@ -595,3 +597,24 @@ def test_notes_made_beside_the_agent_and_on_the_cache_cost_what_they_should():
     assert rides.rode == rides.summarizer_calls
     assert rides.bills[0].summarizer.cached_tokens > rides.bills[0].summarizer.input_tokens / 2
     assert rides.bills[0].summarizer_money < ours.bills[0].summarizer_money
+
+
+def test_a_recorded_tool_writes_nothing_out_but_its_arguments():
+    """Parallel calls would read the state of the graph while it changes."""
+    inputs: list[str] = []
+
+    class Listens(BaseCallbackHandler):
+        def on_tool_start(self, serialized: Any, input_str: str, **more: Any) -> None:
+            inputs.append(input_str)
+
+    call = {"name": "look", "args": {"page": 3}, "id": "c1", "type": "tool_call"}
+    spoke = AIMessage("", id="m1", tool_calls=[call])
+    heard = [HumanMessage("go"), spoke, ToolMessage("found", tool_call_id="c1")]
+    [tool] = recorded_tools(Recording.of(heard))
+    runtime = ToolRuntime(
+        state={"messages": [spoke]}, tool_call_id="c1", config={}, context=None, store=None,
+        stream_writer=print,
+    )  # fmt: skip
+    args = {**call, "args": {"page": 3, "runtime": runtime}}
+    assert tool.invoke(args, {"callbacks": [Listens()]}).content == "found"
+    assert inputs == ["{'page': 3}"]

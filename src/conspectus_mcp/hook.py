@@ -104,11 +104,11 @@ def archive_session(data: Mapping[str, Any], where: str, *, redact: bool = False
         InputError: the session cannot be read.
         ArchiveError: the archive cannot be written.
     """
-    from conspectus.cli.readers import mended, read_history
     from conspectus.compactor import Compactor
+    from conspectus.transcripts import read_history
 
     session, path = _text(data, "session_id"), _text(data, "transcript_path")
-    given = mended(read_history(Path(path).expanduser()))
+    given = read_history(Path(path).expanduser()).mended()
     with options.opened(where) as kept:
         compactor = Compactor(
             archive=kept,

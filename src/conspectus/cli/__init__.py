@@ -1,8 +1,4 @@
-"""The command line: `conspectus compact`, `recall`, `tokens`, `archive`, `config`.
-
-Other packages add commands (`joined.py`). `failures.MEANINGS` lists the exit codes. Every error is
-one line on standard error. Set `CONSPECTUS_DEBUG=1` for the traceback.
-"""
+"""The command line; `failures.MEANINGS` has its exit codes."""
 
 from conspectus.cli.app import main
 

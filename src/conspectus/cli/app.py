@@ -1,4 +1,4 @@
-"""The program as a whole: its commands, its exit codes, its version."""
+"""The program as a whole: its commands, its version, its completion."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ app = typer.Typer(
     cls=_Top,
     help="Keep an agent's conversation inside its model's context window, and lose nothing.",
     epilog=EXIT_CODES,
-    add_completion=False,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )

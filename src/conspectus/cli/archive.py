@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
 from conspectus.archive import Scope, without_password
 from conspectus.archive.values import manifest
 from conspectus.cli import options, output
-from conspectus.cli.failures import EXIT_CODES
-from conspectus.cli.options import LOCAL, ArchiveOption, JsonOption, SessionOption, TenantOption
+from conspectus.cli.failures import ARCHIVE_FAILED, EXIT_CODES
+from conspectus.cli.options import (
+    LOCAL,
+    ArchiveOption,
+    JsonOption,
+    OutOption,
+    SessionOption,
+    TenantOption,
+    ThreadOption,
+)
 from conspectus.errors import InputError
 
 if TYPE_CHECKING:
     from conspectus.archive import Archive
 
 app = typer.Typer(help="List, show, export, check or forget archived originals.", epilog=EXIT_CODES)
+EVERYTHING = "Every conversation of the tenant."
 
 
 @app.command("list", epilog=EXIT_CODES)
@@ -27,70 +37,76 @@ def list_threads(
 ) -> None:
     """Name the conversations of which originals are kept: how many, how large, from when."""
     where = options.archive_of(archive)
-    with options.opened(where, existing=True) as kept:
-        rows = [_listed(kept, scope) for scope in sorted(kept.scopes(tenant), key=_by_name)]
-    shown = without_password(where)
+    with options.opened(where, existing=True) as kept, output.working("Reading …"):
+        rows = [_listed(kept, scope) for scope in _scopes(kept, tenant)]
+    address = without_password(where)
     if as_json:
-        output.print_json({"archive": shown, "tenant": tenant, "threads": rows})
-        return
-    if not rows:
-        output.say(f"{shown} keeps nothing of {tenant}")
-        return
-    table = output.columns(*(f">{name}" if name in COUNTS else name for name in rows[0]))
-    for row in rows:
-        values = (f"{row[n]:,}" if n in COUNTS else output.shown(str(row[n] or "")) for n in row)
-        table.add_row(*values)
-    output.console().print(table)
+        output.print_json({"archive": address, "tenant": tenant, "threads": rows})
+    elif rows:
+        output.print_rows(rows)
+    else:
+        output.say(f"{address} keeps nothing of {tenant}")
 
 
-COUNTS = ("messages", "compactions", "bytes")
-
-
-def _by_name(scope: Scope) -> tuple[str, str]:
-    return scope.thread, scope.session
+def _scopes(kept: Archive, tenant: str) -> list[Scope]:
+    return sorted(kept.scopes(tenant), key=lambda scope: (scope.thread, scope.session))
 
 
 def _listed(kept: Archive, scope: Scope) -> dict[str, Any]:
     """Return what is kept of one history; dates are when the archive took the originals."""
     chain = kept.chain(scope)
     keys = manifest(chain)
-    ends = kept.find(scope, [*keys[:1], *keys[-1:]])
-    days = [one.archived_at[:16].replace("T", " ") for one in ends.values()]
     return {
         "thread": scope.thread,
         "session": scope.session,
         "messages": len(keys),
         "compactions": len(chain),
         "bytes": kept.size(scope),
-        "first": min(days, default=None),
-        "last": max(days, default=None),
+        "first": _date(kept, scope, keys[:1]),
+        "last": _date(kept, scope, keys[-1:]),
     }
+
+
+def _date(kept: Archive, scope: Scope, keys: Sequence[str]) -> str | None:
+    """Return when the archive took an original, to the minute."""
+    days = [one.archived_at[:16].replace("T", " ") for one in kept.find(scope, keys).values()]
+    return next(iter(days), None)
 
 
 @app.command("show", epilog=EXIT_CODES)
 def show(
-    thread: Annotated[str, typer.Option(help="Which conversation.")],
+    thread: Annotated[str, Option(help="Which conversation.")],
     archive: ArchiveOption = None,
     tenant: TenantOption = LOCAL,
     session: SessionOption = "main",
     as_json: JsonOption = False,
 ) -> None:
-    """Show what each compaction of a conversation did, the first one first."""
+    """Show the chain of a conversation: what each compaction did, the first one first."""
+    scope = Scope(tenant, thread, session)
     with options.opened(options.archive_of(archive), existing=True) as kept:
         options.check_thread(kept, tenant, thread)
-        chain = kept.chain(Scope(tenant, thread, session))
+        chain = kept.chain(scope)
+        dates = [_date(kept, scope, record.covers[-1:]) for record in chain]
     if as_json:
         output.print_json([record.to_json() for record in chain])
-        return
-    for number, record in enumerate(chain, 1):
-        by = f", by {record.by}" if record.by else ""
-        short = f", {output.many(len(record.clips), 'message')} shown short" if record.clips else ""
-        output.say(f"{number}. {record.id}: {record.cause}", "bold")
-        output.say(
-            f"   {output.many(len(record.covers), 'message')} left{short}; "
-            f"{record.tokens_before:,} tokens before, {record.tokens_after:,} after{by}"
+    elif chain:
+        output.print_rows(
+            [
+                {
+                    "compaction": number,
+                    "record": record.id,
+                    "date": date,
+                    "cause": record.cause,
+                    "left": len(record.covers),
+                    "shown short": len(record.clips),
+                    "tokens before": record.tokens_before,
+                    "after": record.tokens_after,
+                    "by": record.by,
+                }
+                for number, (record, date) in enumerate(zip(chain, dates, strict=True), 1)
+            ]
         )
-    if not chain:
+    else:
         output.say("No compaction is in force there.")
 
 
@@ -101,42 +117,34 @@ def check(
     """Read all that a tenant's conversations answer for, and say what is damaged or gone."""
     where = options.archive_of(archive)
     with options.opened(where, existing=True) as kept, output.working("Reading …"):
-        wrong = [f"the store: {said}" for said in kept.check()]
-        scopes = sorted(kept.scopes(tenant), key=_by_name)
+        wrong = [f"the store: {problem}" for problem in kept.check()]
+        scopes = _scopes(kept, tenant)
         for scope in scopes:
             name = scope.thread if scope.session == "main" else f"{scope.thread}/{scope.session}"
-            wrong += [f"{name}: {said}" for said in kept.check(scope)]
+            wrong += [f"{name}: {problem}" for problem in kept.check(scope)]
     if as_json:
         output.print_json({"threads": len(scopes), "wrong": wrong})
     else:
         for line in wrong or [f"{len(scopes):,} histories read; all is sound"]:
             output.say(line)
     if wrong:
-        raise typer.Exit(3)
+        raise typer.Exit(ARCHIVE_FAILED)
 
 
 @app.command("export", epilog=EXIT_CODES)
 def export(
     archive: ArchiveOption = None,
     tenant: TenantOption = LOCAL,
-    thread: Annotated[
-        str | None, typer.Option(help="Which conversation. Default: all of the tenant.")
-    ] = None,
+    thread: ThreadOption = None,
     session: SessionOption = "main",
-    out: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Write here. Default: standard output.")
-    ] = None,
+    out: OutOption = None,
 ) -> None:
-    """Write the archived originals as JSON lines: one a line, oldest first."""
-    from conspectus.cli.readers import dump
+    """Write the originals of one --thread, or of all, as JSON lines, oldest first."""
+    from conspectus.transcripts.files import dump
 
-    if out is not None and str(out) != "-":
-        output.check_output(out)
-    encoding = "utf-8" if out is not None else sys.stdout.encoding or "utf-8"
-    with (
-        options.opened(options.archive_of(archive), existing=True) as kept,
-        output.working("Reading …"),
-    ):
+    output.check_output(out)
+    where = options.archive_of(archive)
+    with options.opened(where, existing=True) as kept, output.working("Reading …"):
         if thread is not None:
             options.check_thread(kept, tenant, thread)
         rows = [
@@ -144,23 +152,18 @@ def export(
             for name in (kept.threads(tenant) if thread is None else (thread,))
             for row in kept.export(Scope(tenant, name, session))
         ]
-    text = "".join(f"{dump(row, encoding=encoding)}\n" for row in rows)
-    if out is None or str(out) == "-":
-        sys.stdout.write(text)
-    else:
-        output.write_file(out, text)
-        print(f"{len(rows):,} originals written to {out}", file=sys.stderr)
+    output.write_text(
+        out, lambda encoding: "".join(f"{dump(row, encoding=encoding)}\n" for row in rows)
+    )
 
 
 @app.command("forget", epilog=EXIT_CODES)
 def forget(
     archive: ArchiveOption = None,
     tenant: TenantOption = LOCAL,
-    thread: Annotated[str | None, typer.Option(help="Which conversation.")] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Every conversation of the tenant.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    thread: ThreadOption = None,
+    everything: Annotated[bool, Option("--all", help=EVERYTHING)] = False,
+    yes: Annotated[bool, Option("--yes", help="Do not ask.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Delete archived originals, summaries and drafts for good; ask first."""

@@ -11,7 +11,7 @@ import typer
 from conspectus.cli import output
 from conspectus.cli.failures import BAD_INPUT, EXIT_CODES, complain
 from conspectus.cli.joined import Joined
-from conspectus.cli.options import JsonOption
+from conspectus.cli.options import JsonOption, OutOption, WindowOption
 from conspectus.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,14 +25,6 @@ app = typer.Typer(
 
 FileArgument = Annotated[
     Path, typer.Argument(metavar="FILE", help="A YAML file with a section 'summarization'.")
-]
-WindowOption = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="Input limit of the model that answers, in tokens.",
-        show_default="as the file says, or the profile of a model that it names",
-    ),
 ]
 
 
@@ -72,23 +64,12 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
 
 
 @app.command("schema", epilog=EXIT_CODES)
-def schema(
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "-o", "--output", metavar="FILE", help="Write here. Default: standard output."
-        ),
-    ] = None,
-) -> None:
+def schema(out: OutOption = None) -> None:
     """Print the JSON Schema of a configuration file, for editors."""
     from conspectus.config.json_schema import json_schema
 
-    found = json_schema()
-    if out is None:
-        output.print_json(found)
-        return
     output.check_output(out)
-    output.write_file(out, json.dumps(found, indent=2) + "\n")
+    output.write_text(out, lambda encoding: json.dumps(json_schema(), indent=2) + "\n")
 
 
 def read(file: Path, window: int | None) -> tuple[SummarizationConfig, int | None, str]:

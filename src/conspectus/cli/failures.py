@@ -13,7 +13,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from conspectus.errors import ArchiveError, ConspectusError, StuckError, SummaryError
+from conspectus.errors import ArchiveError, ConspectusError, InputError, StuckError, SummaryError
 
 DONE, STUCK, BAD_INPUT, ARCHIVE_FAILED, NO_SUMMARY, WORSE = 0, 1, 2, 3, 4, 5
 INTERNAL, INTERRUPTED, CLOSED = 70, 130, 141
@@ -32,6 +32,15 @@ MEANINGS = {
 EXIT_CODES = f"Exit codes: {'; '.join(f'{code} {text}' for code, text in MEANINGS.items())}."
 DEBUG = "CONSPECTUS_DEBUG"  # Environment variable that asks for tracebacks
 
+CODES = (
+    (StuckError, STUCK),
+    (ArchiveError, ARCHIVE_FAILED),
+    (SummaryError, NO_SUMMARY),
+    (ConspectusError, BAD_INPUT),
+    (OSError, BAD_INPUT),  # of the caller's files and streams
+    (Exception, INTERNAL),
+)
+
 
 class Program(TyperGroup):
     """The top of the command line; every error ends as one line."""
@@ -46,11 +55,9 @@ class Program(TyperGroup):
         **extra: Any,
     ) -> Any:
         """Run, and exit with one of the codes in `EXIT_CODES`."""
-        for stream in (sys.stdout, sys.stderr):
-            if hasattr(stream, "reconfigure"):  # a terminal without the letters is no failure
-                stream.reconfigure(errors="backslashreplace")
         as_json = "--json" in (sys.argv[1:] if args is None else args)
         try:
+            _check_streams()
             code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
             sys.stdout.flush()
         except BrokenPipeError:
@@ -62,7 +69,7 @@ class Program(TyperGroup):
         except (KeyboardInterrupt, typer.Abort):
             code = INTERRUPTED
         except Exception as error:
-            code = _tell(error, as_json)
+            code = _report(error, as_json)
         if code == INTERRUPTED:
             print("conspectus: interrupted", file=sys.stderr)
         if standalone_mode:
@@ -70,15 +77,17 @@ class Program(TyperGroup):
         return code
 
 
-def code_of(error: Exception) -> int:
-    """Return the exit code of an error that Conspectus raises on purpose."""
-    if isinstance(error, StuckError):
-        return STUCK
-    if isinstance(error, ArchiveError):
-        return ARCHIVE_FAILED
-    if isinstance(error, SummaryError):
-        return NO_SUMMARY
-    return BAD_INPUT
+def _check_streams() -> None:
+    """Give closed streams a number, so that no file gets it, and refuse a closed output."""
+    closed = [name for name in ("stdin", "stdout", "stderr") if getattr(sys, name) is None]
+    for name in closed:  # the lowest free numbers are theirs
+        number = os.open(os.devnull, os.O_RDWR)
+        setattr(sys, name, os.fdopen(number, "r" if name == "stdin" else "w"))
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a terminal without the letters is no failure
+            stream.reconfigure(errors="backslashreplace")
+    if "stdout" in closed:
+        raise InputError("standard output is closed; send it to a file, or to /dev/null")
 
 
 def one_line(text: str) -> str:
@@ -91,18 +100,20 @@ def complain(text: str) -> None:
     print(f"conspectus: error: {one_line(text)}", file=sys.stderr)
 
 
-def _tell(error: Exception, as_json: bool) -> int:
+def _report(error: Exception, as_json: bool) -> int:
     """Print an error as one line, and as JSON if asked; return the exit code."""
-    kind, code, text = type(error).__name__, BAD_INPUT, str(error)
-    if isinstance(error, ConspectusError):
-        code = code_of(error)
-    elif hasattr(error, "format_message"):  # Typer's own: a wrong option or a missing argument
+    kind, text = type(error).__name__, str(error)
+    code = next(code for known, code in CODES if isinstance(error, known))
+    if hasattr(error, "format_message"):  # Typer's own: a wrong option or a missing argument
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "conspectus"
-        kind = "UsageError"
+        kind, code = "UsageError", BAD_INPUT
         text = f"{error.format_message().rstrip('.')}. See '{command} --help'."
-    else:
-        code = INTERNAL
+    elif isinstance(error, OSError):
+        named = error.filename or "standard output"
+        text = f"{named} cannot be used: {error.strerror or error}"
+        _closed()
+    elif code == INTERNAL:
         text = f"{kind}: {text} (this is a bug; set {DEBUG}=1 for the traceback)"
     text = one_line(text)
     if os.environ.get(DEBUG, "0") not in ("", "0"):
@@ -114,7 +125,7 @@ def _tell(error: Exception, as_json: bool) -> int:
 
 
 def _closed() -> int:
-    """Exit quietly: Python would complain when it flushes a closed pipe at its end."""
+    """Send the output nowhere: Python would complain when it flushes a broken one at its end."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return CLOSED

@@ -18,54 +18,45 @@ CLASS = "command_class"  # Attribute of a function with the class of its command
 
 
 class Joined(TyperGroup):
-    """A group of commands that other packages extend."""
+    """A group of commands that other packages extend; `config.explain` belongs to `config`."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """List all commands in the order of the help: own, joined, then groups."""
-        joined = _names(_prefix(self, ctx))
+        joined = self._joined(ctx)
         own = [name for name in super().list_commands(ctx) if name not in joined]
-        groups = [name for name in own if isinstance(self.commands[name], TyperGroup)]
-        return [*(name for name in own if name not in groups), *joined, *groups]
+        return sorted(
+            [*own, *joined], key=lambda name: isinstance(self.commands.get(name), TyperGroup)
+        )
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command by its name, or None; a missing one of the lab is an error."""
-        found = super().get_command(ctx, cmd_name)
-        if found is not None:
+        if (found := super().get_command(ctx, cmd_name)) is not None:
             return found
-        prefix = _prefix(self, ctx)
-        found = _command(prefix, cmd_name)
-        if found is not None:
-            self.add_command(found, cmd_name)
-            return found
-        for name in _names(prefix):  # so that the error for a mistyped name can name the likely one
-            self.get_command(ctx, name)
-        return None
-
-
-def _prefix(group: TyperGroup, ctx: Any) -> str:
-    return "" if ctx.parent is None else f"{group.name}."
-
-
-def _names(prefix: str) -> list[str]:
-    """List commands of other packages in one group, those of the lab first."""
-    names = [name for name in _plugins.names(_plugins.COMMANDS) if name.startswith(prefix)]
-    names.sort(key=lambda name: LAB.index(name) if name in LAB else len(LAB))
-    names = [name.removeprefix(prefix) for name in names]
-    return [name for name in names if "." not in name]
-
-
-def _command(prefix: str, name: str) -> Any:
-    function = _plugins.plugged(_plugins.COMMANDS, prefix + name)
-    if function is None:
-        if prefix + name not in LAB:
+        full = self._prefix(ctx) + cmd_name
+        function = _plugins.plugged(_plugins.COMMANDS, full)
+        if function is None and full in LAB:
+            raise InputError(
+                f"'conspectus {full.replace('.', ' ')}' needs the lab, the package conspectus_lab, "
+                "which is not installed"
+            )
+        if function is None:
+            for name in self._joined(ctx):  # so that the error can name the likely one
+                if name not in self.commands:
+                    self.get_command(ctx, name)
             return None
-        command = f"{prefix}{name}".replace(".", " ")
-        raise InputError(
-            f"'conspectus {command}' needs the lab, the package conspectus_lab, which is not "
-            "installed"
+        alone = typer.Typer(
+            add_completion=False, rich_markup_mode="markdown", pretty_exceptions_enable=False
         )
-    alone = typer.Typer(
-        add_completion=False, rich_markup_mode="markdown", pretty_exceptions_enable=False
-    )
-    alone.command(name, cls=getattr(function, CLASS, None), epilog=EXIT_CODES)(function)
-    return typer.main.get_command(alone)
+        alone.command(cmd_name, cls=getattr(function, CLASS, None), epilog=EXIT_CODES)(function)
+        self.add_command(typer.main.get_command(alone), cmd_name)
+        return self.commands[cmd_name]
+
+    def _prefix(self, ctx: Any) -> str:
+        return "" if ctx.parent is None else f"{self.name}."
+
+    def _joined(self, ctx: Any) -> list[str]:
+        """List commands of other packages, those of the lab first."""
+        prefix = self._prefix(ctx)
+        names = [name for name in _plugins.names(_plugins.COMMANDS) if name.startswith(prefix)]
+        names.sort(key=lambda name: LAB.index(name) if name in LAB else len(LAB))
+        return [short for name in names if "." not in (short := name.removeprefix(prefix))]

@@ -7,46 +7,42 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from conspectus.errors import InputError
 
 if TYPE_CHECKING:
     from conspectus.archive import Archive
 
+PROFILED = ("langchain_anthropic", "langchain_openai", "langchain_google_genai")
 LOCAL = "local"  # The tenant of a single user
 
 FORM = "write tokens:8000, messages:50 or fraction:0.8"
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+FileArgument = Annotated[str, Argument(metavar="FILE", help="The history; - for standard input.")]
+JsonOption = Annotated[bool, Option("--json", help="Print JSON instead of text.")]
+OutOption = Annotated[Path | None, Option("-o", "--output", metavar="FILE", help="Write here.")]
+ARCHIVE = "Where the originals are: a file, or the URL of a database. Default: your own archive."
 ArchiveOption = Annotated[
-    str | None,
-    typer.Option(
-        "--archive",
-        metavar="PATH_OR_URL",
-        help="Where the originals are: a file, or the URL of a database.",
-        show_default="the user's own archive",
-    ),
+    str | None, Option("--archive", metavar="PATH_OR_URL", help=ARCHIVE, show_default=False)
 ]
-SessionOption = Annotated[
-    str, typer.Option(help="Which agent's own history, where several share a thread.")
-]
-TenantOption = Annotated[str, typer.Option("--tenant", help="Whose conversation it is.")]
+ThreadOption = Annotated[str | None, Option(help="Which conversation.")]
+SESSION = "Which agent's own history, where several share a thread."
+SessionOption = Annotated[str, Option(help=SESSION)]
+TenantOption = Annotated[str, Option("--tenant", help="Whose conversation it is.")]
+WINDOW = "Input limit of the model that answers, in tokens. Default: as FILE or its profile says."
+WindowOption = Annotated[int | None, Option(min=1, help=WINDOW, show_default=False)]
 
 
 def triggers(values: list[str]) -> list[dict[str, int | float]] | None:
     """Parse `--trigger` for the compactor: any of the clauses is enough."""
-    return [_clause(value) for value in values] or None
-
-
-def _clause(value: str) -> dict[str, int | float]:
-    clause: dict[str, int | float] = {}
-    for part in value.split("+"):
-        kind, amount = size(part, "--trigger")
-        if kind in clause:
-            raise InputError(f"--trigger {value!r} names {kind} twice; {FORM}, joined with +")
-        clause[kind] = amount
-    return clause
+    clauses: list[dict[str, int | float]] = []
+    for value in values:
+        parts = [size(part, "--trigger") for part in value.split("+")]
+        if len(dict(parts)) < len(parts):
+            raise InputError(f"--trigger {value!r} names a kind twice; {FORM}, joined with +")
+        clauses.append(dict(parts))
+    return clauses or None
 
 
 def size(value: str, option: str) -> tuple[str, int | float]:
@@ -60,8 +56,8 @@ def size(value: str, option: str) -> tuple[str, int | float]:
         raise InputError(f"{option} cannot be {value!r}; {FORM}") from error
 
 
-def summarizer_of(name: str) -> Any:
-    """Parse `--summarizer` for the compactor; None for the embedded one."""
+def summarizer_of(name: str, option: str = "--summarizer") -> Any:
+    """Parse the name of what summarises; None for the embedded summariser."""
     from conspectus._core.choices import names_embedded
 
     if names_embedded(name):
@@ -69,18 +65,41 @@ def summarizer_of(name: str) -> Any:
     provider, colon, model = name.partition(":")
     if not (provider and colon and model):
         raise InputError(
-            f"--summarizer cannot be {name!r}; write embedded, or provider:model such as "
-            "openai:gpt-4o-mini"
+            f"{option} cannot be {name!r}; write embedded, or provider:model such as "
+            "openai:gpt-5-mini"
         )
     return name
 
 
-def archive_of(given: str | None) -> str:
-    """Return the address of the archive: the given one, else the user's own."""
-    if given is not None:
-        if not given.strip():
+def window_of(model: str) -> int | None:
+    """Return the input limit of a model by its name, in tokens; None if it is not known.
+
+    The profiles in LangChain's packages say so; they are read alone, as a package takes seconds.
+    """
+    from importlib.util import find_spec
+    from runpy import run_path
+
+    for package in PROFILED if model else ():
+        spec = find_spec(package)
+        with contextlib.suppress(Exception):  # another version has them elsewhere
+            file = Path(str(spec and spec.origin)).with_name("data") / "_profiles.py"
+            return int(run_path(str(file))["_PROFILES"][model]["max_input_tokens"])
+    return None
+
+
+def known_model(model: str | None) -> str | None:
+    """Return the name of a model whose tokenizer is known; None for another."""
+    from conspectus.tokens.families import family_of
+
+    return model if model and family_of(model) != "unknown" else None
+
+
+def archive_of(address: str | None) -> str:
+    """Return the address of the archive: the named one, else the user's own."""
+    if address is not None:
+        if not address.strip():
             raise InputError("--archive is empty; give a path or the URL of a database")
-        return given
+        return address
     from conspectus.archive import default_archive_path
 
     return str(default_archive_path())

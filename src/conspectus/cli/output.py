@@ -1,4 +1,4 @@
-"""Write text on a terminal, JSON and files."""
+"""Write text, tables, JSON, progress and files."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from conspectus.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
+
+STDOUT = Path("-")
+PATIENCE, PACE = 2.0, 5.0  # Seconds until progress is said, and between two lines of it
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -42,44 +46,83 @@ def say(text: str, style: str = "", screen: Console | None = None) -> None:
     (screen or console()).print(Text(shown(text), style), soft_wrap=True)
 
 
-def columns(*names: str) -> Table:
-    """Make a table without lines; `>` before a name aligns its column right."""
+def print_rows(rows: Sequence[Mapping[str, str | int | None]]) -> None:
+    """Print rows: a table on a terminal, elsewhere a line each, with tabs between the values."""
+    screen = console()
+    if not screen.is_terminal:
+        for line in (rows[0], *(row.values() for row in rows)):
+            cells = ("" if cell is None else shown(str(cell)) for cell in line)
+            print("\t".join(cell.replace("\t", " ") for cell in cells))
+        return
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in names:
-        table.add_column(name.lstrip(">"), justify="right" if name.startswith(">") else "left")
-    return table
+    for name, value in rows[0].items():
+        side: Literal["left", "right"] = "right" if isinstance(value, int) else "left"
+        table.add_column(name, justify=side, no_wrap=True)
+    for row in rows:
+        table.add_row(*(shown(f"{v:,}" if isinstance(v, int) else v or "") for v in row.values()))
+    screen.width = 10_000  # a cell is never shortened
+    screen.print(table, crop=False)
 
 
 def print_json(data: Any) -> None:
-    from conspectus.cli.readers import dump
+    from conspectus.transcripts.files import dump
 
     print(dump(data, indent=2, encoding=sys.stdout.encoding or "utf-8"))
 
 
 @contextlib.contextmanager
 def working(label: str) -> Iterator[Callable[[str], None]]:
-    """Show progress on a terminal; yield a function that changes the label."""
+    """Show progress on standard error; yield a function that changes the label.
+
+    On a terminal it moves. Elsewhere what takes longer than `PATIENCE` gets a line now and then.
+    """
     screen = console(stderr=True)
-    if not screen.is_terminal:
-        yield lambda text: None
+    if screen.is_terminal:
+        with screen.status(label) as status:
+            yield lambda text: status.update(shown(text))
         return
-    with screen.status(label) as status:
-        yield lambda text: status.update(shown(text))
+    began, ended, now = time.monotonic(), threading.Event(), [label]
+
+    def remind() -> None:
+        wait = PATIENCE
+        while not ended.wait(wait):
+            seconds = time.monotonic() - began
+            with contextlib.suppress(OSError, ValueError):  # nobody need listen
+                print(f"conspectus: {shown(now[0])} ({seconds:.0f} s)", file=sys.stderr, flush=True)
+            wait = PACE
+
+    thread = threading.Thread(target=remind, daemon=True)
+    thread.start()
+    try:
+        yield lambda text: now.__setitem__(0, text)
+    finally:
+        ended.set()
+        thread.join()
 
 
-def check_output(path: Path) -> None:
+def target_of(path: Path) -> Path:
+    """Follow the links of a path; one that leads back to itself is an `InputError`."""
+    target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise InputError(f"{path} is a link that leads back to itself; give -o another name")
+    return target
+
+
+def check_output(path: Path | None) -> None:
     """Refuse a path that cannot be written to, before anything is paid for."""
-    folder = path.resolve().parent
-    if path.is_dir():
+    if path is None or path == STDOUT:
+        return
+    target = target_of(path)
+    if target.is_dir():
         raise InputError(f"{path} is a directory; give -o the name of a file")
-    if path.exists() and not path.is_file():
+    if target.exists() and not target.is_file():
         return  # a device or a pipe, which no folder has to take in
-    if not folder.is_dir():
-        raise InputError(f"the folder {folder} does not exist; make it first")
-    if not os.access(folder, os.W_OK):
-        raise InputError(f"the folder {folder} cannot be written to; choose another for -o")
+    if not target.parent.is_dir():
+        raise InputError(f"the folder {target.parent} does not exist; make it first")
+    if not os.access(target.parent, os.W_OK):
+        raise InputError(f"the folder {target.parent} cannot be written to; choose another for -o")
 
 
 def write_file(path: Path, text: str) -> None:
@@ -88,7 +131,7 @@ def write_file(path: Path, text: str) -> None:
     Permissions of an existing file stay. A device or a pipe is written to directly. On an error,
     the old file is still there.
     """
-    target = path.resolve()  # a link stays a link
+    target = target_of(path)  # a link stays a link
     try:
         if target.exists() and not target.is_file():
             target.write_text(text, encoding="utf-8")
@@ -113,6 +156,14 @@ def write_file(path: Path, text: str) -> None:
         raise InputError(
             f"{path} cannot be written: {error.strerror or error}; nothing there has changed"
         ) from error
+
+
+def write_text(out: Path | None, text: Callable[[str], str]) -> None:
+    """Write a text, made for an encoding, to a file or to standard output (None or `-`)."""
+    if out is None or out == STDOUT:
+        sys.stdout.write(text(sys.stdout.encoding or "utf-8"))
+    else:
+        write_file(out, text("utf-8"))
 
 
 def _umask() -> int:

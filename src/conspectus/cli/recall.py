@@ -3,36 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from conspectus.cli import options, output
 from conspectus.cli.options import LOCAL, ArchiveOption, JsonOption, SessionOption, TenantOption
 from conspectus.errors import InputError
 
-if TYPE_CHECKING:
-    from conspectus.recall import RecallResult
-
 
 def recall(
-    thread: Annotated[
-        str, typer.Option(help="Name of the conversation, as compact and archive list give it.")
-    ],
-    query: Annotated[str | None, typer.Argument(metavar="QUERY", help="Words to look for.")] = None,
-    id: Annotated[
-        str | None, typer.Option("--id", help="A message id, or one cited in a summary.")
-    ] = None,
-    at: Annotated[
-        int | None, typer.Option("--at", help="With --id: characters of the message to skip.")
-    ] = None,
-    first: Annotated[
-        str | None, typer.Option("--from", help="First id of a stretch; --to names the last.")
-    ] = None,
-    last: Annotated[str | None, typer.Option("--to", help="Last id of the stretch.")] = None,
-    tokens: Annotated[
-        int, typer.Option(help="The most that the answer may take, in tokens.")
-    ] = 1024,
+    thread: Annotated[str, Option(help="Name of the conversation, as compact gives it.")],
+    query: Annotated[str | None, Argument(metavar="QUERY", help="Words to look for.")] = None,
+    id: Annotated[str | None, Option("--id", help="A message id, as a summary cites it.")] = None,
+    at: Annotated[int | None, Option("--at", help="With --id: characters to skip.")] = None,
+    first: Annotated[str | None, Option("--from", help="First id of a stretch.")] = None,
+    last: Annotated[str | None, Option("--to", help="Last id of the stretch.")] = None,
+    tokens: Annotated[int, Option(help="Most tokens of the answer.")] = 1024,
     archive: ArchiveOption = None,
     tenant: TenantOption = LOCAL,
     session: SessionOption = "main",
@@ -46,29 +33,20 @@ def recall(
         raise InputError("give a query, --id ID, both, or --from ID --to ID")
     from conspectus.compactor import Compactor
 
-    with options.opened(options.archive_of(archive), existing=True) as kept:
-        found = Compactor(archive=kept).recall(
-            query,
-            thread_id=thread,
-            tenant=tenant,
-            session=session,
-            id=id,
-            at=at,
-            range=stretch,
-            tokens=tokens,
+    whose = {"thread_id": thread, "tenant": tenant, "session": session}
+    where = options.archive_of(archive)
+    with options.opened(where, existing=True) as kept, output.working("Searching …"):
+        result = Compactor(archive=kept).recall(
+            query, **whose, id=id, at=at, range=stretch, tokens=tokens
         )
     if as_json:
-        output.print_json(asdict(found))
-    else:
-        _print(found)
-
-
-def _print(found: RecallResult) -> None:
-    for hit in found.hits:
+        output.print_json(asdict(result))
+        return
+    for hit in result.hits:
         head = " ".join(part for part in (f"[{hit.cite}]", hit.role, hit.name, hit.date) if part)
         output.say(head, "bold")
         output.say(f"{hit.text}\n")
-    if found.truncated:
+    if result.truncated:
         output.say("Something was shortened or left out; raise --tokens for more.")
-    elif not found.hits:
+    elif not result.hits:
         output.say("Nothing was found; try other words, or recall by --id.")

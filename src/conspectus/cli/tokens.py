@@ -2,63 +2,59 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
-from conspectus.cli import output
-from conspectus.cli.options import JsonOption
+from conspectus.cli import options, output
+from conspectus.cli.options import FileArgument, JsonOption
 
 if TYPE_CHECKING:
-    from conspectus.cli.readers import HistoryFile
+    from conspectus.transcripts import HistoryFile
 
 LARGEST = 5  # Messages that are listed by themselves
 START = 60  # Characters shown of each of them
 
 
+MODEL = "The model that reads it, such as gpt-4o. Default: the one that FILE names."
+
+
 def tokens(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The history; - for standard input.")],
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model",
-            metavar="NAME",
-            help="The model that will read it, such as gpt-4o or claude-sonnet-4-5.",
-            show_default="unknown: a little above the tokenizer that takes most",
-        ),
-    ] = None,
+    file: FileArgument,
+    model: Annotated[str | None, Option(metavar="NAME", help=MODEL, show_default=False)] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Count the tokens of a history: in all, by role, and its largest messages.
 
-    The count is an estimate that needs no vocabulary, for the tokenizer of the model that is
-    named; without one, the count for each family of tokenizers is shown too. Tool calls without a
-    result and results without a call are listed: a provider refuses a history with broken pairs.
+    The count is an estimate that needs no vocabulary, for the tokenizer of a model; without one,
+    the count for each family of tokenizers is shown too. Tool calls without a result and results
+    without a call are listed: a provider refuses a history with broken pairs.
     """
-    from conspectus.cli.readers import read_history
-    from conspectus.tokens.families import UNKNOWN, family_of
+    from conspectus.tokens.families import UNKNOWN
+    from conspectus.transcripts import read_history
 
-    if model is not None and family_of(model) == "unknown":
+    if model is not None and options.known_model(model) is None:
         print(f"conspectus: note: {UNKNOWN.format(name=model)}", file=sys.stderr)
-        model = None
     with output.working("Counting …"):
         history = read_history(file)
-        counted = count(history, model)
+        counted = count(history, model or history.model)
     if as_json:
         output.print_json(counted)
     else:
         _print(counted, history)
 
 
-def count(history: HistoryFile, model: str | None = None) -> dict[str, Any]:
+def count(history: HistoryFile, model: str = "") -> dict[str, Any]:
     """Return the numbers of one history for a model, as plain data."""
     from conspectus._core.boundaries import exchanges
     from conspectus._core.items import Item
     from conspectus.messages import read_messages
     from conspectus.tokens import KNOWN, TokenMeter
 
-    meter = TokenMeter(model=model)
+    meter = TokenMeter(model=options.known_model(model))
     entries = read_messages(history.messages)
     items = [
         Item(
@@ -73,21 +69,22 @@ def count(history: HistoryFile, model: str | None = None) -> dict[str, Any]:
         for entry in entries
     ]
     paired = exchanges(items)
-    by_role: dict[str, dict[str, int]] = {}
+    sizes: Counter[str] = Counter()
     for item in items:
-        row = by_role.setdefault(item.role, {"messages": 0, "tokens": 0})
-        row["messages"] += 1
-        row["tokens"] += item.tokens
+        sizes[item.role] += item.tokens
+    messages = Counter(str(item.role) for item in items)
     largest = sorted(range(len(items)), key=lambda i: (-items[i].tokens, i))[:LARGEST]
     return {
-        "format": history.format.name,
+        "format": history.form.name,
         "messages": len(items),
-        "tokens": sum(item.tokens for item in items),
+        "tokens": sum(sizes.values()),
+        "model": model,
+        "window": history.window or options.window_of(model),
         "family": meter.family,
-        "by_family": {
-            family: sum(map(TokenMeter(model=family).entry, entries)) for family in KNOWN
+        "by_family": {name: sum(map(TokenMeter(model=name).entry, entries)) for name in KNOWN},
+        "by_role": {
+            role: {"messages": messages[role], "tokens": size} for role, size in sizes.items()
         },
-        "by_role": by_role,
         "largest": [
             {
                 "index": index,
@@ -100,38 +97,32 @@ def count(history: HistoryFile, model: str | None = None) -> dict[str, Any]:
         "exchanges": len({paired.group[i] for i, item in enumerate(items) if item.calls}),
         "calls_without_result": sorted(paired.pending),
         "results_without_call": sorted(paired.orphans),
-        "skipped": history.skipped,
+        "skipped": history.skipped + history.parsed.broken,
     }
 
 
 def _print(counted: dict[str, Any], history: HistoryFile) -> None:
-    from rich.text import Text
-
-    screen, many = output.console(), output.many
-    screen.print(
+    many, say, window = output.many, output.say, counted["window"]
+    say(
         f"{many(counted['tokens'], 'token')} in {many(counted['messages'], 'message')} "
-        f"({counted['format']}), {many(counted['exchanges'], 'tool exchange')}",
-        soft_wrap=True,
+        f"({counted['format']}), {many(counted['exchanges'], 'tool exchange')}"
     )
-    roles = output.columns("role", ">messages", ">tokens")
-    for role, row in counted["by_role"].items():
-        roles.add_row(role, f"{row['messages']:,}", f"{row['tokens']:,}")
+    if window:
+        share = counted["tokens"] / window
+        say(f"{share:.0%} of the window of {counted['model']}, {window:,} tokens")
     if counted["family"] == "unknown" and counted["messages"]:
         each = ", ".join(f"{family} {size:,}" for family, size in counted["by_family"].items())
-        screen.print(f"By family of tokenizers: {each}; --model names one", soft_wrap=True)
-    largest = output.columns("largest", ">tokens", "role", "begins")
-    for row in counted["largest"]:
-        start = Text(output.shown(row["start"]), no_wrap=True, overflow="ellipsis")
-        largest.add_row(f"message {row['index']}", f"{row['tokens']:,}", row["role"], start)
+        say(f"By family of tokenizers: {each}; --model names one")
     if counted["messages"]:
-        screen.print(roles)
-        screen.print(largest)
-    for key, what in (
-        ("calls_without_result", "Tool calls without a result"),
-        ("results_without_call", "Tool results without a call"),
-    ):
+        output.print_rows([{"role": role, **row} for role, row in counted["by_role"].items()])
+        output.print_rows(
+            [{"largest": f"message {row.pop('index')}", **row} for row in counted["largest"]]
+        )
+    for key in ("calls_without_result", "results_without_call"):
         if counted[key]:
-            named = ", ".join(str(index) for index in counted[key])
-            screen.print(Text(f"{what}: message {named}", "yellow"), soft_wrap=True)
-    if history.skipped:
-        screen.print(history.skipped_lines[0].upper() + history.skipped_lines[1:], soft_wrap=True)
+            what = f"Tool {key.replace('_without_', ' without a ')}"
+            say(f"{what}: message {', '.join(map(str, counted[key]))}", "yellow")
+    for remark in history.remarks:
+        say(remark)
+    file = "-" if history.path is None else shlex.quote(str(history.path))
+    say(f"Next: conspectus compact {file} --force", "bold")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from conspectus.cli import options, output
-from conspectus.cli.config import FileArgument, WindowOption, read, refuse, show_notes
+from conspectus.cli.config import FileArgument, read, refuse, show_notes
 from conspectus.cli.failures import DONE, STUCK
-from conspectus.cli.options import JsonOption
+from conspectus.cli.options import JsonOption, WindowOption
 from conspectus.errors import ConfigError, InputError
 from conspectus_lab.commands.terminal import SummarizerOption
 
@@ -39,7 +39,7 @@ def explain(
     The transcript runs again through a real agent with the middleware that the file asks for. Its
     model and its tools answer as was recorded, the embedded summariser writes, and nothing is kept.
     """
-    from conspectus.cli.readers import read_history
+    from conspectus.transcripts import read_history
     from conspectus_lab.commands.config_replay import explained
 
     try:

@@ -243,7 +243,7 @@ def _files(paths: list[str]) -> Iterator[tuple[str, Path, bool]]:
 
 
 def _read(name: str, file: Path) -> Transcript:
-    from conspectus.cli.readers import read_history
+    from conspectus.transcripts import read_history
     from conspectus_lab.evaluate import Transcript, questions_of
 
     history = read_history(file)

@@ -24,8 +24,8 @@ from conspectus_lab.commands.terminal import (
 from conspectus_lab.files import read_data
 
 if TYPE_CHECKING:
-    from conspectus.cli.readers import HistoryFile
     from conspectus.observe import Price
+    from conspectus.transcripts import HistoryFile
     from conspectus_lab.billing import Bill
     from conspectus_lab.replay import PolicyRun, Replay
     from conspectus_lab.report.tables import Table
@@ -145,7 +145,7 @@ def replay(
     if as_json:
         output.print_json(data)
     else:
-        skipped = (f"{name}: {one.skipped_lines}" for name, one in histories if one.skipped)
+        skipped = (f"{name}: {remark}" for name, one in histories for remark in one.remarks)
         _print(found, [*skipped, *screen.notes])
         if report is not None:
             output.console().print(f"Report: {report}", style="bold", soft_wrap=True)
@@ -186,7 +186,7 @@ def _prices(file: Path | None) -> Mapping[str, Price] | None:
 
 def _histories(files: Sequence[str]) -> list[tuple[str, HistoryFile]]:
     """Read each file once; equal names are told apart by their paths."""
-    from conspectus.cli.readers import read_history
+    from conspectus.transcripts import read_history
 
     found: dict[str, HistoryFile] = {}
     for file in dict.fromkeys(files):

@@ -95,7 +95,7 @@ class RecordedTool(BaseTool):
 
     recording: SkipValidation[Recording] = Field(exclude=True, repr=False)
 
-    def func(self, /, runtime: ToolRuntime, **arguments: Any) -> ToolMessage:
+    def func(self, /, *args: Any, runtime: ToolRuntime, **arguments: Any) -> ToolMessage:
         """Return the recorded result; a graph passes `runtime`."""
         for message in reversed(runtime.state["messages"]):
             if isinstance(message, AIMessage) and any(
@@ -110,8 +110,10 @@ class RecordedTool(BaseTool):
             "calls what the transcript does not"
         )
 
-    def _run(self, /, *args: Any, **arguments: Any) -> ToolMessage:
-        return self.func(**arguments)
+    # Here, too, `runtime` is annotated: LangChain writes all other arguments out as text, and the
+    # parallel calls of a turn would read a state that the graph changes meanwhile.
+    def _run(self, /, *args: Any, runtime: ToolRuntime, **arguments: Any) -> ToolMessage:
+        return self.func(*args, runtime=runtime, **arguments)
 
 
 class TurnEnds(AgentMiddleware[Any, Any, Any]):

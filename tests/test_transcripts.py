@@ -1,4 +1,4 @@
-"""Reading histories: every form is told from its content, and written back as it was."""
+"""Lists of messages in files: the form follows from the content, and is written as it was."""
 
 import io
 import json
@@ -17,8 +17,8 @@ from langchain_core.messages import (
     messages_to_dict,
 )
 
-from conspectus.cli.readers import read_history, write_history
 from conspectus.errors import InputError, MessageError
+from conspectus.transcripts import read_history, write_history
 
 OPENAI: list[dict[str, Any]] = [
     {"role": "system", "content": "Be brief."},
@@ -66,8 +66,8 @@ def write_lines(path: Path, rows: list[Any]) -> Path:
 def test_a_list_of_openai_messages_is_read_and_written_as_it_stands(tmp_path):
     history = read_history(write(tmp_path / "a.json", OPENAI))
     assert history.messages == OPENAI
-    assert history.format.name == "openai"
-    assert json.loads(write_history(history.messages, history.format)) == OPENAI
+    assert history.form.name == "openai"
+    assert json.loads(write_history(history.messages, history)) == OPENAI
 
 
 @pytest.mark.parametrize("rows", [OPENAI, OPENAI[:1], OPENAI[1:2], messages_to_dict(LANGCHAIN)])
@@ -75,7 +75,7 @@ def test_a_list_of_openai_messages_is_read_and_written_as_it_stands(tmp_path):
 def test_lines_stay_lines_whatever_the_file_is_called(tmp_path, rows, name):
     history = read_history(write_lines(tmp_path / name, rows))
     assert history.messages == (LANGCHAIN if "data" in rows[0] else rows)
-    text = write_history(history.messages, history.format)
+    text = write_history(history.messages, history)
     assert [json.loads(line) for line in text.splitlines()] == rows
 
 
@@ -83,33 +83,25 @@ def test_a_request_body_keeps_its_other_keys_in_their_order(tmp_path):
     body = {"model": "m", "messages": OPENAI, "tools": [{"type": "function"}], "n": 1}
     history = read_history(write(tmp_path / "a.json", body))
     assert history.messages == OPENAI
-    text = write_history(history.messages[:2], history.format)
+    text = write_history(history.messages[:2], history)
     assert json.loads(text) == {**body, "messages": OPENAI[:2]}
     assert list(json.loads(text)) == list(body)
 
 
-def test_an_indented_file_stays_indented_and_a_one_line_file_one_line(tmp_path):
-    flat = read_history(write(tmp_path / "a.json", OPENAI))
-    assert write_history(flat.messages, flat.format).count("\n") == 1
-    (tmp_path / "b.json").write_text(json.dumps(OPENAI, indent=4), encoding="utf-8")
-    tall = read_history(tmp_path / "b.json")
-    assert write_history(tall.messages, tall.format).count("\n") > 20
-
-
 def test_anthropic_messages_are_known_by_their_blocks(tmp_path):
     history = read_history(write(tmp_path / "a.json", ANTHROPIC))
-    assert history.format.name == "anthropic"
+    assert history.form.name == "anthropic"
     assert history.messages == ANTHROPIC
-    assert json.loads(write_history(history.messages, history.format)) == ANTHROPIC
+    assert json.loads(write_history(history.messages, history)) == ANTHROPIC
 
 
 @pytest.mark.parametrize("system", ["Be brief.", [{"type": "text", "text": "Be brief."}]])
 def test_the_system_prompt_of_a_request_leads_the_history_and_goes_back(tmp_path, system):
     body = {"model": "m", "system": system, "messages": ANTHROPIC}
     history = read_history(write(tmp_path / "a.json", body))
-    assert history.format.name == "anthropic"
+    assert history.form.name == "anthropic"
     assert history.messages == [{"role": "system", "content": system}, *ANTHROPIC]
-    assert json.loads(write_history(history.messages, history.format)) == body
+    assert json.loads(write_history(history.messages, history)) == body
 
 
 def test_langchain_messages_come_out_equal_from_each_of_their_forms(tmp_path):
@@ -124,9 +116,9 @@ def test_langchain_messages_come_out_equal_from_each_of_their_forms(tmp_path):
     }
     for name, value in forms.items():
         history = read_history(write(tmp_path / f"{name}.json", value))
-        assert history.format.name == "langchain", name
+        assert history.form.name == "langchain", name
         assert history.messages == LANGCHAIN, name
-        written = json.loads(write_history(history.messages, history.format))
+        written = json.loads(write_history(history.messages, history))
         if name == "state":
             assert written == {"values": {"messages": pairs, "todo": []}, "next": []}
         else:
@@ -146,49 +138,10 @@ def test_a_class_that_a_file_names_is_not_made(tmp_path):
     assert history.messages[0].artifact == inner  # type: ignore[union-attr]
 
 
-def session_lines() -> list[dict[str, Any]]:
-    """A session as Claude Code writes it: one assistant message over two lines, and noise."""
-    stamp = {"isSidechain": False, "timestamp": "2025-01-01T00:00:00Z"}
-
-    def line(role: str, uuid: str, content: Any, message: Any = None, **more: Any) -> Any:
-        said = {**(message or {}), "role": role, "content": content}
-        return {"sessionId": "s", **stamp, "type": role, "uuid": uuid, "message": said, **more}
-
-    uses = [{"type": "tool_use", "id": f"t{n}", "name": "ls", "input": {}} for n in (1, 2)]
-    results = [{"type": "tool_result", "tool_use_id": f"t{n}", "content": "x"} for n in (1, 2)]
-    return [
-        {"type": "summary", "summary": "Old talk", "leafUuid": "x"},
-        line("user", "u1", "Look."),
-        line("user", "u2", "meta", isMeta=True),
-        line("assistant", "a1", uses[:1], {"id": "msg_1"}),
-        line("assistant", "a2", uses[1:], {"id": "msg_1"}),
-        line("user", "u3", results),
-        line("assistant", "a9", "side", {"id": "msg_9"}, isSidechain=True),
-        line("user", "u1", "Look."),
-    ]
-
-
-def test_a_claude_code_session_becomes_the_conversation_in_it(tmp_path):
-    history = read_history(write_lines(tmp_path / "s.jsonl", session_lines()))
-    assert history.format.name == "claude-code"
-    assert history.skipped == 4
-    assert [message["id"] for message in history.messages] == ["u1", "a1", "u3"]  # type: ignore[index]
-    whole = history.messages[1]
-    assert isinstance(whole, dict)
-    assert [block["id"] for block in whole["content"]] == ["t1", "t2"]
-    assert whole["timestamp"] == "2025-01-01T00:00:00Z"
-    written = json.loads(write_history(history.messages, history.format))
-    assert [set(message) for message in written] == [{"role", "content"}] * 3
-    assert [one["content"] for one in written] == [one["content"] for one in history.messages]  # type: ignore[index]
-    again = read_history(write(tmp_path / "again.json", written))
-    assert again.format.name == "anthropic"
-    assert again.messages == written
-
-
 def test_an_empty_list_is_an_empty_history(tmp_path):
     history = read_history(write(tmp_path / "a.json", []))
     assert history.messages == []
-    assert json.loads(write_history([], history.format)) == []
+    assert json.loads(write_history([], history)) == []
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
@@ -206,35 +159,9 @@ def test_odd_strings_survive_reading_and_writing(tmp_path, content):
             path.write_text(json.dumps(rows))
         history = read_history(path)
         assert history.messages == rows
-        text = write_history(history.messages, history.format)
+        text = write_history(history.messages, history)
         path.write_text(text, encoding="utf-8")
         assert read_history(path).messages == rows
-
-
-def test_a_separator_of_unicode_does_not_end_a_line(tmp_path):
-    rows = [{"role": "user", "content": "a\u2028b\x85c"}, {"role": "assistant", "content": "d"}]
-    path = tmp_path / "a.jsonl"
-    path.write_text("\r\n".join(json.dumps(r, ensure_ascii=False) for r in rows), encoding="utf-8")
-    assert read_history(path).messages == rows
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_comments_and_blank_lines_are_skipped_and_lines_keep_their_numbers(tmp_path, end):
-    path = tmp_path / "a.jsonl"
-    rows = [json.dumps(row) for row in OPENAI]
-    lines = ["// made by hand", "", rows[0], "   // on", " \t", *rows[1:], ""]
-    path.write_bytes(end.join(lines).encode())
-    assert read_history(path).messages == OPENAI
-    text = write_history(OPENAI, read_history(path).format)
-    assert [json.loads(line) for line in text.splitlines()] == OPENAI
-    path.write_bytes(end.join([*lines, "{oops"]).encode())
-    with pytest.raises(InputError, match="line 11 is not JSON"):
-        read_history(path)
-    path.write_text(f"// whole\n{json.dumps(OPENAI, indent=1)}\n")
-    assert read_history(path).messages == OPENAI
-    slashes = [{"role": "user", "content": "// no comment\n// nor this"}]
-    path.write_text("// one\n" + json.dumps(slashes))
-    assert read_history(path).messages == slashes
 
 
 def test_a_thread_name_stays_the_same_for_the_same_file(tmp_path):
@@ -273,22 +200,10 @@ BAD_FILES: dict[str, tuple[bytes, str]] = {
     "no object": (b"{}", "a JSON object with nothing and no messages"),
     "deep": (b"[" * 100_000, "nested deeper than"),
     "deep and whole": (b"[" * 500 + b"]" * 500, "nested deeper than"),
-    "deep line": (
-        b'{"role": "user", "content": "x"}\n{"a":' + b"[" * 500 + b"]" * 500 + b"}\n",
-        "nested deeper than",
-    ),
     "many digits": (b"[" + b"9" * 5000 + b"]", "as JSON: it holds a number of more digits"),
-    "bad line": (b'{"role": "user", "content": "x"}\n{oops}\n', "line 2 is not JSON (column 2: "),
-    "cut line": (
-        b'{"role": "user", "content": "x"}\n{"role": "as',
-        "line 2 is not JSON (column 10",
-    ),
-    "comments": (b"// one\n\n  // two\n", "is empty but for comments"),
-    "title": (b'{"type": "summary", "summary": "x", "leafUuid": "y"}\n', "holds no message yet"),
     "conversations": (b'{"messages": []}\n{"messages": []}\n', "holds 2 conversations"),
     "item": (b'[{"role": "user", "content": "x"}, 7]', "message 1 is a JSON number"),
     "item list": (b'[{"role": "user", "content": "x"}, []]', "message 1 is a JSON list"),
-    "line item": (b'{"role": "user", "content": "x"}\n"hi"\n', "line 2: message 1 is a JSON str"),
     "role": (b'[{"role": "robot", "content": "x"}]', "message 0 has the unknown role 'robot'"),
     "role in a line": (
         b'{"role": "user", "content": "x"}\n\n{"role": "robot", "content": "x"}\n',

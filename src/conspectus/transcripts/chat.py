@@ -1,0 +1,108 @@
+"""Lists of chat messages: OpenAI's, Anthropic's and LangChain's forms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from conspectus.errors import MessageError
+from conspectus.transcripts.records import Form, Parsed, Reading, Record
+
+KINDS = frozenset("human user ai assistant system tool function chat remove".split())
+"""LangChain's types of message; those of chunks are the names of their classes."""
+
+ALIASES = {"user": "human", "assistant": "ai"}
+ANTHROPIC_BLOCKS = frozenset(
+    "tool_use tool_result server_tool_use thinking redacted_thinking document".split()
+)
+
+
+def _read(parsed: Parsed) -> Reading:
+    """Take dicts as they are; a system prompt beside the list leads them."""
+    records, beside = parsed.records, parsed.wrapper or {}
+    if "system" in beside:
+        records = [Record({"role": "system", "content": beside["system"]}, None), *records]
+    model = beside.get("model")
+    return Reading(records, model=model if isinstance(model, str) else "")
+
+
+def _has_blocks(data: Mapping[str, Any]) -> bool:
+    """Tell whether a message has blocks that only Anthropic's form has."""
+    content = data.get("content")
+    blocks = content if isinstance(content, list) else ()
+    return any(isinstance(b, Mapping) and b.get("type") in ANTHROPIC_BLOCKS for b in blocks)
+
+
+def _read_langchain(parsed: Parsed) -> Reading:
+    """Make LangChain messages out of any of LangChain's three written forms.
+
+    No class that a file names is imported: its name only chooses a type of message.
+    """
+    records = [replace(part, data=_message(part)) for part in parsed.records]
+    said = (getattr(part.data, "response_metadata", {}).get("model_name") for part in records)
+    return Reading(records, model=next((name for name in reversed(list(said)) if name), ""))
+
+
+def _message(part: Record) -> Any:
+    known = _fields(part.data)
+    if known is None:
+        if "role" in part.data:
+            raise MessageError(
+                f"{part.where} is in OpenAI's or Anthropic's form among messages in "
+                "LangChain's; write all of them in one form"
+            )
+        raise MessageError(
+            f"{part.where} has the unknown type {part.data.get('type')!r}; known are human, ai, "
+            "system, tool, function and chat"
+        )
+    kind, fields = known
+    if kind not in KINDS and not kind.endswith("MessageChunk"):
+        raise MessageError(
+            f"{part.where} is an envelope of {part.data['id'][-1]!r}, which is no message of "
+            "LangChain; known are HumanMessage, AIMessage, SystemMessage and ToolMessage"
+        )
+    from langchain_core.messages import messages_from_dict
+
+    try:
+        return messages_from_dict([{"type": ALIASES.get(kind, kind), "data": fields}])[0]
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        wrong = " ".join(str(error).split())[:200]
+        raise MessageError(f"{part.where} is no {kind} message ({wrong}); check its fields") from (
+            error
+        )
+
+
+def _fields(data: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
+    """Return type and fields of a message in LangChain's form; None for others."""
+    kind, path = data.get("type"), data.get("id")
+    if kind == "constructor" and "lc" in data and isinstance(path, list) and path:
+        kind, fields = str(path[-1]), data.get("kwargs")
+        kind = kind if kind.endswith("Chunk") else kind.removesuffix("Message").lower()
+    elif not isinstance(kind, str) or not (kind in KINDS or kind.endswith("MessageChunk")):
+        return None
+    elif isinstance(data.get("data"), Mapping) and "role" not in data:
+        fields = data["data"]
+    elif "content" in data and ("role" not in data or kind.startswith(("chat", "Chat"))):
+        fields = data
+    else:
+        return None
+    fields = fields if isinstance(fields, Mapping) else {}
+    return kind, {key: value for key, value in fields.items() if key != "type"}
+
+
+LANGCHAIN = Form("langchain", lambda data: _fields(data) is not None, _read_langchain)
+ANTHROPIC = Form("anthropic", lambda data: "system" in data or _has_blocks(data), _read)
+OPENAI = Form("openai", lambda data: True, _read)
+
+
+def spoken(text: str, calls: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    """Make an assistant's message in OpenAI's form."""
+    message = {"role": "assistant", "content": text or None, **more}
+    return {**message, "tool_calls": calls} if calls else message
+
+
+def call_of(call_id: str, name: str, arguments: str) -> dict[str, Any]:
+    """Make a call in OpenAI's form."""
+    function = {"name": name, "arguments": arguments}
+    return {"id": call_id, "type": "function", "function": function}

@@ -1,0 +1,98 @@
+"""Sessions that `opencode export` writes: messages, each with an `info` and `parts`.
+
+A tool's part holds a call and its result. A summary of opencode's own is left out where the
+messages before it are in the file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from conspectus.transcripts.chat import call_of, spoken
+from conspectus.transcripts.records import Form, Parsed, Reading, Record
+
+ENDED = {"completed": "output", "error": "error"}  # States of a call, and the key of the result
+
+
+def _knows(data: Mapping[str, Any]) -> bool:
+    return isinstance(data.get("info"), Mapping) and isinstance(data.get("parts"), list)
+
+
+def _read(parsed: Parsed) -> Reading:
+    """Read the messages in OpenAI's form, up to the one that the user went back to."""
+    session = (parsed.wrapper or {}).get("info")
+    reverted = session.get("revert") if isinstance(session, Mapping) else None
+    end = reverted.get("messageID") if isinstance(reverted, Mapping) else None
+    found: list[Record] = []
+    model, used = "", 0
+    for part in parsed.records:
+        if not _knows(part.data):
+            continue
+        info = part.data["info"]
+        if end is not None and info.get("id") == end:
+            break
+        chosen = info.get("model")
+        model = str(info.get("modelID") or (chosen or {}).get("modelID") or model)
+        made = [] if found and info.get("summary") is True else list(_messages(part.data))
+        found += [Record(message, part.index, part.line) for message in made]
+        used += bool(made)
+    return Reading(found, len(parsed.records) - used, model)
+
+
+def _messages(data: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Make one message a step, with the results behind their calls."""
+    info = data["info"]
+    parts = [part for part in data["parts"] if isinstance(part, Mapping)]
+    stamp = {"id": info.get("id"), "timestamp": _date(info.get("time"))}
+    if info.get("role") == "user":
+        yield from _asked(parts, stamp)
+        return
+    text, calls, results = "", list[dict[str, Any]](), list[dict[str, Any]]()
+    for part in [*parts, {"type": "step-start"}]:
+        kind = part.get("type")
+        if (calls and kind == "text") or kind == "step-start":
+            if text or calls:
+                yield from (spoken(text, calls, **stamp), *results)
+                stamp = {"timestamp": stamp["timestamp"]}
+            text, calls, results = "", [], []
+        if kind == "text":
+            text += str(part.get("text", ""))
+        elif kind == "tool" and isinstance(state := part.get("state"), Mapping):
+            call, key = str(part.get("callID")), ENDED.get(str(state.get("status")))
+            arguments = json.dumps(state.get("input") or {}, ensure_ascii=False)
+            calls.append(call_of(call, str(part.get("tool")), arguments))
+            if key is not None:
+                results.append(
+                    {"role": "tool", "tool_call_id": call, "content": str(state.get(key, ""))}
+                )
+
+
+def _asked(parts: list[Mapping[str, Any]], stamp: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Make the user's message; texts that the program added are the developer's, behind it."""
+    texts = [part for part in parts if part.get("type") == "text" and not part.get("ignored")]
+    blocks: list[dict[str, Any]] = [
+        {"type": "text", "text": str(part.get("text", ""))}
+        for part in texts
+        if not part.get("synthetic")
+    ]
+    for part in parts:
+        if part.get("type") == "file" and str(part.get("mime", "")).startswith("image/"):
+            blocks.append({"type": "image_url", "image_url": {"url": str(part.get("url"))}})
+    if blocks:
+        yield {"role": "user", "content": blocks, **stamp}
+    if added := "\n".join(str(part.get("text", "")) for part in texts if part.get("synthetic")):
+        yield {"role": "developer", "content": added, "timestamp": stamp["timestamp"]}
+
+
+def _date(time: Any) -> str | None:
+    """Write the milliseconds of a time as a date."""
+    made = time.get("created") if isinstance(time, Mapping) else None
+    if not isinstance(made, int):
+        return None
+    return datetime.fromtimestamp(made / 1000, UTC).isoformat(timespec="seconds")
+
+
+FORM = Form("opencode", _knows, _read, session=True, added=("id", "timestamp"))
