@@ -3,13 +3,13 @@
 import json
 
 import pytest
+from conspectus.config.meaning import meaning
 from typer.testing import CliRunner
 
 from conspectus import Compactor, EmbeddedSummarizer, SummarizationMiddleware
 from conspectus.cli import options
 from conspectus.cli.app import app
 from conspectus.config import create_summarization_middleware, load_config
-from conspectus.config.meaning import meaning
 from conspectus.errors import InputError
 from conspectus_lab.evaluate import read_config
 from conspectus_lab.replay import replay

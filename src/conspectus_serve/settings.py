@@ -182,13 +182,15 @@ def load_settings(
         text = read_text(file)
         read = config_of(file, text)
         section, source = read_section(file, text, SECTION)
+        if source.missing:
+            raise ConfigError(tuple(source.problem(*one) for one in source.missing.items()))
         problem, section = source.problem, {} if section is None else section
         if not isinstance(section, Mapping):
             raise ConfigError((source.problem((), f"'{SECTION}' holds keys such as 'upstream:'"),))
         if read.source.found:
             config = read
         else:
-            config._read = read.read
+            config._source = read.source
     wanted = {**section, **{k: v for k, v in (given or {}).items() if v is not None}}
     if wanted.get("archive") is None and (named := archive_of(config)):
         wanted["archive"] = named
