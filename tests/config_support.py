@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from conspectus.config.json_schema import json_schema
 from jsonschema import Draft202012Validator
 from langchain.agents import create_agent
 from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
-from conspectus.config import SummarizationConfig, create_middleware, load_config
+from conspectus.config import SummarizationConfig, create_middleware, json_schema, load_config
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 SUMMARY = "## Goal\n- The user has the modules looked at, one after the other."

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 import yaml
-from conspectus.config.json_schema import json_schema
 from pydantic import ValidationError
 
 from config_support import fits, loaded, written
-from conspectus.config import ConfigError, Size, SummarizationConfig, load_config
+from conspectus.config import ConfigError, Size, SummarizationConfig, json_schema, load_config
 from test_config_broken_files import BROKEN
 from test_config_public_examples import EXAMPLES
 

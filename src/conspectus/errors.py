@@ -41,11 +41,11 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"{odd} did you mean '{choices[found[0]]}'?" if found else ""
 
 
-def install(extra: str) -> str:
+def install_command(extra: str) -> str:
     """Return the command that installs an optional part, from where Conspectus itself came.
 
     Example:
-        >>> install("serve").startswith("pip install ")
+        >>> install_command("serve").startswith("pip install ")
         True
     """
     import json

@@ -67,9 +67,8 @@ def config_of(file: Path, text: bytes) -> SummarizationConfig:
 
 def _is_off(section: Mapping[str, Any]) -> bool:
     """Tell whether all summarisation is switched off, so that nothing else counts."""
-    agents = section.get("subagents")
-    own = agents.values() if isinstance(agents, dict) else ()
-    on = any(isinstance(one, dict) and one.get("enabled") for one in own)
+    agents = _mapping(section.get("subagents")).values()
+    on = any(_mapping(one).get("enabled") for one in agents)
     return str(section.get("enabled")).lower() in OFF and not on
 
 
@@ -78,14 +77,19 @@ def _check_sections(section: Any, source: Source) -> None:
     if not isinstance(section, dict):
         text = f"'{SECTION}' holds keys such as 'enabled: true', each on a line of its own, two"
         raise source.error((), f"{text} spaces further in")
-    for name, line in source.names.items() if not section else ():
+    wanted = OURS if SECTION not in source.names else SummarizationConfig.model_fields
+    for name, line in source.names.items():
         key = name.strip()  # a no-break space looks like indentation, and is a part of the key
-        where = f"{source.file}, line {line}: "
+        where, sized = f"{source.file}, line {line}: ", source.sections.get(key)
         if SECTION not in source.names and (meant := did_you_mean(name, [SECTION])):
             raise ConfigError((f"{where}unknown section '{name}';{meant}",))
-        if key in (OURS if SECTION not in source.names else SummarizationConfig.model_fields):
+        if (not section and key in wanted) or (key in OURS and "type" in _mapping(sized)):
             text = f"'{key}' stands at the top of the file; put it under '{SECTION}:', two spaces"
             raise ConfigError((f"{where}{text} further in",))
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def _sentences(
@@ -129,6 +133,7 @@ def _sentence(error: Any, where: Location, value: Any, source: Source) -> str:
     text = re.sub("Input should|, unable.*", "", text).strip()
     text = re.sub("a valid dictionary.*", "a mapping", text)
     model = Size if len(within) > 1 and within[-1] in Size.model_fields else fields
-    about = model.model_fields[str(within[-1] if model is Size else within[0])].description
+    about = model.model_fields[str(within[-1] if model is Size else within[0])].description or ""
+    about = " ".join(about.split())
     near = did_you_mean(value, choices) if isinstance(value, str) else ""
     return f"should {text}, not {source.shown(value)}{';' + near if near else ''} ({about})"

@@ -34,7 +34,7 @@ class Source:
         lines: line numbers by location; the empty location is that of the section itself.
         secrets: environment variables, such as `$KEY`, by the values that were taken.
         missing: locations of variables that are not set.
-        sections: plain values of the file's sections `models` and `skills`, as written there.
+        sections: plain values of `models`, `skills`, and of keys that stand outside of our section.
         names: lines of all sections, by name.
         notes: mistakes that do not matter while summarisation is off.
     """
@@ -142,18 +142,25 @@ def read_section(file: Path, text: bytes, name: str = SECTION) -> tuple[Any, Sou
         loader = yaml.SafeLoader(text.decode("utf-8-sig"))
         root = loader.get_single_node()
         if root is not None and not isinstance(root, yaml.MappingNode):
-            raise yaml.MarkedYAMLError(None, None, "it has no sections", root.start_mark)
+            raise yaml.MarkedYAMLError(
+                None,
+                None,
+                f"a configuration is made of sections, such as '{SECTION}:'",
+                root.start_mark,
+            )
         if root is not None:
             if sum(key.value == name for key, _ in root.value) > 1:
                 mark = next(key for key, _ in reversed(root.value) if key.value == name).start_mark
-                raise yaml.MarkedYAMLError(None, None, f"'{name}' is there twice", mark)
+                raise yaml.MarkedYAMLError(
+                    None, None, f"'{name}' is there twice; join the two", mark
+                )
             loader.flatten_mapping(root)
             nodes = {str(key.value): node for key, node in root.value}
             names = {str(key.value): key.start_mark.line + 1 for key, _ in root.value}
         value, lines = _plain(loader, nodes[name]) if name in nodes else (None, {})
         lines[()] = names.get(name, 1)
         others: dict[str, Any] = {}
-        for other in ("models", "skills"):
+        for other in ("models", "skills", "trigger", "keep"):
             with suppress(Exception):  # what others write is theirs to check
                 others[other], _ = _plain(loader, nodes[other])
         source = Source(file, text, lines, sections=others, names=names)
@@ -166,13 +173,16 @@ def read_section(file: Path, text: bytes, name: str = SECTION) -> tuple[Any, Sou
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark is not None else 1
-        what = (
-            f"malformed YAML ({error.problem}); check the indentation (spaces, no tabs; the keys "
-            "of a section begin in one column), colons, quotes and brackets"
-        )
+        what = error.problem
+        if error.context is not None:  # one of PyYAML's own
+            what = f"malformed YAML ({what}); check the indentation (spaces, no tabs; the keys of "
+            what += "a section begin in one column), colons, quotes and brackets"
     except RecursionError:
-        line, what = names.get(name, 1), "aliases or brackets are nested without end; write it out"
-    except ValueError as error:
+        line, what = (
+            names.get(name, 1),
+            "is nested without end, or huge; check brackets and aliases",
+        )
+    except Exception as error:  # a tag may not suit its value, and fails in many ways
         line, what = names.get(name, 1), f"YAML cannot read a value of this section ({error})"
     raise ConfigError((f"{file}, line {line}: {what}",))
 
@@ -196,7 +206,7 @@ def _lines(node: Any, where: Location) -> Iterator[tuple[Location, int]]:
         for key, value in node.value:
             name, line = str(key.value), key.start_mark.line + 1
             if (first := known.setdefault(name, key)) is not key:
-                text = f"'{name}' is there twice, first in line {first.start_mark.line + 1}"
-                raise yaml.MarkedYAMLError(None, None, text, key.start_mark)
+                text = f"is there twice, first in line {first.start_mark.line + 1}; delete one"
+                raise yaml.MarkedYAMLError(None, None, f"'{name}' {text}", key.start_mark)
             for at, of_value in _lines(value, (*where, name)):
                 yield at, line if len(at) == len(where) + 1 else of_value

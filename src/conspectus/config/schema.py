@@ -41,9 +41,9 @@ Sizes = dict[Kind, int | float]  # Sizes that must all be reached
 
 def _number(value: Any) -> Any:
     """Read `'4000'`, `4000.0` and `1e4`, which YAML takes for a text, as the numbers they are."""
-    if isinstance(value, bool):
-        raise ValueError("should be a number")
-    with suppress(ValueError, TypeError, OverflowError):
+    if isinstance(value, bool) or (isinstance(value, int) and value > MOST):
+        raise ValueError(f"should be a number up to {MOST:,}")
+    with suppress(ValueError, TypeError):
         number = float(value)
         return int(number) if number.is_integer() else number
     return value
@@ -307,8 +307,9 @@ def _contradictions(config: SummarizationConfig) -> Iterator[tuple[Location, str
             text = f"a summary of {config.max_summary_tokens:,} tokens alone reaches the trigger"
             yield ("max_summary_tokens",), f"{text} of {said}; lower it"
         if limit is not None and reserved < limit < tokens + reserved:
-            text = f"a trigger of {said} is never reached in a window of {limit:,} tokens less "
-            yield where, f"{text}{reserved:,} reserved; lower it, or use a fraction"
+            less = f" less {reserved:,} reserved" if reserved else ""
+            text = f"a trigger of {said} is never reached in a window of {limit:,} tokens{less}"
+            yield where, f"{text}; lower it, or use a fraction"
     if config.enabled and limit is not None and reserved >= limit:
         text = f"reserving {reserved:,} tokens leaves nothing of the window of {limit:,}; lower it"
         yield ("reserved_tokens",), text
