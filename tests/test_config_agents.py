@@ -73,11 +73,14 @@ def test_models_come_from_a_mapping_or_a_function_and_unknown_ones_are_refused(t
     for registry in ({"small": small}, {"small": small}.__getitem__):
         agent = Agent(config, model_registry=registry)
         agent.middleware.close()
-    with pytest.raises(ConfigError, match=r"line 6: the registry has no model 'small'; did you "):
+    with pytest.raises(
+        ConfigError,
+        match=r"line 6: .*cannot be had \(LookupError: no such name; did you mean 'smal'",
+    ):
         create_summarization_middleware(config, model_registry={"smal": small})
     with pytest.raises(ConfigError, match=r"line 6: the model 'small' cannot be had \(KeyError"):
         create_summarization_middleware(config, model_registry={}.__getitem__)
-    with pytest.raises(ConfigError, match="gave int for 'small', which is no chat model"):
+    with pytest.raises(ConfigError, match="int is no chat model"):
         create_summarization_middleware(config, model_registry=lambda name: 7)  # type: ignore
     with pytest.raises(PolicyError, match="model_registry must be a mapping"):
         create_summarization_middleware(config, model_registry=7)  # type: ignore[arg-type]
@@ -115,10 +118,10 @@ def test_everything_is_checked_before_anything_is_opened(tmp_path):
         trigger: {{type: messages, value: 6}}
         keep: {{type: messages, value: 2}}
         archive: sqlite:///{where}
-        fallback_models: [missing]
+        pin: no_such_module:function
         """)  # fmt: skip
-    with pytest.raises(ConfigError, match="missing"):
-        create_summarization_middleware(config, model=answering(), model_registry={})
+    with pytest.raises(ConfigError, match="line 6: pin: 'no_such_module:function' cannot"):
+        create_summarization_middleware(config, model=answering())
     assert not where.exists()
 
 
@@ -248,9 +251,9 @@ def test_an_edited_file_counts_at_the_next_turn_and_the_thread_goes_on(tmp_path,
         "",
         "other: 1\n",
         "summarization:\n  enabled: true\n  trigger: {type: messages, value: 4}\n"
-        "  keep: {type: messages, value: 1}\n  model_name: nobody\n",
+        "  keep: {type: messages, value: 1}\n  pin: no.such:function\n",
     ],
-    ids=["a wrong value", "malformed", "emptied", "without its section", "an unknown model"],
+    ids=["a wrong value", "malformed", "emptied", "without its section", "an unknown function"],
 )
 def test_an_edit_that_is_not_valid_keeps_the_settings_and_says_so_once(text, tmp_path, caplog):
     edited = Edited(tmp_path, model_registry={})
@@ -341,7 +344,7 @@ def test_switching_off_needs_nothing_but_the_switch(tmp_path):
 
 def test_what_stays_as_it_was_is_said_once_however_often_the_edit_fails(tmp_path, caplog):
     edited = Edited(tmp_path, model_registry={})
-    edited.edit(SIX + "history: preserve\nmodel_name: nobody\n")
+    edited.edit(SIX + "history: preserve\npin: no.such:function\n")
     edited.talk(3)
     edited.edit(SIX + "history: preserve\n")
     edited.talk(2)

@@ -100,7 +100,7 @@ class Builder:
             except ConfigError as error:
                 if own is None:
                     raise
-                log("model_left_out", "%s; the agent's own model writes instead", error)
+                log("model_left_out", "%s; until then the agent's own model stands in", error)
         if own is None and not config.model_name:
             text = "model_name is null, which is the agent's own model: pass it as model=, or name"
             raise config.source.error(("model_name",), f"{text} one")

@@ -142,18 +142,11 @@ def read_section(file: Path, text: bytes, name: str = SECTION) -> tuple[Any, Sou
         loader = yaml.SafeLoader(text.decode("utf-8-sig"))
         root = loader.get_single_node()
         if root is not None and not isinstance(root, yaml.MappingNode):
-            raise yaml.MarkedYAMLError(
-                None,
-                None,
-                f"a configuration is made of sections, such as '{SECTION}:'",
-                root.start_mark,
-            )
+            raise _Refused(root, f"a configuration is made of sections, such as '{SECTION}:'")
         if root is not None:
-            if sum(key.value == name for key, _ in root.value) > 1:
-                mark = next(key for key, _ in reversed(root.value) if key.value == name).start_mark
-                raise yaml.MarkedYAMLError(
-                    None, None, f"'{name}' is there twice; join the two", mark
-                )
+            ours = [key for key, _ in root.value if key.value == name]
+            if len(ours) > 1:
+                raise _Refused(ours[1], f"the section '{name}' is there twice; join the two")
             loader.flatten_mapping(root)
             nodes = {str(key.value): node for key, node in root.value}
             names = {str(key.value): key.start_mark.line + 1 for key, _ in root.value}
@@ -174,17 +167,20 @@ def read_section(file: Path, text: bytes, name: str = SECTION) -> tuple[Any, Sou
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark is not None else 1
         what = error.problem
-        if error.context is not None:  # one of PyYAML's own
+        if not isinstance(error, _Refused):
             what = f"malformed YAML ({what}); check the indentation (spaces, no tabs; the keys of "
             what += "a section begin in one column), colons, quotes and brackets"
     except RecursionError:
-        line, what = (
-            names.get(name, 1),
-            "is nested without end, or huge; check brackets and aliases",
-        )
+        line = names.get(name, 1)
+        what = "is nested without end, or huge; check brackets and aliases"
     except Exception as error:  # a tag may not suit its value, and fails in many ways
         line, what = names.get(name, 1), f"YAML cannot read a value of this section ({error})"
     raise ConfigError((f"{file}, line {line}: {what}",))
+
+
+class _Refused(yaml.MarkedYAMLError):  # type: ignore[misc]
+    def __init__(self, node: Any, problem: str) -> None:
+        super().__init__(None, None, problem, node.start_mark)
 
 
 def _plain(loader: Any, node: Any) -> tuple[Any, dict[Location, int]]:
@@ -207,6 +203,6 @@ def _lines(node: Any, where: Location) -> Iterator[tuple[Location, int]]:
             name, line = str(key.value), key.start_mark.line + 1
             if (first := known.setdefault(name, key)) is not key:
                 text = f"is there twice, first in line {first.start_mark.line + 1}; delete one"
-                raise yaml.MarkedYAMLError(None, None, f"'{name}' {text}", key.start_mark)
+                raise _Refused(key, f"'{name}' {text}")
             for at, of_value in _lines(value, (*where, name)):
                 yield at, line if len(at) == len(where) + 1 else of_value
