@@ -75,7 +75,7 @@ def test_models_come_from_a_mapping_or_a_function_and_unknown_ones_are_refused(t
         agent.middleware.close()
     with pytest.raises(
         ConfigError,
-        match=r"line 6: .*cannot be had \(LookupError: no such name; did you mean 'smal'",
+        match=r"line 6: .*no such name; did you mean 'smal'",
     ):
         create_summarization_middleware(config, model_registry={"smal": small})
     with pytest.raises(ConfigError, match=r"line 6: the model 'small' cannot be had \(KeyError"):
