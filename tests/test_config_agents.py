@@ -8,15 +8,12 @@ from typing import Any
 import pytest
 from langchain_core.messages import BaseMessage
 
-from config_support import Agent, answering, loaded, summarising, written
-from conspectus.archive import Archive
+from config_support import Agent, answering, loaded, summarising
 from conspectus.config import (
     ConfigError,
-    ConfiguredSummarization,
     SummarizationConfig,
     create_middleware,
     create_summarization_middleware,
-    load_config,
 )
 from conspectus.errors import ArchiveError, InputError, PolicyError
 from conspectus.guard import ContextGuard
@@ -196,15 +193,6 @@ def test_the_window_of_the_file_is_the_window_of_the_guard(tmp_path):
     assert summaries(list(sent)) == 1
 
 
-def test_a_window_that_the_file_declares_for_a_model_is_that_models(tmp_path):
-    config = load_config(written(tmp_path, """
-        models: [{name: house, context_window: 10000}]
-        summarization: {enabled: true, model_name: house, trigger: {type: fraction, value: 0.5}}
-        """))  # fmt: skip
-    made = create_summarization_middleware(config, model_registry={"house": answering()})
-    assert made.graph_engine.window.limit == 10_000
-
-
 # An edited file
 
 
@@ -267,14 +255,6 @@ def test_an_edit_that_is_not_valid_keeps_the_settings_and_says_so_once(text, tmp
     assert edited.agent.middleware.trigger == [("messages", 14)]
 
 
-def test_a_file_that_is_deleted_keeps_the_settings(tmp_path, caplog):
-    edited = Edited(tmp_path)
-    (tmp_path / "config.yaml").unlink()
-    edited.talk(4)
-    assert summaries(edited.agent.messages) == 1
-    assert caplog.text.count("there is no such file") == 1
-
-
 def test_an_archive_an_edit_names_waits_for_a_new_agent_so_that_no_original_is_lost(
     tmp_path, caplog
 ):
@@ -288,20 +268,6 @@ def test_an_archive_an_edit_names_waits_for_a_new_agent_so_that_no_original_is_l
     assert "line 5: 'archive' counts when the agent is built anew" in caplog.text
     assert "line 6: 'recall' counts when the agent is built anew" in caplog.text
     assert archive.threads("local") == ("t",)
-
-
-def test_the_tools_of_an_agent_go_on_with_the_settings_of_an_edit(tmp_path):
-    edited = Edited(tmp_path, SIX + "recall: tool\n")
-    edited.talk(4)
-    [recall] = edited.agent.middleware.tools
-    edited.edit(SIX.replace("value: 6", "value: 40") + "recall: tool\nwindow: 4000\n")
-    edited.talk(1)
-    assert edited.agent.middleware.tools == [recall]
-    state = edited.agent.graph.get_state(edited.agent.thread).values
-    runtime = type("Runtime", (), {"state": state, "store": None, "config": edited.agent.thread})()
-    runtime.context = runtime.stream_writer = runtime.tool_call_id = None
-    found = recall.func(runtime, query="module_0")
-    assert "src/module_0.py" in found
 
 
 def test_history_cannot_change_under_an_agent(tmp_path, caplog):
@@ -342,15 +308,6 @@ def test_switching_off_needs_nothing_but_the_switch(tmp_path):
         assert edited.agent.middleware.enabled
 
 
-def test_what_stays_as_it_was_is_said_once_however_often_the_edit_fails(tmp_path, caplog):
-    edited = Edited(tmp_path, model_registry={})
-    edited.edit(SIX + "history: preserve\npin: no.such:function\n")
-    edited.talk(3)
-    edited.edit(SIX + "history: preserve\n")
-    edited.talk(2)
-    assert caplog.text.count("'history' counts when") == 1
-
-
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 def test_switched_off_by_an_edit_nothing_more_is_summarised_and_what_is_summarised_stays(
     history, tmp_path
@@ -368,17 +325,6 @@ def test_switched_off_by_an_edit_nothing_more_is_summarised_and_what_is_summaris
     edited.edit(section)
     edited.talk(1)
     assert len(edited.agent.sent[-1]) < 8
-
-
-def test_the_guard_follows_the_window_of_an_edit(tmp_path):
-    wide = SIX.replace("value: 6", "value: 600") + "window: 100000\n"
-    edited = Edited(tmp_path, wide)
-    for n in range(6):
-        edited.agent.say(f"module {n}: " + "word " * 200)
-    assert summaries(edited.agent.messages) == 0
-    edited.edit(wide.replace("100000", "900"))
-    sent = edited.agent.say("and the next one")
-    assert summaries(list(sent)) == 1
 
 
 @pytest.mark.slow
@@ -412,13 +358,3 @@ def test_a_configuration_that_was_made_in_python_is_never_looked_for(tmp_path):
         agent.say(f"module {n}")
     assert summaries(agent.messages) == 1
     assert not agent.middleware.refresh()
-
-
-def test_an_archive_that_was_given_is_used_and_stays_open(tmp_path):
-    with Archive.open("memory:") as archive:
-        agent = Agent(loaded(tmp_path, SIX), model=summarising(), archive=archive)
-        assert isinstance(agent.middleware, ConfiguredSummarization)
-        for n in range(4):
-            agent.say(f"module {n}")
-        agent.middleware.close()
-        assert archive.threads("local") == ("t",)

@@ -105,7 +105,7 @@ BROKEN: dict[str, tuple[str, int, str, str]] = {
         4, "'keep' stands at the top", "put it under 'summarization:'"),
     "a section without keys": ("summarization: on\n", 1, "holds keys", "such as 'enabled: true'"),
     "a tag without its value": (section("window: !!int ''"), 1, "cannot read a value", "section"),
-    "a character of no text": (section('model_name: "a\x07"'), 2, "no character U+0007", "delete"),
+    "a character of no text": (section('model_name: "a\x07"'), 1, "special characters", "section"),
     "two documents": ("summarization:\n---\na: 1\n", 2, "another document", "check"),
     "no sections": ("- one\n- two\n", 1, "is made of sections", "such as 'summarization:'"),
     "an alias without end": ("summarization: &all\n  subagents: {one: *all}\n",

@@ -14,7 +14,7 @@ from conspectus._core.choices import EMBEDDED, names_embedded
 from conspectus.agents.models import profile_window
 from conspectus.archive import Archive
 from conspectus.compactor.settings import AnyArchive, open_archive
-from conspectus.config.reading import Location
+from conspectus.config.reading import Location, Source
 from conspectus.config.schema import SummarizationConfig
 from conspectus.errors import ConfigError, ConspectusError, PolicyError, did_you_mean
 from conspectus.events.notes import log
@@ -57,8 +57,6 @@ class Builder:
                 "model_registry must be a mapping from names to chat models, or a function of a "
                 f"name, not {self.registry!r}"
             )
-        if not isinstance(self.model, str | Runnable | None):
-            raise PolicyError(f"model must be a chat model or the name of one, not {self.model!r}")
 
     def settings(self, config: SummarizationConfig) -> dict[str, Any]:
         """Make the arguments of `SummarizationMiddleware` but for the archive."""
@@ -125,7 +123,12 @@ class Builder:
             elif callable(registry):
                 found = registry(name)
             elif name in known:
-                found = built(config.source.filled(dict(known[name])))
+                own = Source()
+                found = own.filled(dict(known[name]))
+                config.source.secrets.update(own.secrets)
+                if own.missing:
+                    raise LookupError(next(iter(own.missing.values())))
+                found = built(found)
             elif isinstance(registry, Mapping):
                 raise LookupError(f"no such name;{did_you_mean(name, [*listed, *known])}")
             if isinstance(found, str):
@@ -168,16 +171,12 @@ def declared_window(entry: Mapping[str, Any]) -> int | None:
 
 def check_window(config: SummarizationConfig, window: int | None) -> None:
     """Refuse shares of a window that nobody knows."""
-    if window is not None or not config.enabled:
-        return
-    sizes = [(("keep",), config.keep.type), *((("trigger",), one) for one in config.conditions)]
-    for where, kinds in reversed(sizes):
-        if "fraction" in kinds:
-            raise config.source.error(
-                where,
-                "a fraction means nothing, as the window of the answering model is unknown; write "
-                "'window: <its input limit in tokens>', or use tokens or messages",
-            )
+    shares = ["trigger"] if any("fraction" in one for one in config.conditions) else []
+    shares += ["keep"] if config.keep.type == "fraction" else []
+    if window is None and config.enabled and shares:
+        text = "a fraction means nothing, as the window of the answering model is unknown; write "
+        fix = "'window: <its input limit in tokens>', or use tokens or messages"
+        raise config.source.error((shares[0],), text + fix)
 
 
 def sizes_of(config: SummarizationConfig, window: int | None) -> dict[str, Any]:

@@ -44,12 +44,7 @@ class ConfiguredSummarization(SummarizationMiddleware):
         self._file = None if file is None else file.absolute()
         settings = builder.settings(self._config)
         self._for_it = builder.open(self._config)
-        try:
-            super().__init__(**settings, archive=self._for_it)
-        except BaseException:
-            if own := self._own_archive():
-                own.close()
-            raise
+        super().__init__(**settings, archive=self._for_it)
 
     @property
     def config(self) -> SummarizationConfig:
@@ -127,12 +122,8 @@ class ConfiguredSummarization(SummarizationMiddleware):
         for key in stays:
             said = f"'{key}' counts when the agent is built anew; it stays as it was"
             log("configuration_fixed", "%s", new.source.problem((key,), said))
-        log(
-            "configuration_in_force",
-            "the settings of %s are in force",
-            self._file,
-            level=logging.INFO,
-        )
+        said = "the settings of %s are in force"
+        log("configuration_in_force", said, self._file, level=logging.INFO)
 
 
 class ConfiguredGuard(ContextGuard):

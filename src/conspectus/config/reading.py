@@ -160,9 +160,6 @@ def read_section(file: Path, text: bytes, name: str = SECTION) -> tuple[Any, Sou
         return source.filled(value), source
     except UnicodeDecodeError as error:
         line, what = text[: error.start].count(b"\n") + 1, "is not UTF-8; save the file as UTF-8"
-    except yaml.reader.ReaderError as error:
-        line = text.decode("utf-8-sig").count("\n", 0, error.position) + 1
-        what = f"YAML takes no character U+{error.character:04X}; delete it"
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark is not None else 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Annotated, Any, Literal
 
@@ -60,27 +60,22 @@ def _amount(kind: object, value: float) -> float:
     return value
 
 
-def _amounts(sizes: Sizes) -> Sizes:
-    return {kind: _amount(kind, value) for kind, value in sizes.items()}
+def _amounts(sizes: Sizes) -> None:
+    for kind, value in sizes.items():
+        _amount(kind, value)
 
 
-def _stale(value: Any) -> Any:
-    StaleResults.build(value)
-    return value
-
-
-def _prompt(value: str) -> str:
-    Template(value)
-    return value
-
-
-def _address(value: str) -> str:
+def _address(value: str) -> None:
     if re.search(r"\$(?:\{|[A-Z_][A-Z0-9_]{2,})", value):
         raise ValueError("a variable stands for a whole value; put the whole address into one")
     if ":" in value and not value.startswith(ARCHIVES):
         known = "write sqlite:///FILE, postgresql://..., or memory:"
         raise ValueError(f"'{value.partition(':')[0]}:...' names no archive; {known}")
-    return value
+
+
+def _checked(check: Callable[[Any], Any]) -> AfterValidator:
+    """Make a validator of a function that raises `ValueError`, and keep the value as it is."""
+    return AfterValidator(lambda value: (check(value), value)[1])
 
 
 def in_words(sizes: Sizes) -> str:
@@ -139,7 +134,7 @@ def _form(value: Any) -> str:
 
 
 OneSize = Annotated[Size, Tag("size")]
-AllOf = Annotated[dict[Kind, Amount], AfterValidator(_amounts), Tag("all")]
+AllOf = Annotated[dict[Kind, Amount], _checked(_amounts), Tag("all")]
 Condition = Annotated[OneSize | AllOf, Discriminator(_form)]
 Trigger = Annotated[OneSize | AllOf | Annotated[list[Condition], Tag("list")], Discriminator(_form)]
 
@@ -159,7 +154,7 @@ class SubagentSettings(Part):
     """how much of the newest history stays in view, such as {type: messages, value: 20}"""
     trim_tokens_to_summarize: Whole | None = 4000
     """tokens of one reading; more is read in further calls; null for no limit"""
-    summary_prompt: Annotated[Text, AfterValidator(_prompt)] | None = None
+    summary_prompt: Annotated[Text, _checked(Template)] | None = None
     """instructions for the model, with {messages} where they go"""
     skill_file_read_tool_names: list[Text] = ["read_file", "read", "view", "cat"]
     """tools that read skill files; [] for none"""
@@ -196,7 +191,7 @@ class SubagentSettings(Part):
     """input limit of the answering model, in tokens; null for its profile's"""
     reserved_tokens: Annotated[int, Field(ge=0, le=MOST), Number] = 0
     """tokens of the window that messages cannot have"""
-    stale_results: Annotated[bool | dict[str, Any], AfterValidator(_stale)] = False
+    stale_results: Annotated[bool | dict[str, Any], _checked(StaleResults.build)] = False
     """shows stale results of tools short before anything is summarised: true, or a mapping with
     some of over, newest, least, tools, exclude"""
     background: bool | dict[Literal["prepare"], Annotated[float, Field(gt=0, le=1), Number]] = False
@@ -246,7 +241,7 @@ class SummarizationConfig(SubagentSettings):
         ([{'tokens': 6000}], '20 messages')
     """
 
-    archive: Annotated[Text, AfterValidator(_address)] | None = None
+    archive: Annotated[Text, _checked(_address)] | None = None
     """where originals go: sqlite:///FILE, postgresql://... or memory:; null for the graph's own
     store"""
     subagents: dict[Text, SubagentSettings] = {}

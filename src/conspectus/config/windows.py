@@ -9,20 +9,10 @@ from fnmatch import fnmatchcase
 from conspectus._core.choices import names_embedded
 from conspectus.config.schema import SummarizationConfig
 
-GUESSED = {
-    "gpt-": "openai",
-    "o1": "openai",
-    "o3": "openai",
-    "o4": "openai",
-    "claude": "anthropic",
-    "gemini": "google_genai",
-    "deepseek": "deepseek",
-    "mistral": "mistralai",
-    "grok": "xai",
-}
-"""Providers by the begin of a model's name; their models are made without a network."""
-
-PROVIDERS = frozenset({*GUESSED.values(), "fireworks", "groq", "together"})
+PROVIDERS = frozenset(
+    "anthropic deepseek fireworks google_genai groq mistralai openai together xai".split()
+)
+"""Providers whose models are made without a network, so that their profiles can be read."""
 
 _DATE = re.compile(r"[-@](?:\d{4}-\d\d-\d\d|\d{8})$")  # Of a snapshot, behind a model's name
 
@@ -78,15 +68,17 @@ def profile_of(provider: str, model: str) -> int | None:
     """Return a model's input limit by its LangChain profile; None without one."""
     if not provider and ":" in model:
         provider, _, model = model.partition(":")
-    known = (name for begin, name in GUESSED.items() if model.startswith(begin))
-    provider = provider or next(known, "")
-    if provider not in PROVIDERS:
+    if model.startswith("gemini"):
+        provider = provider or "google_genai"  # LangChain guesses one that asks the network
+    if provider and provider not in PROVIDERS:
         return None
     try:
         from langchain.chat_models import init_chat_model
 
         from conspectus.agents.models import profile_window
 
-        return profile_window(init_chat_model(model, model_provider=provider, api_key="none"))
+        return profile_window(
+            init_chat_model(model, model_provider=provider or None, api_key="none")
+        )
     except Exception:  # its package is not installed, or it wants more than a key
         return None
