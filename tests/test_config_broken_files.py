@@ -166,6 +166,10 @@ def test_a_long_value_is_read_in_linear_time(key, piece, tmp_path):
             load_config(file)
         return time.process_time() - began
 
+    with pytest.raises(ConfigError) as caught:
+        load_config(written(tmp_path, section(f'window: "{piece * 9_000}"')))
+    assert "window: should be" in str(caught.value)
+    assert len(str(caught.value)) < 1_000
     short = min(seconds(8_000) for _ in range(3))
     assert min(seconds(64_000) for _ in range(3)) < 20 * short + 0.05
 
