@@ -182,8 +182,6 @@ def load_settings(
         text = read_text(file)
         read = config_of(file, text)
         section, source = read_section(file, text, SECTION)
-        if source.missing:
-            raise ConfigError(tuple(source.problem(*one) for one in source.missing.items()))
         problem, section = source.problem, {} if section is None else section
         if not isinstance(section, Mapping):
             raise ConfigError((source.problem((), f"'{SECTION}' holds keys such as 'upstream:'"),))

@@ -159,7 +159,7 @@ def read_section(file: Path, text: bytes, name: str = SECTION) -> tuple[Any, Sou
             with suppress(Exception):  # what others write is theirs to check
                 others[other], _ = _plain(loader, nodes[other])
         source = Source(file, text, lines, sections=others, names=names)
-        return source.filled(value), source
+        value = source.filled(value)
     except UnicodeDecodeError as error:
         line, what = text[: error.start].count(b"\n") + 1, "is not UTF-8; save the file as UTF-8"
     except yaml.MarkedYAMLError as error:
@@ -174,6 +174,10 @@ def read_section(file: Path, text: bytes, name: str = SECTION) -> tuple[Any, Sou
         what = "is nested without end, or huge; check brackets and aliases"
     except Exception as error:  # a tag may not suit its value, and fails in many ways
         line, what = names.get(name, 1), f"YAML cannot read a value of this section ({error})"
+    else:
+        if source.missing and name != SECTION:  # ours may be switched off
+            raise ConfigError(tuple(source.problem(*one) for one in source.missing.items()))
+        return value, source
     raise ConfigError((f"{file}, line {line}: {what}",))
 
 
