@@ -280,20 +280,6 @@ def test_history_cannot_change_under_an_agent(tmp_path, caplog):
     assert "'history' counts when the agent is built anew" in caplog.text
 
 
-def test_what_is_fixed_for_a_subagent_stays_as_well_and_the_rest_of_the_edit_counts(
-    tmp_path, caplog
-):
-    own = "subagents:\n  researcher: "
-    edited = Edited(tmp_path, SIX + own + "{recall: tool, window: 9000}\n", subagent="researcher")
-    edited.edit(SIX + own + "{history: preserve, window: 9500}\n")
-    edited.talk(4)
-    middleware = edited.agent.middleware
-    assert middleware.graph_engine.window.limit == 9_500
-    assert (middleware.config.recall, middleware.history) == ("tool", "replace")
-    assert summaries(edited.agent.messages) == 1
-    assert "line 7: 'history' counts when the agent is built anew" in caplog.text
-
-
 def test_switching_off_needs_nothing_but_the_switch(tmp_path):
     edited = Edited(tmp_path, SIX + "model_name: small\n", model_registry={"small": summarising()})
     for text in (

@@ -176,19 +176,6 @@ def test_explain_shows_the_notes_that_would_have_been_written(tmp_path):
 
 
 @pytest.mark.slow
-def test_explain_counts_as_the_configuration_counts(tmp_path, transcript):
-    def at(*lines: str) -> int:
-        file = section(tmp_path, "enabled: true", "keep: {type: messages, value: 4}", *lines)
-        return explained(file, transcript)["compactions"][0]["request"]
-
-    plain = at("trigger: {type: tokens, value: 1200}")
-    words = at(
-        "trigger: {type: tokens, value: 1200}", "token_counter: test_config_agents:count_words"
-    )
-    assert plain < words  # a token is less than a word
-
-
-@pytest.mark.slow
 def test_explain_says_why_it_never_fires(tmp_path, transcript):
     found = explained(section(tmp_path, ON[0], "trigger: {type: tokens, value: 90000}"), transcript)
     assert found["compactions"] == []
@@ -241,15 +228,6 @@ def test_explain_ends_with_1_where_the_window_cannot_be_kept(tmp_path):
     done = run("explain", file, "--transcript", talk, "--window", 2_000, code=1)
     assert "1 requests do not fit the window of 2,000 tokens" in " ".join(done.stdout.split())
     run("explain", file, "--transcript", talk, "--window", 200_000)
-
-
-@pytest.mark.slow
-def test_explain_refuses_what_is_off_or_broken_or_no_transcript(tmp_path, transcript):
-    told = {"enabled: false": "write 'enabled: true'", "enabeld: true": "did you mean 'enabled'?"}
-    for line, way_out in told.items():
-        done = run("explain", section(tmp_path, line), "--transcript", transcript, code=2)
-        assert way_out in done.stderr
-    run("explain", section(tmp_path, *ON), "--transcript", tmp_path / "none.json", code=2)
 
 
 # Presets

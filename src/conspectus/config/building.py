@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -42,113 +41,93 @@ ABOUT = (
 """Keys of an entry of `models` that are no parameters of its class."""
 
 
-@dataclass(frozen=True)
-class Builder:
-    """The settings outside of the file; see `create_summarization_middleware`."""
+def settings_of(
+    config: SummarizationConfig, registry: ModelRegistry | None, given: ChatModel | str | None
+) -> dict[str, Any]:
+    """Make the arguments of `SummarizationMiddleware` that the file decides, but the archive.
 
-    registry: ModelRegistry | None
-    model: ChatModel | str | None
-    archive: AnyArchive | None
-    others: Mapping[str, Any]
-
-    def __post_init__(self) -> None:
-        if not (isinstance(self.registry, Mapping | None) or callable(self.registry)):
-            raise PolicyError(
-                "model_registry must be a mapping from names to chat models, or a function of a "
-                f"name, not {self.registry!r}"
-            )
-
-    def settings(self, config: SummarizationConfig) -> dict[str, Any]:
-        """Make the arguments of `SummarizationMiddleware` but for the archive."""
-        answers, writes, fallbacks = self._models(config)
-        named = self.model if isinstance(self.model, str) else config.model_name
-        declared = config.source.models.get(named or "", {}) if answers is not self.model else {}
-        window = config.window or declared_window(declared) or profile_window(answers)
-        check_window(config, window)
-        return {
-            "model": None if answers == EMBEDDED else answers,
-            "summarizer": summarizer_of(config, writes),
-            "fallbacks": [summarizer_of(config, one) for one in fallbacks],
-            "token_counter": counter_of(config, answers),
-            "pin": pin_of(config),
-            "redact": redact_of(config),
-            "skills": skills_of(config),
-            "window": window,
-            **sizes_of(config, window),
-            **{name: getattr(config, name) for name in SAME},
-            **self.others,
-        }
-
-    def open(self, config: SummarizationConfig) -> Archive | None:
-        """Open the archive; an error names its line."""
+    Raises:
+        ConfigError: something that the file names cannot be had.
+    """
+    own = model_of(config, registry, given) if isinstance(given, str) else given
+    wanted: list[tuple[str, Location]] = []
+    if config.model_name:
+        wanted.append((config.model_name, ("model_name",)))
+    elif own is None:
+        text = "model_name is null, which is the agent's own model: pass it as model=, or name one"
+        raise config.source.error(("model_name",), text)
+    wanted += [(one, ("fallback_models", i)) for i, one in enumerate(config.fallback_models)]
+    writers = [] if config.model_name else [own]
+    for name, where in wanted:
         try:
-            return open_archive(archive_of(config) if self.archive is None else self.archive)
-        except ConspectusError as error:
-            raise type(error)(config.source.problem(("archive",), str(error))) from error
-
-    def _models(self, config: SummarizationConfig) -> tuple[Any, Any, list[Any]]:
-        """Return the model that answers, the one that summarises, and its fallbacks."""
-        own = self._named(config, self.model) if isinstance(self.model, str) else self.model
-        named: list[tuple[str, Location]] = [(config.model_name or "", ("model_name",))]
-        named += [(one, ("fallback_models", i)) for i, one in enumerate(config.fallback_models)]
-        writers = []
-        for name, where in named if config.model_name else named[1:]:
-            try:
-                writers.append(self._named(config, name, where))
-            except ConfigError as error:
-                if own is None:
-                    raise
-                log("model_left_out", "%s; until then the agent's own model stands in", error)
-        if own is None and not config.model_name:
-            text = "model_name is null, which is the agent's own model: pass it as model=, or name"
-            raise config.source.error(("model_name",), f"{text} one")
-        if not config.model_name:
-            writers.insert(0, own)
-        elif own is not None and own not in writers and EMBEDDED not in writers:
-            writers.append(own)  # the agent runs on it, so it answers; the embedded one never fails
-        return writers[0] if own is None else own, writers[0], writers[1:]
-
-    def _named(
-        self, config: SummarizationConfig, name: str, where: Location = ("model_name",)
-    ) -> Any:
-        """Return a model by its name: of the registry, of `models` in the file, or of LangChain."""
-        registry, known = self.registry, config.source.models
-        listed = registry if isinstance(registry, Mapping) else {}
-        if names_embedded(name) and name not in listed:
-            return EMBEDDED
-        try:
-            found: Any = name
-            if name in listed:
-                found = listed[name]
-            elif callable(registry):
-                found = registry(name)
-            elif name in known:
-                own = Source()
-                found = own.filled(dict(known[name]))
-                config.source.secrets.update(own.secrets)
-                if own.missing:
-                    raise LookupError(next(iter(own.missing.values())))
-                found = built(found)
-            elif isinstance(registry, Mapping):
-                raise LookupError(f"no such name;{did_you_mean(name, [*listed, *known])}")
-            if isinstance(found, str):
-                from langchain.chat_models import init_chat_model
-
-                found = init_chat_model(found)
-            if not isinstance(found, Runnable):
-                raise TypeError(f"{type(found).__name__} is no chat model")
-        except Exception as error:
-            text = f"the model '{name}' cannot be had ({type(error).__name__}: {error!s:.200})"
-            fix = "define it in the registry or under 'models', or check its package and its key"
-            raise config.source.error(where, f"{text}; {fix}") from error
-        return found
+            writers.append(model_of(config, registry, name, where))
+        except ConfigError as error:
+            if own is None:
+                raise
+            log("model_left_out", "%s; until then the agent's own model stands in", error)
+    if own is not None and own not in writers and EMBEDDED not in writers:
+        writers.append(own)  # the agent runs on it, so it answers; the embedded one never fails
+    answers = writers[0] if own is None else own
+    named = given if isinstance(given, str) else config.model_name or ""
+    declared = config.source.models.get(named, {}) if answers is not given else {}
+    window = config.window or declared_window(declared) or profile_window(answers)
+    check_window(config, window)
+    return {
+        "model": None if answers == EMBEDDED else answers,
+        "summarizer": summarizer_of(config, writers[0]),
+        "fallbacks": [summarizer_of(config, one) for one in writers[1:]],
+        "token_counter": counter_of(config, answers),
+        "pin": pin_of(config),
+        "redact": redact_of(config),
+        "skills": skills_of(config),
+        "window": window,
+        **sizes_of(config, window),
+        **{name: getattr(config, name) for name in SAME},
+    }
 
 
-def built(entry: Mapping[str, Any]) -> Any:
+def model_of(
+    config: SummarizationConfig,
+    registry: ModelRegistry | None,
+    name: str,
+    where: Location = ("model_name",),
+) -> Any:
+    """Return a model by its name: of the registry, of `models` in the file, or of LangChain."""
+    known = config.source.models
+    listed = registry if isinstance(registry, Mapping) else {}
+    if names_embedded(name) and name not in listed:
+        return EMBEDDED
+    try:
+        found: Any = name
+        if name in listed:
+            found = listed[name]
+        elif callable(registry):
+            found = registry(name)
+        elif name in known:
+            found = built(known[name], config.source)
+        elif registry is not None:
+            raise LookupError(f"no such name;{did_you_mean(name, [*listed, *known])}")
+        if isinstance(found, str):
+            from langchain.chat_models import init_chat_model
+
+            found = init_chat_model(found)
+        if not isinstance(found, Runnable):
+            raise TypeError(f"{type(found).__name__} is no chat model")
+    except Exception as error:
+        text = f"the model '{name}' cannot be had ({type(error).__name__}: {error!s:.200})"
+        fix = "define it in the registry or under 'models', or check its package and its key"
+        raise config.source.error(where, f"{text}; {fix}") from error
+    return found
+
+
+def built(entry: Mapping[str, Any], source: Source) -> Any:
     """Build the chat model of an entry of `models`, as DeerFlow does, without thinking."""
-    made = imported(str(entry["use"]))
-    settings = {key: value for key, value in entry.items() if value is not None}
-    settings |= entry.get("when_thinking_disabled") or {}
+    own = Source(secrets=source.secrets)
+    settings = {key: one for key, one in own.filled(dict(entry)).items() if one is not None}
+    if own.missing:
+        raise LookupError(next(iter(own.missing.values())))
+    made = imported(str(settings["use"]))
+    settings |= settings.get("when_thinking_disabled", {})
     if "api_base" in settings and "api_base" not in getattr(made, "model_fields", {}):
         settings["base_url"] = settings.pop("api_base")
     return made(**{key: value for key, value in settings.items() if key not in ABOUT})
@@ -214,6 +193,14 @@ def skills_of(config: SummarizationConfig) -> Skills | None:
     """Return the calls that read skill files; None for none."""
     names = tuple(config.skill_file_read_tool_names)
     return Skills(names, config.skills_folder) if names else None
+
+
+def archive_opened(config: SummarizationConfig, given: AnyArchive | None) -> Archive | None:
+    """Open the archive that is given, or else the file's; an error names its line."""
+    try:
+        return open_archive(archive_of(config) if given is None else given)
+    except ConspectusError as error:
+        raise type(error)(config.source.problem(("archive",), str(error))) from error
 
 
 def counter_of(config: SummarizationConfig, model: Any = None) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from langchain.agents.middleware.types import AgentMiddleware, ModelCallResult
@@ -16,7 +16,7 @@ from conspectus.archive import Archive
 from conspectus.compactor.engine import OnEvent
 from conspectus.compactor.hooks import BeforeSummarization, hooks_of
 from conspectus.compactor.settings import AnyArchive
-from conspectus.config.building import Builder, ChatModel, ModelRegistry
+from conspectus.config.building import ChatModel, ModelRegistry, archive_opened, settings_of
 from conspectus.config.loading import config_of
 from conspectus.config.reading import SECTION, read_text
 from conspectus.config.schema import SummarizationConfig
@@ -36,25 +36,27 @@ class ConfiguredSummarization(SummarizationMiddleware):
     See `create_summarization_middleware`.
     """
 
-    def __init__(self, config: SummarizationConfig, builder: Builder, subagent: str | None) -> None:
-        self._config = config if subagent is None else config.for_subagent(subagent)
-        self._builder, self._subagent, self._said = builder, subagent, ""
-        self._text, self._lock = config.source.text, threading.Lock()
-        file = config.source.file
+    def __init__(
+        self,
+        config: SummarizationConfig,
+        subagent: str | None,
+        models: tuple[ModelRegistry | None, ChatModel | str | None],
+        archive: AnyArchive | None,
+        others: dict[str, Any],
+    ) -> None:
+        self.config = config if subagent is None else config.for_subagent(subagent)
+        self._subagent, self._models, self._others = subagent, models, others
+        file, self._text = config.source.file, config.source.text
         self._file = None if file is None else file.absolute()
-        settings = builder.settings(self._config)
-        self._for_it = builder.open(self._config)
+        self._given, self._said, self._lock = archive, "", threading.Lock()
+        settings = settings_of(self.config, *models) | others
+        self._for_it = archive_opened(self.config, archive)
         super().__init__(**settings, archive=self._for_it)
-
-    @property
-    def config(self) -> SummarizationConfig:
-        """The settings in force, overridden by those of the subagent."""
-        return self._config
 
     @property
     def enabled(self) -> bool:
         """Whether summarisation is on."""
-        return self._config.enabled
+        return self.config.enabled
 
     @property
     def archive(self) -> Archive | None:
@@ -62,7 +64,7 @@ class ConfiguredSummarization(SummarizationMiddleware):
         return self._for_it
 
     def _own_archive(self) -> Archive | None:
-        return None if self._for_it is self._builder.archive else self._for_it
+        return None if self._for_it is self._given else self._for_it
 
     def guard(self, *, on_stuck: OnStuck = "raise") -> ConfiguredGuard:
         """Make the `ContextGuard` of this agent, to be put last in its middleware.
@@ -106,7 +108,7 @@ class ConfiguredSummarization(SummarizationMiddleware):
             self._lock.release()
 
     def _follow(self, text: bytes) -> None:
-        whole, old = config_of(cast("Any", self._file), text), self._config
+        whole, old = config_of(cast("Any", self._file), text), self.config
         if not whole.source.found:
             # An editor may have emptied it for a moment; `enabled: false` switches off on purpose.
             raise ConfigError((f"{self._file}: has no section '{SECTION}' any more",))
@@ -116,9 +118,11 @@ class ConfiguredSummarization(SummarizationMiddleware):
             new = new.model_copy(update={key: getattr(old, key) for key in stays})
         else:  # a section that switches off may lack models and counters, or name broken ones
             new = old.model_copy(update={"enabled": False})
-        settings = self._builder.settings(new) | ({} if new.enabled else {"trigger": None})
+        settings = settings_of(new, *self._models) | self._others
+        if not new.enabled:
+            settings["trigger"] = None
         self.go_on_as(SummarizationMiddleware(**settings, archive=self._for_it))
-        self._config, self._text = new, text
+        self.config, self._text = new, text
         for key in stays:
             said = f"'{key}' counts when the agent is built anew; it stays as it was"
             log("configuration_fixed", "%s", new.source.problem((key,), said))
@@ -155,19 +159,16 @@ def create_summarization_middleware(
 ) -> ConfiguredSummarization | None:
     """Make the middleware of a configuration; None if it is not enabled.
 
-    Put it into the `middleware` of an agent with its `guard()` last: `[summarization, *others,
-    summarization.guard()]`; `create_middleware` makes that list. Edits of the configuration's file
-    count from the next turn on, and no thread is lost; an invalid file is logged, and the settings
-    in force stay.
+    Put its `guard()` last in the `middleware` of the agent, as `create_middleware` does. Edits of
+    the file count from the next turn on; an invalid file is logged, and the settings in force stay.
 
     Args:
         config: from `load_config`.
         model_registry: chat models by the names in the file: a mapping, whose values may be
-            `provider:model` strings, or a function of a name. Names that it lacks are those of
-            `models` in the file. Default: what is not there is a `provider:model` string.
-        model: the agent's own model, or its name: its window is managed, it writes the summaries if
-            `model_name` is null or cannot be had, and it is the last fallback. Default: the model
-            of `model_name`.
+            `provider:model` strings, or a function. Default: `models` in the file; a name that is
+            not there is a `provider:model` string.
+        model: the agent's own model, or its name: its window is managed, and it writes where
+            `model_name` is null or fails. Default: the model of `model_name`.
         subagent: the name of the subagent that this is for; its own settings override the file's.
         before_summarization: see `SummarizationMiddleware`, as for `tenant` and `on_event`.
         archive: the archive in place of the file's.
@@ -187,11 +188,17 @@ def create_summarization_middleware(
     """
     if not isinstance(config, SummarizationConfig):
         raise PolicyError(f"config must be what load_config gives, not {config!r}")
+    if not isinstance(model_registry, Mapping | None) and not callable(model_registry):
+        raise PolicyError(
+            "model_registry must be a mapping from names to chat models, or a function of a name, "
+            f"not {model_registry!r}"
+        )
     others: dict[str, Any] = {"tenant": tenant, "on_event": on_event, "name": name}
     others["before_summarization"] = hooks_of(before_summarization)
-    builder = Builder(model_registry, model, archive, others)
     own = config if subagent is None else config.for_subagent(subagent)
-    return ConfiguredSummarization(config, builder, subagent) if own.enabled else None
+    if not own.enabled:
+        return None
+    return ConfiguredSummarization(config, subagent, (model_registry, model), archive, others)
 
 
 def create_middleware(
