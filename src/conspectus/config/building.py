@@ -16,9 +16,9 @@ from conspectus.compactor.settings import AnyArchive, open_archive
 from conspectus.config.reading import Location, Source
 from conspectus.config.schema import SummarizationConfig
 from conspectus.errors import ConfigError, ConspectusError, PolicyError, did_you_mean
-from conspectus.events.notes import log
 from conspectus.model.chat_model import ChatModelSummarizer
 from conspectus.notes.skills import Skills
+from conspectus.observe import log
 from conspectus.redaction import redactor_of
 from conspectus.tokens import TokenMeter
 
