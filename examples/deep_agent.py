@@ -1,6 +1,6 @@
 """A deep agent whose history stays whole: files, a subagent, a fact looked up long after it left.
 
-    python examples/deep_agent.py        (needs: pip install 'conspectus[deepagents]')
+    python examples/deep_agent.py        (needs: pip install '.[deepagents]' in a checkout)
 
 The models are scripts, so that it runs without a key; with your own, only `model` and `reader` in
 `main` change. Thirty turns go through a window of 8,000 tokens, of which the tools take some 4,000.

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from cli_support import refused, run
 from conspectus.cli.failures import Program
+from conspectus.errors import install_command
 from scripts import ran
 
 PROGRAM = [sys.executable, "-m", "conspectus.cli"]
@@ -77,7 +78,7 @@ def test_a_command_without_its_extra_names_it(module, command):
     result = ran("-c", f"{line}; main()", *command, text=False)
     assert result.returncode == 2
     assert result.stdout == b""
-    assert f"pip install 'conspectus[{command[0]}]'" in result.stderr.decode()
+    assert install_command(command[0]) in result.stderr.decode()
 
 
 @pytest.mark.slow

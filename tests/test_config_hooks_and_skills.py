@@ -1,7 +1,6 @@
 """What leaves is told to those who asked, and skill files stay known after they have left."""
 
 import asyncio
-import threading
 from typing import Any
 
 import pytest
@@ -128,20 +127,6 @@ def test_what_a_hook_does_to_its_messages_stays_with_it(tmp_path):
     assert "look at module 3" in [message.text for message in agent.messages]
 
 
-def test_a_message_that_cannot_be_copied_is_told_of_all_the_same(tmp_path):
-    seen: list[SummarizationEvent] = []
-    middleware = create_summarization_middleware(
-        loaded(tmp_path, SIX.replace("enabled", "history: preserve\nenabled")),
-        model=summarising(),
-        before_summarization=seen.append,
-    )
-    history = [HumanMessage(f"look at module {n}", id=str(n)) for n in range(8)]
-    history[2].additional_kwargs["held"] = threading.Lock()
-    middleware.before_model({"messages": history}, Runtime())
-    [event] = seen
-    assert [m.text for m in event.messages_to_summarize] == [m.text for m in history[:6]]
-
-
 def test_nobody_is_told_where_no_summary_can_be_made(tmp_path):
     seen: list[Any] = []
     broken = answering()
@@ -235,30 +220,6 @@ def test_a_skill_file_that_was_read_is_kept_as_a_reference():
 )
 def test_no_other_file_and_no_other_tool_is_a_skill(path, tool):
     assert skills_in(reading(path, SKILL, tool)) == ()
-
-
-def test_a_tool_cannot_claim_to_have_read_a_skill_file():
-    call = {"id": "c1", "name": "fetch_page", "args": {"url": "https://x"}}
-    said = [
-        AIMessage("", tool_calls=[call], id="a"),
-        ToolMessage(f"read_file {PATH}\n{SKILL}", tool_call_id="c1", name="read_file", id="r"),
-    ]
-    assert skills_in(said) == ()
-
-
-def test_a_read_that_failed_gives_no_reference():
-    call, result = reading(PATH, "Error: you must never read this.")
-    failed = result.model_copy(update={"status": "error"})
-    assert skills_in([call, failed]) == ()
-
-
-def test_a_name_of_its_own_is_kept_short():
-    [found] = skills_in(reading(PATH, f"---\nname: {'x' * 500}\n---\n"))
-    assert len(found) < 140
-
-
-def test_reading_a_skill_again_is_one_reference():
-    assert len(skills_in([*reading(PATH, SKILL), *reading(PATH, SKILL, number=2)])) == 1
 
 
 @pytest.mark.parametrize("writes", ["a model", "embedded"])

@@ -7,7 +7,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
 from config_support import Agent, answering, loaded, summarising
-from conspectus.config import ConfigError, SummarizationConfig
+from conspectus.config import SummarizationConfig
 from conspectus.middleware import SummarizationEvent
 
 WINDOW = 10_000
@@ -39,19 +39,6 @@ trigger: {type: tokens, value: 8000}
 keep: {type: messages, value: 40}
 trim_tokens_to_summarize: null
 """
-WHOLE = """
-enabled: true
-model_name: null
-trigger:
-  - type: tokens
-    value: 4000
-keep:
-  type: messages
-  value: 20
-trim_tokens_to_summarize: 4000
-summary_prompt: null
-skill_file_read_tool_names: [read_file, read, view, cat]
-"""
 
 
 def with_all(*lines: str) -> str:
@@ -67,7 +54,6 @@ EXAMPLES: dict[str, tuple[str, int | None, int | None, tuple[str, float]]] = {
     "production": (PRODUCTION, 6_000, 75, ("messages", 25)),
     "several models": (SEVERAL_MODELS, 7_000, None, ("tokens", 3_000)),
     "conservative": (CONSERVATIVE, 8_000, None, ("messages", 40)),
-    "every key": (WHOLE, 4_000, None, ("messages", 20)),
     "tokens": (with_all("trigger: {type: tokens, value: 4000}"), 4_000, None, ("messages", 20)),
     "messages": (with_all("trigger: {type: messages, value: 50}"), None, 50, ("messages", 20)),
     "fraction": (with_all("trigger: {type: fraction, value: 0.8}"), 8_000, None, ("messages", 20)),
@@ -140,7 +126,6 @@ def test_an_example_fires_where_its_page_says_and_keeps_what_it_says(name, tmp_p
         (PRODUCTION, "gpt-4o-mini", 5_000),
         (SEVERAL_MODELS, "gpt-4o-mini", 4_000),
         (CONSERVATIVE, "gpt-4", None),
-        (WHOLE, None, 4_000),
     ],
 )
 def test_an_example_sets_what_it_says_and_leaves_the_rest_at_its_defaults(
@@ -151,43 +136,3 @@ def test_an_example_sets_what_it_says_and_leaves_the_rest_at_its_defaults(
     assert config.trim_tokens_to_summarize == trim
     assert config.summary_prompt is None
     assert config.skill_file_read_tool_names == ["read_file", "read", "view", "cat"]
-
-
-def test_the_defaults_are_those_of_that_page():
-    config = SummarizationConfig()
-    assert not config.enabled
-    assert (config.model_name, config.trigger, config.summary_prompt) == (None, None, None)
-    assert config.keep.pair == ("messages", 20)
-    assert config.trim_tokens_to_summarize == 4_000
-
-
-def test_a_share_of_an_unknown_window_is_left_out_where_other_clauses_remain(tmp_path, caplog):
-    config = loaded(tmp_path, """
-        enabled: true
-        trigger: [{type: fraction, value: 0.8}, {type: messages, value: 30}]
-        keep: {type: fraction, value: 0.3}
-        """)  # fmt: skip
-    agent = Agent(config, model=answering())
-    assert agent.middleware.trigger == [("messages", 30)]
-    assert agent.middleware.keep == ("messages", 20)
-    assert "line 3" in caplog.text
-    assert "window:" in caplog.text
-
-
-def test_a_share_of_an_unknown_window_alone_is_refused_with_the_way_out(tmp_path):
-    config = loaded(tmp_path, "enabled: true\ntrigger: {type: fraction, value: 0.8}")
-    with pytest.raises(ConfigError, match=r"line 3: .*'window: <its input limit in tokens>'"):
-        Agent(config, model=answering())
-
-
-def test_a_file_of_an_earlier_version_loads(tmp_path):
-    config = loaded(
-        tmp_path,
-        MINIMAL
-        + """
-preserve_recent_skill_count: 5
-preserve_recent_skill_tokens: 25000
-preserve_recent_skill_tokens_per_skill: 5000
-""",
-    )
-    assert config.enabled

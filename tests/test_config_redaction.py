@@ -4,10 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from conspectus import ConspectusError
-from conspectus.cli.app import app
 from conspectus.config import create_summarization_middleware, load_config
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from conspectus_secrets import SecretRedactor
@@ -42,20 +40,8 @@ def test_a_function_is_named_by_its_module(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "value", ["yes please", "5", "[a]", "no.such.module:function", "os:getcwd"]
+    "value", ["yes please", "5", "[a]", "no.such.module:function", "os:getcwd", "secrets!"]
 )
 def test_what_cannot_redact_is_refused_with_its_line(tmp_path, value):
-    with pytest.raises(ConspectusError, match=r"config.yaml:4|redact"):
+    with pytest.raises(ConspectusError, match=r"config.yaml, line 4: .*redact"):
         redactor_of(tmp_path, f"  redact: {value}\n")
-
-
-@pytest.mark.parametrize("value", ["os:getcwd", "nosuch.module:fn", "secrets!"])
-def test_the_check_of_a_file_says_with_its_line_what_cannot_redact(tmp_path, value):
-    file = tmp_path / "config.yaml"
-    text = "summarization:\n  enabled: true\n  trigger: {type: tokens, value: 6000}\n  redact: "
-    file.write_text(f"{text}{value}\n", "utf-8")
-    result = CliRunner().invoke(app, ["config", "check", str(file)])
-    assert result.exit_code == 2
-    assert "config.yaml, line 4: " in result.stderr
-    file.write_text(f"{text}{__name__}:drop_zebra\n", "utf-8")
-    assert CliRunner().invoke(app, ["config", "check", str(file)]).exit_code == 0

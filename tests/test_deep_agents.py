@@ -33,6 +33,7 @@ from conspectus.deep_agents import (
     wiring,
 )
 from conspectus.deep_agents.middleware import DeepAgentsSummarization
+from conspectus.errors import install_command
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from scripts import ROOT, imported, ran
 
@@ -624,4 +625,4 @@ def test_without_the_extra_it_is_said_how_to_install_it():
         "from conspectus.deep_agents import create_deep_agent"
     )
     done = ran("-c", code)
-    assert "pip install 'conspectus[deepagents]'" in done.stderr.splitlines()[-1]
+    assert install_command("deepagents") in done.stderr.splitlines()[-1]

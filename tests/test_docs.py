@@ -145,6 +145,9 @@ class Page:
                 self._console(block)
             case "json" | "yaml" | "toml":
                 _parse(block)
+            case "diff":
+                if not all(line[:1] in "+- " for line in block.text.splitlines()):
+                    raise block.wrong("each line of a diff begins with '+', '-' or a space")
             case "" | "text":
                 _plain(block)
             case other:

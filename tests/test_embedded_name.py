@@ -9,7 +9,6 @@ from conspectus import Compactor, EmbeddedSummarizer, SummarizationMiddleware
 from conspectus.cli import options
 from conspectus.cli.app import app
 from conspectus.config import create_summarization_middleware, load_config
-from conspectus.config.meaning import meaning
 from conspectus.errors import InputError
 from conspectus_lab.evaluate import read_config
 from conspectus_lab.replay import replay
@@ -88,7 +87,6 @@ def test_yaml_takes_it_as_the_model_that_writes_summaries(tmp_path, word):
         config, model_registry={"small": ScriptedChatModel(answers=[])}
     )
     assert made.graph_engine.engine.order == ("embedded",)
-    assert "the embedded summariser" in dict(meaning(config, None, "unknown"))["writes"]
 
 
 def test_its_class_bears_the_word():

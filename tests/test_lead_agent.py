@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
 
 from conspectus.messages import is_summary_message
 from graph_support import torn
@@ -84,20 +83,6 @@ def test_a_title_is_written_after_the_first_exchange_and_never_again(tmp_path):
         assert titles_asked(again) == 0
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize(
-    "written", [ConnectionError("no route"), "", " \n\n ", '""', "<think>a plan?</think>"], ids=repr
-)
-def test_where_the_model_has_no_title_the_first_message_is_it(tmp_path, written):
-    own = model(TitlesFail, title=written)
-    with opened(tmp_path, own) as agent:
-        reply = agent.turn("t", "  plan the\x07 move of the office to the other side of the town\n")
-        assert reply["title"] == "plan the move of the office to the"
-        assert "answer" in reply
-        agent.turn("t", "list")
-    assert titles_asked(own) == 1
-
-
 @pytest.mark.parametrize(
     ("written", "title"),
     [
@@ -112,13 +97,6 @@ def test_where_the_model_has_no_title_the_first_message_is_it(tmp_path, written)
 def test_a_title_is_one_short_line(tmp_path, written, title):
     with opened(tmp_path, model(TitlesFail, title=written)) as agent:
         assert agent.turn("t", "plan the move")["title"] == title
-
-
-def test_by_first_message_no_model_is_asked(tmp_path):
-    own = model()
-    with opened(tmp_path, own, title="first_message") as agent:
-        assert agent.turn("t", "list workspace")["title"] == "list workspace"
-    assert titles_asked(own) == 0
 
 
 def test_a_title_waits_until_the_first_question_is_answered(tmp_path):
@@ -152,24 +130,6 @@ def test_a_question_stops_the_run_and_the_answer_goes_on_with_it(tmp_path):
         assert torn(sent(own)) == []
 
 
-def test_two_questions_at_once_are_answered_one_after_the_other(tmp_path):
-    asked = [
-        {"name": "ask_clarification", "args": {"question": q, "options": ["a", "b"]}, "id": q}
-        for q in ("first?", "second?")
-    ]
-
-    def script(messages: Any) -> Any:
-        return AIMessage("", tool_calls=asked) if messages[-1].type == "human" else None
-
-    with opened(tmp_path, model(script=script)) as agent:
-        question = agent.turn("t", "go")["clarification"]
-        assert question["options"] == ["a", "b"]
-        other = agent.answer("t", f"to {question['question']}")["clarification"]
-        assert {question["question"], other["question"]} == {"first?", "second?"}
-        agent.answer("t", f"to {other['question']}")
-        assert results(agent) == ["The user answered: to first?", "The user answered: to second?"]
-
-
 def chatted(folder: Path, *lines: str) -> str:
     """What `main.py chat` prints, in a process of its own."""
     done = ran(
@@ -193,18 +153,6 @@ def test_a_question_survives_the_end_of_the_process(tmp_path):
         "[write workspace/a.txt: hello] The user answered: the blue one",
         "[write workspace/a.txt: hello] hello",
     ]
-
-
-@pytest.mark.slow
-def test_the_chat_knows_its_commands_and_sends_no_other_word_with_a_slash(tmp_path):
-    configured(tmp_path)
-    said = chatted(tmp_path, "/help", "/compcat", " /etc", "/etc/hosts", "/quit", "list")
-    new, known, unknown, first, second = said.splitlines()
-    assert new == "A new thread, t."
-    assert all(one in known for one in ("/compact", "/quit", "/help"))
-    assert unknown.startswith("Error: there is no command '/compcat'.")
-    assert "I follow a script" in first
-    assert "I follow a script" in second
 
 
 @pytest.mark.postgres
@@ -265,13 +213,6 @@ def test_a_new_message_after_a_run_was_cut_off_leaves_no_call_without_a_result(t
         assert agent.turn("t", "list workspace")["answer"] == "[empty]"
         assert torn(sent(own)) == []
         assert "cut off" in results(agent)[0]
-
-
-@pytest.mark.usefixtures("cut_off")
-def test_a_tool_that_was_cut_off_is_run_when_the_message_is_sent_again(tmp_path):
-    with opened(tmp_path) as agent:
-        agent.turn("t", "write workspace/a.txt: hello", "m1")
-        assert results(agent) == ["Wrote 5 bytes to workspace/a.txt."]
 
 
 def test_a_model_that_fails_leaves_the_thread_usable(tmp_path):

@@ -3,7 +3,6 @@
 import http.client
 import json
 import shlex
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ import pytest
 from conspectus.messages import is_summary_message
 from lead_agent.server import LARGEST, LeadAgentServer
 from lead_agent_support import Held, beside, configured, model, opened
-from scripts import ran
 
 MAIN = Path(__file__).resolve().parents[1] / "examples" / "lead_agent" / "main.py"
 JSON = {"Content-Type": "application/json"}
@@ -198,40 +196,6 @@ def test_an_error_of_the_run_tells_the_client_nothing_secret(client, caplog):
     assert client.post("/threads/t/turns", message="list workspace")[1]["answer"] == "[empty]"
 
 
-def test_an_id_is_that_of_one_message_and_only_the_newest_can_be_sent_again(client):
-    path = "/threads/t/turns"
-    first = client.post(path, message="write workspace/a.txt: hello", id="m1")
-    assert client.post(path, message="write workspace/a.txt: hello", id="m1") == first
-    status, error = client.post(path, message="write workspace/b.txt: other", id="m1")
-    assert (status, "'m1' is that of another message" in error["error"]) == (409, True)
-    assert client.post(path, message="list workspace", id="m2")[1]["answer"].startswith("a.txt")
-    status, error = client.post(path, message="write workspace/a.txt: hello", id="m1")
-    assert (status, "more was since" in error["error"]) == (409, True)
-    assert client.get("/threads/t")[1]["messages"] == 8
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("method", ["DELETE", "PUT", "PATCH", "OPTIONS", "GET"])
-def test_another_method_is_refused_in_json_with_the_one_that_is_taken(client, method):
-    status, error = client.raw(method, "/threads/t/turns", None, {})
-    assert (status, "POST /threads/ID/turns" in error["error"]) == (405, True)
-    allowed = {"/threads/t": "GET", "/threads/t/compact": "POST"}
-    for path in [path for path, taken in allowed.items() if taken != method]:
-        connection = http.client.HTTPConnection("127.0.0.1", client.server.server_port, timeout=60)
-        connection.request(method, path)
-        response = connection.getresponse()
-        assert (response.status, response.headers["Allow"]) == (405, allowed[path])
-        connection.close()
-
-
-def test_head_is_refused_without_a_body(client):
-    connection = http.client.HTTPConnection("127.0.0.1", client.server.server_port, timeout=60)
-    connection.request("HEAD", "/threads/t")
-    response = connection.getresponse()
-    assert (response.status, response.read()) == (405, b"")
-    connection.close()
-
-
 def test_the_request_of_the_readme_is_answered(client):
     text = (MAIN.parent / "README.md").read_text(encoding="utf-8")
     line = next(line for line in text.splitlines() if line.startswith("curl "))
@@ -240,24 +204,3 @@ def test_the_request_of_the_readme_is_answered(client):
     assert urlsplit(address).netloc == "127.0.0.1:8123"
     status, reply = client.raw("POST", urlsplit(address).path, body, {name: value})
     assert (status, reply["thread"]) == (200, "demo")
-
-
-@pytest.mark.slow
-def test_serving_on_a_port_that_is_in_use_says_which_key_to_change(tmp_path):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        file = tmp_path / "mine.yaml"
-        file.write_text(f"lead_agent: {{server: {{port: {port}}}}}\n")
-        done = ran(MAIN, "serve", "--config", file, timeout=120)
-    assert done.returncode == 2
-    assert len(done.stderr.splitlines()) == 1
-    assert f"server.port: 127.0.0.1:{port} cannot be served on" in done.stderr
-    assert str(file) in done.stderr
-
-
-def test_what_the_http_library_refuses_is_refused_in_json(client):
-    many = {f"X-{n}": "x" for n in range(200)}
-    status, error = client.raw("GET", "/threads/t", None, many)
-    assert (status, "headers" in error["error"]) == (431, True)

@@ -93,16 +93,13 @@ def test_a_share_that_means_nothing_is_refused(wrong):
             build(least_gain=wrong)
 
 
-def test_the_setting_is_there_on_every_way_in(tmp_path):
-    file = tmp_path / "c.yaml"
-    file.write_text(PRESET.read_text(encoding="utf-8") + "  least_gain: 0\n", encoding="utf-8")
+def test_the_setting_is_there_on_every_way_in():
     said = [
         HumanMessage(m["content"]) if m["role"] == "user" else AIMessage(m["content"])
         for m in talk(11)
     ]
     model = ScriptedChatModel(answers=lambda messages: "## Goal\n- Modules.")
     for wanted, made in (
-        (True, create_summarization_middleware(load_config(file), model=model)),
         (False, create_summarization_middleware(load_config(PRESET), model=model)),
         (True, SummarizationMiddleware(None, trigger=("tokens", 4_000), least_gain=0)),
         (False, SummarizationMiddleware(None, trigger=("tokens", 4_000))),

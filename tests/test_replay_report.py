@@ -342,9 +342,9 @@ def test_no_replay_is_still_a_page():
 
 def test_without_the_extra_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(InputError, match=re.escape("pip install 'conspectus[report]'")):
+    with pytest.raises(InputError, match=r"pip install .*\[report\]'"):
         replay_page([small()])
-    with pytest.raises(InputError, match=re.escape("pip install 'conspectus[report]'")):
+    with pytest.raises(InputError, match=r"pip install .*\[report\]'"):
         evaluation_page(evaluate([], [], keep=KEEP))
 
 

@@ -360,9 +360,9 @@ def test_all_of_it_can_stand_in_a_file(tmp_path):
         ("stale_results: maybe", "stale_results"),
         ("stale_results: {keep: 3}", "newest"),
         ("stale_results: {over: 100}", "at least 201"),
-        ("stale_results: {least: 0}", "above 0"),
-        ("stale_results: {tools: {read: {least: 3}}}", "unknown key"),
-        ("summary_request: auto", "smallest or cached"),
+        ("stale_results: {least: 0}", "at least 1"),
+        ("stale_results: {tools: {read: {least: 3}}}", "some of over, newest"),
+        ("summary_request: auto", "'smallest' or 'cached'"),
     ],
 )
 def test_a_mistake_in_a_file_is_told(tmp_path, line, said):

@@ -22,6 +22,49 @@ Each message names a remedy. Catch `ConspectusError` to catch them all.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Ask for the most similar known word; empty where none is similar.
+
+    Example:
+        >>> did_you_mean("triger", ["trigger", "keep"])
+        " did you mean 'trigger'?"
+    """
+    import difflib
+
+    choices = {one.lower(): one for one in known}
+    folded = word.lower().replace("-", "_").replace(" ", "_")
+    found = difflib.get_close_matches(folded, choices, n=1, cutoff=0.6)
+    odd = "" if word.isascii() or not found else f" {word!a} has letters that only look right;"
+    return f"{odd} did you mean '{choices[found[0]]}'?" if found else ""
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs an optional part, from where Conspectus itself came.
+
+    Example:
+        >>> install_command("serve").startswith("pip install ")
+        True
+    """
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import unquote, urlsplit
+
+    name = "conspectus"
+    try:
+        origin = json.loads(distribution(name).read_text("direct_url.json") or "{}")
+        url = urlsplit(origin.get("url", ""))
+        if url.scheme == "file":  # a checkout or a wheel; the index may know no such package
+            option = "-e " if origin.get("dir_info", {}).get("editable") else ""
+            return f"pip install {option}'{unquote(url.path)}[{extra}]'"
+        if origin.get("vcs_info"):
+            return f"pip install '{name}[{extra}] @ {origin['vcs_info']['vcs']}+{origin['url']}'"
+    except (PackageNotFoundError, ValueError, OSError):
+        pass
+    return f"pip install '{name}[{extra}]'"
+
 
 class ConspectusError(Exception):
     """The base of all errors of Conspectus."""

@@ -11,7 +11,7 @@ import typer
 
 from conspectus.cli import options
 from conspectus.cli.options import ArchiveOption
-from conspectus.errors import InputError
+from conspectus.errors import InputError, install_command
 from conspectus_mcp.grants import Client, Grant, read_grants
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def mcp(
         import mcp  # noqa: F401
     except ImportError as error:
         raise InputError(
-            "the server needs the extra `mcp`; install it with pip install 'conspectus[mcp]'"
+            f"the server needs the extra `mcp`; install it with {install_command('mcp')}"
         ) from error
     from conspectus_mcp.opening import Opening
 

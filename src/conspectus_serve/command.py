@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from conspectus.errors import InputError
+from conspectus.errors import InputError, install_command
 
 
 def serve(
@@ -72,7 +72,7 @@ def serve(
     except ModuleNotFoundError as error:
         raise InputError(
             f"the endpoint needs the extra `serve` ({error.name} is missing); install it with "
-            "pip install 'conspectus[serve]'"
+            f"{install_command('serve')}"
         ) from error
     from conspectus_serve.secret import secret_beside
     from conspectus_serve.settings import load_settings

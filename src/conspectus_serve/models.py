@@ -17,9 +17,14 @@ from conspectus.archive import Archive
 from conspectus.compactor.engine import Engine
 from conspectus.compactor.settings import EngineSettings
 from conspectus.config import SummarizationConfig
-from conspectus.config.building import sizes_of, summarizer_of
-from conspectus.config.checks import clause_of
-from conspectus.config.named import counter_of, pin_of, redact_of
+from conspectus.config.building import (
+    counter_of,
+    declared_window,
+    pin_of,
+    redact_of,
+    sizes_of,
+    summarizer_of,
+)
 from conspectus.config.windows import profile_of
 from conspectus.errors import PolicyError
 from conspectus.messages.cache_marks import without_cache_marks
@@ -57,8 +62,7 @@ class Models:
     def window(self, tenant: str, model: str) -> int | None:
         """Return the input limit of a model, in tokens; None if unknown."""
         known = self._settings.window_of(model) or self._config.window
-        if known is None and self._config.read is not None:
-            known = self._config.read.models.get(model)
+        known = known or declared_window(self._config.source.models.get(model, {}))
         known = known or _profile(model)
         learned = self._learned.get((tenant, model))
         return min(known, learned) if known and learned else known or learned
@@ -106,20 +110,14 @@ class Models:
 
     def _made(self, model: str, window: int | None) -> Engine:
         config = self._config
-        sizes: dict[str, Any] = {"trigger": None, "keep": config.keep.pair}
         # A share of an unknown window is never reached; the upstream's refusal is.
-        absolute = any(clause_of(one).fraction is None for one in config.clauses)
-        if config.clauses and (window is not None or absolute):
-            sizes = sizes_of(config, window)
-        elif config.keep.type == "fraction":
-            sizes["keep"] = ("messages", 20)
+        sizes = sizes_of(config, window)
         policy = Policy.build(
             **sizes,
             max_summary_tokens=config.max_summary_tokens,
-            least_gain=config.least_gain,
-            stale_results=config.stale,
+            stale_results=config.stale_results,
         )
-        meter = TokenMeter(self._counter, model=model or None, file_tokens=config.file_tokens)
+        meter = TokenMeter(self._counter, model=model or None)
         named = (config.model_name or EMBEDDED, *config.fallback_models)
         first, *others = (
             summarizer_of(config, EMBEDDED if names_embedded(one) else one) for one in named

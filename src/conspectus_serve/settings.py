@@ -188,7 +188,7 @@ def load_settings(
         if read.source.found:
             config = read
         else:
-            config._read = read.read
+            config._source = read.source
     wanted = {**section, **{k: v for k, v in (given or {}).items() if v is not None}}
     if wanted.get("archive") is None and (named := archive_of(config)):
         wanted["archive"] = named

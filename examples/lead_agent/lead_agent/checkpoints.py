@@ -12,6 +12,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 
+from conspectus.errors import install_command
 from lead_agent.errors import SettingsError
 from lead_agent.settings import POSTGRES, SQLITE
 
@@ -56,7 +57,7 @@ def _postgres(address: str) -> Iterator[BaseCheckpointSaver[Any]]:
         from psycopg.rows import DictRow, dict_row
         from psycopg_pool import ConnectionPool, PoolTimeout
     except ImportError:
-        raise SettingsError("PostgreSQL needs: pip install 'conspectus[postgres]'") from None
+        raise SettingsError(f"PostgreSQL needs: {install_command('postgres')}") from None
     options: dict[str, Any] = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
     # A pool replaces connections that a restarted server has dropped.
     pool: ConnectionPool[Connection[DictRow]] = ConnectionPool(

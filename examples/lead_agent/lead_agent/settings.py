@@ -13,8 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic_core import PydanticCustomError
 
 from conspectus.config import load_config
-from conspectus.config.words import meant
-from conspectus.errors import ConfigError
+from conspectus.errors import ConfigError, did_you_mean
 from lead_agent.errors import SettingsError
 
 SECTION = "lead_agent"
@@ -136,7 +135,7 @@ def _told(error: ValidationError) -> Iterator[tuple[_Where, str]]:
         for step in where[:-1]:
             part = part.model_fields[step].annotation
         within, key = ".".join(map(str, (SECTION, *where[:-1]))), str(where[-1])
-        yield where, f"unknown key '{key}' in '{within}'; {meant(key, part.model_fields)}"
+        yield where, f"unknown key '{key}' in '{within}';{did_you_mean(key, part.model_fields)}"
 
 
 def _line(node: Any, where: _Where) -> int:

@@ -11,7 +11,7 @@ from conspectus.archive.gate import Patience, inside
 from conspectus.archive.passages import PIECE
 from conspectus.archive.tables import SCHEMA, Run, Tables
 from conspectus.archive.trouble import explained
-from conspectus.errors import ArchiveError, InputError
+from conspectus.errors import ArchiveError, InputError, install_command
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ class PostgresTables(Tables):
         except ImportError as error:
             raise ArchiveError(
                 "A PostgreSQL archive needs the extra `postgres`; install it with "
-                "pip install 'conspectus[postgres]'."
+                f"{install_command('postgres')}"
             ) from error
         failed = None
         try:

@@ -30,20 +30,19 @@ FileArgument = Annotated[
 
 @app.command("check", epilog=EXIT_CODES)
 def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption = False) -> None:
-    """Say in words and numbers what a configuration means, or list its mistakes.
+    """Show the settings that a configuration sets, or list its mistakes.
 
     Nothing is opened, and no model is asked; a function that redacts is imported. A password or the
     value of an environment variable is never shown.
     """
-    from conspectus.config.meaning import meaning, notes
-    from conspectus.config.named import redact_of
+    from conspectus.config.building import redact_of
 
     try:
         config, limit, known = read(file, window)
         redact_of(config)
     except ConfigError as error:
         refuse(file, error, as_json)
-    rows, said = meaning(config, limit, known), notes(config, limit)
+    said, settings = list(config.source.notes), config.plain()
     if not config.source.found:
         said.insert(0, "the file has no section 'summarization', so nothing is summarised")
     if as_json:
@@ -53,20 +52,21 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
                 "valid": True,
                 "enabled": config.enabled,
                 "window": limit,
-                "meaning": dict(rows),
+                "settings": settings,
                 "notes": said,
             }
         )
         return
     output.say(f"{file}: valid", "bold")
-    _table(rows)
+    said_of = f"{limit:,} tokens, {known}" if limit is not None else known
+    _table([("window", said_of), *((key, json.dumps(one)) for key, one in settings.items())])
     show_notes(said)
 
 
 @app.command("schema", epilog=EXIT_CODES)
 def schema(out: OutOption = None) -> None:
     """Print the JSON Schema of a configuration file, for editors."""
-    from conspectus.config.json_schema import json_schema
+    from conspectus.config import json_schema
 
     output.check_output(out)
     output.write_text(out, lambda encoding: json.dumps(json_schema(), indent=2) + "\n")
@@ -75,7 +75,7 @@ def schema(out: OutOption = None) -> None:
 def read(file: Path, window: int | None) -> tuple[SummarizationConfig, int | None, str]:
     """Read a configuration, look up the names in it, and find the window."""
     from conspectus.config import load_config
-    from conspectus.config.named import counter_of, pin_of
+    from conspectus.config.building import check_window, counter_of, pin_of
     from conspectus.config.windows import find_window
 
     config = load_config(file)
@@ -83,9 +83,9 @@ def read(file: Path, window: int | None) -> tuple[SummarizationConfig, int | Non
         if one.token_counter is not None:
             counter_of(one)
         pin_of(one)
-    if window is not None:
-        return config, window, "as --window says"
-    return config, *find_window(config)
+    limit, known = (window, "as --window says") if window is not None else find_window(config)
+    check_window(config, limit)
+    return config, limit, known
 
 
 def refuse(file: Path, error: ConfigError, as_json: bool) -> NoReturn:

@@ -1,6 +1,6 @@
 """Configure summarisation by the `summarization:` section of a YAML file.
 
-`load_config` reads and checks it; `create_summarization_middleware` makes middleware of it, which
+`load_config` reads and checks it; `create_middleware` makes the middleware of an agent, which
 follows edits of the file from the next turn on.
 """
 
@@ -17,12 +17,19 @@ if TYPE_CHECKING:
         create_summarization_middleware,
     )
     from conspectus.config.loading import load_config
-    from conspectus.config.schema import SubagentSettings, SummarizationConfig
-    from conspectus.config.values import AllOf, Size
+    from conspectus.config.schema import Size, SubagentSettings, SummarizationConfig, json_schema
     from conspectus.errors import ConfigError
 
+_MODULES = {
+    "conspectus.config.building": "ModelRegistry",
+    "conspectus.config.live": (
+        "ConfiguredGuard ConfiguredSummarization create_middleware create_summarization_middleware"
+    ),
+    "conspectus.config.loading": "load_config",
+    "conspectus.config.schema": "Size SubagentSettings SummarizationConfig json_schema",
+    "conspectus.errors": "ConfigError",
+}
 __all__ = [
-    "AllOf",
     "ConfigError",
     "ConfiguredGuard",
     "ConfiguredSummarization",
@@ -32,17 +39,7 @@ __all__ = [
     "SummarizationConfig",
     "create_middleware",
     "create_summarization_middleware",
+    "json_schema",
     "load_config",
 ]
-
-_MODULES = {
-    "conspectus.config.building": "ModelRegistry",
-    "conspectus.config.live": (
-        "ConfiguredGuard ConfiguredSummarization create_middleware create_summarization_middleware"
-    ),
-    "conspectus.config.loading": "load_config",
-    "conspectus.config.schema": "SubagentSettings SummarizationConfig",
-    "conspectus.config.values": "AllOf Size",
-    "conspectus.errors": "ConfigError",
-}
 __getattr__ = lazily(__name__, places_of(_MODULES))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from langchain.agents.middleware.types import AgentMiddleware, ModelCallResult
@@ -12,22 +13,18 @@ from langchain.agents.middleware.types import AgentMiddleware, ModelCallResult
 from conspectus.agents.identity import Tenant
 from conspectus.agents.state import read_head
 from conspectus.archive import Archive
-from conspectus.bridge import arun, io, run
 from conspectus.compactor.engine import OnEvent
-from conspectus.compactor.hooks import BeforeSummarization
+from conspectus.compactor.hooks import BeforeSummarization, hooks_of
 from conspectus.compactor.settings import AnyArchive
-from conspectus.config.building import Builder, ChatModel, ModelRegistry
+from conspectus.config.building import ChatModel, ModelRegistry, archive_opened, settings_of
 from conspectus.config.loading import config_of
-from conspectus.config.reading import read_text
-from conspectus.config.schema import SUBAGENT_KEYS, SubagentSettings, SummarizationConfig
-from conspectus.config.source import SECTION
+from conspectus.config.reading import SECTION, read_text
+from conspectus.config.schema import SummarizationConfig
 from conspectus.errors import ConfigError, PolicyError
 from conspectus.guard import ContextGuard
 from conspectus.guard.api import OnStuck, Request, Send
 from conspectus.middleware import SummarizationMiddleware
 from conspectus.observe import log
-
-NAME = "SummarizationMiddleware"
 
 FIXED = ("archive", "history", "recall")
 """Keys that need a newly built agent: its archive, its state and its tools depend on them."""
@@ -39,20 +36,22 @@ class ConfiguredSummarization(SummarizationMiddleware):
     See `create_summarization_middleware`.
     """
 
-    def __init__(self, config: SummarizationConfig, builder: Builder) -> None:
-        with builder.settings(config) as settings:
-            super().__init__(**settings)
-        self._config, self._builder = config, builder
-        self._for_it: Archive | None = settings["archive"]
-        file = config.source.file
-        self._file = file.absolute() if file is not None else None
-        self._text, self._said = config.source.text, ""
-        self._lock = threading.Lock()
-
-    @property
-    def config(self) -> SummarizationConfig:
-        """The settings in force, overridden by those of the subagent."""
-        return self._builder.own(self._config)
+    def __init__(
+        self,
+        config: SummarizationConfig,
+        subagent: str | None,
+        models: tuple[ModelRegistry | None, ChatModel | str | None],
+        archive: AnyArchive | None,
+        others: dict[str, Any],
+    ) -> None:
+        self.config = config if subagent is None else config.for_subagent(subagent)
+        self._subagent, self._models, self._others = subagent, models, others
+        file, self._text = config.source.file, config.source.text
+        self._file = None if file is None else file.absolute()
+        self._given, self._said, self._lock = archive, "", threading.Lock()
+        settings = settings_of(self.config, *models) | others
+        self._for_it = archive_opened(self.config, archive)
+        super().__init__(**settings, archive=self._for_it)
 
     @property
     def enabled(self) -> bool:
@@ -64,6 +63,9 @@ class ConfiguredSummarization(SummarizationMiddleware):
         """The archive in use; None for the graph's own store, or for none."""
         return self._for_it
 
+    def _own_archive(self) -> Archive | None:
+        return None if self._for_it is self._given else self._for_it
+
     def guard(self, *, on_stuck: OnStuck = "raise") -> ConfiguredGuard:
         """Make the `ContextGuard` of this agent, to be put last in its middleware.
 
@@ -72,20 +74,13 @@ class ConfiguredSummarization(SummarizationMiddleware):
         """
         return ConfiguredGuard(self, on_stuck=on_stuck)
 
-    def _own_archive(self) -> Archive | None:
-        return None if self._for_it is self._builder.archive else self._for_it
-
-    def before_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+    def before_agent(self, state: Any, runtime: Any) -> None:
         """Look once a turn whether the file has changed."""
-        return run(self._look())
+        self.refresh()
 
-    async def abefore_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+    async def abefore_agent(self, state: Any, runtime: Any) -> None:
         """Do the same as `before_agent` on an event loop."""
-        return await arun(self._look())
-
-    async def _look(self) -> None:
-        if self._file is not None:
-            await io(self.refresh)
+        await asyncio.to_thread(self.refresh)
 
     def refresh(self) -> bool:
         """Follow an edited file now; each turn does so as it begins.
@@ -95,83 +90,58 @@ class ConfiguredSummarization(SummarizationMiddleware):
         Returns:
             Whether the settings in force changed.
         """
-        if not self._lock.acquire(blocking=False):
-            return False  # another thread is at it
+        if self._file is None or not self._lock.acquire(blocking=False):
+            return False  # made in Python, or another thread is at it
         try:
-            return self._refreshed()
+            text = read_text(self._file)
+            changed = text != self._text
+            if changed:
+                self._follow(text)
+            self._said = ""
+            return changed
         except Exception as error:
-            said = str(error)
-            if said != self._said:
-                log("configuration_refused", "the configuration in force is kept: %s", said)
-            self._said = said
+            if str(error) != self._said:
+                log("configuration_refused", "the configuration in force is kept: %s", error)
+            self._said = str(error)
             return False
         finally:
             self._lock.release()
 
-    def _refreshed(self) -> bool:
-        file = self._file
-        if file is None:
-            return False
-        text = read_text(file)
-        if text == self._text:
-            self._said = ""
-            return False
-        config = config_of(file, text)
-        if not config.source.found:
+    def _follow(self, text: bytes) -> None:
+        whole, old = config_of(cast("Any", self._file), text), self.config
+        if not whole.source.found:
             # An editor may have emptied it for a moment; `enabled: false` switches off on purpose.
-            raise ConfigError((f"{file}: has no section '{SECTION}' any more",))
-        config, stays = self._with_fixed(config)
-        with self._builder.settings(config, self._for_it) as settings:
-            other = SummarizationMiddleware(**settings)
-        self.go_on_as(other)
-        self._config, self._text, self._for_it = config, text, settings["archive"]
-        self._said = ""
-        for said in stays:
-            log("configuration_fixed", "%s", said)
-        log("configuration_in_force", "the settings of %s are in force", file, level=logging.INFO)
-        return True
-
-    def _with_fixed(self, config: SummarizationConfig) -> tuple[SummarizationConfig, list[str]]:
-        """Keep settings that cannot change under a running agent, and list them.
-
-        A configuration that only switches off keeps everything else in force.
-        """
-        new, old = self._builder.own(config), self.config
-        stays = [key for key in FIXED if getattr(new, key) != getattr(old, key)]
-        said = [
-            new.source.problem(
-                (key,), f"'{key}' counts when the agent is built anew; it stays as it was"
-            )
-            for key in stays
-        ]
-        kept: dict[str, Any] = {key: getattr(old, key) for key in stays}
+            raise ConfigError((f"{self._file}: has no section '{SECTION}' any more",))
+        new = whole if self._subagent is None else whole.for_subagent(self._subagent)
+        stays = [key for key in FIXED if getattr(new, key) != getattr(old, key) and new.enabled]
+        if new.enabled:
+            new = new.model_copy(update={key: getattr(old, key) for key in stays})
+        else:  # a section that switches off may lack models and counters, or name broken ones
+            new = old.model_copy(update={"enabled": False})
+        settings = settings_of(new, *self._models) | self._others
         if not new.enabled:
-            # A section that switches off may lack models and counters, or name broken ones.
-            kept = {key: getattr(old, key) for key in SUBAGENT_KEYS if key != "enabled"}
-            kept["archive"], said = old.archive, []
-        name = self._builder.subagent
-        if name is None:
-            return config.model_copy(update=kept), said
-        archive = {"archive": kept.pop("archive")} if "archive" in kept else {}
-        own = config.subagents.get(name) or SubagentSettings.model_validate({})
-        subagents = {**config.subagents, name: own.model_copy(update=kept)}
-        return config.model_copy(update={**archive, "subagents": subagents}), said
+            settings["trigger"] = None
+        self.go_on_as(SummarizationMiddleware(**settings, archive=self._for_it))
+        self.config, self._text = new, text
+        for key in stays:
+            said = f"'{key}' counts when the agent is built anew; it stays as it was"
+            log("configuration_fixed", "%s", new.source.problem((key,), said))
+        said = "the settings of %s are in force"
+        log("configuration_in_force", said, self._file, level=logging.INFO)
 
 
 class ConfiguredGuard(ContextGuard):
     """`ContextGuard` of an agent whose summarisation an edit may switch off."""
 
-    def __init__(
-        self, summarization: ConfiguredSummarization, *, on_stuck: OnStuck = "raise"
-    ) -> None:
-        super().__init__(summarization, on_stuck=on_stuck, name="ContextGuard")
-        self._switch = summarization
+    def __init__(self, switch: ConfiguredSummarization, *, on_stuck: OnStuck = "raise") -> None:
+        super().__init__(switch, on_stuck=on_stuck, name="ContextGuard")
+        self._switch = switch
 
     async def _guarded(self, request: Request, send: Send) -> ModelCallResult[Any]:
         if not self._switch.enabled:
             held = read_head(request.state, request.runtime, request.state["messages"])
             if not held.pending:
-                return cast("ModelCallResult[Any]", (await send(request)))
+                return cast("ModelCallResult[Any]", await send(request))
         return await super()._guarded(request, send)
 
 
@@ -185,31 +155,28 @@ def create_summarization_middleware(
     tenant: Tenant = None,
     on_event: OnEvent | None = None,
     archive: AnyArchive | None = None,
-    name: str = NAME,
+    name: str = "SummarizationMiddleware",
 ) -> ConfiguredSummarization | None:
     """Make the middleware of a configuration; None if it is not enabled.
 
-    Put it into the `middleware` of an agent with its `guard()` last: `[summarization, *others,
-    summarization.guard()]`; `create_middleware` makes that list. Edits of the configuration's file
-    count from the next turn on, and no thread is lost; an invalid file is logged, and the settings
-    in force stay.
+    Put its `guard()` last in the `middleware` of the agent, as `create_middleware` does. Edits of
+    the file count from the next turn on; an invalid file is logged, and the settings in force stay.
 
     Args:
         config: from `load_config`.
         model_registry: chat models by the names in the file: a mapping, whose values may be
-            `provider:model` strings, or a function of a name. Default: names are `provider:model`
-            strings themselves.
-        model: the agent's own model, or its name in the registry: its window is managed, it writes
-            the summaries if `model_name` is null, and it is the last fallback. Default: the model
-            of `model_name`.
+            `provider:model` strings, or a function. Default: `models` in the file; a name that is
+            not there is a `provider:model` string.
+        model: the agent's own model, or its name: its window is managed, and it writes where
+            `model_name` is null or fails. Default: the model of `model_name`.
         subagent: the name of the subagent that this is for; its own settings override the file's.
         before_summarization: see `SummarizationMiddleware`, as for `tenant` and `on_event`.
         archive: the archive in place of the file's.
         name: of the middleware.
 
     Raises:
-        ConfigError: a model, a counter or a function that it names cannot be loaded; or the trigger
-            has only fractions of an unknown window.
+        ConfigError: a counter or a function that it names cannot be loaded, there is no model to
+            write, or a fraction has no window that is known.
         ArchiveError: its archive cannot be opened.
 
     Example:
@@ -221,12 +188,17 @@ def create_summarization_middleware(
     """
     if not isinstance(config, SummarizationConfig):
         raise PolicyError(f"config must be what load_config gives, not {config!r}")
-    builder = Builder(
-        model_registry, model, subagent, before_summarization, tenant, on_event, name, archive
-    )
-    if not builder.own(config).enabled:
+    if not isinstance(model_registry, Mapping | None) and not callable(model_registry):
+        raise PolicyError(
+            "model_registry must be a mapping from names to chat models, or a function of a name, "
+            f"not {model_registry!r}"
+        )
+    others: dict[str, Any] = {"tenant": tenant, "on_event": on_event, "name": name}
+    others["before_summarization"] = hooks_of(before_summarization)
+    own = config if subagent is None else config.for_subagent(subagent)
+    if not own.enabled:
         return None
-    return ConfiguredSummarization(config, builder)
+    return ConfiguredSummarization(config, subagent, (model_registry, model), archive, others)
 
 
 def create_middleware(

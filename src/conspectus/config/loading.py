@@ -1,75 +1,30 @@
-"""`load_config`: check a whole file; each mistake has its line and a remedy."""
+"""`load_config`: check a whole file; each mistake is one sentence with its line and a remedy."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from conspectus._core.stale import OF_A_TOOL, SETTINGS
-from conspectus.archive import without_password
-from conspectus.config.reading import read_text, read_yaml
-from conspectus.config.schema import KEYS, SUBAGENT_KEYS, SummarizationConfig
-from conspectus.config.source import SECTION, Path_, Read, Secret
-from conspectus.config.values import LONGEST
-from conspectus.config.words import meant, nearest
-from conspectus.errors import ConfigError
+from conspectus.config.reading import SECTION, Location, Source, read_section, read_text
+from conspectus.config.schema import EARLIER, Size, SubagentSettings, SummarizationConfig
+from conspectus.errors import ConfigError, did_you_mean
 
-SIZE = "{type: tokens, value: 6000}"
-FORMS = {
-    "enabled": "true or false",
-    "model_name": "the name of a model, or null",
-    "trigger": f"such as {SIZE}, a list of these, or {{tokens: 4000, messages: 10}}",
-    "keep": "such as {type: messages, value: 20}",
-    "type": "tokens, messages or fraction",
-    "value": "a number",
-    "tokens": "a whole number above 0",
-    "messages": "a whole number above 0",
-    "fraction": "a number above 0 and at most 1",
-    "trim_tokens_to_summarize": "a whole number of tokens above 0, or null for no limit",
-    "summary_prompt": "a text with {messages} in it, or null",
-    "skill_file_read_tool_names": "a list of names of tools, such as [read_file]",
-    "skills_path": "the path of a folder, or null",
-    "token_counter": "tiktoken:o200k_base, tokenizers:FILE, package.module:function, or null",
-    "notes": "true or false",
-    "max_summary_tokens": "a whole number of at least 64 tokens, or null",
-    "summarizer_timeout": f"seconds above 0 and at most {LONGEST:,}, or null",
-    "fallback_models": "a list of names of models, such as [gpt-4o-mini]",
-    "recall_tokens": "a whole number of at least 64 tokens",
-    "redact": "true, false, secrets, or package.module:function",
-    "pin": "the name of a marker, package.module:function, or null",
-    "window": "a whole number of tokens above 0, or null",
-    "reserved_tokens": "a whole number of tokens, 0 or more",
-    "least_gain": "a share of the history, 0 or more and less than 1",
-    "background": "true, false, or {prepare: 0.7}",
-    "stale_results": "true, false, or a mapping such as {newest: 3, least: 2000}",
-    "over": "a whole number of at least 201 tokens",
-    "newest": "a whole number of results, 0 or more",
-    "least": "a whole number of tokens above 0, or null",
-    "tools": "a list of names of tools, a mapping from them to settings, or null",
-    "exclude": "a list of names of tools",
-    "prepare": "a share of the trigger above 0 and at most 1",
-    "file_tokens": "a whole number of tokens above 0, or null",
-    "archive": "sqlite:///FILE, postgresql://..., memory:, or null",
-    "subagents": "a mapping from names of subagents to their settings",
-}
-"""The allowed values of each key in words, but for those that pydantic's own error lists."""
-
-OF_ALTERNATIVES = frozenset({"bool_type", "list_type"})
-"""Pydantic's errors of a mapping that stands where `true` or a list may stand, too."""
-
-SHOWN = 60  # Characters of a wrong value that are shown
+OFF = ("false", "no", "off", "n", "f", "0")  # Values of `enabled`, as pydantic reads them
+OURS = ("trigger", "keep", "trim_tokens_to_summarize", "summary_prompt")
+"""Keys that are no names of other sections."""
 
 
 def load_config(path: str | Path) -> SummarizationConfig:
     """Read the `summarization:` section of a YAML file, and check all of it.
 
     Without the section nothing is summarised. Values such as `$ARCHIVE_URL` are those of
-    environment variables. Other sections are ignored, except `skills.container_path` and the
-    windows in `models`.
+    environment variables. Other sections are ignored, except `skills.container_path` and `models`.
+    With `enabled: false` wrong values are left out; `config.source.notes` lists them.
 
     Raises:
         ConfigError: it cannot be read, or is invalid; each mistake with its line.
@@ -80,157 +35,105 @@ def load_config(path: str | Path) -> SummarizationConfig:
         ...   enabled: true
         ...   trigger: {type: tokens, value: 6000}
         ... ''')
-        >>> load_config("config.yaml").clauses[0].value
-        6000
+        >>> load_config("config.yaml").conditions
+        [{'tokens': 6000}]
     """
     file = Path(path).expanduser()
     return config_of(file, read_text(file))
 
 
 def config_of(file: Path, text: bytes) -> SummarizationConfig:
-    read = read_yaml(file, text)
-    section = read.section
-    if section is None:
-        section = {}
-    if not isinstance(section, Mapping):
-        line = read.source.problem((), f"'{SECTION}' holds keys such as 'enabled: true', each on")
-        raise ConfigError((f"{line} a line of its own, two spaces further in",))
-    try:
-        config = SummarizationConfig.model_validate(section)
-    except ValidationError as error:
-        raise ConfigError(tuple(_told(error, section, read))) from None
-    config._read = read
+    """Read the section of a file that holds these bytes; see `load_config`."""
+    section, source = read_section(file, text)
+    section = {} if section is None else section
+    _check_sections(section, source)
+    problems, config = dict(source.missing), None
+    while config is None:
+        listed = sorted(problems.items(), key=lambda one: source.line(one[0]))
+        told = tuple(source.problem(where, what) for where, what in listed)
+        if told and not _is_off(section):
+            raise ConfigError(told)
+        wrong = {where[0] for where in problems}
+        try:
+            sound = {key: value for key, value in section.items() if key not in wrong}
+            config = SummarizationConfig.model_validate(sound)
+        except ValidationError as error:
+            problems |= _sentences(error, section, source)
+    config._source = replace(source, notes=told)
+    for one in config.subagents.values():
+        one._source = config._source
     return config
 
 
-def _told(error: ValidationError, section: Mapping[str, Any], read: Read) -> Iterable[str]:
-    """List each mistake once, in the order of the lines."""
-    found: list[tuple[int, str]] = []
-    errors = error.errors(include_url=False, include_input=False)
-    places = [_path(one["loc"], section) for one in errors]
-    for one, where in zip(errors, places, strict=True):
-        if one["type"] == "contradictions":
-            told = [(tuple(path), text) for path, text in one["ctx"]["found"]]
-        elif one["type"] in OF_ALTERNATIVES and any(_inside(place, where) for place in places):
-            continue  # the value may be a mapping; what is wrong is inside it
-        else:
-            told = [_in_words(where, one, section)]
-        for path, text in told:
-            line = read.source.line(path) or 0
-            named = ".".join(map(str, (SECTION, *path)))
-            found.append((line, read.source.problem(path, f"{named}: {text}")))
-    return dict.fromkeys(text for _, text in sorted(found, key=lambda one: one[0]))
+def _is_off(section: Mapping[str, Any]) -> bool:
+    """Tell whether all summarisation is switched off, so that nothing else counts."""
+    agents = _mapping(section.get("subagents")).values()
+    on = any(_mapping(one).get("enabled") for one in agents)
+    return str(section.get("enabled")).lower() in OFF and not on
 
 
-def _inside(place: Path_, where: Path_) -> bool:
-    return len(place) > len(where) and place[: len(where)] == where
+def _check_sections(section: Any, source: Source) -> None:
+    """Refuse a section of another form, one that is misspelt, and keys outside of it."""
+    if not isinstance(section, dict):
+        text = f"'{SECTION}' holds keys such as 'enabled: true', each on a line of its own, two"
+        raise source.error((), f"{text} spaces further in")
+    wanted = OURS if SECTION not in source.names else SummarizationConfig.model_fields
+    for name, line in source.names.items():
+        key = name.strip()  # a no-break space looks like indentation, and is a part of the key
+        where, sized = f"{source.file}, line {line}: ", source.sections.get(key)
+        if SECTION not in source.names and (meant := did_you_mean(name, [SECTION])):
+            raise ConfigError((f"{where}unknown section '{name}';{meant}",))
+        if (not section and key in wanted) or (key in OURS and "type" in _mapping(sized)):
+            text = f"'{key}' stands at the top of the file; put it under '{SECTION}:', two spaces"
+            raise ConfigError((f"{where}{text} further in",))
 
 
-def _path(loc: Sequence[str | int], section: Any) -> Path_:
-    """Return the place of a mistake, without pydantic's names of alternatives."""
-    where: list[str | int] = []
-    value = section
-    for step in loc:
-        if isinstance(value, Mapping) and step in value:
-            value = value[str(step)]
-        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
-            value = value[step]
-        else:
-            continue
-        where.append(step)
-    return tuple(where)
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
-def _at(section: Any, where: Path_) -> Any:
-    for step in where:
-        section = section[step]
-    return section
+def _sentences(
+    error: ValidationError, section: Mapping[str, Any], source: Source
+) -> dict[Location, str]:
+    """Describe the mistakes, one for each location."""
+    found: dict[Location, str] = {}
+    for one in error.errors(include_url=False, include_input=False):
+        listed = one["ctx"]["all"] if one["type"] == "contradictions" else [(one["loc"], None)]
+        for loc, text in listed:
+            value: Any = section
+            at: Location = ()
+            for step in loc:  # steps that are not there are pydantic's names of alternatives
+                known: Any = range(len(value)) if isinstance(value, list) else value
+                if isinstance(value, (list, dict)) and step in known:
+                    value, at = value[step], (*at, step)  # type: ignore[index]
+            text = text or _sentence(one, at, value, source)
+            found.setdefault(at, f"{'.'.join(map(str, (SECTION, *at)))}: {text}")
+    inner = {at[:end] for at in found for end in range(len(at))}
+    return {at: text for at, text in found.items() if at not in inner}
 
 
-def _in_words(where: Path_, error: Any, section: Any) -> tuple[Path_, str]:
-    """Describe one mistake: its place, its cause and its remedy."""
-    kind, loc = error["type"], error["loc"]
-    if kind == "extra_forbidden":
-        known = _known(where, section)
-        return where, f"unknown key; {_meant_key(str(where[-1]), known, where)}"
+def _sentence(error: Any, where: Location, value: Any, source: Source) -> str:
+    """Say what is wrong with a value, and what to write."""
+    kind, last, text = error["type"], str(error["loc"][-1]), str(error["msg"])
+    choices = re.findall(r"'(\w+)'", error["ctx"]["expected"]) if kind == "literal_error" else []
+    within = where[2:] if where[0] == "subagents" and len(where) > 2 else where
+    fields: Any = SummarizationConfig if within is where else SubagentSettings
     if kind == "missing":
-        key = str(loc[-1])
-        return where, f"'{key}' is missing; add '{key}: ...' ({FORMS.get(key, 'a value')})"
-    if kind == "conspectus":
-        return where, error["msg"]
-    key = next((str(step) for step in reversed(where) if isinstance(step, str)), "")
-    listed = isinstance(where[-1], int) if where else False
-    choices = error["ctx"]["expected"].replace("'", "") if kind == "literal_error" else ""
-    other = choices or ("a mapping of settings" if "subagents" in where else "another value")
-    form = FORMS.get(key, other)
-    if key.startswith("preserve_recent_skill"):
-        form = "left out, as it has no effect"
-    if listed and key in ("fallback_models", "skill_file_read_tool_names"):
-        form = f"a name ({form})"
-    value = _at(section, where)
-    said = f"must be {form}, not {_shown(value)}"
-    if isinstance(value, str) and choices:
-        near = nearest(value, re.split(", | or ", choices))
-        said += f"; did you mean '{near}'?" if near else ""
-    elif isinstance(value, str) and not isinstance(value, Secret) and _is_number(value):
-        said += f"; write it as {_plainly(value)}, without quotes"
-    return where, said
-
-
-def _known(where: Path_, section: Any) -> tuple[str, ...]:
-    """List the keys that are allowed in place of an unknown one."""
-    if len(where) == 1:
-        return KEYS
-    if where[0] == "subagents" and len(where) == 3:
-        return SUBAGENT_KEYS
-    if "background" in where:
-        return ("prepare",)
-    if "stale_results" in where:
-        return OF_A_TOOL if "tools" in where else SETTINGS
-    beside = _at(section, where[:-1])
-    if "keep" not in where and not {"type", "value"} & set(beside):
-        return ("tokens", "messages", "fraction")
-    return ("type", "value")
-
-
-def _meant_key(key: str, known: tuple[str, ...], where: Path_) -> str:
-    if where[0] == "subagents" and key in ("archive", "subagents"):
-        return "it is set once, for all agents; leave it out here"
-    if key in KEYS and known not in (KEYS, SUBAGENT_KEYS):
-        holder = next(step for step in reversed(where[:-1]) if isinstance(step, str))
-        takes = f"'{holder}' takes {', '.join(known)}"
-        return f"it is no part of '{holder}'; indent it as far as '{holder}' is; {takes}"
-    if key == "summarizer" and "model_name" in known:
-        return "did you mean 'model_name'?"
-    return meant(key, known)
-
-
-def _shown(value: Any) -> str:
-    """Shorten a wrong value for a message, and hide secrets."""
-    if isinstance(value, Secret):
-        return f"what {value.shown} holds"
-    if isinstance(value, (Mapping, list)):
-        return "a mapping" if isinstance(value, Mapping) else "a list"
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
-    # Hide a password before cutting, which could make it unrecognisable.
-    text = repr(without_password(value)) if isinstance(value, str) else str(value)
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return text in ("true", "false")
-    return True
-
-
-def _plainly(text: str) -> str:
-    """Write a number in YAML's form; YAML reads `1e4` as a text."""
-    if text in ("true", "false"):
-        return text
-    value = float(text)
-    return str(int(value)) if value.is_integer() else text.strip()
+        return f"'{last}' is missing; add '{last}: ...' ({Size.model_fields[last].description})"
+    if kind == "value_error":
+        return text.removeprefix("Value error, ")
+    if kind == "extra_forbidden" or last == "[key]":
+        outer = [key for key, one in fields.model_fields.items() if one.description != EARLIER]
+        name = str(where[-1])
+        if len(within) > 1 and name in outer:
+            text = f"unknown key; it is no part of '{within[-2]}'; indent it as far as"
+            return f"{text} '{within[0]}' is"
+        known = outer if len(within) == 1 else choices or list(Size.model_fields)
+        return f"unknown key;{did_you_mean(name, known) or ' known are ' + ', '.join(known)}"
+    text = re.sub("Input should|, unable.*", "", text).strip()
+    text = re.sub("a valid dictionary.*", "a mapping", text)
+    model = Size if len(within) > 1 and within[-1] in Size.model_fields else fields
+    about = model.model_fields[str(within[-1] if model is Size else within[0])].description or ""
+    about = " ".join(about.split())
+    near = did_you_mean(value, choices) if isinstance(value, str) else ""
+    return f"should {text}, not {source.shown(value)}{';' + near if near else ''} ({about})"

@@ -1,11 +1,10 @@
-"""Find the window of a model that a file names, without a request."""
+"""Find the input limit of a model by its name, without a request."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from typing import Any
 
 from conspectus._core.choices import names_embedded
 from conspectus.config.schema import SummarizationConfig
@@ -15,8 +14,7 @@ PROVIDERS = frozenset(
 )
 """Providers whose models are made without a network, so that their profiles can be read."""
 
-_DATE = re.compile(r"[-@](?:\d{4}-\d\d-\d\d|\d{8})$")
-"""The date of a model's snapshot behind its name."""
+_DATE = re.compile(r"[-@](?:\d{4}-\d\d-\d\d|\d{8})$")  # Of a snapshot, behind a model's name
 
 
 def limit_of(model: str, limits: Mapping[str, int]) -> int | None:
@@ -30,44 +28,37 @@ def limit_of(model: str, limits: Mapping[str, int]) -> int | None:
         >>> limit_of("openai/gpt-4o-2024-08-06", limits), limit_of("gpt-4o-mini", limits)
         (3000, None)
     """
-    if model in limits:
-        return limits[model]
-    names = list(_bare(model))
+    names = [model]  # and its rest after each provider in front
+    while (rest := re.split("[/:]", names[-1], maxsplit=1)[1:]) and rest[0]:
+        names += rest
     undated = {_DATE.sub("", name) for name in names}
-    found = [
+    fits = [
         one for one in limits if one in undated or any(fnmatchcase(name, one) for name in names)
     ]
-    return limits[max(found, key=lambda one: (one in names, len(one)))] if found else None
-
-
-def _bare(model: str) -> Iterator[str]:
-    """Yield a name, and its rest after each provider in front."""
-    while model:
-        yield model
-        model = "".join(re.split("[/:]", model, maxsplit=1)[1:])
+    best = model if model in limits else max(fits, key=lambda o: (o in names, len(o)), default=None)
+    return None if best is None else limits[best]
 
 
 def find_window(config: SummarizationConfig) -> tuple[int | None, str]:
-    """Find the answering model's input limit, in tokens, and its source in words.
+    """Find the answering model's input limit, in tokens or None, and its source in words.
 
     A file may not name that model: then it is the one that writes the summaries, or the first of
-    `models`. The limit is None if it is unknown.
+    `models`.
     """
+    from conspectus.config.building import declared_window
+
     if config.window is not None:
         return config.window, "as 'window' says"
-    read = config.read
+    models = config.source.models
     writes = None if names_embedded(config.model_name) else config.model_name
-    named = writes or (next(iter(read.kinds or read.models), None) if read else None)
+    named = writes or next(iter(reversed(models)), None)
     if named is None:
-        return None, (
-            "unknown here: that of the agent's own model counts, as its profile says; set 'window' "
-            "where it has none"
-        )
-    shown = config.shown(("model_name",)) if writes else named
-    if read is not None and named in read.models:
-        return read.models[named], f"as 'models' says of {shown}"
-    provider, model = (read.kinds if read is not None else {}).get(named, ("", named))
-    limit = profile_of(provider, model)
+        return None, "unknown here: the profile of the agent's own model counts; else set 'window'"
+    shown, entry = config.source.hidden(named), models.get(named, {})
+    if (declared := declared_window(entry)) is not None:
+        return declared, f"as 'models' says of {shown}"
+    provider = re.split("[:.]", str(entry.get("use", "")))[0].removeprefix("langchain_")
+    limit = profile_of(provider, str(entry.get("model", named)))
     if limit is None:
         return None, f"unknown: {shown} has no profile here; set 'window' to its input limit"
     return limit, f"by the profile of {shown}; another model that answers has its own"
@@ -77,28 +68,17 @@ def profile_of(provider: str, model: str) -> int | None:
     """Return a model's input limit by its LangChain profile; None without one."""
     if not provider and ":" in model:
         provider, _, model = model.partition(":")
+    if model.startswith("gemini"):
+        provider = provider or "google_genai"  # LangChain guesses one that asks the network
+    if provider and provider not in PROVIDERS:
+        return None
     try:
-        provider = provider or _guessed(model)
-        if provider not in PROVIDERS:
-            return None
         from langchain.chat_models import init_chat_model
 
         from conspectus.agents.models import profile_window
 
-        settings: dict[str, Any] = {"model_provider": provider, "api_key": "none"}
-        return profile_window(init_chat_model(model, **settings))
+        return profile_window(
+            init_chat_model(model, model_provider=provider or None, api_key="none")
+        )
     except Exception:  # its package is not installed, or it wants more than a key
         return None
-
-
-def _guessed(model: str) -> str:
-    """Guess the provider from a model's name, as LangChain does."""
-    starts = {
-        "openai": ("gpt-", "o1", "o3", "o4", "chatgpt"),
-        "anthropic": ("claude",),
-        "google_genai": ("gemini",),
-        "deepseek": ("deepseek",),
-        "mistralai": ("mistral",),
-        "xai": ("grok",),
-    }
-    return next((name for name, begin in starts.items() if model.startswith(begin)), "")

@@ -1,4 +1,4 @@
-"""Deep Agents with whole histories: `pip install "conspectus[deepagents]"`."""
+"""Deep Agents with whole histories; needs the extra `deepagents`."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from typing import NotRequired, TypedDict
 from conspectus._core.sizes import ContextSize
 from conspectus.agents.models import profile_window, reserved_for_answer
 from conspectus.compactor.settings import window_of
+from conspectus.errors import install_command
 
 TRIGGER: ContextSize = ("fraction", 0.85)
 KEEP: ContextSize = ("fraction", 0.10)
@@ -113,5 +114,5 @@ def deepagents() -> Iterator[None]:
         if (error.name or "").split(".")[0] != "deepagents":
             raise
         raise ImportError(
-            "Deep Agents is not installed; install it with: pip install 'conspectus[deepagents]'"
+            f"Deep Agents is not installed; install it with: {install_command('deepagents')}"
         ) from error

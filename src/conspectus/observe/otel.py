@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from conspectus._core.costs import COUNTS
-from conspectus.errors import PolicyError
+from conspectus.errors import PolicyError, install_command
 from conspectus.observe.events import Event, Kind, Listener
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class OpenTelemetry:
         try:
             from opentelemetry import context, metrics, trace
         except ImportError as error:
-            text = "OpenTelemetry is not installed; pip install 'conspectus[otel]'"
+            text = f"OpenTelemetry is not installed; {install_command('otel')}"
             raise ImportError(text, name=error.name) from error
         if thread not in ("hashed", "plain", "off"):
             raise PolicyError(f"thread must be 'hashed', 'plain' or 'off', not {thread!r}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from conspectus._core.sizes import whole
 from conspectus._langchain import is_message
 from conspectus._newest import Newest
-from conspectus.errors import PolicyError
+from conspectus.errors import PolicyError, install_command
 from conspectus.messages import Entry, Source, read_messages
 from conspectus.tokens.estimate import estimate
 from conspectus.tokens.families import family_of, maker_of, warn_unknown
@@ -211,7 +211,7 @@ def vocabulary(spec: str) -> Callable[[str], int]:
         raise
     except ImportError as error:
         raise PolicyError(
-            f"{spec!r} needs {library}, which is not installed: pip install 'conspectus[tokens]'"
+            f"{spec!r} needs {library}, which is not installed: {install_command('tokens')}"
         ) from error
     except Exception as error:
         raise PolicyError(

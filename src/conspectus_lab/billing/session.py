@@ -13,7 +13,7 @@ from operator import add
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from conspectus._core.records import Cost
-from conspectus.errors import PolicyError
+from conspectus.errors import PolicyError, install_command
 from conspectus.observe import Price, price_of
 from conspectus.observe.prices import checked
 from conspectus_lab.billing.prefix_cache import FIVE_MINUTES, Block, CacheRules, PrefixCache
@@ -242,5 +242,5 @@ def _unknown(model: str, prices: Mapping[str, Price]) -> PolicyError:
         f"no price is known for {model!r}; "
         + (f"name another, such as {', '.join(near)}, or " if near else "")
         + "give prices of your own (prices=, on the command line --prices FILE), or install those "
-        "of the providers: pip install 'conspectus[prices]'"
+        f"of the providers: {install_command('prices')}"
     )

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from conspectus.config import SummarizationConfig
-from conspectus.config.building import sizes_of, skills_of
-from conspectus.config.named import counter_of, pin_of
+from conspectus.config.building import counter_of, pin_of, sizes_of, skills_of
+from conspectus.config.schema import in_words
 from conspectus.messages import Source
 from conspectus.middleware.counting import Counting
 from conspectus_lab.replay import Compaction, Original, Policy, PolicyRun, ours, replay
@@ -17,10 +17,7 @@ from conspectus_lab.replay.recording import Recording
 UNLIMITED = 1_000_000_000
 """Tokens of a window that nothing reaches, for a model with an unknown one."""
 
-PASSED_ON = (
-    "history max_summary_tokens trim_tokens_to_summarize reserved_tokens "
-    "file_tokens least_gain notes"
-).split()
+PASSED_ON = ("history max_summary_tokens trim_tokens_to_summarize reserved_tokens notes").split()
 """Settings that the middleware takes under the same name."""
 
 START = 60
@@ -142,7 +139,7 @@ def _configured(config: SummarizationConfig, window: int | None) -> Policy:
         token_counter=counter_of(config),
         pin=pin_of(config),
         skills=skills_of(config),
-        stale_results=config.stale,
+        stale_results=config.stale_results,
         **{name: getattr(config, name) for name in PASSED_ON},
     )
 
@@ -171,7 +168,7 @@ def _named(one: Original) -> str:
 def _verdict(
     config: SummarizationConfig, run: PolicyRun, fired: Sequence[Fired], counted: int, messages: int
 ) -> str:
-    trigger = " or ".join(map(str, config.clauses))
+    trigger = " or ".join(map(in_words, config.conditions))
     if run.stopped:
         return f"It ended early: {run.stopped}"
     if not fired:

@@ -9,15 +9,13 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from conspectus.errors import InputError
+from conspectus.errors import InputError, install_command
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 """What a browser may load for the page: only its own style."""
-
-MISSING = "a page needs Jinja, which is not installed: pip install 'conspectus[report]'"
 
 _UNSEEN = re.compile(
     "[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff]"
@@ -36,7 +34,8 @@ def templates() -> Environment:
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError as error:
-        raise InputError(MISSING) from error
+        text = f"a page needs Jinja, which is not installed: {install_command('report')}"
+        raise InputError(text) from error
     made = Environment(
         loader=PackageLoader("conspectus_lab.report"),
         autoescape=True,
