@@ -115,9 +115,8 @@ def test_list_names_the_threads_of_one_tenant(archive):
     assert thread["thread"] == "trip"
     assert (thread["messages"], thread["compactions"]) == (26, 1)
     assert thread["bytes"] > 0
-    heading, row, *_ = run("archive", "list", "--archive", archive).stdout.splitlines()
-    assert heading.split()[:3] == ["thread", "session", "messages"]
-    assert row.split()[:3] == ["trip", "main", "26"]
+    row, *_ = run("archive", "list", "--archive", archive).stdout.splitlines()
+    assert row.split("\t")[:3] == ["trip", "main", "26"]
     result = run("archive", "list", "--archive", archive, "--tenant", "bob")
     assert "keeps nothing of bob" in result.stdout
 

@@ -36,11 +36,17 @@ def list_threads(
     if not rows:
         output.say(f"{shown} keeps nothing of {tenant}")
         return
+    screen = output.console()
+    if not screen.is_terminal:  # one line each for other programs, without a heading
+        for row in rows:
+            values = (" ".join(str(value or "-").split()) for value in row.values())
+            print(output.shown("\t".join(values)))
+        return
     table = output.columns(*(f">{name}" if name in COUNTS else name for name in rows[0]))
     for row in rows:
         values = (f"{row[n]:,}" if n in COUNTS else output.shown(str(row[n] or "")) for n in row)
         table.add_row(*values)
-    output.console().print(table)
+    screen.print(table)
 
 
 COUNTS = ("messages", "compactions", "bytes")

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from weakref import WeakValueDictionary
 
 from conspectus._core.items import Size
-from conspectus.archive.gate import GATE, Gate, Stopped
+from conspectus.archive.calls import GATE, Gate, Stopped
 from conspectus.bridge import CLEAN_UP, arun, io, run
 from conspectus.compactor.memory import LONGEST_LOOK, LOOK_AGAIN
 
