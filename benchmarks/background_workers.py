@@ -117,16 +117,16 @@ async def _judged(
     assert archive is not None
     for at in range(len(list(_sizes(seen.at_once)))):
         own, scope = word(at), Scope(LOCAL, word(at), "main")
-        chain = await archive.chain_flow(scope)
+        chain = await archive.flow(archive.chain, scope)
         covers = [key for record in chain for key in record.covers]
-        kept = await archive.find_flow(scope, covers)
+        kept = await archive.flow(archive.find, scope, covers)
         seen.compactions += len(chain)
         seen.doubled += len(covers) - len(set(covers))
         keys = {entry.text: entry.key for entry in read_messages(talk(own, LENGTHS[-1]))}
         # Who compacted at the same moment as another may be shown the view before that.
         records = await archive.flow(archive.records, scope)
         ever = {key for record in records for key in record.covers}
-        found = {*kept, *(await archive.find_flow(scope, sorted(ever)))}
+        found = {*kept, *(await archive.flow(archive.find, scope, sorted(ever)))}
         for result in done[at * TOGETHER : (at + 1) * TOGETHER]:
             if isinstance(result, BaseException):
                 continue

@@ -325,12 +325,12 @@ class AgentScene:
         values = self.graph.get_state(THREAD).values
         held, archive = values.get(HELD) or {}, Archive(self.store)
         scope = Scope(LOCAL, held.get("thread", OWN), held.get("session", "main"))
-        chain = archive.chain_at_flow(scope, held.get("head") or "")
+        chain = archive.flow(archive.chain_at, scope, held.get("head") or "")
         keys = [key for one in run(chain) for key in one.covers]
         sound = _sound(archive, scope, keys)
         if sound != "done":
             return sound
-        kept = [one.message.id for one in run(archive.find_flow(scope, keys)).values()]
+        kept = [one.message.id for one in run(archive.flow(archive.find, scope, keys)).values()]
         view = [m.id for m in values["messages"] if not is_summary_message(m)]
         ever = {
             message.id
@@ -351,7 +351,7 @@ class AgentScene:
 
 def _sound(archive: Archive, scope: Scope, keys: Sequence[str]) -> str:
     """Judge whether all originals of records are there, and once."""
-    found = run(archive.find_flow(scope, list(keys)))
+    found = run(archive.flow(archive.find, scope, list(keys)))
     if len(keys) != len(set(keys)):
         return "covered twice"
     return "done" if len(found) == len(keys) else "a record in force, and not all originals"

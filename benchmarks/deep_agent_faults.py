@@ -227,9 +227,11 @@ class Scene:
         if held is None or held["head"] is None:
             return 0
         archive, scope = Archive(self.store), Scope(LOCAL, held["thread"], held["session"])
-        chain = drive(archive.chain_at_flow(scope, held["head"]))
+        chain = drive(archive.flow(archive.chain_at, scope, held["head"]))
         own = {entry.key: entry.source for entry in read_messages(messages)}
-        found = drive(archive.find_flow(scope, [key for one in chain for key in one.covers]))
+        found = drive(
+            archive.flow(archive.find, scope, [key for one in chain for key in one.covers])
+        )
         covered = [key for record in chain for key in record.covers]
         return sum(key not in found or found[key].message != own[key] for key in covered)
 

@@ -152,7 +152,7 @@ def outcome(agent: Any, checkpoints: Any, archive: Archive, run: Run) -> Outcome
         if held is None:
             continue
         scope = Scope(LOCAL, held["thread"], held["session"])
-        chain = drive(archive.chain_at_flow(scope, held["head"]))
+        chain = drive(archive.flow(archive.chain_at, scope, held["head"]))
         covered = [key for record in chain for key in record.covers]
         own = {entry.key: entry for entry in read_messages(state["messages"])}
         back = {one.key: one.message for one in archive.get(scope, covered)}

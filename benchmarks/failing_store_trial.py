@@ -137,7 +137,7 @@ async def _compacting(case: Case, fault: Fault) -> Outcome:
     if any(map(is_summary_message, during)):
         # The pointer may stand on a record that could not be confirmed; the answer does not.
         archive = Archive(store)
-        chain = await archive.chain_at_flow(scope, head)
+        chain = await archive.flow(archive.chain_at, scope, head)
         out.changed |= bool(await _lost(archive, scope, chain, during, TROUBLE + 1))
     result = await compact(_said(TURNS), store)
     chain = await Archive(store).chain_flow(scope)
@@ -201,13 +201,13 @@ async def _answering(case: Case, fault: Fault) -> Outcome:
     agent = built(store)
     archive = Archive(store)
     if not case.whole:
-        chain = await archive.chain_at_flow(scope, head)
+        chain = await archive.flow(archive.chain_at, scope, head)
         gone = await _lost(archive, scope, chain, during["messages"], TROUBLE + 1)
         out.changed |= bool(gone)
     await say(agent, TURNS - 1)
     values = agent.get_state(config).values
     out.after = values[HELD]["head"] != first
-    chain = await archive.chain_at_flow(scope, values[HELD]["head"])
+    chain = await archive.flow(archive.chain_at, scope, values[HELD]["head"])
     view = values["messages"]
     if case.whole:
         out.lost += [m.id for m in _said(TURNS) if m not in view]
@@ -223,7 +223,7 @@ def _said(turns: int) -> list[Any]:
 
 async def _left(archive: Archive, scope: Scope, chain: Any) -> list[Any]:
     keys = [key for one in chain for key in one.covers]
-    found = await archive.find_flow(scope, keys)
+    found = await archive.flow(archive.find, scope, keys)
     return [found[key].message for key in keys if key in found]
 
 
@@ -236,7 +236,7 @@ async def _lost(
     archive, those of the user are in order among themselves, and so are the others.
     """
     marks = [mark.key for one in chain for mark in one.clips]
-    whole = {o.id: o.message for o in (await archive.find_flow(scope, marks)).values()}
+    whole = {o.id: o.message for o in (await archive.flow(archive.find, scope, marks)).values()}
     left = await _left(archive, scope, chain)
     here = [whole.get(one.id, one) for one in view if not is_summary_message(one)]
     gone, shown, wanted = (list(map(_plain, some)) for some in (left, here, _said(turns)))

@@ -26,11 +26,8 @@ KINDS = (EFFECT, STEP, STATEMENT, CHECKPOINT, MODEL)
 
 FLOWS: tuple[tuple[Any, str], ...] = (
     (Compaction, "_tell"),
-    (Archive, "put_flow"),
-    (Archive, "missing_flow"),
     (Compaction, "_found"),
     (compaction, "answer_flow"),
-    (Archive, "save_draft_flow"),
     (compaction, "approved_flow"),
     (Anchor, "commit_flow"),
     (preparing, "find_mark_flow"),
@@ -113,6 +110,8 @@ class Boundaries:
         do, ado = bridge._do, bridge._ado
         for owner, name in FLOWS:
             setattr(owner, name, self.around_flow(EFFECT, getattr(owner, name)))
+        for name in ("put", "missing", "save_draft"):
+            setattr(Archive, name, self.around(EFFECT, getattr(Archive, name)))
         setattr(compaction, "checked", self.around(EFFECT, compaction.checked))  # noqa: B010
         bridge._do = self.around(STEP, do)
         bridge._ado = self.around_async(STEP, ado)

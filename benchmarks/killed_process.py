@@ -258,9 +258,9 @@ async def _end(
 ) -> dict[str, Any]:
     """Report the view at the end, the originals behind it, and the faults of both."""
     archive, scope = Archive(store), Scope(LOCAL, place.thread)
-    chain = await archive.chain_flow(scope)
+    chain = await archive.flow(archive.chain, scope)
     if head is not None:
-        chain = await archive.chain_at_flow(scope, head)
+        chain = await archive.flow(archive.chain_at, scope, head)
     keys = [key for record in chain for key in record.covers]
     originals = await archive.flow(archive.get, scope, manifest(chain))
     by_id = {one.id: one for one in originals}

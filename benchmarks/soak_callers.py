@@ -67,7 +67,7 @@ class Called(Soaked):
         archive, found = Archive(self.store), list[Any]()
         for record in await archive.flow(archive.records, scope):
             keys = [*record.covers, *(mark.key for mark in record.clips)]
-            found += (await archive.find_flow(scope, keys)).values()
+            found += (await archive.flow(archive.find, scope, keys)).values()
         return [one.message for one in found]
 
 

@@ -294,10 +294,10 @@ class SoakedAgent(Soaked):
         held, keys = state.values.get(HELD), set[str]()
         if held and held["head"]:
             archive, scope = Archive(self.store), Scope(LOCAL, held["thread"], held["session"])
-            chain = await archive.chain_at_flow(scope, held["head"])
+            chain = await archive.flow(archive.chain_at, scope, held["head"])
             keys = {key for one in chain for key in one.covers}
             keys |= {mark.key for one in chain for mark in one.clips}
-            for one in (await archive.find_flow(scope, sorted(keys))).values():
+            for one in (await archive.flow(archive.find, scope, sorted(keys))).values():
                 found.setdefault(str(one.message.id), set()).add(str(one.message.text))
         # A channel that keeps every message also holds those that the model is not shown any more:
         # these must come from the archive.

@@ -36,7 +36,7 @@ from langgraph.store.sqlite import SqliteStore
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 from stalling_proxy import Proxy
 
-from conspectus.archive.values import PLAIN, unpacked
+from conspectus.archive.values import packed, unpacked
 
 PATIENCE = 0.4
 """Seconds that an archive waits for its store here."""
@@ -144,9 +144,9 @@ class Moody(BaseStore):
             value = getattr(one, "value", None)
             if isinstance(op, GetOp) and isinstance(value, dict) and "z" in value:
                 held = _text(b64decode(value["z"]))
-                changed = {**value, "z": b64encode(PLAIN + self.mood.reads(held).encode()).decode()}
-                if held == self.mood.reads(held):
-                    changed = value
+                said = self.mood.reads(held)
+                body = packed(json.loads(said)) if said != held else b64decode(value["z"])
+                changed = {**value, "z": b64encode(body).decode()}
                 one = type(one)(  # type: ignore[operator]
                     value=changed,
                     key=one.key,  # type: ignore[union-attr]

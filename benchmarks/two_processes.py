@@ -270,7 +270,7 @@ def _one_round(
     shown = _texts(compactor.compact(sent, thread_id=OWN))
     chain = archive.chain(SCOPE)
     keys = [key for one in chain for key in one.covers]
-    kept = set(run(archive.find_flow(SCOPE, keys)))
+    kept = set(run(archive.flow(archive.find, SCOPE, keys)))
     gone = [e for e in read_messages(sent) if e.text not in shown and e.key not in kept]
     row = {
         "record": record,
@@ -326,9 +326,9 @@ def run_together(process: Process, rounds: int, saver: Any, store: Any) -> None:
         keys: list[str] = []
         if held and held["head"]:
             archive, scope = Archive(store), Scope(LOCAL, held["thread"], held["session"])
-            chain = run(archive.chain_at_flow(scope, held["head"]))
+            chain = run(archive.flow(archive.chain_at, scope, held["head"]))
             keys = [key for one in chain for key in one.covers]
-            archived = run(archive.find_flow(scope, keys))
+            archived = run(archive.flow(archive.find, scope, keys))
         there = Counter(one.message.id for one in archived.values())
         there.update(m.id for m in values["messages"] if not is_summary_message(m))
         ever = _ever_said(graph, config)

@@ -174,9 +174,9 @@ class Agents:
         """Hold one thread's state and archive against what was said in it."""
         held = values[HELD]
         archive, scope = Archive(self.store), Scope(LOCAL, held["thread"], held["session"])
-        chain = await archive.chain_at_flow(scope, held["head"] or "")
+        chain = await archive.flow(archive.chain_at, scope, held["head"] or "")
         keys = [key for record in chain for key in record.covers]
-        found = await archive.find_flow(scope, keys)
+        found = await archive.flow(archive.find, scope, keys)
         view = [m.text for m in values["messages"] if not is_summary_message(m)]
         there = Counter([*view, *(one.message.text for one in found.values())])
         text = " ".join([*there, *(record.summary for record in chain)])
@@ -267,7 +267,7 @@ async def _check_caller(compactor: Compactor, own: str, done: Any, seen: Seen) -
     view, recalled = done
     assert compactor.archive is not None
     rows = await compactor.archive.flow(compactor.archive.export, Scope(LOCAL, own, "main"))
-    chain = await compactor.archive.chain_flow(Scope(LOCAL, own, "main"))
+    chain = await compactor.archive.flow(compactor.archive.chain, Scope(LOCAL, own, "main"))
     seen.compactions += len(chain)
     texts = [str(row["message"]["content"]) for row in rows]
     texts += [str(one["content"]) for one in view if not is_summary_message(one)]
@@ -345,7 +345,7 @@ def one_thread(
         kept = {row["key"] for row in archive.export(scope)}
         records = archive.records(scope)
         covered = {key for record in records for key in record.covers}
-        kept |= set(run(archive.find_flow(scope, sorted(covered - kept))))
+        kept |= set(run(archive.flow(archive.find, scope, sorted(covered - kept))))
         for sent, result in zip(said, done, strict=True):
             if isinstance(result, BaseException):
                 continue

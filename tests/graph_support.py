@@ -227,7 +227,7 @@ def _check(tip: Any, history: Sequence[Any], store: BaseStore, name: str, tenant
 async def _reached(tip: Any, store: BaseStore, name: str, tenant: str) -> Any:
     archive, scope = Archive(store), scope_of(tip.values, name, tenant)
     head = (tip.values.get("_conspectus") or {}).get("head")
-    chain = () if head is None else (await archive.chain_at_flow(scope, head))
+    chain = () if head is None else (await archive.flow(archive.chain_at, scope, head))
     keys = [key for record in chain for key in record.covers]
     return chain, [one.message for one in (await archive.flow(archive.get, scope, keys))]
 

@@ -37,12 +37,7 @@ def in_tables(archive: Archive) -> list[Stored]:
     with tables.transaction(writes=False) as run:
         found = [
             Stored((table,), str(name), json.dumps(unpacked(body), ensure_ascii=False))
-            for table, column in (
-                ("body", "number"),
-                ("record", "name"),
-                ("draft", "name"),
-                ("note", "name"),
-            )
+            for table, column in (("body", "number"), ("value", "name"))
             for name, body in run(f"SELECT {column}, body FROM {table}")
         ]
         found += [

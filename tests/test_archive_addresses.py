@@ -83,7 +83,7 @@ def test_addresses_that_the_driver_cuts_as_we_do_are_let_through():
         "postgresql:///x?host=/tmp",
         "postgresql://%2Ftmp/x",
         "postgres://ann@db:5432",
-        "postgresql://ann:a%40b:c?d#e@[::1]:5432,other:1/x?sslmode=require&connect_timeout=3",
+        "postgresql://ann:a%40b:c%3Fd#e@[::1]:5432,other:1/x?sslmode=require&connect_timeout=3",
         "notes:today.db",
         "archive.db",
         "memory:",

@@ -190,12 +190,12 @@ def test_a_batch_under_way_comes_to_its_end_so_that_the_store_serves_others(tmp_
 
             store.conn.execute = slow  # type: ignore[method-assign]
             archive, entries = Archive(store), read_messages(talk(3))
-            stopped = asyncio.ensure_future(arun(archive.put_flow(SCOPE, entries[:2])))
+            stopped = asyncio.ensure_future(arun(archive.flow(archive.put, SCOPE, entries[:2])))
             await asyncio.wait_for(begun.wait(), 60)
             stopped.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await stopped
-            await arun(archive.put_flow(SCOPE, entries))
-            return len(await arun(archive.missing_flow(SCOPE, entries)))
+            await arun(archive.flow(archive.put, SCOPE, entries))
+            return len(await arun(archive.flow(archive.missing, SCOPE, entries)))
 
     assert asyncio.run(main()) == 0

@@ -145,10 +145,10 @@ def test_a_hook_is_told_before_the_record_is_in_force_and_again_if_that_fails():
     class Failing(Archive):
         broken = True
 
-        def commit_flow(self, *args: Any, **more: Any) -> Any:
+        def commit(self, *args: Any, **more: Any) -> None:
             if self.broken:
                 raise ArchiveError("the disk is full")
-            return super().commit_flow(*args, **more)
+            super().commit(*args, **more)
 
     seen: list[int] = []
     archive = Failing(InMemoryStore())

@@ -288,13 +288,13 @@ def test_a_worker_that_is_overtaken_each_time_ends_and_changes_nothing(on_failur
         Scripted(short), trigger=("messages", 10), keep=("messages", 4), on_failure=on_failure
     )
     archive = compactor.archive
-    commit, tried = archive.commit_flow, []
+    commit, tried = archive.commit, []
 
-    async def passed(*args: Any, **more: Any) -> Any:
+    def passed(*args: Any, **more: Any) -> Any:
         tried.append(args)
         raise ArchiveOvertaken("another worker was faster")
 
-    archive.commit_flow = passed  # type: ignore[method-assign]
+    archive.commit = passed  # type: ignore[method-assign]
     if on_failure == "raise":
         with pytest.raises(ArchiveOvertaken, match="faster"):
             compactor.compact(sent, thread_id="t")
@@ -304,7 +304,7 @@ def test_a_worker_that_is_overtaken_each_time_ends_and_changes_nothing(on_failur
         assert result.messages == sent
     assert 1 < len(tried) < 10
     assert archive.records(SCOPE) == ()
-    archive.commit_flow = commit  # type: ignore[method-assign]
+    archive.commit = commit  # type: ignore[method-assign]
     assert compactor.compact(sent, thread_id="t").outcome == "compacted"
 
 

@@ -264,7 +264,7 @@ def within_reach(graph: Any, store: InMemoryStore) -> str:
     """The texts of all that is archived within reach of the state's own record."""
     values = graph.get_state(thread()).values
     scope, archive = scope_of(values, "t"), Archive(store)
-    chain = run(archive.chain_at_flow(scope, values["_conspectus"]["head"]))
+    chain = run(archive.flow(archive.chain_at, scope, values["_conspectus"]["head"]))
     keys = [key for record in chain for key in record.covers]
     return "\n".join(str(one.message) for one in archive.get(scope, keys))
 

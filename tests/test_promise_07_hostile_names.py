@@ -237,8 +237,7 @@ def test_whatever_is_asked_the_answer_is_ones_own_and_bounded(told, parts, token
 )
 def test_a_megabyte_of_a_query_is_a_few_terms(piece):
     query = query_of(piece * (1_000_000 // len(piece)))
-    for part in (query.whole, *query.parts):
+    for part in (query, *query.parts):
         assert len(part.words) <= MOST_WORDS
         assert len(part.exact) <= MOST_WORDS
     assert len(query.parts) <= 8
-    assert len(query.loose) <= MOST_WORDS

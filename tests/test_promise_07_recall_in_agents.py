@@ -89,7 +89,7 @@ def test_an_abandoned_branch_is_not_and_is_again_on_going_back_to_it(history):
     # The archive's pointer goes where it may: to the branch that was left.
     archive = Archive(agent.store)
     held = agent.graph.get_state(left).values["_conspectus"]["head"]
-    run(archive.set_head_flow(Scope("local", "t"), held))
+    run(archive.flow(archive.set_head, Scope("local", "t"), held))
     assert "QUARTZ" not in everything_after(agent)
     agent.say(ASK, config=left)
     assert "QUARTZ-7781" in shown(agent.requests[-1])[0]

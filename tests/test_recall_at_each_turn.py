@@ -18,17 +18,15 @@ from conspectus import (
     is_summary_message,
 )
 from conspectus.agents.state import HeadState, Requested
-from conspectus.compactor.session import Session
 from conspectus.errors import ArchiveError
 from conspectus.messages.recalled import (
     RECALLED,
     recalled_message,
     recalled_text,
-    with_recalled,
     without_recalled,
 )
 from conspectus.middleware.recalling import asked_in
-from conspectus.recall.for_agents import ASKED_IN, asks_for_something
+from conspectus.recall.for_agents import ASKED_IN
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from recalling import ASKED, FILLER, PORT, PORTS, RecallingAgent, look, recall, shown
 from stored_values import stored
@@ -127,25 +125,12 @@ def test_nothing_is_shown_when_nothing_that_left_the_view_is_about_it(said):
     assert shown(agent.requests[-1]) == []
 
 
-def test_nothing_is_shown_as_long_as_nothing_has_left_the_view():
-    agent = RecallingAgent()
-    agent.say(PORT, ASKED)
-    assert shown(agent.requests[-1]) == []
-
-
 @pytest.mark.parametrize("choice", ["off", "tool"])
 def test_nothing_is_shown_unasked_unless_it_is_wanted(choice):
     agent = told(recall=choice)
     agent.say(ASKED)
     assert not any(shown(request) for request in agent.requests)
     assert "_conspectus_recalled" not in agent.values
-
-
-def test_by_default_there_is_no_recall_and_no_tool():
-    middle = SummarizationMiddleware(None)
-    assert list(middle.tools) == []
-    assert [t.name for t in SummarizationMiddleware(None, recall="auto").tools] == ["recall"]
-    assert [t.name for t in SummarizationMiddleware(None, recall="tool").tools] == ["recall"]
 
 
 @pytest.mark.slow
@@ -157,16 +142,6 @@ def test_it_takes_no_more_than_its_tokens_with_its_frame(tokens):
     found = [m for m in agent.requests[-1] if shown([m])]
     assert found or tokens < 200
     assert all(METER.message(message) <= tokens for message in found)
-
-
-@pytest.mark.slow
-def test_in_a_small_window_it_takes_at_most_a_quarter_of_the_room():
-    agent = RecallingAgent(window=1_600, recall_tokens=1_000, guard={"window": 1_600})
-    agent.say(*PORTS[:30])
-    agent.say("Which port has the billing service?")
-    [message] = [m for m in agent.requests[-1] if shown([m])]
-    assert METER.message(message) <= 400
-    assert all(METER.messages(request) <= 1_600 for request in agent.requests)
 
 
 @pytest.mark.slow
@@ -312,28 +287,7 @@ def test_a_message_that_marks_itself_as_recalled_is_history_all_the_same():
     assert agent.requests[-1][-1].content == "Obey."
 
 
-def test_without_a_message_of_a_user_there_is_no_place_for_it():
-    answer = [AIMessage("hello")]
-    assert with_recalled(answer, HumanMessage("x")) == answer
-
-
 # What is worth showing
-
-
-@pytest.mark.parametrize(
-    ("said", "asks"),
-    [
-        ("Thanks!", False),
-        ("ok, go on please", False),
-        ("好的，继续", False),
-        ("", False),
-        ("Which port?", True),
-        ("Fix src/app.py", True),
-        ("数据库端口是多少？", True),
-    ],
-)
-def test_only_a_turn_that_says_something_is_looked_up(said, asks):
-    assert asks_for_something(said) is asks
 
 
 @pytest.mark.parametrize(
@@ -375,20 +329,3 @@ def test_a_question_after_a_long_text_is_looked_up_and_the_text_is_not():
     assert query.endswith(ASKED)
     assert len(query) <= 2 * ASKED_IN + 1
     assert len(ids) == 2
-
-
-def test_the_records_of_a_thread_are_folded_once_while_it_only_grows(monkeypatch):
-    folded = []
-    original = Session.fold
-
-    def counted(self: Session, messages: Any) -> Any:
-        folded.append(len(messages))
-        return original(self, messages)
-
-    agent = RecallingAgent(history="preserve", trigger=("messages", 30))
-    agent.say(PORT)
-    agent.fill(16)
-    monkeypatch.setattr(Session, "fold", counted)
-    agent.say(ASKED, "Which port was it for billing?", "And the database of billing?")
-    assert len(shown(agent.requests[-1])) == 1
-    assert len(folded) <= 1

@@ -6,7 +6,7 @@ import pytest
 
 from conspectus import TokenMeter
 from conspectus.errors import ArchiveError
-from recalling import ASKED, PORT, PORTS, RecallingAgent, recall, results
+from recalling import PORT, PORTS, RecallingAgent, recall, results
 
 METER = TokenMeter()
 
@@ -128,14 +128,3 @@ def test_a_message_that_is_too_long_is_read_in_parts_to_its_end():
     agent.calls = {"LOOK": [[recall(id=name, at=len(long) + 7)]]}
     agent.say("LOOK")
     assert f"(the message ends at character {len(long):,})" in results(agent.requests[-1])[-1].text
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_it_has_room_where_a_giant_message_of_the_user_is_shown_short(history):
-    agent = RecallingAgent({"GIANT": [[recall(query=ASKED)]]}, history=history, window=8_000)
-    agent.say(PORT)
-    agent.fill()
-    agent.say("GIANT " + " ".join(f"word_{n} of something else" for n in range(6_000)))
-    [answer] = results(agent.requests[-1])
-    assert PORT in str(answer.content)

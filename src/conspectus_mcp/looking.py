@@ -14,7 +14,7 @@ from conspectus.messages.recalled import recalled_text
 from conspectus.notes.cutting import cut, one_line
 from conspectus.notes.segment import Segment
 from conspectus.recall import recall_flow
-from conspectus.recall.layout import label, piece_of, render
+from conspectus.recall.layout import Hit, hit_of, label, render
 from conspectus_mcp.grants import Grant
 
 PAGE = 100
@@ -73,7 +73,7 @@ class Looking:
         searched, texts = places[:SEARCHED], []
         for place in searched:
             scope = replace(place, session=session)
-            chain = await self.archive.chain_flow(scope)
+            chain = await self.archive.flow(self.archive.chain, scope)
             result = await recall_flow(
                 self.archive,
                 scope,
@@ -165,7 +165,7 @@ class Looking:
     async def overview(self, handle: str) -> str:
         """Show one thread with its compactions, standing facts and newest summary."""
         [place] = await self._named(handle)
-        chain = await self.archive.chain_flow(place)
+        chain = await self.archive.flow(self.archive.chain, place)
         lines = [f"{number}. {_outline(one)}" for number, one in enumerate(chain, 1)][-PAGE:]
         text = [line_of(place), *_section("Compactions", lines)]
         if chain:
@@ -177,7 +177,7 @@ class Looking:
     async def _chain(self, thread: str, session: str) -> tuple[Scope, tuple[Record, ...]]:
         [place] = await self._named(thread)
         scope = replace(place, session=session)
-        return scope, (await self.archive.chain_flow(scope))
+        return scope, (await self.archive.flow(self.archive.chain, scope))
 
     async def _named(self, thread: str) -> list[Scope]:
         """Find the one thread of a handle or a name; without one, the only thread."""
@@ -200,16 +200,16 @@ class Looking:
         return found
 
     async def _lines(self, scope: Scope, keys: Sequence[str]) -> list[str]:
-        found = await self.archive.find_flow(scope, keys)
-        pieces = []
+        found = await self.archive.flow(self.archive.find, scope, keys)
+        hits: list[Hit] = []
         for key in keys:
             if (one := found.get(key)) is None:
                 continue
             text = " ".join(one.text[: 4 * HEAD].split())
             text = text if len(text) <= HEAD else f"{text[:HEAD]} …"
-            pieces.append(piece_of(replace(one, text=text)))
-        lines = render(pieces, 0).splitlines() if pieces else []
-        if gone := len(keys) - len(pieces):
+            hits.append(hit_of(replace(one, text=text)))
+        lines = render(hits).splitlines()
+        if gone := len(keys) - len(hits):
             lines.append(f"({gone:,} are gone: they have expired or were forgotten)")
         return lines
 

@@ -46,12 +46,12 @@ class Uncommitted(Archive):
 
     plan = ""
 
-    async def save_draft_flow(self, scope: Scope, plan: str, draft: Any) -> Any:
+    def save_draft(self, scope: Scope, plan: str, draft: Any) -> None:
         """Keep it, and know its place."""
         self.plan = plan
-        return await super().save_draft_flow(scope, plan, draft)
+        super().save_draft(scope, plan, draft)
 
-    async def commit_flow(self, *given: Any, **more: Any) -> Any:
+    def commit(self, *given: Any, **more: Any) -> None:
         """Fail."""
         raise ArchiveError("the disk is full")
 

@@ -247,7 +247,7 @@ class AgentWorld(AgentTalk):
         if not held.get("head"):
             return [], 0, "", ""
         archive, scope = Archive(self.store), self.scope(held)
-        chain = run(archive.chain_at_flow(scope, held["head"]))
+        chain = run(archive.flow(archive.chain_at, scope, held["head"]))
         assert chain, "the record in force is not in the archive"
         gone = {key for record in chain for key in record.covers}
         # Those that are only shown short stand between them where the archive knows their place.

@@ -164,7 +164,7 @@ class Channel:
 
     async def pointed(self) -> tuple[Record, ...]:
         archive = self.graph.open_archive(self.runtime)
-        return () if archive is None else (await archive.chain_flow(self.scope))
+        return () if archive is None else (await archive.flow(archive.chain, self.scope))
 
     async def follow(self, *, turn: bool) -> Channel:
         """Move the archive's pointer with the state, and originals with a copied thread.
@@ -194,21 +194,21 @@ class Channel:
 
     async def _point(self, archive: Archive) -> None:
         head, scope = self.held.head_id, self.scope
-        pointed = await archive.pointer_flow(scope)
+        pointed = await archive.flow(archive.pointer, scope)
         if pointed is None or pointed == head:
             return  # nothing was archived here, or it was forgotten
         if not head and any(map(is_summary_message, self.messages)):
             return  # the state is new and the history is not: its summary names the record
-        if head and not (await archive.chain_at_flow(scope, head)):
+        if head and not (await archive.flow(archive.chain_at, scope, head)):
             return  # it is in another archive
-        await archive.set_head_flow(scope, head or None)
+        await archive.flow(archive.set_head, scope, head or None)
 
     async def _copied(self, thread: str, archive: Archive | None) -> Channel:
         """Copy the originals to the new thread."""
         moved = self.holding(replace(self.held, thread=thread))
         if archive is not None and isinstance(self.held.data, str):
             try:
-                await archive.copy_flow(self.scope, moved.scope, self.held.data)
+                await archive.flow(archive.copy, self.scope, moved.scope, self.held.data)
             except ArchiveError as error:
                 log("copy_failed", "a copied thread could not take its originals along: %s", error)
                 return self

@@ -6,9 +6,9 @@ from conspectus._lazy import lazily, places_of
 
 if TYPE_CHECKING:
     from conspectus.archive.address import check_address, without_password
-    from conspectus.archive.flows import Archive
     from conspectus.archive.scope import Scope
     from conspectus.archive.sqlite import default_archive_path
+    from conspectus.archive.store import Archive
     from conspectus.archive.values import Archived
 
 __all__ = [
@@ -22,9 +22,9 @@ __all__ = [
 
 _MODULES = {
     "conspectus.archive.address": "check_address without_password",
-    "conspectus.archive.sqlite": "default_archive_path",
     "conspectus.archive.scope": "Scope",
-    "conspectus.archive.flows": "Archive",
+    "conspectus.archive.sqlite": "default_archive_path",
+    "conspectus.archive.store": "Archive",
     "conspectus.archive.values": "Archived",
 }
 __getattr__ = lazily(__name__, places_of(_MODULES))

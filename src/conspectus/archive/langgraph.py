@@ -13,12 +13,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import is_memory_store, known
-from conspectus.archive.backend import Commit, Kind, Listed, Original
-from conspectus.archive.gate import LOOP, Patience, inside
-from conspectus.archive.scope import Scope
+from conspectus._newest import Newest
+from conspectus.archive.calls import LOOP, ON_ITS_LOOP, Patience, explained, inside
+from conspectus.archive.passages import original_of
+from conspectus.archive.scope import Commit, Kind, Listed, Original, Scope, Values
 from conspectus.archive.sqlite import SqliteTables
-from conspectus.archive.trouble import ON_ITS_LOOP, explained
-from conspectus.archive.values import archived, newer, original_of, packed, unpacked
+from conspectus.archive.values import entry_of, newer, packed, unpacked
 from conspectus.errors import ArchiveError, PolicyError
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ CHUNK = 500  # Most operations in one batch
 CHUNK_SIZE = 8_000_000  # Most characters of values in one batch, unless one is larger
 WRITES = 3  # Times that the head is written until it is read back as written
 PAGE = 200  # Values looked up and deleted at a time
+INDEXES = 16  # Histories whose index is in memory
+COUNTED = ("messages", "records", "drafts")  # Values of which the number is told
 
 
 class LangGraphStore:
@@ -50,116 +52,91 @@ class LangGraphStore:
         self.store, self._ttl = store, ttl
         # The in-memory store is a plain dict, which must not change while a search goes over it.
         self._memory_lock = threading.RLock() if is_memory_store(store) else None
-        local = any(
-            type(store) is known(f"langgraph.store.{place}", name)
-            for place, name in (("memory", "InMemoryStore"), ("sqlite", "SqliteStore"))
-        )
-        self._patience = Patience(
-            None if local else timeout
-        )  # one that cannot hang needs no thread
-        self._index = SqliteTables(None, None)
+        # One that cannot hang needs no thread.
+        memory = known("langgraph.store.memory", "InMemoryStore")
+        local = type(store) in (memory, known("langgraph.store.sqlite", "SqliteStore"))
+        self._patience = Patience(None if local else timeout)
+        self._indexes: Newest[Scope, SqliteTables] = Newest(INDEXES)
 
-    # Originals
+    # Originals, and an index of each history that is filled as it is asked
 
-    def originals(self, scope: Scope, keys: Iterable[str]) -> dict[str, bytes]:
-        return self._read(_place(scope, "messages"), list(dict.fromkeys(keys)))
+    def originals(self, scope: Scope, keys: Sequence[str]) -> dict[str, bytes]:
+        return self._read(_place(scope, "messages"), keys)
 
     def keep(self, scope: Scope, originals: Sequence[Original]) -> None:
-        ops = [self._put(_place(scope, "messages"), one.key, one.body) for one in originals]
-        self._batch([self._registered(scope), *ops])
+        self._write(scope, {"messages": {one.key: one.body for one in originals}})
 
     def listed(self, scope: Scope, keys: Sequence[str]) -> list[Listed]:
-        """Fill the index with what it does not have yet."""
-        listed = self._index.listed(scope, keys)
-        have = {key for key, *_ in listed}
+        index = self._index(scope)
+        have = {key for key, *_ in index.listed(scope, keys)}
         new = [key for key in keys if key not in have]
         for at in range(0, len(new), CHUNK):
             bodies = self.originals(scope, new[at : at + CHUNK])
-            made = [original_of(archived(key, body), b"") for key, body in bodies.items()]
-            self._index.keep(scope, made)
-        return self._index.listed(scope, keys) if new else listed
+            made = [original_of(entry_of(key, body)[0], b"") for key, body in bodies.items()]
+            index.keep(scope, made)
+        return index.listed(scope, keys)
 
     def holding(self, scope: Scope, words: Sequence[str]) -> dict[str, frozenset[int]]:
-        return self._index.holding(scope, words)
+        return self._index(scope).holding(scope, words)
+
+    def _index(self, scope: Scope) -> SqliteTables:
+        return self._indexes.get_or_make(scope, lambda: SqliteTables(None, None))
 
     # Records, drafts, notes and the head
 
     def values(self, scope: Scope, kind: Kind, names: Sequence[str] | None) -> dict[str, bytes]:
-        place = _place(scope, f"{kind}s")
-        if names is not None:
-            return self._read(place, list(dict.fromkeys(names)))
-        return _bodies(self._all(place))
+        place = _place(scope, _label(kind))
+        return _bodies(self._all(place)) if names is None else self._read(place, names)
 
-    def save(self, scope: Scope, kind: Kind, values: Mapping[str, bytes]) -> None:
-        ops = [self._put(_place(scope, f"{kind}s"), name, body) for name, body in values.items()]
-        self._batch([self._registered(scope), *ops])
-
-    def head(self, scope: Scope) -> str | None:
-        found = self._read(_place(scope, "head"), ["head"])
-        return str(unpacked(found["head"])) if "head" in found else None
-
-    def point(self, scope: Scope, head: str) -> None:
-        self._batch([self._put(_place(scope, "head"), "head", packed(head))])
+    def save(self, scope: Scope, values: Values) -> None:
+        self._write(scope, {_label(kind): named for kind, named in values.items()})
 
     def commit(self, scope: Scope, commit: Commit) -> str | None:
-        if commit.seen is not None:
-            head = self.head(scope)
-            if head and head not in (commit.seen, commit.record):
-                return head
-        records = {commit.record: commit.body}
-        if self._ttl is not None:
-            records |= self.values(scope, "record", commit.ancestors)
-        values = (("record", records), ("note", commit.names))
-        ops = [
-            self._put(_place(scope, f"{kind}s"), *one)
-            for kind, part in values
-            for one in part.items()
-        ]
-        self._batch([self._registered(scope), *ops])
+        head = self._head(scope)
+        if commit.seen is not None and head and head not in (commit.seen, commit.record):
+            return head
+        older = {} if self._ttl is None else self.values(scope, "record", commit.ancestors)
+        self.save(scope, {**commit.values, "record": {**older, **commit.values["record"]}})
         for _ in range(WRITES):
-            self.point(scope, commit.record)
-            head = self.head(scope)
+            self.save(scope, {"head": {"head": packed(commit.record)}})
+            head = self._head(scope)
             # A slow worker may have set the head back to the record before.
             if head != commit.seen:
                 break
         return head
 
+    def _head(self, scope: Scope) -> str | None:
+        kept = self.values(scope, "head", ["head"])
+        return str(unpacked(kept["head"])) if kept else None
+
     # All of it
 
     def scopes(self, tenant: str) -> list[Scope]:
-        found = self._all((ROOT, Scope(tenant, "").hashes[0], "scopes"))
-        names = (unpacked(body) for body in _bodies(found).values())
-        return [Scope(*name) for name in names]
+        kept = _bodies(self._all((ROOT, Scope(tenant, "").hashes[0], "scopes")))
+        return [Scope(*unpacked(body)) for body in kept.values()]
 
     def size(self, scope: Scope) -> int:
-        found = self._all(_place(scope, "messages"))
-        return sum(map(len, _bodies(found).values()))
+        return sum(map(len, _bodies(self._all(_place(scope, "messages"))).values()))
 
     def forget(self, scopes: Sequence[Scope]) -> int:
-        count = 0
+        put, search, count = _operations().PutOp, _operations().SearchOp, 0
         for scope in scopes:
-            count += self._delete(_place(scope))
-            registry, name = _registry(scope)
-            self._batch([_ops().PutOp(registry, name, None)])
-        self._index.close()
-        self._index = SqliteTables(None, None)  # it is filled again at its next use
+            deleted: set[tuple[tuple[str, ...], str]] = set()
+            # Look and delete until nothing is left, without relying on order or pages.
+            while items := self._batch([search(_place(scope), limit=PAGE)])[0]:
+                places = {(tuple(item.namespace), item.key) for item in items}
+                if places <= deleted:
+                    raise ArchiveError(
+                        "The store confirmed deletions and still holds the values, or somebody "
+                        "writes them anew; stop the agent on this thread and forget it again."
+                    )
+                self._batch([put(place, key, None) for place, key in places])
+                deleted |= places
+            count += sum(place[-1] in COUNTED for place, _ in deleted)
+            self._batch([put(*_registry(scope), None)])
+            if self._indexes.get(scope) is not None:
+                self._indexes.put(scope, SqliteTables(None, None))
         return count
-
-    def _delete(self, prefix: tuple[str, ...]) -> int:
-        """Look and delete until nothing is found, without relying on order or pages."""
-        deleted: set[tuple[tuple[str, ...], str]] = set()
-        while True:
-            [items] = self._batch([_ops().SearchOp(prefix, limit=PAGE)])
-            places = {(tuple(item.namespace), item.key) for item in items}
-            if not places:
-                return sum(place[-1] in ("messages", "records", "drafts") for place, _ in deleted)
-            if places <= deleted:
-                raise ArchiveError(
-                    "The store confirmed deletions and still holds the values, or somebody writes "
-                    "them anew; stop the agent on this thread and forget it again."
-                )
-            self._batch([_ops().PutOp(place, key, None) for place, key in places])
-            deleted |= places
 
     def check(self) -> str:
         return ""
@@ -168,35 +145,39 @@ class LangGraphStore:
         """Leave it to the store, which deletes what has expired by itself."""
 
     def close(self) -> None:
-        self._index.close()  # the store stays open: it is the caller's
+        """Drop the indexes; the store stays open, as it is the caller's."""
+        self._indexes.clear()
 
-    # The two primitives of a store
+    # Reading and writing in batches
 
-    def _registered(self, scope: Scope) -> Any:
-        return self._put(*_registry(scope), packed([scope.tenant, scope.thread, scope.session]))
-
-    def _put(self, place: tuple[str, ...], key: str, body: bytes) -> Any:
-        value: dict[str, Any] = {"v": FORMAT, "z": b64encode(body).decode()}
-        if self._ttl is not None:  # some stores delete expired values only when they are swept
-            value["expires"] = time.time() + self._ttl
-        minutes = None if self._ttl is None else self._ttl / 60
-        return _ops().PutOp(place, key, value, False, minutes)
-
-    def _read(self, place: tuple[str, ...], keys: Sequence[str]) -> dict[str, bytes]:
-        ops = [_ops().GetOp(place, key, refresh_ttl=False) for key in keys]
-        return _bodies(self._batch(ops))
+    def _read(self, place: tuple[str, ...], keys: Iterable[str]) -> dict[str, bytes]:
+        get = partial(_operations().GetOp, place, refresh_ttl=False)
+        return _bodies(self._batch([get(key) for key in dict.fromkeys(keys)]))
 
     def _all(self, place: tuple[str, ...]) -> list[Any]:
         """Return all of a namespace at once, as unordered pages may overlap."""
         limit = 2 * CHUNK
         while True:
-            op = _ops().SearchOp(place, limit=limit, refresh_ttl=False)
-            [found] = self._batch([op])
-            if len(found) < limit:
-                return [item for item in found if tuple(item.namespace) == place]
+            [items] = self._batch([_operations().SearchOp(place, limit=limit, refresh_ttl=False)])
+            if len(items) < limit:
+                return [item for item in items if tuple(item.namespace) == place]
             limit *= 4
 
-    def _batch(self, ops: Sequence[Any]) -> list[Any]:
+    def _write(self, scope: Scope, values: Mapping[str, Mapping[str, bytes]]) -> None:
+        """Write values by label and key, with the name of their history."""
+        name = packed([scope.tenant, scope.thread, scope.session])
+        ends = {} if self._ttl is None else {"expires": time.time() + self._ttl}
+        minutes = None if self._ttl is None else self._ttl / 60
+        every = [(*_registry(scope), name)]
+        every += [(_place(scope, label), *one) for label in values for one in values[label].items()]
+        put = partial(_operations().PutOp, index=False, ttl=minutes)
+        # Some stores delete expired values only when they are swept, so we look at the end.
+        packs = (
+            (*one, {"v": FORMAT, "z": b64encode(body).decode(), **ends}) for *one, body in every
+        )
+        self._batch([put(*one) for one in packs])
+
+    def _batch(self, operations: Sequence[Any]) -> list[Any]:
         loop = getattr(self.store, "_loop", None)
         if isinstance(loop, asyncio.AbstractEventLoop):
             if loop is asyncio._get_running_loop():
@@ -207,26 +188,27 @@ class LangGraphStore:
                     "or a store that works without one, such as SqliteStore"
                 )
         answers: list[Any] = []
-        for part in _chunks(ops):
-            got = self._patience.wait_for(partial(self._call, part))
-            if not isinstance(got, list) or len(got) != len(part):
+        for part in _chunks(operations):
+            answer = self._patience.wait_for(partial(self._call, part))
+            if not isinstance(answer, list) or len(answer) != len(part):
                 raise ArchiveError(
                     f"{type(self.store).__name__} gave no answer for each operation; it is not a "
                     "working LangGraph store"
                 )
-            answers += got
+            answers += answer
         return answers
 
     @inside()
-    def _call(self, ops: list[Any]) -> Any:
+    def _call(self, operations: list[Any]) -> Any:
         try:
             with self._memory_lock or nullcontext():
                 try:
-                    return self.store.batch(ops)
+                    return self.store.batch(operations)
                 except NotImplementedError:
                     if (loop := LOOP.get()) is None:
                         raise
-                    return asyncio.run_coroutine_threadsafe(self.store.abatch(ops), loop).result()
+                    answer = self.store.abatch(operations)
+                    return asyncio.run_coroutine_threadsafe(answer, loop).result()
         except Exception as error:
             connection, lock = getattr(self.store, "conn", None), getattr(self.store, "lock", None)
             if isinstance(connection, sqlite3.Connection) and lock is not None:
@@ -236,15 +218,19 @@ class LangGraphStore:
             raise explained(error) from error
 
 
-def _ops() -> Any:
-    """Return LangGraph's operations, whose module takes a while to import."""
+def _operations() -> Any:
+    """Return the module of LangGraph's operations, which takes a while to import."""
     from langgraph.store import base
 
     return base
 
 
-def _place(scope: Scope, *kind: str) -> tuple[str, ...]:
-    return (ROOT, *scope.hashes, *kind)
+def _label(kind: Kind) -> str:
+    return kind if kind == "head" else f"{kind}s"
+
+
+def _place(scope: Scope, *label: str) -> tuple[str, ...]:
+    return (ROOT, *scope.hashes, *label)
 
 
 def _registry(scope: Scope) -> tuple[tuple[str, ...], str]:
@@ -254,28 +240,26 @@ def _registry(scope: Scope) -> tuple[tuple[str, ...], str]:
 
 def _bodies(items: Iterable[Any]) -> dict[str, bytes]:
     """Return bodies by key; a damaged one is empty, one that has expired is left out."""
-    found: dict[str, bytes] = {}
+    bodies: dict[str, bytes] = {}
     for item in items:
         if item is None or item.value.get("expires", time.time() + 1) <= time.time():
             continue
         if isinstance(version := item.value.get("v"), int) and version > FORMAT:
             raise newer(version)
         try:
-            found[item.key] = b64decode(item.value["z"], validate=True)
+            bodies[item.key] = b64decode(item.value["z"], validate=True)
         except (KeyError, TypeError, ValueError):
-            found[item.key] = b""
-    return found
+            bodies[item.key] = b""
+    return bodies
 
 
-def _chunks(ops: Sequence[Any]) -> Iterable[list[Any]]:
-    part: list[Any] = []
+def _chunks(operations: Sequence[Any]) -> list[list[Any]]:
+    parts: list[list[Any]] = []
     size = 0
-    for op in ops:
-        written = len(op.value["z"]) if getattr(op, "value", None) else 0
-        if part and (len(part) >= CHUNK or size + written > CHUNK_SIZE):
-            yield part
-            part, size = [], 0
-        part.append(op)
-        size += written
-    if part:
-        yield part
+    for one in operations:
+        size += len(one.value["z"]) if getattr(one, "value", None) else 0
+        if not parts or len(parts[-1]) >= CHUNK or size > CHUNK_SIZE:
+            parts.append([])
+            size = 0
+        parts[-1].append(one)
+    return parts

@@ -1,14 +1,18 @@
-"""Divide a text into passages of some 120 tokens, and write its words for an index."""
+"""What a search knows of a message: passages of some 120 tokens, their words, who did what."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+from conspectus.archive.scope import Original
+from conspectus.messages import Call, Entry
+from conspectus.messages.recalled import says_again
 
 PASSAGE = 480  # Bytes of a passage, about 120 tokens in any script: a few sentences
 SHORT = 1.5  # Passages up to whose size a text stays whole, as a rest of a few words says little
-MOST = 2_000  # Most passages of one text; those of a larger one are longer
+MANY = 2_000  # Most passages of one text; those of a larger one are longer
 LONGEST = 80  # Characters of a word that an index keeps; a longer one is data
 
 ENDS = (
@@ -26,7 +30,14 @@ DENSE = (
     "\U00020000-\U0003ffff\u1100-\u11ff\uac00-\ud7af\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 )
 PIECE = re.compile(rf"(?P<dense>[{DENSE}]+)|(?P<word>(?:(?![{DENSE}_])\w)+)")
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+_SPEAKER = re.compile(r"\s*(?:\[[^\]\n]{1,60}\]\s*)?(?P<name>[^\W\d_][^\n:：\[\]]{0,40}?)\s?[:：]")
+"""The speaker's name in a transcript, if the message has none: `[date] Name: ...`."""
+
+LAST = 400  # Characters at the end of a message that are searched for its question mark
+_ASKS = re.compile(r"[?？][\s\"'”’)»」』]*(?:\[[^\]]*\]\s*)?\Z")
+"""The end of a question, perhaps with a bracket behind it, such as a picture's description."""
 
 
 def passages(text: str, start: int = 0) -> Iterator[tuple[int, int]]:
@@ -35,7 +46,7 @@ def passages(text: str, start: int = 0) -> Iterator[tuple[int, int]]:
     `start` is added to each position.
     """
     size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-    room = max(1, int(max(PASSAGE, size / MOST) * len(text) / max(1, size)))
+    room = max(1, int(max(PASSAGE, size / MANY) * len(text) / max(1, size)))
     at = 0
     while len(text) - at > SHORT * room:
         end = last_end(text, at + room // 2, at + room)
@@ -66,7 +77,7 @@ def words(text: str) -> str:
         'getUser get User 数据 据库 库 failed'
     """
     longest = max(map(len, text.split()), default=0)
-    if text.isascii() and longest <= LONGEST and not _HUMP.search(text):
+    if text.isascii() and longest <= LONGEST and not HUMP.search(text):
         return text
     found: list[str] = []
     for match in PIECE.finditer(unicodedata.normalize("NFKC", text)):
@@ -76,5 +87,56 @@ def words(text: str) -> str:
             continue
         found.append(piece[:LONGEST])
         if not (piece.islower() or piece.istitle() or piece.isupper()) and len(piece) <= LONGEST:
-            found += parts if len(parts := _HUMP.split(piece)) > 1 else ()
+            found += parts if len(parts := HUMP.split(piece)) > 1 else ()
     return " ".join(found)
+
+
+def spans(text: str, calls: Sequence[Call]) -> list[tuple[int, int, str]]:
+    """Return begin and end of each passage of a message, and the id of the call that it shows.
+
+    Each of several calls has passages of its own.
+    """
+    if len(calls) < 2:
+        return [(*span, calls[0].id if calls else "") for span in passages(text)]
+    at = len(text) - sum(len(call.reading) + 1 for call in calls)
+    found = [(*span, "") for span in passages(text[:at])] if at > 0 else []
+    for call in calls:
+        found += [(*span, call.id) for span in passages(call.reading, at + 1)]
+        at += 1 + len(call.reading)
+    return found
+
+
+def original_of(entry: Entry, body: bytes) -> Original:
+    """Return a message as a store keeps and searches it.
+
+    What a search must know beside its words is one line of fields, divided by tabs: the act (`s`
+    says, `c` calls tools, `r` results alone, `x` repeats what was recalled, and is not searched;
+    `S` ends in a question) and the role; the id; the speaker; and the ids of the calls that it
+    answers, or of those that it makes, with the first passage of each (`0:call_7`).
+    """
+    text, parts = entry.reading, spans(entry.reading, entry.calls)
+    act, links = "s", list(entry.answers)
+    if any(call.id not in entry.answers for call in entry.calls):
+        act, first = "c", dict[str, int]()
+        for at, (_, _, call) in enumerate(parts):
+            first.setdefault(call, at)
+        links = [f"{at}:{call}" for call, at in first.items() if call]
+    elif entry.answers and not entry.own.strip():
+        act = "x" if entry.role == "tool" and says_again(text) else "r"
+    elif _ASKS.search(text[-LAST:]):
+        act = "S"
+    said = None if entry.name or act not in "sS" else _SPEAKER.match(text)
+    speaker = entry.name or (said.group("name") if said else "")
+    given = "" if entry.id == entry.key else entry.id
+    fields = [act + entry.role[0], *map(one_line, (given, speaker, *links))]
+    # A message is found by its speaker and date too, if its text does not name them.
+    more = [part for part in (entry.name, entry.date) if part and part not in text]
+    shown = [words("\n".join([*more, text[begin:end]])) for begin, end, _ in parts]
+    about = "\t".join(fields).rstrip("\t")
+    return Original(entry.key, body, about, ("",) if act == "x" else tuple(shown))
+
+
+def one_line(text: str | None) -> str:
+    """Return a name without what would end its field, or what a store refuses."""
+    bare = (text or "").translate({0: "?", 9: " "})
+    return bare.encode("utf-8", "replace").decode()

@@ -1,11 +1,45 @@
-"""Name one agent's history; no crafted name reaches another history's values."""
+"""Name one agent's history, and what an archive keeps of it."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 from conspectus.errors import InputError
+
+Kind = Literal["record", "draft", "note", "head"]
+"""Values by name beside the originals; a note is one of a program around the archive."""
+
+Values = Mapping[Kind, Mapping[str, bytes]]
+"""Bodies by kind and name."""
+
+Listed = tuple[str, int, int, int, str]
+"""A message that may be searched: its key, its first passage's number, the number of its passages,
+of its words, and `about`. A plain tuple, as the garbage collector passes those by."""
+
+
+class Original(NamedTuple):
+    """A message to keep: its packed body, what a search must know of it, its passages' words."""
+
+    key: str
+    body: bytes
+    about: str
+    passages: tuple[str, ...]
+
+
+class Commit(NamedTuple):
+    """A record to put in force, with all values to write.
+
+    `ancestors` are the ids of the records that must live as long. With `seen`, the head that was
+    seen (empty for none), nothing is written if another is in force.
+    """
+
+    record: str
+    values: Values
+    ancestors: Sequence[str]
+    seen: str | None
 
 
 def label_hash(label: str) -> str:
@@ -21,7 +55,7 @@ def label_hash(label: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """One agent's own history.
+    """One agent's own history. No crafted name reaches another history's values.
 
     Attributes:
         tenant: its owner.

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import stat
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any
 from weakref import WeakSet
 
-from conspectus.archive.backend import MOST
-from conspectus.archive.gate import inside
-from conspectus.archive.tables import SCHEMA, Run, Tables
-from conspectus.archive.trouble import explained
+from conspectus.archive.calls import explained, inside
+from conspectus.archive.tables import SCHEMA, Dialect, Run, Tables
 from conspectus.errors import ArchiveError
 
 BUSY = 5.0  # Seconds to wait for another process that writes to the same file
@@ -25,18 +23,34 @@ HEADER = b"SQLite format 3\x00"
 PAGE = 2048  # Bytes of a page; large values take whole pages, so small pages waste less
 VERSION = 1  # Of the tables; a file of a newer one is refused
 
-WORDS = (
-    "CREATE VIRTUAL TABLE words USING fts5(body, content='', detail=none, columnsize=0, "
-    "tokenize=\"porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'\")"
-)
-"""Which passages hold a word, and nothing else: no text, no places, no sizes."""
 
-DIALECT = {
-    "serial": "INTEGER PRIMARY KEY AUTOINCREMENT",  # no number twice, or old words find new texts
-    "bytes": "BLOB",
-    "number": "INTEGER",
-    "clustered": "WITHOUT ROWID",
-}
+def _word(word: str) -> str:
+    bare = word.removesuffix("*").replace('"', '""')
+    return f'"{bare}"{"*" if word.endswith("*") else ""}'
+
+
+DIALECT = Dialect(
+    types={
+        # No number twice, or old words would find new texts.
+        "serial": "INTEGER PRIMARY KEY AUTOINCREMENT",
+        "bytes": "BLOB",
+        "number": "INTEGER",
+        "clustered": "WITHOUT ROWID",
+    },
+    words=(  # which passages hold a word, and nothing else: no text, no places, no sizes
+        "CREATE VIRTUAL TABLE words USING fts5(body, content='', detail=none, columnsize=0, "
+        "tokenize=\"porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'\")",
+    ),
+    index="INSERT INTO words (rowid, body) VALUES (?, ?)",
+    unindex="INSERT INTO words (words, rowid, body) VALUES ('delete', ?, ?)",
+    look_up="SELECT rowid FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? "
+    "ORDER BY rowid DESC LIMIT ?",
+    among="IN (SELECT value FROM json_each(?))",
+    mark="?",
+    text=str,
+    word=_word,
+    listing=json.dumps,
+)
 
 
 def default_archive_path() -> Path:
@@ -62,6 +76,7 @@ class SqliteTables(Tables):
     """
 
     daemon = False
+    dialect = DIALECT
 
     def __init__(self, path: Path | None, ttl: float | None) -> None:
         super().__init__(ttl)
@@ -75,11 +90,10 @@ class SqliteTables(Tables):
             self._file = _identity(self._path)
         try:
             self._set_up(self._connection())
-        except ArchiveError:
-            self.close()
-            raise
         except Exception as error:
             self.close()
+            if isinstance(error, ArchiveError):
+                raise
             what = f"The archive {self._path or ''}".rstrip()
             raise explained(error, f"{what} cannot be opened") from error
 
@@ -90,7 +104,7 @@ class SqliteTables(Tables):
             try:
                 connection = self._connection()
                 connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
-                yield _Run(connection)
+                yield Run(connection.cursor(), "?")
                 if writes and self._path is not None and _identity(self._path) != self._file:
                     raise ArchiveError(
                         f"The archive {self._path} was deleted or replaced since it was opened, so "
@@ -105,16 +119,6 @@ class SqliteTables(Tables):
                     raise explained(error) from error
                 raise
 
-    def index(self, run: Run, rows: Sequence[tuple[int, str]]) -> None:
-        run.many("INSERT INTO words (rowid, body) VALUES (?, ?)", rows)
-
-    def unindex(self, run: Run, rows: Sequence[tuple[int, str]]) -> None:
-        run.many("INSERT INTO words (words, rowid, body) VALUES ('delete', ?, ?)", rows)
-
-    def look_up(self, run: Run, word: str, low: int, high: int) -> list[Any]:
-        sql = "SELECT rowid - ? FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ?"
-        return run(f"{sql} ORDER BY rowid DESC LIMIT {MOST}", (low, quoted(word), low, high))
-
     def scrub(self) -> None:
         with self.transaction(writes=True) as run:
             run("INSERT INTO words (words) VALUES ('optimize')")
@@ -125,7 +129,7 @@ class SqliteTables(Tables):
     def check(self) -> str:
         with self.transaction(writes=False) as run:
             rows = run("PRAGMA integrity_check")
-        return "; ".join(said for (said,) in rows if said != "ok")
+        return "; ".join(line for (line,) in rows if line != "ok")
 
     def close(self) -> None:
         with self._lock:
@@ -171,14 +175,13 @@ class SqliteTables(Tables):
                 connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
                 connection.execute("PRAGMA journal_mode=WAL")
                 connection.execute("BEGIN IMMEDIATE")
-                if connection.execute("PRAGMA user_version").fetchone()[0] < VERSION:
-                    for statement in (*SCHEMA, WORDS):
-                        connection.execute(statement.format(**DIALECT))
+                if connection.execute("PRAGMA user_version").fetchone()[0] == version:
+                    for statement in (*SCHEMA, *DIALECT.words):
+                        connection.execute(statement.format(**DIALECT.types))
                     connection.execute(f"PRAGMA user_version={VERSION}")
                 connection.execute("COMMIT")
-                return
             except sqlite3.OperationalError as error:
-                with suppress(sqlite3.Error):
+                if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 if time.monotonic() > until or not any(w in str(error) for w in ("lock", "busy")):
                     raise
@@ -187,25 +190,6 @@ class SqliteTables(Tables):
 
 class _Connection(sqlite3.Connection):
     """One that can be held weakly."""
-
-
-class _Run:
-    """The statements of one transaction."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def __call__(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
-        return self._connection.execute(sql, values).fetchall()
-
-    def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        self._connection.executemany(sql, rows)
-
-
-def quoted(word: str) -> str:
-    """Return a word as FTS5 is asked for it."""
-    bare = word.removesuffix("*").replace('"', '""')
-    return f'"{bare}"*' if word.endswith("*") else f'"{bare}"'
 
 
 def _identity(path: Path) -> tuple[int, int]:
@@ -221,28 +205,26 @@ def _private_file(path: Path) -> None:
 
     SQLite gives its journal files the mode of the database, so they are private too.
     """
+    wrong, start = "", b""
     if path.is_dir():
-        raise ArchiveError(f"{path} is a folder; give the path of a file in it for the archive.")
+        wrong = f"{path} is a folder; give the path of a file in it for the archive."
+    elif path != default_archive_path() and not path.parent.is_dir():
+        # A folder that is made would hide a mistyped path.
+        wrong = (
+            f"The archive {path} cannot be opened: there is no folder {path.parent}; correct the "
+            "path, or make the folder first."
+        )
+    elif path.exists() and not stat.S_ISREG(path.stat().st_mode):
+        wrong = f"{path} is not a plain file; choose another path for the archive."
+    if wrong:
+        raise ArchiveError(wrong)
     try:
         if path == default_archive_path():
             private_folder(path.parent)
-        elif not path.parent.is_dir():  # a folder that is made would hide a mistyped path
-            raise ArchiveError(
-                f"The archive {path} cannot be opened: there is no folder {path.parent}; correct "
-                "the path, or make the folder first."
-            )
-        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
-        number = os.open(path, flags, 0o600)
-        try:
-            if not stat.S_ISREG(os.fstat(number).st_mode):
-                raise ArchiveError(
-                    f"{path} is not a plain file; choose another path for the archive."
-                )
-            start = os.read(number, len(HEADER))
-            if not start:  # another process made it, with its own umask
+        with open(path, "ab+", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            file.seek(0)
+            if not (start := file.read(len(HEADER))):  # another process made it, or somebody
                 path.chmod(0o600)
-        finally:
-            os.close(number)
     except OSError as error:
         raise ArchiveError(
             f"The archive {path} cannot be opened for writing ({error.strerror}); make the file "

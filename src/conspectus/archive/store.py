@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
@@ -11,46 +13,65 @@ from conspectus._core.records import FORMAT as RECORD_FORMAT
 from conspectus._core.records import Chain, Draft, Record
 from conspectus._langchain import is_store
 from conspectus._newest import Newest
-from conspectus.archive.backend import Backend, Commit
+from conspectus.archive.address import check_seconds, opened
+from conspectus.archive.calls import LOOP, observed
 from conspectus.archive.langgraph import LangGraphStore
-from conspectus.archive.observed import observed
-from conspectus.archive.opening import check_seconds, opened
-from conspectus.archive.scope import Scope, label_hash
+from conspectus.archive.passages import original_of
+from conspectus.archive.scope import Commit, Kind, Scope, label_hash
+from conspectus.archive.tables import Tables
 from conspectus.archive.values import (
     Archived,
     archived,
     body_of,
+    entry_of,
     equals,
     manifest,
-    original_of,
     packed,
     record_in,
     row_of,
     unpacked,
 )
-from conspectus.errors import (
-    ArchiveError,
-    ArchiveOvertaken,
-    ArchiveUnconfirmed,
-    NotFoundError,
-)
+from conspectus.bridge import in_a_daemon, io
+from conspectus.errors import ArchiveError, ArchiveOvertaken, ArchiveUnconfirmed, NotFoundError
 from conspectus.messages import Entry
 
 if TYPE_CHECKING:
     from langgraph.store.base import BaseStore
 
 TIMEOUT = 30.0  # Seconds that a store has for one batch, by default
-CHAINS = 64  # Chains in memory, over all scopes
+CHAINS, RECORDS = 1_000, 10_000  # Chains in memory over all scopes, and records in them
+CATALOGS, MESSAGES = 64, 500_000  # Histories whose catalog recall has in memory, and their messages
 PAGE = 200  # Originals copied at a time
 RECORD = "record"  # Notes by which a history that comes back finds the record of its summary
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Note = dict[str, Any]
+Records = tuple[Record, ...]
 
 
-class BlockingArchive:
-    """The archive, for callers that may block; see `Archive`."""
+class Archive:
+    """Originals by content hash, with the drafts and records of their compactions.
+
+    Any failure of the store becomes an `ArchiveError` that says what to do; values stored before
+    stay as they were. Its methods block; on an event loop call them with `asyncio.to_thread`, in a
+    flow with `flow`.
+
+    Args:
+        store: any LangGraph store. `close` leaves it open: it stays the caller's.
+        ttl: seconds after which values expire; None for no end. Originals live that long from when
+            they were archived, records from the latest commit of their chain.
+        timeout: seconds that the store has for one batch of reads or writes, else `ArchiveTimeout`;
+            None for no limit. A SQLite file waits for its own time-out instead. Default: 30.
+
+    Raises:
+        PolicyError: the ttl or the timeout is invalid, or the store keeps no ttl.
+
+    Example:
+        >>> with Archive.open("memory:") as archive:
+        ...     archive.threads("ann")
+        ()
+    """
 
     def __init__(
         self, store: BaseStore, *, ttl: float | None = None, timeout: float | None = TIMEOUT
@@ -63,10 +84,15 @@ class BlockingArchive:
         check_seconds(ttl, timeout)
         self._begin(LangGraphStore(store, ttl, timeout), ttl, timeout)
 
-    def _begin(self, backend: Backend, ttl: float | None, timeout: float | None) -> None:
+    def _begin(
+        self, backend: Tables | LangGraphStore, ttl: float | None, timeout: float | None
+    ) -> None:
         self.backend, self.ttl, self.timeout = backend, ttl, timeout
-        self._chains: Newest[tuple[Scope, str], tuple[bytes, tuple[Record, ...]]] = Newest(CHAINS)
-        self.catalogs: Newest[Scope, Any] = Newest(CHAINS)  # recall's, dropped by `forget`
+        self._chains: Newest[tuple[Scope, str], tuple[bytes, Records]] = Newest(
+            CHAINS, RECORDS, lambda kept: len(kept[1])
+        )
+        # Recall's, by scope, with the head that each is of; dropped by `forget`.
+        self.catalogs: Newest[Scope, Any] = Newest(CATALOGS, MESSAGES, lambda kept: len(kept[1]))
 
     @classmethod
     def open(
@@ -76,8 +102,7 @@ class BlockingArchive:
 
         Args:
             where: a path or `sqlite:///path` (four slashes for an absolute path) for a private file
-                in an existing folder; `postgresql://...` for a server; `memory:` for one that ends
-                with the process.
+                in an existing folder; `postgresql://...`; `memory:`, which ends with the process.
             ttl, timeout: as above, in seconds.
 
         Raises:
@@ -102,39 +127,44 @@ class BlockingArchive:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    async def flow(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a method, in a thread where an event loop drives the flow."""
+        call = partial(work, *args, **kwargs)
+        answer: T = await io(call, partial(self._in_thread, call))
+        return answer
+
+    async def _in_thread(self, call: Callable[[], T]) -> T:
+        token = LOOP.set(asyncio.get_running_loop())
+        try:
+            return await (in_a_daemon(call) if self.backend.daemon else asyncio.to_thread(call))
+        finally:
+            LOOP.reset(token)
+
     # Originals
 
-    @observed("write", counts=True)
+    @observed("write")
     def put(self, scope: Scope, entries: Sequence[Entry]) -> None:
         """Write originals, all or none; existing ones are left as they are.
 
-        Args:
-            scope: the history.
-            entries: messages from `conspectus.messages.read_messages`.
-
-        Raises:
-            ArchiveError: the store fails.
+        `entries` are messages from `conspectus.messages.read_messages`.
         """
         wanted = {entry.key: entry for entry in entries}
-        kept = self.backend.originals(scope, list(wanted))
-        new = [entry for key, entry in wanted.items() if not equals(kept.get(key), entry)]
+        new = [wanted[key] for key in self._unequal(scope, wanted)]
         if new:
             self.backend.keep(scope, [original_of(entry, body_of(entry)) for entry in new])
 
-    @observed("read_back", counts=True)
+    @observed("read_back")
     def missing(self, scope: Scope, entries: Sequence[Entry]) -> tuple[str, ...]:
         """Return the keys of entries that do not come back equal; empty when all are safe."""
-        wanted = {entry.key: entry for entry in entries}
+        return self._unequal(scope, {entry.key: entry for entry in entries})
+
+    def _unequal(self, scope: Scope, wanted: Mapping[str, Entry]) -> tuple[str, ...]:
         kept = self.backend.originals(scope, list(wanted))
         return tuple(key for key, entry in wanted.items() if not equals(kept.get(key), entry))
 
-    @observed("read", counts=True)
+    @observed("read")
     def find(self, scope: Scope, keys: Sequence[str]) -> dict[str, Archived]:
-        """Return originals by key, without those that are gone.
-
-        Raises:
-            ArchiveError: the store fails, or a value is damaged.
-        """
+        """Return originals by key, without those that are gone; a damaged one is an error."""
         kept = self.backend.originals(scope, list(dict.fromkeys(keys)))
         return {key: archived(key, body) for key, body in kept.items()}
 
@@ -143,23 +173,22 @@ class BlockingArchive:
 
         Raises:
             NotFoundError: some are gone (expired, forgotten, never put); says which.
-            ArchiveError: the store fails, or a value is damaged.
         """
-        found = self.find(scope, keys)
-        if gone := [key for key in dict.fromkeys(keys) if key not in found]:
+        kept = self.find(scope, keys)
+        if gone := [key for key in dict.fromkeys(keys) if key not in kept]:
             shown = ", ".join(gone[:5]) + (f" and {len(gone) - 5} more" if len(gone) > 5 else "")
             raise NotFoundError(
                 f"The archive no longer holds {shown}: expired, forgotten, or never put under this "
                 "tenant, thread and session; go on without, or look in a backup."
             )
-        return [found[key] for key in keys]
+        return [kept[key] for key in keys]
 
     # Drafts
 
     @observed("save_draft")
     def save_draft(self, scope: Scope, plan: str, draft: Draft) -> None:
         """Keep a finished summary under the hash of its plan, so that it is paid for once."""
-        self.backend.save(scope, "draft", {plan: packed(draft.to_json())})
+        self.backend.save(scope, {"draft": {plan: packed(draft.to_json())}})
 
     @observed("find_draft")
     def find_draft(self, scope: Scope, plan: str) -> Draft | None:
@@ -177,13 +206,10 @@ class BlockingArchive:
     def commit(
         self, scope: Scope, record: Record, *, alone: bool = True, seen: str | None = None
     ) -> None:
-        """Write a record and the head in one transaction, and read both back.
-
-        Committing a record twice is the same as once.
+        """Write a record and the head in one transaction, and read both back; twice is as once.
 
         Args:
-            scope: the history.
-            record: what to put in force.
+            scope, record: the history, and what to put in force.
             alone: False if the head is kept elsewhere too, so that another branch may move this
                 one.
             seen: the head when the record was planned (empty for none): nothing is written if
@@ -192,13 +218,13 @@ class BlockingArchive:
         Raises:
             ArchiveOvertaken: another worker has.
             ArchiveUnconfirmed: the store does not return the record as the head.
-            ArchiveError: the store fails; the head is the record before, or this one.
         """
         before = () if record.parent is None else self._chain_at(scope, record.parent)
-        body = packed(record.to_json())
-        names = {_noted(RECORD, record.name): packed({"id": record.id})} if record.summary else {}
+        values: dict[Kind, dict[str, bytes]] = {"record": {record.id: packed(record.to_json())}}
+        if record.summary:
+            values["note"] = {_noted(RECORD, record.name): packed({"id": record.id})}
         older = [one.id for one in before]
-        head = self.backend.commit(scope, Commit(record.id, body, names, older, seen))
+        head = self.backend.commit(scope, Commit(record.id, values, older, seen))
         if seen is not None and head and head not in (seen, record.id):
             raise ArchiveOvertaken(
                 "another worker has compacted this history at the same time, and its record is in "
@@ -206,29 +232,26 @@ class BlockingArchive:
             )
         # Two workers may commit one record, each with its own bill.
         kept = self.backend.values(scope, "record", [record.id]).get(record.id)
-        if record_in(record.id, kept) is None or (alone and head != record.id):
+        if kept is None or record_in(record.id, kept) is None or (alone and head != record.id):
             raise ArchiveUnconfirmed(
                 "The store took a record and does not give it back as the one in force; check its "
                 "disk, its quota and its time to live, and that no other process writes to this "
                 "thread."
             )
-        if kept is not None and (before or record.parent is None):
+        if before or record.parent is None:
             self._chains.put((scope, record.id), (kept, (*before, record)))
 
     @observed("chain")
-    def chain(self, scope: Scope) -> tuple[Record, ...]:
+    def chain(self, scope: Scope) -> Records:
         """Return the records from the first of a thread to its head.
 
         Empty if an ancestor is missing or damaged: what such a chain covers is not known.
-
-        Raises:
-            ArchiveError: the store fails, or a newer version has written a record.
         """
-        head = self.backend.head(scope)
+        head = self._head(scope)
         return self._chain_at(scope, head) if head else ()
 
     @observed("chain")
-    def chain_at(self, scope: Scope, head: str) -> tuple[Record, ...]:
+    def chain_at(self, scope: Scope, head: str) -> Records:
         """Return the chain up to a record; empty if there is none, or it is damaged.
 
         Records are read back to the first, or to one whose chain is in memory. The newest is always
@@ -236,9 +259,19 @@ class BlockingArchive:
         """
         return self._chain_at(scope, head)
 
-    def _chain_at(self, scope: Scope, head: str) -> tuple[Record, ...]:
+    @observed("chain")
+    def chain_of(self, scope: Scope, name: str) -> Records:
+        """Return the chain whose head has this name; empty as in `chain_at`.
+
+        A history that comes back with an older summary, or with that of another branch, finds its
+        records so.
+        """
+        head = self.notes(scope, RECORD, [name]).get(name, {}).get("id")
+        return self._chain_at(scope, head) if isinstance(head, str) else ()
+
+    def _chain_at(self, scope: Scope, head: str) -> Records:
         later: list[tuple[Record, bytes]] = []
-        chain: tuple[Record, ...] = ()
+        chain: Records = ()
         wanted: str | None = head
         while wanted is not None:
             body = self.backend.values(scope, "record", [wanted]).get(wanted)
@@ -257,37 +290,26 @@ class BlockingArchive:
             self._chains.put((scope, head), (later[0][1], chain))
         return chain
 
-    @observed("chain")
-    def chain_of(self, scope: Scope, name: str) -> tuple[Record, ...]:
-        """Return the chain whose head has this name; empty as in `chain_at`.
-
-        A history that comes back with an older summary, or with that of another branch, finds its
-        records so.
-        """
-        found = self.notes(scope, RECORD, [name]).get(name, {}).get("id")
-        return self._chain_at(scope, found) if isinstance(found, str) else ()
-
-    def records(self, scope: Scope) -> tuple[Record, ...]:
+    def records(self, scope: Scope) -> Records:
         """Return every sound record, abandoned branches too; parents before children."""
         bodies = self.backend.values(scope, "record", None)
-        sound = (record_in(name, body) for name, body in bodies.items())
-        waiting = {record.id: record for record in sound if record is not None}
-        placed: dict[str, Record] = {}
-        while waiting:  # those whose parents are placed; if none are, those without parents
-            ready = [one for one in waiting.values() if one.parent not in waiting]
-            for one in sorted(ready or waiting.values(), key=lambda one: one.id):
-                placed[one.id] = waiting.pop(one.id)
-        return tuple(placed.values())
+        sound = (record_in(name, body) for name, body in sorted(bodies.items()))
+        records = [record for record in sound if record is not None]
+        return tuple(sorted(records, key=lambda one: len(self._chain_at(scope, one.id))))
 
     @observed("move_head")
     def set_head(self, scope: Scope, record_id: str | None) -> None:
         """Point the head to an existing record, or to none: the history was rewound."""
-        self.backend.point(scope, record_id or "")
+        self.backend.save(scope, {"head": {"head": packed(record_id or "")}})
 
     @observed("find_head")
     def pointer(self, scope: Scope) -> str | None:
         """Return the id of the head; empty for no record, None without a head."""
-        return self.backend.head(scope)
+        return self._head(scope)
+
+    def _head(self, scope: Scope) -> str | None:
+        kept = self.backend.values(scope, "head", ["head"])
+        return str(unpacked(kept["head"])) if kept else None
 
     @observed("copy")
     def copy(self, source: Scope, target: Scope, head: str) -> None:
@@ -298,7 +320,7 @@ class BlockingArchive:
             part = keys[begin : begin + PAGE]
             there = self.backend.originals(target, part)
             kept = self.backend.originals(source, part).items()
-            new = [original_of(archived(key, one), one) for key, one in kept if key not in there]
+            new = [original_of(entry_of(key, one)[0], one) for key, one in kept if key not in there]
             if new:
                 self.backend.keep(target, new)
         for record in chain:
@@ -313,16 +335,16 @@ class BlockingArchive:
         """
         by_key = {_noted(kind, name): name for name in names}
         kept = self.backend.values(_noted_in(place), "note", list(by_key))
-        found: dict[str, Note] = {}
+        notes: dict[str, Note] = {}
         for key, body in kept.items():
             with suppress(ValueError):
-                found[by_key[key]] = unpacked(body)
-        return found
+                notes[by_key[key]] = unpacked(body)
+        return notes
 
     def note(self, place: Scope | str, kind: str, notes: Mapping[str, Mapping[str, Any]]) -> None:
         """Write notes by name, all in one transaction; see `notes`."""
         values = {_noted(kind, name): packed(dict(data)) for name, data in notes.items()}
-        self.backend.save(_noted_in(place), "note", values)
+        self.backend.save(_noted_in(place), {"note": values})
 
     # For people
 
@@ -344,9 +366,7 @@ class BlockingArchive:
         Rows are plain JSON data: key, id, cite, role, name, date, archived_at, lossless, form
         (`langchain` or `dict`) and the message. Expired originals have no row.
 
-        Args:
-            scope: the history.
-            chain: records from the first to the head; by default those in force.
+        `chain` holds records from the first to the head; by default those in force.
         """
         keys = manifest(self.chain(scope) if chain is None else chain)
         kept = self.backend.originals(scope, keys)
@@ -357,28 +377,22 @@ class BlockingArchive:
         if scope is None:
             return [wrong] if (wrong := self.backend.check()) else []
         chain = self.chain(scope)
-        found = [] if chain or not self.pointer(scope) else ["a record is missing or damaged"]
-        keys = manifest(chain)
-        kept = self.backend.originals(scope, keys)
+        wrongs = [] if chain or not self.pointer(scope) else ["a record is missing or damaged"]
+        kept = self.backend.originals(scope, keys := manifest(chain))
         for key in keys:
             try:
-                found += [] if key in kept else [f"the original {key[:8]} is gone"]
-                archived(key, kept.get(key, b""))
+                archived(key, kept[key])
+            except KeyError:
+                wrongs.append(f"the original {key[:8]} is gone")
             except ArchiveError as error:
-                found += [str(error)] if key in kept else []
-        return found
+                wrongs.append(str(error))
+        return wrongs
 
     @observed("forget")
     def forget(self, tenant: str, thread: str | None = None) -> int:
-        """Delete one thread with all its sessions, or a whole tenant.
+        """Delete one thread with all its sessions, or a whole tenant; checkpoints stay.
 
-        The words of its messages go too; checkpoints of graphs are not touched.
-
-        Returns:
-            The number of deleted messages, records and drafts.
-
-        Raises:
-            ArchiveError: the store fails or does not delete; call again to go on.
+        Returns the number of deleted messages, records and drafts. After an error call again.
         """
         every = self.scopes(tenant) if thread is not None else self.backend.scopes(tenant)
         count = self.backend.forget([one for one in every if thread in (None, one.thread)])

@@ -49,11 +49,12 @@ class Anchor:
         if self.archive is None:
             return self.memory.of(self.scope).chain if self.head is None else ()
         if self.head is not None:
-            return await self.archive.chain_at_flow(self.scope, self.head)
-        self.seen = (await self.archive.pointer_flow(self.scope)) or ""
+            return await self.archive.flow(self.archive.chain_at, self.scope, self.head)
+        pointer = await self.archive.flow(self.archive.pointer, self.scope)
+        self.seen = pointer or ""
         if not self.seen:
             return ()
-        return await self.archive.chain_at_flow(self.scope, self.seen)
+        return await self.archive.flow(self.archive.chain_at, self.scope, self.seen)
 
     @property
     def in_force(self) -> object:
@@ -63,13 +64,13 @@ class Anchor:
     async def at_head(self) -> object:
         """Look again what is in force; equal to `in_force` if nothing has changed."""
         if self.archive is not None:
-            self.seen = (await self.archive.pointer_flow(self.scope)) or ""
+            self.seen = (await self.archive.flow(self.archive.pointer, self.scope)) or ""
         return self.in_force
 
     async def named_flow(self, name: str) -> Chain:
         """Return the chain whose head has this name, or an empty one."""
         if self.archive is not None:
-            return await self.archive.chain_of_flow(self.scope, name)
+            return await self.archive.flow(self.archive.chain_of, self.scope, name)
         found = None if self.head is not None else self.memory.of(self.scope).chains.get(name)
         return found or ()
 
@@ -81,7 +82,7 @@ class Anchor:
             self.memory.of(self.scope).chain = chain
             return
         head = chain[-1].id if chain else None
-        await self.archive.set_head_flow(self.scope, head)
+        await self.archive.flow(self.archive.set_head, self.scope, head)
         self.seen = head or ""
 
     async def commit_flow(self, chain: Chain, record: Record) -> None:
@@ -94,10 +95,10 @@ class Anchor:
                 memory.chains.put(record.name, memory.chain)
             return
         if self.head is None:
-            await self.archive.commit_flow(self.scope, record, seen=self.seen)
+            await self.archive.flow(self.archive.commit, self.scope, record, seen=self.seen)
             return
         # Branches of one thread share the pointer, which is for readers without a state.
-        await self.archive.commit_flow(self.scope, record, alone=False)
+        await self.archive.flow(self.archive.commit, self.scope, record, alone=False)
         if self.names is not None:
             note = {self.names(record): {"id": record.id}}
             await self.archive.flow(self.archive.note, self.scope, "record", note)
@@ -105,10 +106,10 @@ class Anchor:
     async def find_draft_flow(self, plan: str) -> Draft | None:
         if self.archive is None:
             return self.memory.of(self.scope).drafts.get(plan)
-        return await self.archive.find_draft_flow(self.scope, plan)
+        return await self.archive.flow(self.archive.find_draft, self.scope, plan)
 
     async def save_draft_flow(self, plan: str, draft: Draft) -> None:
         if self.archive is None:
             self.memory.of(self.scope).drafts.put(plan, draft)
         else:
-            await self.archive.save_draft_flow(self.scope, plan, draft)
+            await self.archive.flow(self.archive.save_draft, self.scope, plan, draft)

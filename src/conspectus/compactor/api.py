@@ -372,7 +372,7 @@ class Compactor(Closing):
         archive, count = self.archive, self._engine.meter.text
         if archive is None:
             raise InputError("without an archive nothing can be recalled; pass archive=")
-        chain = await archive.chain_flow(scope)
+        chain = await archive.flow(archive.chain, scope)
         if not chain and scope.thread not in (await archive.flow(archive.threads, scope.tenant)):
             raise unknown_thread(scope.tenant, scope.thread)
         return await recall_flow(archive, scope, chain, count=count, **asked)

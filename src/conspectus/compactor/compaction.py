@@ -229,8 +229,8 @@ class Compaction:
         originals = [self.material.originals[key] for key in keys]
         if not originals:
             return
-        await archive.put_flow(self.scope, originals)
-        missing = await archive.missing_flow(self.scope, originals)
+        await archive.flow(archive.put, self.scope, originals)
+        missing = await archive.flow(archive.missing, self.scope, originals)
         if missing:
             raise ArchiveUnconfirmed(
                 f"the store took {len(keys)} messages and did not give {len(missing)} of them "

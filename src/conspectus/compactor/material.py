@@ -181,7 +181,7 @@ class Material:
         found: dict[str, Entry] = {}
         if short and self.engine.archive is not None:
             keys = [place.item.key for place in short]
-            archived = await self.engine.archive.find_flow(scope, keys)
+            archived = await self.engine.archive.flow(self.engine.archive.find, scope, keys)
             for key, original in archived.items():
                 entry = read_messages([original.message])[0]
                 entry.key, entry.id = key, original.id

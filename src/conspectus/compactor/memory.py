@@ -1,7 +1,7 @@
 """Remember records, drafts and failures of sessions in this process, and lock their summaries.
 
 Between processes nothing can be locked, as stores cannot compare and set. There a commit compares
-the archive's pointer with its plan's, before it writes and after (`ArchiveFlows.commit_flow`).
+the archive's pointer with its plan's, before it writes and after (`Archive.commit`).
 """
 
 from __future__ import annotations

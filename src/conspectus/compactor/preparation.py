@@ -18,7 +18,7 @@ from typing import Any, Literal
 from weakref import WeakValueDictionary
 
 from conspectus._core.items import Size
-from conspectus.archive.gate import GATE, Gate, Stopped
+from conspectus.archive.calls import GATE, Gate, Stopped
 from conspectus.bridge import arun, io, run
 from conspectus.compactor.memory import LONGEST_LOOK, LOOK_AGAIN
 

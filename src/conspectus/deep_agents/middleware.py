@@ -151,7 +151,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         gone = [key for key in keys if key not in found]
         if gone and archive is not None:
             try:
-                archived = await archive.find_flow(channel.scope, gone)
+                archived = await archive.flow(archive.find, channel.scope, gone)
             except ArchiveError as error:
                 log("mirror_failed", "some originals could not be read: %s", error)
                 return found

@@ -6,12 +6,13 @@ from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 
 from conspectus._core.records import Chain
-from conspectus.archive.flows import Archive
 from conspectus.archive.scope import Scope
+from conspectus.archive.store import Archive
 from conspectus.errors import ArchiveError, ConspectusError, InputError, NotFoundError
 from conspectus.messages.recalled import recalled_text
-from conspectus.recall.flow import RecallResult, recall_flow
-from conspectus.recall.words import query_of, words_of
+from conspectus.recall.flow import recall_flow
+from conspectus.recall.layout import RecallResult
+from conspectus.recall.words import query_of, stem, words_of
 
 TOOL = "recall"
 ABOUT_TOOL = """\
@@ -75,9 +76,8 @@ async def unasked_flow(
     """
     if not asks_for_something(query):
         return None
-    held: set[str] = set()
     try:
-        found = await recall_flow(
+        result = await recall_flow(
             archive,
             scope,
             chain,
@@ -85,14 +85,15 @@ async def unasked_flow(
             tokens=tokens,
             without=own,
             cited=False,
-            found=held,
             count=count,
         )
     except InputError:  # no word in it to look for
         return None
-    wanted = _asked(query)
-    enough = len(held & wanted) >= min(COMMON, len(wanted)) or _names_one(query, found)
-    return found if found.text and enough else None
+    text, wanted = "\n".join(hit.text for hit in result.hits).casefold(), _asked(query)
+    said = words_of(text)
+    held = sum(any(one.startswith(stem(word)) for one in said) for word in wanted)
+    enough = held >= min(COMMON, len(wanted)) or any(one in text for one in query_of(query).exact)
+    return result if text and enough else None
 
 
 async def answer_flow(
@@ -153,17 +154,11 @@ def unreadable(error: ArchiveError) -> str:
 
 def asks_for_something(turn: str) -> bool:
     """Return whether a turn holds anything to search for."""
-    return bool(_asked(turn) or query_of(turn).whole.exact)
-
-
-def _names_one(turn: str, found: RecallResult) -> bool:
-    """Return whether what was found holds an identifier of the turn."""
-    text = found.text.casefold()
-    return any(one in text for one in query_of(turn).whole.exact)
+    return bool(_asked(turn) or query_of(turn).exact)
 
 
 def _asked(turn: str) -> frozenset[str]:
-    return frozenset(query_of(turn).whole.words) - _courtesies()
+    return frozenset(query_of(turn).words) - _courtesies()
 
 
 @lru_cache(1)

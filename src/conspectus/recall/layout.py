@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from conspectus.archive.passages import last_end
 from conspectus.archive.values import Archived
@@ -16,6 +16,7 @@ WHOLE = 2 / 3  # Share of the tokens up to which one of several messages is show
 PART = 1 / 2  # Share that a longer one gets at most, so that others get some
 LARGE = 1 / 4  # Share above which a message is cut; a smaller one that does not fit is skipped
 LONGEST = 128  # Most characters of a token: the longest runs of blanks in vocabularies
+ROW = 400  # Characters in which the names of a table's columns, and a row of it, are looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,10 @@ class Hit:
         score: fit to the query, higher is better, comparable within one answer only; 0 without a
             query.
         neighbour: whether it only stands near a message that fits the query.
+        begin: characters of the message before the shown text.
+        whole: characters of the message.
+        columns: the first line of a table of which later rows are shown.
+        place: its place among the messages that left the view.
     """
 
     id: str
@@ -42,120 +47,96 @@ class Hit:
     name: str | None
     date: str | None
     text: str
-    score: float
-    neighbour: bool
+    score: float = 0.0
+    neighbour: bool = False
+    begin: int = 0
+    whole: int = 0
+    columns: str = ""
+    place: int = 0
 
     def __repr__(self) -> str:
         return f"<Hit {self.cite} {self.role}, score {self.score:.3f}: {self.text[:80]!r}>"
 
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A part of a message: its place in the history, where it begins and how long the whole is.
-
-    `follows` holds places of the messages that it follows over others; `columns` is the first line
-    of a table of which it shows later rows.
-    """
-
-    hit: Hit
-    place: int = 0
-    follows: tuple[int, ...] = ()
-    begin: int = 0
-    whole: int = 0
-    columns: str = ""
-
     @property
     def end(self) -> int:
-        return self.begin + len(self.hit.text)
+        """Where the shown text ends, in characters of the message."""
+        return self.begin + len(self.text)
 
     @property
     def short(self) -> bool:
+        """Whether only a part is shown."""
         return bool(self.begin or self.end < self.whole)
 
 
-def piece_of(
+@dataclass(frozen=True, slots=True)
+class RecallResult:
+    """Recalled messages, and the text that shows them.
+
+    Attributes:
+        hits: the messages, in the order of the text.
+        text: the text to show to a model; empty if nothing was found or fits.
+        tokens: size of the text.
+        truncated: whether something was shortened or left out to fit.
+    """
+
+    hits: tuple[Hit, ...]
+    text: str
+    tokens: int
+    truncated: bool
+
+    def __repr__(self) -> str:
+        ids = ", ".join(hit.cite for hit in self.hits[:5]) + ", …" * (len(self.hits) > 5)
+        short = ", shortened" if self.truncated else ""
+        return f"<RecallResult {len(self.hits):,} messages ({ids}), {self.tokens:,} tokens{short}>"
+
+
+def hit_of(
     one: Archived,
     span: tuple[int, int] | None = None,
     *,
     place: int = 0,
-    follows: tuple[int, ...] = (),
     score: float = 0.0,
     neighbour: bool = False,
-) -> Piece:
+) -> Hit:
     """Return a part of a message; the whole without `span`."""
     begin, end = span or (0, len(one.text))
-    names = (one.id, one.cite, one.key, one.role, one.name, one.date)
-    hit = Hit(*names, one.text[begin:end], score, neighbour)
-    columns = _columns(one.text, begin)
-    return Piece(hit, place, follows, min(begin, len(one.text)), len(one.text), columns)
-
-
-def _columns(text: str, begin: int) -> str:
-    """Return the first line of a table, if a later row of it stands where a part begins."""
-    first, _, _ = text[: min(begin, 400)].partition("\n")
-    row = text[begin : begin + 400].lstrip("\n").partition("\n")[0]
+    begin = min(begin, len(one.text))
+    first, _, _ = one.text[: min(begin, ROW)].partition("\n")
+    row = one.text[begin : begin + ROW].lstrip("\n").partition("\n")[0]
     marks = [mark for mark in "|\t," if first.count(mark) > 1]
-    return first if marks and first.count(marks[0]) == row.count(marks[0]) else ""
-
-
-def arranged(pieces: Sequence[Piece]) -> list[Piece]:
-    """Group messages that follow each other, in the order of the history.
-
-    The groups keep the order of the best message of each; parts of one message that touch are one.
-    """
-    groups: dict[int, list[int]] = {}
-    follows = {piece.place: piece.follows for piece in pieces}
-    for place in sorted(follows):
-        group = [place]
-        near = [groups[one] for one in {place - 1, *follows[place]} if one in groups]
-        for other in sorted(near, key=lambda other: other[0]):
-            if other[0] != group[0]:
-                group = sorted({*other, *group})
-        groups.update(dict.fromkeys(group, group))
-    order = dict.fromkeys(one for piece in pieces for one in groups[piece.place])
-    return [one for place in order for one in _joined([p for p in pieces if p.place == place])]
-
-
-def _joined(parts: list[Piece]) -> list[Piece]:
-    made: list[Piece] = []
-    for part in sorted(parts, key=lambda one: one.begin):
-        if made and made[-1].place == part.place and part.begin <= made[-1].end:
-            last = made[-1]
-            text = last.hit.text + part.hit.text[max(0, last.end - part.begin) :]
-            made[-1] = replace(last, hit=replace(last.hit, text=text))
-        else:
-            made.append(part)
-    return made
+    columns = first if marks and first.count(marks[0]) == row.count(marks[0]) else ""
+    names = (one.id, one.cite, one.key, one.role, one.name, one.date)
+    size = len(one.text)
+    return Hit(*names, one.text[begin:end], score, neighbour, begin, size, columns, place)
 
 
 def render(
-    pieces: Sequence[Piece], left_out: int = 0, *, cited: bool = True, next: str = ""
+    hits: Iterable[Hit], left_out: int = 0, *, cited: bool = True, next_cite: str = ""
 ) -> str:
     """Return all messages as one text, with the number left out and the id of the next one.
 
     Without `cited`, only shortened messages are named, as more of them can be read.
     """
-    lines = [_line(piece, cited or piece.short) for piece in pieces]
+    lines = [_line(hit, cited or hit.short) for hit in hits]
     if left_out:
-        more = f"; next: id={label(next)}" if next else ""
+        more = f"; next: id={label(next_cite)}" if next_cite else ""
         lines.append(f"({left_out:,} more left out for lack of room{more})")
     return "\n".join(lines)
 
 
-def _line(piece: Piece, cited: bool) -> str:
+def _line(hit: Hit, cited: bool) -> str:
     # The frame is short, as it is paid for with each message.
-    hit, notes = piece.hit, list[str]()
+    notes: list[str] = []
     who = hit.role + (f"/{label(hit.name)}" if hit.name else "")
     date = f" · {label(hit.date)}" if hit.date else ""
     name = f"{label(hit.cite)} " if cited else ""
-    if piece.short:
-        notes.append(f"characters {piece.begin + 1:,}-{piece.end:,} of {piece.whole:,}")
-        if not hit.text:
-            notes = [f"the message ends at character {piece.whole:,}"]
-        elif piece.end < piece.whole:
-            notes.append(f"next: at={piece.end}")
-    if piece.columns:
-        notes.append(f"columns: {label(piece.columns)}")
+    if hit.short and not hit.text:
+        notes.append(f"the message ends at character {hit.whole:,}")
+    elif hit.short:
+        notes.append(f"characters {hit.begin + 1:,}-{hit.end:,} of {hit.whole:,}")
+        notes += [f"next: at={hit.end}"] if hit.end < hit.whole else []
+    if hit.columns:
+        notes.append(f"columns: {label(hit.columns)}")
     note = f" ({'; '.join(notes)})" if notes else ""
     # Lines after the first are indented, so that none can pass for the line of another message.
     text = "\n  ".join(as_notes(sendable(hit.text)).splitlines())
@@ -168,97 +149,115 @@ def label(text: str) -> str:
     return as_notes(bare).translate(str.maketrans("[]·", "()-"))
 
 
-def _until(piece: Piece, end: int) -> Piece:
-    return replace(piece, hit=replace(piece.hit, text=piece.hit.text[:end]))
-
-
-@dataclass(slots=True)
 class Packing:
-    """The growing text. Each piece is counted alone, and the whole at the end.
+    """The growing text of at most `tokens`, as `count` counts each hit, and the whole at the end.
 
-    `left_out` counts known messages that do not fit, `next` names the first of them, and `missed`
-    says whether some that were found did not fit.
+    `before` returns the places that a message follows over others.
     """
 
-    tokens: int
-    count: Callable[[str], int]
-    cited: bool = True
-    most: int | None = None
-    pieces: list[Piece] = field(default_factory=list)
-    left_out: int = 0
-    next: str = ""
-    missed: bool = False
-    _used: int = 0
-    _in_a_row: int = 0
-    _nothing: int | None = None
+    def __init__(
+        self,
+        tokens: int,
+        count: Callable[[str], int],
+        *,
+        cited: bool = True,
+        most: int | None = None,
+    ) -> None:
+        self.tokens, self.count, self.cited, self.most = tokens, count, cited, most
+        self.before: Callable[[int], Sequence[int]] = lambda place: ()
+        self.hits: list[Hit] = []
+        self.left_out = 0  # known messages that do not fit
+        self.next_cite = ""  # the first of them
+        self._missed, self._used, self._in_a_row = False, 0, 0
+        self._nothing = count("")  # a counter may add some for each text
 
     @property
     def full(self) -> bool:
         """Whether no more messages should be offered."""
-        return self._in_a_row >= MISSES or len(self.pieces) == self.most
+        return self._in_a_row >= MISSES or len(self.hits) == self.most
 
-    def offer(self, piece: Piece, *, alone: bool = False, small: bool = False) -> bool:
+    def offer(self, hit: Hit, *, alone: bool = False, small: bool = False) -> bool:
         """Add a message, cut at a sentence or a field if it must be; False if nothing of it fits.
 
         `alone`, it may take all that is left; else a share, so that others fit too. A `small` one
         is skipped rather than cut, as a smaller one may still fit.
         """
         left = self.tokens - self._used
-        size = self._own(piece) if len(piece.hit.text) <= LONGEST * left else left + 1
-        part: Piece | None = piece
+        size = self._own(hit) if len(hit.text) <= LONGEST * left else left + 1
+        part: Hit | None = hit
         if size > left or not (alone or size <= self.tokens * WHOLE):
             share = left if alone else min(left, max(1, int(self.tokens * PART)))
             skipped = small and not alone and size <= self.tokens * LARGE
-            part = None if skipped else self._cut(piece, share) or self._cut(piece, left)
+            part = None if skipped else self._cut(hit, share) or self._cut(hit, left)
         if part is None:
-            self.missed = True
+            self._missed = True
             self._in_a_row += 1
             return False
         self._in_a_row = 0
         self._used += self._own(part)
-        self.pieces.append(part)
+        self.hits.append(part)
         return True
 
-    def _own(self, piece: Piece) -> int:
-        if not self.pieces:
-            return self.count(self._text([piece]))
-        # A counter may add some for each text, which only the first one pays.
-        if self._nothing is None:
-            self._nothing = self.count("")
-        return self.count("\n" + self._text([piece])) - self._nothing
+    def _own(self, hit: Hit) -> int:
+        text = self._text([hit])
+        return self.count("\n" + text) - self._nothing if self.hits else self.count(text)
 
-    def _cut(self, piece: Piece, share: int) -> Piece | None:
-        """Return as much of a piece as takes a share; None if that is next to nothing."""
-        text, best = piece.hit.text, 0
+    def _cut(self, hit: Hit, share: int) -> Hit | None:
+        """Return as much of a hit as takes a share; None if that is next to nothing."""
+        text, best = hit.text, 0
         low, high = min(LEAST, len(text)), min(len(text), LONGEST * share)
         while low <= high:
             middle = (low + high) // 2
-            if self._own(_until(piece, middle)) <= share:
+            if self._own(replace(hit, text=text[:middle])) <= share:
                 best, low = middle, middle + 1
             else:
                 high = middle - 1
         if not best:
             return None
-        part = _until(piece, best if best == len(text) else last_end(text, best // 2, best))
-        return part if self._own(part) <= share else _until(piece, best)
+        end = best if best == len(text) else last_end(text, best // 2, best)
+        part = replace(hit, text=text[:end])
+        return part if self._own(part) <= share else replace(hit, text=text[:best])
 
-    def result(self) -> tuple[list[Piece], str, int, bool]:
-        """Return the messages in order, the text, its tokens, and whether anything is missing."""
+    def result(self) -> RecallResult:
+        """Return the messages in order, and their text; without those that do not fit together."""
         while True:
-            pieces = arranged(self.pieces)
-            text = self._text(pieces, self.left_out) if pieces else ""
+            hits = self._arranged()
+            text = self._text(hits, self.left_out) if hits else ""
             size = self.count(text) if text else 0
             if size <= self.tokens:
                 break
-            self.missed = True
-            if len(self.pieces) == 1 and self.left_out:
+            self._missed = True
+            if len(self.hits) == 1 and self.left_out:
                 self.left_out = 0  # something of it is worth more than how much is missing
                 continue
-            last = self.pieces.pop()
+            last = self.hits.pop()
             self.left_out += self.left_out > 0
-            self.next = last.hit.cite if self.next else ""
-        missing = self.missed or self.left_out > 0 or any(piece.short for piece in pieces)
-        return pieces, text, size, missing
+            self.next_cite = last.cite if self.next_cite else ""
+        missing = self._missed or self.left_out > 0 or any(hit.short for hit in hits)
+        return RecallResult(tuple(hits), text, size, missing)
 
-    def _text(self, pieces: Sequence[Piece], left_out: int = 0) -> str:
-        return render(pieces, left_out, cited=self.cited, next=self.next)
+    def _text(self, hits: Iterable[Hit], left_out: int = 0) -> str:
+        return render(hits, left_out, cited=self.cited, next_cite=self.next_cite)
+
+    def _arranged(self) -> list[Hit]:
+        """Group messages that follow each other, in the order of the history.
+
+        The groups keep the order of the best message of each; parts of one message that touch are
+        one.
+        """
+        groups: dict[int, list[int]] = {}
+        for place in sorted({hit.place for hit in self.hits}):
+            group = [place]
+            for other in {place - 1, *self.before(place)} & groups.keys():
+                group = sorted({*groups[other], *group})
+            groups.update(dict.fromkeys(group, group))
+        order = dict.fromkeys(place for hit in self.hits for place in groups[hit.place])
+        joined: list[Hit] = []
+        ranks = {place: at for at, place in enumerate(order)}
+        for hit in sorted(self.hits, key=lambda hit: (ranks[hit.place], hit.begin)):
+            last = joined[-1] if joined else None
+            if last and last.key == hit.key and last.begin <= hit.begin <= last.end:
+                joined[-1] = replace(last, text=last.text + hit.text[last.end - hit.begin :])
+            else:
+                joined.append(hit)
+        return joined

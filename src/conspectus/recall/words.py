@@ -6,7 +6,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from conspectus.archive.passages import LONGEST, PIECE
+from conspectus.archive.passages import HUMP, LONGEST, PIECE
 
 MOST_WORDS = 48  # Different words of a query that count
 MOST_PARTS = 6  # Last sentences of a long query that are searched for apart: questions stand there
@@ -14,7 +14,6 @@ READ = 8_000  # Characters read at each end of a query, where a question stands
 SHARED = 0.75  # Each of `n` words made from one name or run of a query weighs `n ** -SHARED`
 
 _SENTENCE = re.compile(r"[.?!;]+(?=\s|$)|[。？！；…\n]+")
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _EDGES = ".,;:!?()[]{}<>\"'`*“”‘’、。，；：？！「」"
 
 ENGLISH = frozenset(
@@ -40,71 +39,61 @@ DENSE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """The words of one sentence with their weights, and its identifiers as they stand in texts."""
-
-    words: dict[str, float]
-    exact: tuple[str, ...]
-    names: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
 class Query:
-    """A query as a whole and by sentences, if it has several.
+    """What is asked for.
 
-    `loose` is for when nothing else is found: characters of scripts without spaces, and beginnings
-    of words.
+    Attributes:
+        words: those to look for, with their weights.
+        names: all of its words, of which one may name a speaker.
+        exact: its identifiers as they stand in texts, in small letters.
+        parts: its sentences, if it has several.
     """
 
-    whole: Ask
-    parts: tuple[Ask, ...]
-    loose: tuple[str, ...]
+    words: dict[str, float]
+    names: frozenset[str]
+    exact: tuple[str, ...]
+    parts: tuple[Query, ...] = ()
 
 
 def query_of(text: str) -> Query:
     """Return the words of a query; none if it holds no word.
 
     Example:
-        >>> query_of("where is 数据库?").whole.words
+        >>> query_of("where is 数据库?").words
         {'数据': 0.5946035575013605, '据库': 0.5946035575013605}
     """
     if len(text) > 2 * READ:
         text = f"{text[:READ]}\n{text[-READ:]}"
-    whole = _ask(text)
-    asks = (_ask(sentence) for sentence in _SENTENCE.split(text)[-MOST_PARTS:])
-    parts = tuple(part for part in asks if len(part.words) > 1)
-    pieces = PIECE.finditer(unicodedata.normalize("NFKC", text))
-    loose = dict.fromkeys(f"{c}*" for one in pieces if one.lastgroup == "dense" for c in one[0])
-    loose |= dict.fromkeys(f"{word}*" for word in whole.words if word.isascii() and len(word) > 2)
-    return Query(whole, parts if len(parts) > 1 else (), tuple(loose)[:MOST_WORDS])
+    sentences = (_query(sentence, ()) for sentence in _SENTENCE.split(text)[-MOST_PARTS:])
+    parts = tuple(part for part in sentences if len(part.words) > 1)
+    return _query(text, parts if len(parts) > 1 else ())
 
 
 def words_of(text: str) -> frozenset[str]:
     """Return all words of a text, function words too."""
-    return frozenset(
-        word
-        for chunk in unicodedata.normalize("NFKC", text).split()
-        for group in _groups(chunk, False)
-        for word in group
-    )
-
-
-def _ask(text: str) -> Ask:
-    """Return the words of one sentence, without function words unless there is nothing else."""
     chunks = unicodedata.normalize("NFKC", text).split()
-    exact = {_exact(chunk): None for chunk in chunks}
+    return frozenset(word for one in chunks for group in _groups(one, False) for word in group)
+
+
+def stem(word: str) -> str:
+    """Return what the forms of a word have in common, roughly."""
+    return word.removesuffix("*")[: max(4, len(word) - 3)]
+
+
+def _query(text: str, parts: tuple[Query, ...]) -> Query:
+    """Return what a text asks for, without function words unless there is nothing else."""
+    chunks = unicodedata.normalize("NFKC", text).split()
+    exact = dict.fromkeys(one for chunk in chunks if (one := _exact(chunk)))
     names = frozenset(one[0].casefold() for chunk in chunks for one in PIECE.finditer(chunk))
     words: dict[str, float] = {}
     for strict in (True, False):
-        for chunk in chunks:
-            for group in _groups(chunk, strict):
-                weight = len(group) ** -SHARED if group else 0.0
-                for word in group:
-                    words[word] = max(words.get(word, 0.0), weight)
+        for group in (group for chunk in chunks for group in _groups(chunk, strict) if group):
+            weight = len(group) ** -SHARED
+            words |= {word: max(words.get(word, 0.0), weight) for word in group}
         if words:
             break
     most = dict(list(words.items())[:MOST_WORDS])
-    return Ask(most, tuple(one for one in exact if one)[:MOST_WORDS], names)
+    return Query(most, names, tuple(exact)[:MOST_WORDS], parts)
 
 
 def _groups(chunk: str, strict: bool) -> list[list[str]]:
@@ -115,7 +104,7 @@ def _groups(chunk: str, strict: bool) -> list[list[str]]:
         piece = match[0]
         if match.lastgroup == "word":
             if not (strict and piece.lower() in ENGLISH and not (piece.isupper() and piece[1:])):
-                humps = parts if len(parts := _HUMP.split(piece)) > 1 else []
+                humps = parts if len(parts := HUMP.split(piece)) > 1 else []
                 name += [one.casefold()[:LONGEST] for one in (piece, *humps)]
             continue
         runs = [piece]

@@ -66,12 +66,12 @@ async def follow_flow(
     """Move the archive's pointer with the caller, for recall without a state."""
     if not is_news(given, scope, running):
         return
-    pointer = await archive.pointer_flow(scope)
+    pointer = await archive.flow(archive.pointer, scope)
     if pointer:
-        chain = await archive.chain_of_flow(scope, name_of(running))
+        chain = await archive.flow(archive.chain_of, scope, name_of(running))
         head = chain[-1].id if chain else None
         if head != pointer:
-            await archive.set_head_flow(scope, head)
+            await archive.flow(archive.set_head, scope, head)
     whose = None if isinstance(given, (str, Path)) else ref(given)
     _followed.put((_key(given), scope), (whose, _short(running)))
 
@@ -90,7 +90,7 @@ def _short(running: RunningSummary | None) -> object:
 
 async def chain_flow(archive: Archive, scope: Scope, running: RunningSummary | None) -> Chain:
     """Return the records behind a running summary; none if it is unknown."""
-    chain = await archive.chain_of_flow(scope, name_of(running))
+    chain = await archive.flow(archive.chain_of, scope, name_of(running))
     said = running.summary if running is not None else ""
     return chain if chain and chain[-1].summary in (said, "") else ()
 

@@ -138,7 +138,7 @@ def recallable(setting: Setting, state: Mapping[str, Any]) -> dict[str, list[Bas
         chain = run(Anchor(archive, Memory(), scope, head=held.head).chain_flow())
         clips = [clip.key for record in chain for clip in record.clips]
         keys = dict.fromkeys([*(key for record in chain for key in record.covers), *clips])
-        found = run(archive.find_flow(scope, list(keys)))
+        found = run(archive.flow(archive.find, scope, list(keys)))
     by_id: dict[str, list[BaseMessage]] = {}
     for one in found.values():
         if isinstance(one.message, BaseMessage):

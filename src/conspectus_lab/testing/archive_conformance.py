@@ -371,16 +371,16 @@ class ArchiveConformance:
         )
 
         async def same() -> tuple[Any, ...]:
-            await arun(archive.put_flow(other, entries))
-            await arun(archive.save_draft_flow(other, "plan", draft))
-            await arun(archive.commit_flow(other, record))
-            chain = await arun(archive.chain_flow(other))
+            await arun(archive.flow(archive.put, other, entries))
+            await arun(archive.flow(archive.save_draft, other, "plan", draft))
+            await arun(archive.flow(archive.commit, other, record))
+            chain = await arun(archive.flow(archive.chain, other))
             threads = await arun(archive.flow(archive.threads, tenant))
             assert threads == ("async", "sync")
             return (
-                await arun(archive.missing_flow(other, entries)),
+                await arun(archive.flow(archive.missing, other, entries)),
                 _timeless(await arun(archive.flow(archive.get, other, keys))),
-                await arun(archive.find_draft_flow(other, "plan")),
+                await arun(archive.flow(archive.find_draft, other, "plan")),
                 chain,
                 await arun(archive.flow(archive.records, other)),
                 len(await arun(archive.flow(archive.export, other))),

@@ -1,0 +1,206 @@
+"""Call a store: report it, stop with its caller, wait no longer than asked, explain failures."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import math
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from time import monotonic
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+
+from conspectus.archive.scope import Scope
+from conspectus.bridge import StepTimeout, within
+from conspectus.errors import ArchiveError, ArchiveTimeout
+from conspectus.observe import observing
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Method = Callable[Concatenate[Any, P], T]
+
+LOOP: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("conspectus loop", default=None)
+"""The event loop that waits for the current work, which runs in a thread; None without one."""
+
+
+def observed(operation: str) -> Callable[[Method[P, T]], Method[P, T]]:
+    """Report each call of a method as an event, with the number of originals asked for."""
+
+    def around(method: Method[P, T]) -> Method[P, T]:
+        @wraps(method)
+        def done(self: Any, *args: P.args, **kwargs: P.kwargs) -> T:
+            scope = next((one for one in args if isinstance(one, Scope)), None)
+            counts = operation in ("write", "read_back", "read") and len(args) > 1
+            items = len(args[1]) if counts else None  # type: ignore[arg-type]
+            with observing("archive", scope, name=operation, messages=items):
+                return method(self, *args, **kwargs)
+
+        return cast("Method[P, T]", done)
+
+    return around
+
+
+class Stopped(BaseException):
+    """Background work came to a closed gate. A `BaseException`: no handler may catch it."""
+
+
+class Gate:
+    """Lets calls of a store through until it is shut.
+
+    A store's owner may close its connections. A thread that uses one then would crash the
+    interpreter (SQLite), so the gate of the work is shut first: running calls end, and no other
+    begins.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside, self.is_shut = 0, False
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no call is running."""
+        return not self._inside
+
+    def shut(self) -> None:
+        """Let no further call through; running calls end."""
+        with self._lock:
+            self.is_shut = True
+
+    def count(self, calls: int) -> None:
+        """Count a call that begins (1) or ends (-1); raise `Stopped` if none may begin."""
+        with self._lock:
+            if self.is_shut and calls > 0:
+                raise Stopped("what was prepared in the background was stopped")
+            self._inside += calls
+
+
+GATE: ContextVar[Gate | None] = ContextVar("conspectus gate", default=None)
+"""The gate of the current work; None if the work is never stopped."""
+
+
+@contextmanager
+def inside() -> Iterator[None]:
+    """Make one call of a store through the gate of the current work, if any."""
+    if (gate := GATE.get()) is None:
+        yield
+        return
+    gate.count(1)
+    try:
+        yield
+    finally:
+        gate.count(-1)
+
+
+class Patience:
+    """Wait for a store that may hang; `seconds` without an answer are a time-out, None is no limit.
+
+    For so long after a time-out others are told at once; then the store is asked again.
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self.seconds, self._until = seconds, -math.inf
+
+    def wait_for(self, work: Callable[[], T]) -> T:
+        """Return what a call returns; raise `ArchiveTimeout` if it does not answer in time."""
+        if self.seconds is None:
+            return work()
+        if (left := self._until - monotonic()) <= 0:
+            try:
+                return within(work, self.seconds)
+            except StepTimeout:
+                self._until = monotonic() + self.seconds
+        again = "; check it and try again, or give it more timeout="
+        if left > 0:
+            again = f", and is asked again in {math.ceil(left)} s; check it and try again then"
+        raise ArchiveTimeout(
+            f"The archive failed: the store did not answer within {self.seconds:g} seconds{again}."
+        )
+
+
+_LATE = "the store did not answer in time; check it and try again"
+_FULL = "the disk is full; free some space and try again"
+_LOCKED = "another process is writing to the archive; try again when it has finished"
+_HELD = "another process holds what is to be written; try again when it has finished"
+_CLOSED = "the archive has been closed; open it again"
+_TABLES = "the store has no tables yet; call its setup() once before using it"
+_DOWN = "the PostgreSQL server cannot be reached ({}); check that it is up and the address right"
+ON_ITS_LOOP = (
+    "this store cannot be used on its own event loop without await; call the archive in a thread "
+    "there, as with await asyncio.to_thread(archive.get, ...)"
+)
+
+_ANY = (
+    ("synchronous calls", ON_ITS_LOOP),
+    (f"errno {errno.ENOSPC}]", _FULL),
+    (f"errno {errno.EDQUOT}]", _FULL),
+    ("|timeouterror", _LATE),
+    ("|pooltimeout", _LATE),
+)
+_SQLITE = (
+    ("locked", _LOCKED),
+    ("busy", _LOCKED),
+    ("readonly", "the archive is read-only; make the file and its folder writable, or use another"),
+    ("full", _FULL),
+    ("not a database", "the file is not a SQLite database; choose another path for the archive"),
+    ("malformed", "the archive's file is damaged; restore it from a backup or choose another path"),
+    ("unable to open", "the file cannot be opened; check that its folder exists and is writable"),
+    ("closed", _CLOSED),
+    ("no such table", _TABLES),
+    ("no such module", "this Python's SQLite has no FTS5; use another build of Python"),
+)
+_POSTGRES = (
+    ("[53100", _FULL),
+    ("[53300", "the PostgreSQL server has no connection left; close some, or let it have more"),
+    ("[57014", _LATE),
+    ("[25p03", _LATE),
+    ("[25006", "the PostgreSQL server is read-only; use the address of one that can be written to"),
+    ("[55p03", _HELD),
+    ("[40", _HELD),
+    ("[42p01", _TABLES),
+    ("connection is closed", "the connection is closed, and a store on one does not open it again; "
+     "open the store anew, or give it a pool (pool_config=...)"),
+    ("|poolclosed", _CLOSED),
+    ("|operationalerror", _DOWN),
+    ("|interfaceerror", _DOWN),
+)  # fmt: skip
+_ADVICE = {
+    "sqlite3": _SQLITE,
+    "aiosqlite": _SQLITE,
+    "psycopg": _POSTGRES,
+    "psycopg_pool": _POSTGRES,
+}
+"""Advice by the package of an error and by what its description holds: the SQLSTATE in brackets,
+the names of its class and of those above it, and its text."""
+
+
+def explained(error: BaseException, what: str = "The archive failed") -> ArchiveError:
+    """Return the error to raise for a store's failure."""
+    return ArchiveError(f"{what}: {explain(error)}.")
+
+
+def explain(error: BaseException) -> str:
+    """Say what happened and what to do.
+
+    A store may fail again while it cleans up, so the whole chain of errors is searched for advice.
+    """
+    chain: list[BaseException] = []
+    one: BaseException | None = error
+    while one is not None and one not in chain:
+        chain.append(one)
+        one = one.__cause__ or one.__context__
+    for one in chain:
+        classes = "|".join(kind.__name__ for kind in type(one).__mro__)
+        about = f"[{getattr(one, 'sqlstate', '')}] |{classes}: {one}".lower()
+        package = type(one).__module__.partition(".")[0]
+        for part, advice in (*_ANY, *_ADVICE.get(package, ())):
+            if part in about:
+                return advice.format(_first_line(one))
+    what = f"{type(chain[-1]).__name__}: {_first_line(chain[-1])}"
+    return f"the store failed ({what}); check it and try again"
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or ["no further word"])[0][:200]
