@@ -13,7 +13,7 @@ from typing import Any
 
 from conspectus._langchain import is_message
 from conspectus.messages import Source
-from conspectus.messages.entries import ROLES
+from conspectus.messages.reading import ROLES
 
 NAMED = 5  # Messages that a note names
 UNKNOWN = "[The result of this call was not recorded.]"  # The text in place of a missing result

@@ -32,7 +32,7 @@ async def compact_flow(
     If another worker compacts it meanwhile, its record is found at the next read. The result
     includes the cost of the reads before.
     """
-    entries = read_messages(messages)
+    entries = read_messages(messages, thread=session.scope)
     spent, seen = Cost(), None
     for left in reversed(range(LOOKS)):
         history = await session.folded(entries)

@@ -163,7 +163,7 @@ def _clips_of(
     return found
 
 
-def sent_of(entries: Sequence[Entry], chain: Sequence[Record]) -> list[Sent]:
+def sent_of(entries: list[Entry], chain: Sequence[Record]) -> list[Sent]:
     """Return the messages of a history as the core sees them.
 
     They are named by id, content and occurrence. Messages that a summary or a clip replaces count

@@ -6,7 +6,6 @@ is recognised; all else in it is redacted.
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import threading
 from collections import Counter, OrderedDict
@@ -353,7 +352,7 @@ def _everywhere(entry: Entry, known: Known, values: Values) -> Known:
 
 
 def _name(entry: Entry) -> str:
-    return f"{entry.key} {hashlib.sha256(entry.encoded.text.encode()).hexdigest()}"
+    return f"{entry.key} {entry.digest}"
 
 
 def _size(entry: Entry | None) -> int:

@@ -79,6 +79,8 @@ class TokenMeter:
         if self.family == "unknown" and not self.exact:
             warn_unknown(model)
         self._file_tokens = file_tokens
+        way = (self.family, self.maker, file_tokens)
+        self._way: object = object() if callable(counter) else f"{counter} {way}"
         self._counter = counter if callable(counter) else None
         self._text = vocabulary(counter) if isinstance(counter, str) else self._estimate
         self._sizes: Newest[str, int] = Newest(REMEMBERED)
@@ -86,10 +88,13 @@ class TokenMeter:
 
     def entry(self, entry: Entry) -> int:
         """Count the tokens of a message that has been read."""
-        size = self._sizes.get(entry.key)
-        if size is None:
-            self._sizes.put(entry.key, size := self._size(entry))
-        return self._corrected(size)
+        counted = entry.memo.get("tokens")  # by the newest meter
+        if counted is None or counted[0] != self._way:
+            size = self._sizes.get(entry.digest)
+            if size is None:
+                self._sizes.put(entry.digest, size := self._size(entry))
+            entry.memo["tokens"] = counted = (self._way, size)
+        return self._corrected(counted[1])
 
     def message(self, message: Source) -> int:
         """Count the tokens of one message."""
