@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
@@ -139,7 +140,7 @@ def hostile(pattern: re.Pattern[Any]) -> Iterator[str]:
         units |= dict.fromkeys([("", unit, ""), (before, unit, "\0"), ("", before + unit, "\0")])
         units |= dict.fromkeys([("", before, ""), (before, unit + "\n", ""), ("", unit + " ", "")])
     runs = list(dict.fromkeys(unit for _, unit in found))
-    for one, other in zip(runs, runs[1:], strict=False):
+    for one, other in pairwise(runs):
         units["", one + other, "\0"] = None
     units["", whole, "\0"] = units["", whole[:-1], ""] = units["", whole[:1], ""] = None
     for before, unit, after in units:
