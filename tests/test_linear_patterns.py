@@ -32,8 +32,6 @@ MANY = 16  # Repeats of at most this number cannot add up
 REPEATS = (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT)
 ANCHORED = {"match", "fullmatch"}
 CALLS = {"compile", "search", "split", "sub", "subn", "findall", "finditer", *ANCHORED}
-METHODS = re.compile(r"\b(_?[A-Za-z]\w*)(?:\[[^]]*\])?\.(search|split|subn?|findall|finditer)\(")
-FROM_A_PLACE = re.compile(r"\b(_?[A-Za-z]\w*)\.(?:match|fullmatch)\([^(),]+,")
 
 CASES = {
     sre.CATEGORY_SPACE: " ", sre.CATEGORY_DIGIT: "7", sre.CATEGORY_WORD: "a",
@@ -172,12 +170,14 @@ def slow(pattern: re.Pattern[Any], anchored: bool) -> str:
             continue
         took = []
         for size in (SHORT, BETWEEN, LONG):
+            if size == BETWEEN and took[0] < SECONDS / GROWTH:
+                continue
             text: Any = text_of(recipe, size)
             text = text.encode() if isinstance(pattern.pattern, bytes) else text
             took.append(seconds(use, text))
             if took[-1] > SECONDS:  # a few more characters could take minutes
                 break
-        if took[-1] > SECONDS and (len(took) < 3 or took[-1] > GROWTH * took[0]):
+        if took[-1] > SECONDS and (size < LONG or took[-1] > GROWTH * took[0]):
             return f"{took[-1]:.1f} s for {len(text):,} characters of {recipe!r:.80}"
     return ""
 
@@ -185,12 +185,7 @@ def slow(pattern: re.Pattern[Any], anchored: bool) -> str:
 @cache
 def written() -> dict[str, tuple[re.Pattern[Any], bool]]:
     """Find all patterns, by their place: those of modules, and those in calls of `re`."""
-    searched = set()
     places: dict[str, tuple[re.Pattern[Any], bool]] = {}
-    for path in SRC.rglob("*.py"):
-        source = path.read_text(encoding="utf-8")
-        searched |= {name for name, _ in METHODS.findall(source)}
-        searched |= set(FROM_A_PLACE.findall(source))
     for path in sorted(SRC.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for node in ast.walk(tree):
@@ -208,13 +203,19 @@ def written() -> dict[str, tuple[re.Pattern[Any], bool]]:
     for module in modules():
         for name, value in vars(module).items():
             for number, pattern in enumerate(patterns_in(value)):
-                anchored = name not in searched and isinstance(value, re.Pattern)
+                anchored = only_matched(name, Path(module.__file__).read_text(encoding="utf-8"))
                 where = f"{module.__name__} {name}"
                 places[f"{where} {number}" if number else where] = pattern, anchored
     seen: set[tuple[re.Pattern[Any], bool]] = set()
     return {
         place: made for place, made in places.items() if made not in seen and not seen.add(made)
     }
+
+
+def only_matched(name: str, source: str) -> bool:
+    """Tell whether a module uses a pattern of its own at the start of texts only."""
+    uses = re.findall(rf"(?<!\n)\b{name}\b(?:\.(?:match|fullmatch)\(([^(),]*[,)]))?", source)
+    return name.startswith("_") and all(use and not use.endswith(",") for use in uses)
 
 
 def modules() -> Iterator[Any]:
