@@ -149,10 +149,12 @@ class TokenMeter:
     def _size(self, entry: Entry) -> int:
         if self._counter is not None:
             return self._ask(entry.source)
-        texts = [entry.text, entry.name or ""]
+        texts = [entry.text, entry.name]
         texts += [part for call in entry.calls for part in (call.name, call.args)]
         media = sum(media_tokens(block, self.maker, self._file_tokens) for block in entry.media)
-        return PER_MESSAGE + PER_CALL * len(entry.calls) + sum(map(self._text, texts)) + media
+        # Several short texts cost several times as much to estimate as one.
+        size = self._text("\n".join(filter(None, texts)))
+        return PER_MESSAGE + PER_CALL * len(entry.calls) + size + media
 
     def _ask(self, message: Source) -> int:
         assert self._counter is not None
