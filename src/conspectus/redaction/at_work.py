@@ -120,7 +120,7 @@ class Redaction:
         if not any(texts) and all(one is not None and (apart or not one.values) for one in known):
             return work()
         try:
-            return await io(work, timeout=self.timeout)
+            together: Together = await io(work, timeout=self.timeout)
         except RedactionError:
             raise
         except StepTimeout as error:
@@ -134,6 +134,7 @@ class Redaction:
                 f"the redactor {self.name} failed with {type(error).__name__}; nothing was "
                 "archived or summarised; mend it, or leave redact= out"
             ) from error
+        return together
 
     def _work(
         self,
