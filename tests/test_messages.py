@@ -87,6 +87,12 @@ def test_a_users_words_beside_a_tool_result_are_the_users():
     assert (entry.role, entry.answers, entry.text) == ("user", ("u1",), "a.py\nnow stop")
 
 
+def test_calls_that_langchain_lists_twice_are_one_call():
+    block = {"type": "tool_use", "id": "c1", "name": "grep", "input": {"pattern": "x"}}
+    (entry,) = read_messages([AIMessage([block], tool_calls=[CALL])])
+    assert [call.id for call in entry.calls] == ["c1"]
+
+
 def test_media_are_described_and_their_bytes_are_not_read_as_text():
     data = "A" * 4_000
     blocks: list[Any] = [

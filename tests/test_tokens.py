@@ -222,6 +222,23 @@ def test_reports_correct_the_estimate_within_bounds(reports, overhead, ratio):
     assert correction([Report(*r) for r in reports], overhead) == pytest.approx(ratio, abs=0.001)
 
 
+@pytest.mark.parametrize(
+    ("reports", "overhead", "ratio"),
+    [
+        ([(1_000, 10**9)], 0, 1.0),
+        ([(1_000, 1_200), (3_000, 10**9)], 0, 1.2),
+        ([(1_000, 10**9), (3_000, 3_300)], 0, 1.1),
+        ([(1_000, 5_000)], 0, 2.0),  # tools that nobody told of
+        ([(1_000, 5_001)], 0, 1.0),
+        ([(4_000, 8_000)], 0, 2.0),  # sent to a model with a larger window, before
+        ([(1_000, 8_000)], 3_000, 2.0),
+    ],
+)
+def test_a_report_far_above_the_window_and_the_estimate_says_nothing(reports, overhead, ratio):
+    found = correction([Report(*r) for r in reports], overhead, 2_500)
+    assert found == pytest.approx(ratio, abs=0.001)
+
+
 def test_an_exact_counter_is_never_corrected():
     exact = TokenMeter(count_tokens_approximately)
     assert exact.corrected([Report(1_000, 2_000)]) is exact
