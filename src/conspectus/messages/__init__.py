@@ -6,7 +6,7 @@ from conspectus.messages.codec import decode, encode
 from conspectus.messages.content import Call
 from conspectus.messages.entries import Entry, Source, name_entries, occurrences
 from conspectus.messages.framing import as_data
-from conspectus.messages.memory import read_messages
+from conspectus.messages.memory import read_message, read_messages
 from conspectus.messages.summary import (
     SUMMARY_LINE,
     is_summary_message,
@@ -29,6 +29,7 @@ __all__ = [
     "is_summary_message",
     "name_entries",
     "occurrences",
+    "read_message",
     "read_messages",
     "smallest_clip",
     "summary_message",

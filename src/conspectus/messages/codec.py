@@ -76,10 +76,13 @@ def copied(value: Any, levels: int = DEEPEST) -> Any:
     raise NoPlainData
 
 
-def encode_copy(copy: dict[str, Any], kind: str | None) -> str:
-    """Write what `copied` returned of a dict, or of the fields of a LangChain message of a kind."""
+def encode_copy(copy: dict[str, Any], kind: str) -> str:
+    """Write what `copied` returned of a dict, or of the fields of a LangChain message of a kind.
+
+    The text is that of `encode`. `kind` is empty for a dict.
+    """
     body = {key: part for key, part in copy.items() if key != "id" or type(part) is not str}
-    if kind is not None:
+    if kind:
         body.pop("id", None)
         body = {"type": kind, "data": body}
     return _WRITER.encode(body)

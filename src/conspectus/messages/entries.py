@@ -1,7 +1,7 @@
 """One message as read: speaker, text, calls and answers; and the key by which it is known.
 
-An entry keeps the caller's own object. Histories share entries, so that none is ever changed: what
-belongs to one history is set in a copy.
+An entry keeps the caller's own object. Histories share entries, so that none is changed once it has
+a key: what belongs to one history is set in a copy.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from conspectus._core.items import Role
-from conspectus.messages.codec import Encoded, encode
+from conspectus.messages.codec import Encoded, encode, encode_copy
 from conspectus.messages.content import Call, Result
 
 if TYPE_CHECKING:
@@ -46,8 +46,6 @@ class Entry:
         date: when it was said, as the caller wrote it, if known.
         media: its blocks without text, such as images and files, the caller's own.
         redacted: whether secrets were taken out, so that it differs from the message sent.
-        digest: hash of its content, without its id.
-        stem: the part of its key that does not depend on messages before it.
         memo: what was derived from it, by name; kept as long as its reading is remembered.
     """
 
@@ -68,8 +66,6 @@ class Entry:
     media: tuple[Mapping[str, Any], ...] = ()
     given_id: str | None = None
     redacted: bool = False
-    digest: str = ""
-    stem: str = ""
     memo: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -93,9 +89,36 @@ class Entry:
     def encoded(self) -> Encoded:
         """The original as JSON text."""
         if "encoded" not in self.memo:
-            self.memo["encoded"] = encode(self.source)
+            copy, kind = self.memo.get("copy", (None, ""))
+            self.memo["encoded"] = (
+                Encoded("langchain" if kind else "dict", encode_copy(copy, kind), True)
+                if copy
+                else encode(self.source)
+            )
         encoded: Encoded = self.memo["encoded"]
         return encoded
+
+    @property
+    def digest(self) -> str:
+        """Hash of its content, without its id."""
+        if "digest" not in self.memo:
+            copy, kind = self.memo.get("copy", (None, ""))
+            text = encode_copy(copy, kind) if copy else self.encoded.text
+            self.memo["digest"] = hashlib.sha256(text.encode()).hexdigest()
+        digest: str = self.memo["digest"]
+        return digest
+
+    @property
+    def stem(self) -> str:
+        """The part of its key that does not depend on the messages before it."""
+        if "stem" not in self.memo:
+            stem = self.digest[:28]
+            if self.given_id is not None:
+                named = f"{self.given_id}\0{self.digest}".encode("utf-8", "backslashreplace")
+                stem = hashlib.sha256(named).hexdigest()[:32]
+            self.memo["stem"] = stem
+        found: str = self.memo["stem"]
+        return found
 
 
 def name_entries(
@@ -114,17 +137,20 @@ def name_entries(
     for place, entry in enumerate(entries):
         if missing and place in missing:
             taken.update(missing[place])
-        number = counts.get(entry.stem, 0)
+        stem: str = entry.memo.get("stem") or entry.stem
+        number = counts.get(stem, 0)
         if entry.given_id is None:
             # The key has the content and its number, so that messages which have left can be
             # counted by their keys alone.
-            name = f"{entry.stem}-{number}"
+            name = f"{stem}-{number}"
         else:  # it may be the same message twice, id and all
-            while (name := _occurring(entry.stem, number)) in taken:
+            while (name := _occurring(stem, number)) in taken:
                 number += 1
-        counts[entry.stem] = number + 1
-        if entry.key != name:
-            own = name if entry.given_id is None else entry.id
+        counts[stem] = number + 1
+        own = name if entry.given_id is None else entry.id
+        if not entry.key:  # read just now
+            entry.key, entry.id = name, own
+        elif entry.key != name:
             entries[place] = replace(entry, key=name, id=own)
 
 

@@ -7,7 +7,6 @@ in place is noticed.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import fields, replace
 from operator import attrgetter
@@ -17,7 +16,7 @@ from weakref import ref
 from conspectus._langchain import is_message
 from conspectus._newest import Newest
 from conspectus.errors import MessageError
-from conspectus.messages.codec import NoPlainData, copied, encode, encode_copy
+from conspectus.messages.codec import NoPlainData, copied
 from conspectus.messages.entries import Entry, Source, name_entries
 from conspectus.messages.reading import read
 
@@ -74,26 +73,33 @@ def read_messages(
     dicts: dict[int, _Known] = {}
     entries: list[Entry] = []
     for place, message in enumerate(messages):
-        name = id(message)
         if type(message) is dict:
+            name = id(message)
             known = before.get(name)
             if known is None or not _equal(known.copy, message):
                 known = _newly_read(message, place)
             dicts[name] = known
+            assert known.entry is not None
+            entries.append(known.entry)
         else:
-            known = _of_objects.get(name)
-            if (
-                known is None
-                or (known.message and known.message()) is not message
-                or not _equal(known.copy, message.__dict__)
-            ):
-                known = _newly_read(message, place)
-        entries.append(known.entry or Entry(message, *known.rest))
-    if thread is not None:
-        _of_dicts.put(thread, dicts)
+            entries.append(read_message(message, place))
     _join(entries)
     name_entries(entries, seen)
+    if thread is not None:
+        _of_dicts.put(thread, dicts)
     return entries
+
+
+def read_message(message: Source, place: int = 0) -> Entry:
+    """Read one message, without a key; errors as for `read_messages`."""
+    known = _of_objects.get(id(message))
+    if (
+        known is None
+        or (known.message and known.message()) is not message
+        or not _equal(known.copy, vars(message))
+    ):
+        known = _newly_read(message, place)
+    return known.entry or Entry(message, *known.rest)
 
 
 def _equal(copy: Any, content: Any) -> bool:
@@ -107,7 +113,7 @@ def _equal(copy: Any, content: Any) -> bool:
 def _newly_read(message: Any, place: int) -> _Known:
     try:
         entry = read(message, place)
-        copy, text = _copy(message)
+        copy = _copy(message, entry)
     except MessageError:
         raise
     except (TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -115,13 +121,6 @@ def _newly_read(message: Any, place: int) -> _Known:
             f"message {place} cannot be read ({type(error).__name__}: {error!s:.200}); check "
             "its content and its tool calls"
         ) from error
-    entry.digest = hashlib.sha256(text.encode()).hexdigest()
-    if entry.given_id is None:
-        entry.stem = entry.digest[:28]
-        entry.id = entry.key = f"{entry.stem}-0"
-    else:
-        named = f"{entry.given_id}\0{entry.digest}".encode("utf-8", "backslashreplace")
-        entry.key = entry.stem = hashlib.sha256(named).hexdigest()[:32]
     if copy is None or isinstance(message, dict):
         return _Known(copy, entry)
     name = id(message)
@@ -148,31 +147,32 @@ class _Same:
     __hash__ = None  # type: ignore[assignment]
 
 
-def _copy(message: Any) -> tuple[Any, str]:
-    """Copy a message, to be compared with it later, and write it as `encode` does.
+def _copy(message: Any, entry: Entry) -> Any:
+    """Copy a message, to be compared with it later; None if it is to be read anew each time.
 
-    Without a copy it is read anew each time.
+    If the copy says all that is to be encoded, its entry gets it.
     """
-    if not is_message(message):
-        if type(message) is not dict:
-            return None, encode(message).text
-        try:
+    try:
+        if type(message) is dict:
             copy = copied(message)
-        except NoPlainData:
-            return None, encode(message).text
-        return copy, encode_copy(copy, None)
-    own = type(message).__module__.startswith("langchain_core.messages.")
-    copy = {}
-    for name, part in message.__dict__.items():
+            entry.memo["copy"] = copy, ""
+            return copy
+        if not is_message(message) or message.__pydantic_extra__:
+            return None
+        parts = dict(vars(message))
+        artifact = parts.pop("artifact", None)
+        copy = copied(parts)
+    except NoPlainData:
+        return None
+    plain = type(message).__module__.startswith("langchain_core.messages.")
+    if "artifact" in vars(message):
         try:
-            copy[name] = copied(part)
+            copy["artifact"] = copied(artifact)
         except NoPlainData:
-            if name != "artifact":
-                return None, encode(message).text
-            copy[name], own = _Same(part), False
-    if message.__pydantic_extra__:
-        return None, encode(message).text
-    return copy, encode_copy(copy, message.type) if own else encode(message).text
+            copy["artifact"], plain = _Same(artifact), False
+    if plain:
+        entry.memo["copy"] = copy, message.type
+    return copy
 
 
 def _join(entries: list[Entry]) -> None:

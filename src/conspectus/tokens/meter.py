@@ -13,7 +13,7 @@ from conspectus._core.sizes import whole
 from conspectus._langchain import is_message
 from conspectus._newest import Newest
 from conspectus.errors import PolicyError
-from conspectus.messages import Entry, Source, read_messages
+from conspectus.messages import Entry, Source, read_message, read_messages
 from conspectus.tokens.estimate import estimate
 from conspectus.tokens.families import family_and_maker, warn_unknown
 from conspectus.tokens.media import media_tokens
@@ -94,16 +94,17 @@ class TokenMeter:
         """Count the tokens of a message that has been read."""
         way, size = entry.memo.get("tokens", (None, 0))  # of the newest meter
         if way != self._way:
-            known = self._sizes.get(entry.digest)  # as of a copy that is gone
+            digest: str = entry.memo.get("digest", "")
+            known = self._sizes.get(digest)  # as of a copy that is gone
             size = self._size(entry) if known is None else known
-            if known is None:
-                self._sizes.put(entry.digest, size)
+            if known is None and digest:
+                self._sizes.put(digest, size)
             entry.memo["tokens"] = self._way, size
         return self._corrected(size)
 
     def message(self, message: Source) -> int:
         """Count the tokens of one message."""
-        return self.entry(read_messages([message])[0])
+        return self.entry(read_message(message))
 
     def messages(self, messages: Sequence[Source]) -> int:
         """Count the tokens of several messages, each alone."""
