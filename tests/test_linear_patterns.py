@@ -23,10 +23,10 @@ import pytest
 SRC = Path(__file__).parents[1] / "src"
 PACKAGES = sorted(path.name for path in SRC.iterdir() if (path / "__init__.py").is_file())
 
-SHORT, BETWEEN, LONG = 4_000, 16_000, 64_000
-GROWTH, SECONDS = 64, 0.3
-"""Of 16 times the text, the most that the time may grow to; times below so many seconds of a
-processor are never too long."""
+SHORT = 4_000
+SIZES = ((SHORT, 0, 0.3), (16_000, 10, 0.1), (64_000, 64, 0.3))
+"""Characters; to how much of the time for the shortest text that for a text may grow, in
+proportion to 4 and to 16; and the seconds of a processor below which it is never too long."""
 
 QUICK = 0.002
 """Seconds within which a pattern that takes quadratic time, eight million steps, cannot read the
@@ -185,16 +185,14 @@ def slow(pattern: re.Pattern[Any], anchored: bool) -> str:
         if len(recipe) > SHORT // 4:
             continue
         took = []
-        for size in (SHORT, BETWEEN, LONG):
+        for size, growth, least in SIZES:
             text: Any = text_of(recipe, size)
             text = text.encode() if isinstance(pattern.pattern, bytes) else text
             took.append(seconds(use, text))
-            if took[-1] > SECONDS:  # a few more characters could take minutes
-                break
+            if took[-1] > least and took[-1] > growth * (took[0] if len(took) > 1 else 0):
+                return f"{took[-1]:.1f} s for {len(text):,} characters of {recipe!r:.80}"
             if took[0] < QUICK:
                 break
-        if took[-1] > SECONDS and (size < LONG or took[-1] > GROWTH * took[0]):
-            return f"{took[-1]:.1f} s for {len(text):,} characters of {recipe!r:.80}"
     return ""
 
 
