@@ -35,7 +35,7 @@ def test_a_thread_that_grows_is_read_from_its_first_new_dict_on(reads):
     again = read_messages([*messages, user("More.")], thread="growing")
     assert reads == [0, 1, 2, 3, 4]
     assert [entry.key for entry in again[:4]] == [entry.key for entry in first]
-    assert all(entry.source is message for entry, message in zip(again, messages, strict=False))
+    assert [entry.source for entry in again[:4]] == messages
 
 
 def test_a_loop_around_the_compactor_reads_new_dicts_only(reads):
@@ -45,6 +45,15 @@ def test_a_loop_around_the_compactor_reads_new_dicts_only(reads):
         messages += [user(f"Turn {turn}."), assistant(f"Done {turn}.")]
         messages = list(compactor.compact(messages, thread_id="loop").messages)
     assert len(reads) == len(messages)
+
+
+def test_a_history_that_is_sent_anew_is_not_read_anew(reads):
+    first = read_messages(talk(), thread="sent anew")
+    messages = [*talk(), user("More.")]
+    again = read_messages(messages, thread="sent anew")
+    assert reads == [0, 1, 2, 3, 4]
+    assert [entry.key for entry in again[:4]] == [entry.key for entry in first]
+    assert all(entry.source is message for entry, message in zip(again, messages, strict=True))
 
 
 CHANGES: list[Any] = [

@@ -71,13 +71,19 @@ def read_messages(
         )
     before = _of_dicts.get(thread) or {} if thread is not None else {}
     dicts: dict[int, _Known] = {}
+    places = list(before.values())
     entries: list[Entry] = []
     for place, message in enumerate(messages):
         if type(message) is dict:
             name = id(message)
             known = before.get(name)
             if known is None or not _equal(known.copy, message):
-                known = _newly_read(message, place)
+                # Clients that send a history anew send equal dicts in the same places.
+                known = places[place] if place < len(places) else None
+                if known is None or known.entry is None or not _equal(known.copy, message):
+                    known = _newly_read(message, place)
+                else:
+                    known = known._replace(entry=replace(known.entry, source=message))
             dicts[name] = known
             assert known.entry is not None
             entries.append(known.entry)
