@@ -7,7 +7,6 @@ time needs seconds of a processor for 64,000 characters, one that is linear some
 
 import ast
 import importlib
-import pkgutil
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -233,12 +232,10 @@ def only_matched(name: str, source: str) -> bool:
 
 
 def modules(package: str) -> Iterator[Any]:
-    for info in pkgutil.walk_packages([str(SRC / package)], f"{package}."):
-        if not info.name.endswith("__main__"):
-            try:
-                yield importlib.import_module(info.name)
-            except ImportError:  # an extra that is not installed
-                continue
+    for path in sorted((SRC / package).rglob("*.py")):
+        if "re.compile(" in path.read_text(encoding="utf-8"):
+            parts = path.relative_to(SRC).with_suffix("").parts
+            yield importlib.import_module(".".join(parts).removesuffix(".__init__"))
 
 
 def patterns_in(value: Any, depth: int = 2) -> Iterator[re.Pattern[Any]]:
@@ -259,7 +256,7 @@ def test_there_are_patterns_to_try():
 
 @pytest.mark.parametrize(
     ("pattern", "anchored"),
-    [(r"a+b", False), (r"\s*x", False), (r"(\w+)\s*=", False), (r"a*a*b", True), (r"<.*>", False)],
+    [(r"\s*x", False), (r"\w+=", False), (r"a*a*b", True), (r"<.*>", False)],
 )
 def test_patterns_that_are_not_linear_are_noticed(pattern, anchored):
     assert slow(re.compile(pattern), anchored)
