@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from conspectus.tokens.meter import vocabulary
+from conspectus.tokens.vocabularies import vocabulary
 
 ROOT = Path(__file__).resolve().parents[1]
 CLAUDE = 15 / 11

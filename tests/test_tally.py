@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from conspectus.tokens import tally
 from conspectus.tokens.tally import Tallies, Tally, fingerprint
@@ -116,54 +116,12 @@ def test_a_message_that_differs_in_anything_that_has_a_size_is_another(changed):
     assert fingerprint(plain) != fingerprint(plain.model_copy(update=changed))
 
 
-def test_messages_of_other_kinds_or_for_other_calls_are_others():
-    marks = {
-        fingerprint(message)
-        for message in (
-            HumanMessage("x", id="m"),
-            AIMessage("x", id="m"),
-            ToolMessage("x", tool_call_id="a", id="m"),
-            ToolMessage("x", tool_call_id="b", id="m"),
-        )
-    }
-    assert len(marks) == 4
-
-
-def test_a_shortened_and_an_emptied_thread_are_noticed():
-    sizes, history = Tallies(Counter()), talk(30)
-    sizes.follow("t", history)
-    assert sizes.follow("t", history[:10]).totals == (whole(history[:10]),)
-    assert sizes.follow("t", history[5:12]).totals == (whole(history[5:12]),)
-    assert sizes.follow("t", []).totals == (0,)
-    assert sizes.follow("t", []).newest_answer is None
-
-
 def test_sizes_of_an_earlier_step_stay_what_they_were():
     sizes, history = Tally([Counter()]), [*talk(5), answer(100), *talk(5)]
     before = sizes.follow(history)
     sizes.follow([*talk(2, "quite another"), answer(7)])
     assert before.upto(5) == whole(history[:5])
     assert (before.newest_report.index, before.newest_report.total) == (5, 100)
-
-
-@pytest.mark.parametrize(
-    ("providers", "one"),
-    [
-        ([], False),
-        ([None], False),
-        (["openai"], True),
-        (["openai", "openai"], True),
-        (["openai", "anthropic"], False),
-        ([None, "openai"], True),
-        (["openai", None], False),
-    ],
-)
-def test_one_provider_is_what_langchains_counter_takes_for_one(providers, one):
-    sizes = Tally([Counter()])
-    history: list[BaseMessage] = [answer(None, provider) for provider in providers]
-    assert sizes.follow(history).one_provider is one
-    sizes.follow([*history, answer(None, "deepseek"), answer(None, "openai")])
-    assert sizes.follow(history).one_provider is one
 
 
 @pytest.mark.slow
@@ -177,14 +135,6 @@ def test_no_message_is_kept_alive():
     assert all(one() is None for one in watched)
 
 
-def test_a_new_message_in_the_memory_of_one_that_is_gone_is_counted():
-    sizes = Tally([Counter()])
-    for n in range(200):  # the interpreter reuses the memory of what has just been freed
-        message = HumanMessage("x" * n)
-        assert sizes.follow([message]).totals == (n,)
-        del message
-
-
 def test_threads_are_bounded_and_the_least_used_goes_first(monkeypatch):
     monkeypatch.setattr(tally, "THREADS", 4)
     sizes, histories = Tallies(Counter()), [talk(3, f"thread {n}") for n in range(12)]
@@ -194,30 +144,6 @@ def test_threads_are_bounded_and_the_least_used_goes_first(monkeypatch):
     assert len(sizes._threads) == 4
     assert all(map(sizes._threads.get, ("t0", "t10", "t11")))
     assert sizes.follow("t5", histories[5]).totals == (whole(histories[5]),)
-
-
-def test_messages_are_bounded_and_one_longer_thread_is_still_counted(monkeypatch):
-    monkeypatch.setattr(tally, "MESSAGES", 100)
-    sizes = Tallies(Counter())
-    for n in range(10):
-        sizes.follow(f"t{n}", talk(30, f"thread {n}"))
-        assert sum(map(len, sizes._threads.values())) <= 100
-    long = talk(400)
-    assert sizes.follow("long", long).totals == (whole(long),)
-    assert sum(map(len, sizes._threads.values())) == 400
-
-
-def test_fingerprints_are_bounded(monkeypatch):
-    monkeypatch.setattr(tally, "FINGERPRINTS", 50)
-    count = Counter()
-    counted = tally.remembered(count)
-    history = talk(60)
-    for message in history:
-        counted(message)
-    counted(history[-1].model_copy())
-    assert count.asked == 60
-    counted(history[0].model_copy())
-    assert count.asked == 61
 
 
 def test_many_workers_at_once_get_right_sizes(monkeypatch):

@@ -26,6 +26,8 @@ def known(module: str, name: str) -> type | tuple[()]:
 
 def is_message(value: object) -> TypeIs[BaseMessage]:
     """Return whether it is a LangChain message."""
+    if type(value) is dict:  # as in every loop without LangChain
+        return False
     return isinstance(value, known("langchain_core.messages.base", "BaseMessage"))
 
 

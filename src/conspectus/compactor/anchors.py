@@ -64,7 +64,8 @@ class Anchor:
     async def at_head(self) -> object:
         """Look again what is in force; equal to `in_force` if nothing has changed."""
         if self.archive is not None:
-            self.seen = (await self.archive.flow(self.archive.pointer, self.scope)) or ""
+            pointer = await self.archive.flow(self.archive.pointer, self.scope)
+            self.seen = pointer or ""
         return self.in_force
 
     async def named_flow(self, name: str) -> Chain:

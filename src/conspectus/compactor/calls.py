@@ -42,7 +42,7 @@ async def compact_flow(
     """
     if not (force or focus) and (kept := await _as_before(session, messages)) is not None:
         return kept
-    entries = read_messages(messages)
+    entries = read_messages(messages, thread=session.scope)
     spent, seen = Cost(), None
     for left in reversed(range(LOOKS)):
         history = await session.folded(entries)

@@ -27,7 +27,7 @@ from conspectus.messages import (
     occurrences,
     summary_text,
 )
-from conspectus.messages.summary import earlier_summary_text, summary_name
+from conspectus.messages.summary import summary_name
 
 
 def clip_text(entry: Entry) -> str:
@@ -65,10 +65,9 @@ def summaries_of(entries: Sequence[Entry], chain: Sequence[Record]) -> list[str 
     The text must be equal. If one of several bears our mark, the others are pasted messages.
     """
     texts = {
-        written(r.summary, archived=r.archived, mark=r.mark): (number, r.id)
+        summary_text(r.summary, archived=r.archived, mark=r.mark): (number, r.id)
         for number, r in enumerate(chain)
         if r.summary
-        for written in (summary_text, earlier_summary_text)
     }
     found = {
         i: texts[entry.text]
@@ -163,7 +162,7 @@ def _clips_of(
     return found
 
 
-def sent_of(entries: Sequence[Entry], chain: Sequence[Record]) -> list[Sent]:
+def sent_of(entries: list[Entry], chain: Sequence[Record]) -> list[Sent]:
     """Return the messages of a history as the core sees them.
 
     They are named by id, content and occurrence. Messages that a summary or a clip replaces count

@@ -61,7 +61,7 @@ class Session:
     def fold(self, messages: Sequence[Source]) -> Awaitable[History]:
         return self.folded(read_messages(messages))
 
-    async def folded(self, entries: Sequence[Entry]) -> History:
+    async def folded(self, entries: list[Entry]) -> History:
         """Put the records that belong to a history in force, and fold them over it."""
         known = await self.anchor.chain_flow()
         history = await look_flow(self.engine, entries, known)

@@ -100,7 +100,7 @@ def like_of(messages: Sequence[Source]) -> type:
 
 def look(
     engine: Engine,
-    entries: Sequence[Entry],
+    entries: list[Entry],
     chain: Sequence[Record],
     redacted: Mapping[int, Entry | None] | None = None,
 ) -> History:
@@ -160,7 +160,7 @@ def look(
     return History(tuple(places), view.chain, view.dropped, like)
 
 
-async def look_flow(engine: Engine, entries: Sequence[Entry], chain: Sequence[Record]) -> History:
+async def look_flow(engine: Engine, entries: list[Entry], chain: Sequence[Record]) -> History:
     """Redact the messages that are shown short, then `look`."""
     redaction = engine.redaction
     if redaction is None or not any(record.clips for record in chain):

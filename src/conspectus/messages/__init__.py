@@ -4,8 +4,9 @@ from conspectus.messages.arguments import has_long_arguments, with_short_argumen
 from conspectus.messages.clipping import ARCHIVED, POINTER, clip, smallest_clip, with_pointer
 from conspectus.messages.codec import decode, encode
 from conspectus.messages.content import Call
-from conspectus.messages.entries import Entry, Source, name_entries, occurrences, read_messages
+from conspectus.messages.entries import Entry, Source, name_entries, occurrences
 from conspectus.messages.framing import as_data
+from conspectus.messages.memory import read_message, read_messages
 from conspectus.messages.summary import (
     SUMMARY_LINE,
     is_summary_message,
@@ -28,6 +29,7 @@ __all__ = [
     "is_summary_message",
     "name_entries",
     "occurrences",
+    "read_message",
     "read_messages",
     "smallest_clip",
     "summary_message",

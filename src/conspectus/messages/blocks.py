@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from conspectus.messages.media import UNTYPED, untyped
@@ -55,89 +56,64 @@ class Kind:
 CALLER = ("caller.tool_id", "caller.caller_id")
 """Where a call names the program, run by the provider, that makes it."""
 
+EXTRA_CALLER = tuple(f"extras.{path}" for path in CALLER)
 TOOL_USE = ("tool_use_id", "tool_call_id", "toolUseId")
 
-_text = Kind(short=(("text", "text"),))
-_media = Kind(media=True)
-_hosted = Kind(by="model")
-_server_result = Kind(answers=TOOL_USE)
+ARGS: tuple[tuple[str, How], ...] = (("args", "object"), ("extras.arguments", "json"))
+OUTPUT: tuple[tuple[str, How], ...] = (("output", "content"),)
+CONTENT: tuple[tuple[str, How], ...] = (("content", "content"),)
+INPUT: tuple[tuple[str, How], ...] = (("input", "object"), ("partial_json", "json"))
+
+_call = partial(Kind, asks=("call_id", "id"), by="model")  # in OpenAI's Responses
+_output = partial(Kind, answers=("call_id",), by="client")
 
 KINDS: dict[str, Kind] = {
     # Text
-    "text": _text,
-    "input_text": _text,
-    "output_text": _text,
-    "text-plain": _text,
-    "search_result": Kind(short=(("content", "content"),)),
+    **dict.fromkeys(
+        "text input_text output_text text-plain".split(), Kind(short=(("text", "text"),))
+    ),
+    "search_result": Kind(short=CONTENT),
     "json": Kind(short=(("json", "object"),)),
     # Images, documents, recordings
-    **dict.fromkeys(UNTYPED, _media),
     **dict.fromkeys(
         "image image_url input_image audio input_audio video file input_file document media pdf"
-        " video_url audio_url document_url".split(),
-        _media,
+        " video_url audio_url document_url".split()
+        + list(UNTYPED),
+        Kind(media=True),
     ),
     # Calls of a caller's own tools, and results
-    "tool_use": Kind(
-        asks=("id",),
-        needs=CALLER,
-        name="name",
-        args="input",
-        short=(("input", "object"), ("partial_json", "json")),
-    ),
-    "tool_call": Kind(
-        asks=("id",),
-        needs=("extras.caller.tool_id", "extras.caller.caller_id"),
-        name="name",
-        args="args",
-        short=(("args", "object"), ("extras.arguments", "json")),
-    ),
+    "tool_use": Kind(asks=("id",), needs=CALLER, name="name", args="input", short=INPUT),
+    "tool_call": Kind(asks=("id",), needs=EXTRA_CALLER, name="name", args="args", short=ARGS),
     "invalid_tool_call": Kind(asks=("id",), name="name", args="args", short=(("args", "text"),)),
     "tool_call_chunk": Kind(asks=("id",), name="name", args="args", short=(("args", "json"),)),
-    "function_call": Kind(
-        asks=("call_id", "id"),
-        needs=CALLER,
-        name="name",
-        args="arguments",
-        short=(("arguments", "json"),),
-        by="model",
+    "function_call": _call(
+        needs=CALLER, name="name", args="arguments", short=(("arguments", "json"),)
     ),
-    "custom_tool_call": Kind(
-        asks=("call_id", "id"),
-        needs=CALLER,
-        name="name",
-        args="input",
-        short=(("input", "text"),),
-        by="model",
-    ),
-    "tool_result": Kind(answers=TOOL_USE, short=(("content", "content"),)),
-    "function_call_output": Kind(answers=("call_id",), short=(("output", "content"),), by="client"),
-    "custom_tool_call_output": Kind(
-        answers=("call_id",), short=(("output", "content"),), by="client"
-    ),
+    "custom_tool_call": _call(needs=CALLER, name="name", args="input", short=(("input", "text"),)),
+    "tool_result": Kind(answers=TOOL_USE, short=CONTENT),
+    "function_call_output": _output(short=OUTPUT),
+    "custom_tool_call_output": _output(short=OUTPUT),
     # OpenAI's tools that the caller carries out or approves
-    "computer_call": Kind(asks=("call_id", "id"), by="model"),
-    "computer_call_output": Kind(answers=("call_id",), by="client"),
-    "local_shell_call": Kind(asks=("call_id", "id"), args="action", by="model"),
-    "local_shell_call_output": Kind(
-        answers=("call_id", "id"), short=(("output", "json"),), by="client"
-    ),
-    "shell_call": Kind(asks=("call_id", "id"), needs=CALLER, args="action", by="model"),
-    "shell_call_output": Kind(answers=("call_id",), short=(("output", "strings"),), by="client"),
-    "apply_patch_call": Kind(asks=("call_id", "id"), needs=CALLER, args="operation", by="model"),
-    "apply_patch_call_output": Kind(answers=("call_id",), short=(("output", "text"),), by="client"),
-    "mcp_approval_request": Kind(asks=("id",), name="name", args="arguments", by="model"),
-    "mcp_approval_response": Kind(answers=("approval_request_id",), by="client"),
+    "computer_call": _call(),
+    "computer_call_output": _output(),
+    "local_shell_call": _call(args="action"),
+    "local_shell_call_output": _output(answers=("call_id", "id"), short=(("output", "json"),)),
+    "shell_call": _call(needs=CALLER, args="action"),
+    "shell_call_output": _output(short=(("output", "strings"),)),
+    "apply_patch_call": _call(needs=CALLER, args="operation"),
+    "apply_patch_call_output": _output(short=(("output", "text"),)),
+    "mcp_approval_request": _call(asks=("id",), name="name", args="arguments"),
+    "mcp_approval_response": _output(answers=("approval_request_id",)),
     # OpenAI's tools that its server carries out; most hold call and result in one item
     "mcp_call": Kind(needs=("approval_request_id",), by="model"),
-    "program": Kind(asks=("call_id",), args="code", by="model"),
-    "program_output": Kind(answers=("call_id",), by="model"),
-    "tool_search_call": Kind(asks=("call_id",), args="arguments", by="model"),
-    "tool_search_output": Kind(answers=("call_id",), by="model"),
+    "program": _call(asks=("call_id",), args="code"),
+    "program_output": _output(by="model"),
+    "tool_search_call": _call(asks=("call_id",), args="arguments"),
+    "tool_search_output": _output(by="model"),
     **dict.fromkeys(
         "web_search_call file_search_call code_interpreter_call image_generation_call"
-        " mcp_list_tools compaction item_reference".split(),
-        _hosted,
+        " mcp_list_tools compaction item_reference reasoning".split(),
+        Kind(by="model"),
     ),
     # Anthropic's tools that its server carries out; call and result may stand in two messages
     "server_tool_use": Kind(asks=("id",), needs=CALLER, name="name", args="input"),
@@ -145,30 +121,22 @@ KINDS: dict[str, Kind] = {
     **dict.fromkeys(
         "web_search_tool_result web_fetch_tool_result code_execution_tool_result"
         " bash_code_execution_tool_result text_editor_code_execution_tool_result"
-        " tool_search_tool_result advisor_tool_result mcp_tool_result".split(),
-        _server_result,
+        " tool_search_tool_result advisor_tool_result mcp_tool_result server_tool_result".split(),
+        Kind(answers=TOOL_USE),
     ),
     # The same in LangChain's standard content
     **dict.fromkeys(
         "server_tool_call server_tool_call_chunk".split(),
         Kind(asks=("id",), name="name", args="args"),
     ),
-    "server_tool_result": Kind(answers=TOOL_USE),
-    # Thoughts
+    # Thoughts; OpenAI's stand above
     **dict.fromkeys("thinking redacted_thinking reasoning_content".split(), Kind()),
-    "reasoning": _hosted,
     # Blocks around others
     "non_standard": Kind(inside="value"),
     "toolUse": Kind(
-        asks=("toolUseId",),
-        name="name",
-        args="input",
-        short=(("input", "object"),),
-        inside="toolUse",
+        asks=("toolUseId",), name="name", args="input", short=INPUT[:1], inside="toolUse"
     ),
-    "toolResult": Kind(
-        answers=("toolUseId",), short=(("content", "content"),), inside="toolResult"
-    ),
+    "toolResult": Kind(answers=("toolUseId",), short=CONTENT, inside="toolResult"),
 }
 """By the `type` of a block; by its only key if it has none, as in Bedrock's own form."""
 

@@ -28,9 +28,11 @@ def tools_of(entries: Sequence[Entry]) -> list[tuple[str, ...]]:
     The nearest call before it names the tool, as ids are used again.
     """
     called: dict[str, str] = {}
-    found = []
+    found: list[tuple[str, ...]] = []
     for entry in entries:
         names = [called.get(answer, entry.name or "") for answer in entry.answers]
-        found.append(tuple(dict.fromkeys(name for name in names if name)))
-        called.update((call.id, call.name) for call in entry.calls if call.id)
+        found.append(tuple(dict.fromkeys(filter(None, names))) if names else ())
+        for call in entry.calls:
+            if call.id:
+                called[call.id] = call.name
     return found

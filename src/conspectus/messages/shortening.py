@@ -15,7 +15,8 @@ from typing import Any, Literal
 from conspectus._langchain import is_ai_message, is_message
 from conspectus.messages.blocks import How, is_item, kind_name, kind_of, stays_whole
 from conspectus.messages.content import describe
-from conspectus.messages.entries import Entry, Source, answers_computer
+from conspectus.messages.entries import Entry, Source
+from conspectus.messages.reading import answers_computer
 
 HEAD = 2 / 3
 """Share of a clipped text for its beginning: ends hold results, beginnings the kind of text."""

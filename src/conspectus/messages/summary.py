@@ -19,7 +19,6 @@ NOTE_ARCHIVED = " [ids] name archived originals."
 NO_MARK = "000000"  # Stands for the mark of a record that is not known yet, at the same length
 
 _MARK = re.compile(r"\n\(notes #(\d{6})\)\Z")
-_EARLIER_MARK = re.compile(r" #(\d{6})\)$")
 
 
 def summary_text(body: str, *, archived: bool, mark: str = NO_MARK) -> str:
@@ -33,12 +32,6 @@ def summary_text(body: str, *, archived: bool, mark: str = NO_MARK) -> str:
     return f"{SUMMARY_LINE}\n\n{note}\n{body}\n(notes #{mark})"
 
 
-def earlier_summary_text(body: str, *, archived: bool, mark: str = NO_MARK) -> str:
-    """Write it as version 0.1 did, for threads of that time."""
-    note = f"{NOTE}{NOTE_ARCHIVED if archived else ''} #{mark})"
-    return f"{SUMMARY_LINE}\n\n{note}\n{body}"
-
-
 def summary_body(text: str) -> str:
     """Return a summary without its first line and our note."""
     body = text.removeprefix(SUMMARY_LINE).strip()
@@ -49,8 +42,7 @@ def summary_body(text: str) -> str:
 
 def summary_name(text: str) -> str:
     """Return the mark and the body of a summary message, which name its record."""
-    note = text.partition("\n\n")[2].partition("\n")[0]
-    mark = _MARK.search(text) or _EARLIER_MARK.search(note)
+    mark = _MARK.search(text)
     return f"{mark[1] if mark else ''}\n{summary_body(text)}"
 
 

@@ -37,12 +37,7 @@ Leaf = tuple[str, str | None]  # A text and its name, such as its key
 def leaves(message: Any) -> list[Leaf]:
     """Return all texts of a message, each with its name."""
     found: list[Leaf] = []
-
-    def note(text: str, key: str | None) -> str:
-        found.append((text, key))
-        return text
-
-    walk(message, note)
+    walk(message, lambda text, key: found.append((text, key)) or text)  # type: ignore[func-returns-value]
     return found
 
 
@@ -53,16 +48,18 @@ def walk(message: Any, put: Put) -> Any:
     """
     if not is_message(message):
         return _mapping(not_too_deep(message), put, False)
-    names = [*type(message).model_fields, *(message.__pydantic_extra__ or {})]
-    parts = {name: getattr(message, name) for name in names if name != "usage_metadata"}
+    parts = {**vars(message), **(message.__pydantic_extra__ or {})}
+    parts.pop("usage_metadata", None)
     made = _mapping(not_too_deep(parts), put, False)
-    if all(map(is_, made.values(), parts.values())):
-        return message
-    return message.model_copy(update={k: v for k, v in made.items() if v is not parts.get(k)})
+    update = {name: part for name, part in made.items() if part is not parts.get(name)}
+    return message.model_copy(update=update) if update else message
 
 
 def _value(value: Any, put: Put, key: str | None, free: bool) -> Any:
-    """Return a value with its texts replaced; the same object if nothing changed."""
+    """Return a value with its texts replaced; the same object if nothing changed.
+
+    In data that is `free` in its form, keys are replaced too, and lists may be commands.
+    """
     if isinstance(value, str):
         made = put(str.__str__(value), key)
         return made if made != value else value
@@ -88,48 +85,44 @@ def _value(value: Any, put: Put, key: str | None, free: bool) -> Any:
 def _keys(values: Sequence[Any], key: str | None) -> list[str | None]:
     """Return the name of each part of a list: its own, or the command's option before it.
 
-    For example in `["mysql", "--password", "..."]`.
+    For example in `["mysql", "--password", "..."]` or `["curl", "-u", "..."]`.
     """
     keys: list[str | None] = [key] * len(values)
-    curl = False
-    for number, (option, given) in enumerate(pairwise(values), 1):
-        if not isinstance(option, str) or not isinstance(given, str):
+    curl = any(isinstance(value, str) and value.rsplit("/", 1)[-1] == "curl" for value in values)
+    for number, (option, value) in enumerate(pairwise(values), 1):
+        if not isinstance(option, str) or not isinstance(value, str) or value[:1] == "-":
             continue
-        curl = curl or option.rsplit("/", 1)[-1] == "curl"
-        told = curl and option in ("-u", "--user")
-        if not told and option.startswith("--") and _A_NAME.fullmatch(option):
-            told = named_kind(option) is not None
-        if told and given[:1] != "-":
+        long = option.startswith("--") and _A_NAME.fullmatch(option) and named_kind(option)
+        if long or (curl and option in ("-u", "--user")):
             keys[number] = option
     return keys
 
 
 def _mapping(value: Mapping[Any, Any], put: Put, free: bool, key: str | None = None) -> Any:
     made: dict[Any, Any] = {}
-    changed = False
-    given = _given_name(value)
+    named = _given_name(value)
     mime = str(value.get("mime_type") or value.get("media_type") or "") if not free else ""
     for name, part in value.items():
-        new_name, new_part = name, part
-        if free or name not in STRUCTURE or not isinstance(part, (str, int, type(None))):
-            if isinstance(name, str) and free:
-                new_name = put(str.__str__(name), None)
-                while new_name != name and new_name in made:
-                    new_name += "'"
-            if name in ENCODED and isinstance(part, str) and _is_text(mime):
-                new_part = _encoded(part, put)
-            elif name == "additional_kwargs" and not free and isinstance(part, Mapping):
-                new_part = _kwargs(part, put)
-            else:
-                under = name if isinstance(name, str) else None
-                if given is not None and under is not None and under.lower() in VALUED:
-                    under = given
-                if free and key is not None and key.lower() == "cookies":
-                    under = key
-                new_part = _value(part, put, under, free or name in FREE)
-        changed = changed or new_part is not part or new_name != name
+        new_name, under = name, name if isinstance(name, str) else None
+        if under is not None and free:
+            new_name = put(str.__str__(name), None)
+            while new_name != name and new_name in made:
+                new_name += "'"
+        if not free and name in STRUCTURE and isinstance(part, (str, int, type(None))):
+            new_part = part
+        elif name in ENCODED and isinstance(part, str) and _is_text(mime):
+            new_part = _encoded(part, put)
+        elif name == "additional_kwargs" and not free and isinstance(part, Mapping):
+            new_part = _kwargs(part, put)
+        else:
+            if named is not None and under is not None and under.lower() in VALUED:
+                under = named
+            if free and key is not None and key.lower() == "cookies":
+                under = key
+            new_part = _value(part, put, under, free or name in FREE)
         made[new_name] = new_part
-    return made if changed else value
+    same = all(map(is_, made.values(), value.values())) and made.keys() == value.keys()
+    return value if same else made
 
 
 def _given_name(value: Mapping[Any, Any]) -> str | None:
@@ -140,9 +133,7 @@ def _given_name(value: Mapping[Any, Any]) -> str | None:
         if isinstance(key, str) and isinstance(part, str) and key.lower() in NAMING
     ]
     names = [name for name in names if _A_NAME.fullmatch(name)]
-    return next(
-        (name for name in names if named_kind(name) is not None), names[0] if names else None
-    )
+    return next(filter(named_kind, names), names[0] if names else None)
 
 
 def _kwargs(value: Mapping[Any, Any], put: Put) -> Any:

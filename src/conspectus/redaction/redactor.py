@@ -1,13 +1,14 @@
-"""The protocol of a redactor: the hook that removes secrets from kept text."""
+"""What a redactor is: the hook that removes secrets from kept text."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from conspectus import _plugins
-from conspectus.errors import PolicyError
+from conspectus.errors import PolicyError, RedactionError
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,27 @@ Redact = bool | Literal["secrets"] | Callable[[str], str] | Redactor | None
 a `Redactor`; None or False for none."""
 
 
+class FunctionRedactor:
+    """A function from text to text as a redactor; each changed text counts once."""
+
+    def __init__(self, function: Callable[[str], str]) -> None:
+        self._function = function
+        named = getattr(function, "__qualname__", type(function).__qualname__)
+        self.identity = f"{getattr(function, '__module__', '')}.{named}"
+
+    def redact(self, text: str, key: str | None = None) -> Redacted:
+        """Call the function and check its result."""
+        made: object = self._function(text)
+        if isinstance(made, str):
+            return Redacted(made, {"redacted": 1} if made != text else {})
+        if isinstance(made, Coroutine):
+            made.close()  # it is never awaited
+        raise RedactionError(
+            f"the redactor {self.identity} must return text, and returned {type(made).__name__}; "
+            "nothing was archived or summarised"
+        )
+
+
 def default_redactor() -> Redactor:
     """Make the redactor of the entry point `default` of `conspectus.redactors`."""
     kind = _plugins.plugged(_plugins.REDACTORS, "default")
@@ -72,3 +94,41 @@ def default_redactor() -> Redactor:
         )
     made: Redactor = kind()
     return made
+
+
+def redactor_of(setting: Redact) -> Redactor | None:
+    """Return the redactor of a user's setting, or None; an invalid one is a `PolicyError`."""
+    if setting is None or setting is False:
+        return None
+    if setting is True or setting == "secrets":
+        return default_redactor()
+    if not isinstance(setting, type) and isinstance(setting, Redactor):
+        if not isinstance(setting.identity, str) or not setting.identity:
+            raise PolicyError("the identity of a redactor must be a text")
+        _check_call(
+            setting.redact,
+            "the redact of a redactor must take a text and the name that it stands under, as in "
+            "redact(text, key=None)",
+            "a text",
+            None,
+        )
+        return setting
+    if callable(setting) and not isinstance(setting, type):
+        wrong = "a function that redacts must take a text, as in redact(text)"
+        _check_call(setting, wrong, "a text")
+        return FunctionRedactor(setting)
+    raise PolicyError(
+        'redact must be True or "secrets" for the default redactor, a function from text to text, '
+        f"or an object with identity and redact(text, key), not {setting!r:.200}"
+    )
+
+
+def _check_call(function: Callable[..., Any], wrong: str, *arguments: object) -> None:
+    try:
+        inspect.signature(function).bind(*arguments)
+    except TypeError:
+        raise PolicyError(wrong) from None
+    except ValueError:  # it does not say what it takes
+        pass
+    if inspect.iscoroutinefunction(function):
+        raise PolicyError("what redacts must not be async: it is called wherever texts are read")

@@ -57,65 +57,26 @@ def without_values(text: str, values: Mapping[str, str]) -> tuple[str, Counter[s
     sought = {one: values[one] for one in here if telling(one)}
     if not sought:
         return text, counts
-    pieces = _PIECE.findall(plain)
-    longest = _Values(sought).longest(pieces)
-    parts: list[str] = []
+    wanted = {tuple(_PIECE.findall(value)): kind for value, kind in sought.items()}
+    lengths: dict[str, set[int]] = {}  # of values, by their first piece
+    for value in wanted:
+        lengths.setdefault(value[0], set()).add(len(value))
+    longest = {first: sorted(some, reverse=True) for first, some in lengths.items()}
+    pieces, parts = _PIECE.findall(plain), []
     done = at = number = 0  # of the text, of the plain text, of its pieces
     while number < len(pieces):
-        count, kind = longest[number]
-        if not count:
+        some = (tuple(pieces[number : number + n]) for n in longest.get(pieces[number], ()))
+        match = next(filter(wanted.get, some), None)
+        if match is None:
             at += len(pieces[number])
             number += 1
             continue
-        size = sum(map(len, pieces[number : number + count]))
+        size = sum(map(len, match))
         begin, end = (at, at + size) if places is None else (places[at], places[at + size])
-        parts += [text[done:begin], MARK.format(kind=kind)]
-        counts[kind] += 1
-        done, at, number = end, at + size, number + count
+        parts += [text[done:begin], MARK.format(kind=wanted[match])]
+        counts[wanted[match]] += 1
+        done, at, number = end, at + size, number + len(match)
     return ("".join([*parts, text[done:]]) if parts else text), counts
-
-
-class _Values:
-    """An automaton of all values, piece by piece, so that one pass finds all of them.
-
-    Text and values are read from their ends, so that the state gives the longest value that begins
-    here. On a mismatch it continues with the longest matching beginning of another value (Aho and
-    Corasick 1975).
-    """
-
-    def __init__(self, values: Mapping[str, str]) -> None:
-        self._steps: list[dict[str, int]] = [{}]
-        self._best: list[tuple[int, str]] = [(0, "")]
-        for value, kind in values.items():
-            at, pieces = 0, _PIECE.findall(value)
-            for piece in reversed(pieces):
-                if piece not in self._steps[at]:
-                    self._steps[at][piece] = len(self._steps)
-                    self._steps.append({})
-                    self._best.append((0, ""))
-                at = self._steps[at][piece]
-            self._best[at] = (len(pieces), kind)
-        self._else = [0] * len(self._steps)
-        places = list(self._steps[0].values())
-        for place in places:  # it grows: nearest to the root first
-            for piece, further in self._steps[place].items():
-                self._else[further] = self._step(self._else[place], piece)
-                places.append(further)
-            self._best[place] = max(self._best[place], self._best[self._else[place]])
-
-    def _step(self, at: int, piece: str) -> int:
-        while at and piece not in self._steps[at]:
-            at = self._else[at]
-        return self._steps[at].get(piece, 0)
-
-    def longest(self, pieces: list[str]) -> list[tuple[int, str]]:
-        """Return for each piece the length and kind of the longest value from there; 0 for none."""
-        found = [self._best[0]] * len(pieces)
-        at = 0
-        for number in range(len(pieces) - 1, -1, -1):
-            at = self._step(at, pieces[number])
-            found[number] = self._best[at]
-        return found
 
 
 def unescaped(text: str) -> tuple[str, list[int] | None]:

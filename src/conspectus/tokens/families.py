@@ -40,12 +40,13 @@ def family_of(model: Any) -> Family:
         >>> family_of("openai:gpt-4.1-mini"), family_of("gpt-4-turbo"), family_of("llama3")
         ('o200k', 'cl100k', 'unknown')
     """
-    return _row(model)[1]
+    return family_and_maker(model)[0]
 
 
-def maker_of(model: Any) -> Maker:
-    """Return the maker whose rules count the tokens of media; with `unknown`, the most."""
-    return _row(model)[2]
+def family_and_maker(model: Any) -> tuple[Family, Maker]:
+    """Return the family of a model, and the maker whose rules count the tokens of media."""
+    name = _named(model)[1].lower()
+    return next((family, maker) for pattern, family, maker in MODELS if re.search(pattern, name))
 
 
 def warn_unknown(model: Any) -> None:
@@ -56,11 +57,6 @@ def warn_unknown(model: Any) -> None:
     if name and name != "unknown" and not fake and not _warned:
         _warned.append(name)
         log("tokenizer_unknown", "%s", UNKNOWN.format(name=name))
-
-
-def _row(model: Any) -> tuple[str, Family, Maker]:
-    name = _named(model)[1].lower()
-    return next(row for row in MODELS if re.search(row[0], name))
 
 
 def _named(model: Any) -> tuple[Any, str]:

@@ -2,8 +2,8 @@
 
 Images: OpenAI's guide to images and vision, Anthropic's to vision, Google's to media resolution.
 PDFs, by the page: Anthropic's guide to PDF support, OpenAI's to file inputs, Google's as above.
-Recordings, by the second: OpenAI's guide to realtime costs, Google's to audio and video. Where no
-size can be read, the estimate is rather too high.
+Recordings, by the second, which follow from their bytes: OpenAI's guide to realtime costs, Google's
+to audio and video. Where no size can be read, the estimate is rather too high.
 """
 
 from __future__ import annotations
@@ -29,12 +29,14 @@ PER_MEDIA = max(PER_IMAGE.values())  # An image of unknown size at an unknown pr
 PER_PAGE: dict[Maker, int] = {"anthropic": 3000, "openai": 2005, "google": 560, "unknown": 3000}
 NAMED_PAGES = 10  # Pages of a file that is only an id or an address, a recording too
 PAGE_BYTES = 10_000  # Bytes of a page if a PDF does not say its pages: few, so as not to miss any
-PER_AUDIO_SECOND: dict[Maker, int] = {"openai": 10, "anthropic": 32, "google": 32, "unknown": 32}
+PER_SECOND: dict[Maker, int] = {"openai": 10, "anthropic": 32, "google": 32, "unknown": 32}
 PER_VIDEO_SECOND = 300
 TEXT_BYTES, FILE_BYTES = 3, 4  # Bytes a token of a text file, and of any other
-PCM = 48_000  # Bytes a second of sound without a header, as OpenAI takes it
-SPEECH, FILM = 4_000, 62_500  # Bytes a second of unknown sound and film, of a low usual quality
-LONGEST = 360_000.0  # Most seconds: a header that says more is damaged
+SOUND, FILM = 4_000, 62_500  # Bytes a second of compressed sound and film, of a low usual quality
+BYTES_A_SECOND = dict.fromkeys(("pcm", "pcm16", "l16"), 48_000)  # as OpenAI takes it
+BYTES_A_SECOND |= dict.fromkeys(("wav", "x-wav", "wave", "flac", "x-flac", "aiff"), 16_000)
+"""Of recordings that are not compressed, or without loss, by their type: of telephone quality."""
+
 UNPACKED = 16 << 20  # Most bytes that the object streams of one PDF are unpacked to
 
 _HEAD = 49_152  # Bytes that are searched for the size of a picture
@@ -42,11 +44,6 @@ _STREAMS = re.compile(rb"\bstream\r?\n|endstream")
 _TREE, _LEAF = re.compile(rb"/Type\s*/Pages\b"), re.compile(rb"/Type\s*/Page\b")
 _COUNT = re.compile(rb"/Count\s+(\d++)(?!\s+\d+\s+R\b)")
 _LINEARIZED = re.compile(rb"/Linearized\b[^>]{0,200}?/N\s+(\d{1,9})")
-_MP3_RATES = (
-    (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
-    (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320),
-)
-"""Kilobits a second by the index in a frame of layer III: of MPEG 2, and of MPEG 1."""
 
 
 def media_tokens(block: Mapping[str, Any], maker: Maker, named: int | None = None) -> int:
@@ -60,16 +57,14 @@ def media_tokens(block: Mapping[str, Any], maker: Maker, named: int | None = Non
         return _image(media, maker)
     if not media.data and media.kind != "sealed":
         return NAMED_PAGES * PER_PAGE[maker] if named is None else named
-    match media.kind:
-        case "pdf":
-            pages = pdf_pages(media.raw()) or math.ceil(media.size / PAGE_BYTES)
-            return PER_PAGE[maker] * pages
-        case "audio":
-            bare = media.mime.removeprefix("audio/") in ("pcm", "pcm16", "l16")
-            length = media.size / PCM if bare else seconds(media.raw(), SPEECH)
-            return math.ceil(length * PER_AUDIO_SECOND[maker])
-        case "video":
-            return math.ceil(seconds(media.raw(), FILM) * PER_VIDEO_SECOND)
+    if media.kind == "pdf":
+        pages = pdf_pages(media.raw()) or math.ceil(media.size / PAGE_BYTES)
+        return PER_PAGE[maker] * pages
+    if media.kind == "audio":
+        seconds = media.size / BYTES_A_SECOND.get(media.mime.rpartition("/")[2], SOUND)
+        return math.ceil(seconds * PER_SECOND[maker])
+    if media.kind == "video":
+        return math.ceil(media.size / FILM * PER_VIDEO_SECOND)
     return math.ceil(media.size / (TEXT_BYTES if media.kind == "text" else FILE_BYTES))
 
 
@@ -137,36 +132,3 @@ def pdf_pages(raw: bytes) -> int | None:
         most = int(found[1])
     pages = max(most, leaves) if packed else most or leaves
     return pages if 0 < pages <= (len(raw) + packed) // 8 else None
-
-
-def seconds(raw: bytes, usual: int) -> float:
-    """Return the length of a WAV, FLAC, MP4 or MP3; of others, by the usual bytes a second."""
-    try:
-        length = _length(raw)
-    except (struct.error, IndexError, ZeroDivisionError):
-        length = 0.0
-    return length if 0 < length <= LONGEST else len(raw) / usual
-
-
-def _length(raw: bytes) -> float:
-    if raw[:4] == b"RIFF" and (at := raw.find(b"fmt ", 12, 4_096)) > 0:
-        return len(raw) / float(struct.unpack_from("<I", raw, at + 16)[0])
-    if raw[:4] == b"fLaC":
-        samples = int.from_bytes(raw[21:26], "big") & 0xF_FFFF_FFFF
-        return samples / (int.from_bytes(raw[18:21], "big") >> 4)
-    if raw[4:8] == b"ftyp" and (at := raw.find(b"mvhd")) > 0:
-        form, at = (">IQ", at + 24) if raw[at + 4] == 1 else (">II", at + 16)
-        scale, units = struct.unpack_from(form, raw, at)
-        return float(units / scale)
-    at = 0
-    if raw[:3] == b"ID3":  # its size has seven bits a byte
-        at = 10 + sum((raw[6 + i] & 0x7F) << 7 * (3 - i) for i in range(4))
-    if raw[at] != 0xFF or raw[at + 1] & 0xE0 != 0xE0:
-        return 0
-    version = raw[at + 1] >> 3 & 3  # 3 for MPEG 1, 2 for MPEG 2, 0 for 2.5
-    mark = max(raw.find(b"Xing", at, at + 64), raw.find(b"Info", at, at + 64))
-    if mark >= 0 and raw[mark + 7] & 1:  # the number of frames, which bit rates that change need
-        frames: int = struct.unpack_from(">I", raw, mark + 8)[0]
-        rate = (44_100, 48_000, 32_000)[raw[at + 2] >> 2 & 3] / {3: 1, 2: 2}.get(version, 4)
-        return frames * (1_152 if version == 3 else 576) / rate
-    return (len(raw) - at) / (_MP3_RATES[version == 3][raw[at + 2] >> 4] * 125)

@@ -6,18 +6,19 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from conspectus._core.sizes import whole
 from conspectus._langchain import is_message
 from conspectus._newest import Newest
-from conspectus.errors import PolicyError, install_command
-from conspectus.messages import Entry, Source, read_messages
+from conspectus.errors import PolicyError
+from conspectus.messages import Entry, Source, read_message, read_messages
 from conspectus.tokens.estimate import estimate
-from conspectus.tokens.families import family_of, maker_of, warn_unknown
+from conspectus.tokens.families import family_and_maker, warn_unknown
 from conspectus.tokens.media import media_tokens
 from conspectus.tokens.usage import Report, correction
+from conspectus.tokens.vocabularies import vocabulary
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 TokenCounter = Callable[[Iterable[Any]], int]
 """Tokens of a list of messages: the form of LangChain's `token_counter`."""
 
-FORM = "write tiktoken:o200k_base, or tokenizers:path/to/tokenizer.json"
 PER_MESSAGE = 4  # Tokens that a chat format spends on each message: role and delimiters
 PER_CALL = 8  # Tokens that it spends on each tool call: id, type, name and delimiters
 PER_TOOL = 8  # Tokens of a tool beside its schema: delimiters and type
@@ -67,33 +67,44 @@ class TokenMeter:
         model: Any = None,
         file_tokens: int | None = None,
     ) -> None:
-        if counter is not None and not callable(counter) and not isinstance(counter, str):
+        if file_tokens is not None:
+            whole(file_tokens, "file_tokens")
+        self.family, self.maker = family_and_maker(model)
+        self.exact, self.ratio = counter is not None, 1.0
+        self._file_tokens = file_tokens
+        self._counter: TokenCounter | None = None
+        self._text: Callable[[str], int] = partial(estimate, family=self.family)
+        # Meters that count alike share the sizes that are remembered with messages.
+        self._way: object = f"{counter} {self.family} {self.maker} {file_tokens}"
+        if isinstance(counter, str):
+            self._text = vocabulary(counter)
+        elif callable(counter):
+            self._counter, self._way = counter, object()
+        elif counter is not None:
             raise PolicyError(
                 "token_counter must be a callable that takes a list of messages and returns their "
                 f"tokens, or the name of a vocabulary, not {counter!r}"
             )
-        if file_tokens is not None:
-            whole(file_tokens, "file_tokens")
-        self.family, self.maker = family_of(model), maker_of(model)
-        self.exact, self.ratio = counter is not None, 1.0
-        if self.family == "unknown" and not self.exact:
+        elif self.family == "unknown":
             warn_unknown(model)
-        self._file_tokens = file_tokens
-        self._counter = counter if callable(counter) else None
-        self._text = vocabulary(counter) if isinstance(counter, str) else self._estimate
         self._sizes: Newest[str, int] = Newest(REMEMBERED)
         self._nothing: int | None = None  # what a counter says of an empty message
 
     def entry(self, entry: Entry) -> int:
         """Count the tokens of a message that has been read."""
-        size = self._sizes.get(entry.key)
-        if size is None:
-            self._sizes.put(entry.key, size := self._size(entry))
+        way, size = entry.memo.get("tokens", (None, 0))  # of the newest meter
+        if way != self._way:
+            digest: str = entry.memo.get("digest", "")
+            known = self._sizes.get(digest)  # as of a copy that is gone
+            size = self._size(entry) if known is None else known
+            if known is None and digest:
+                self._sizes.put(digest, size)
+            entry.memo["tokens"] = self._way, size
         return self._corrected(size)
 
     def message(self, message: Source) -> int:
         """Count the tokens of one message."""
-        return self.entry(read_messages([message])[0])
+        return self.entry(read_message(message))
 
     def messages(self, messages: Sequence[Source]) -> int:
         """Count the tokens of several messages, each alone."""
@@ -136,16 +147,15 @@ class TokenMeter:
     def _corrected(self, size: int) -> int:
         return size if self.ratio == 1.0 else math.ceil(size * self.ratio)
 
-    def _estimate(self, text: str) -> int:
-        return estimate(text, self.family)
-
     def _size(self, entry: Entry) -> int:
         if self._counter is not None:
             return self._ask(entry.source)
-        text = self._text(entry.text) + self._text(entry.name or "")
-        calls = sum(PER_CALL + self._text(c.name) + self._text(c.args) for c in entry.calls)
+        texts = [entry.text, entry.name]
+        texts += [part for call in entry.calls for part in (call.name, call.args)]
         media = sum(media_tokens(block, self.maker, self._file_tokens) for block in entry.media)
-        return PER_MESSAGE + text + calls + media
+        # Several short texts cost several times as much to estimate as one.
+        size = self._text("\n".join(filter(None, texts)))
+        return PER_MESSAGE + PER_CALL * len(entry.calls) + size + media
 
     def _ask(self, message: Source) -> int:
         assert self._counter is not None
@@ -192,56 +202,3 @@ def _schema(tool: Any) -> str:
             f"the schema of the tool {tool!r:.200} cannot be written as JSON ({error}); its keys "
             "must be text, and nothing in it may hold itself"
         ) from error
-
-
-def vocabulary(spec: str) -> Callable[[str], int]:
-    """Load a vocabulary as a function that counts the tokens of a text.
-
-    `spec` is `tiktoken:` with an encoding or one of OpenAI's models, or `tokenizers:` with the path
-    of a `tokenizer.json` or a model on the Hugging Face hub, which is downloaded if it is not there
-    yet. Special tokens count as plain text. A `PolicyError` says why a vocabulary cannot be loaded.
-    """
-    library, _, name = spec.partition(":")
-    loader = {"tiktoken": _tiktoken, "tokenizers": _tokenizers}.get(library)
-    if not name or loader is None:
-        raise PolicyError(f"token_counter cannot be {spec!r}; {FORM}")
-    try:
-        return loader(name)
-    except PolicyError:
-        raise
-    except ImportError as error:
-        raise PolicyError(
-            f"{spec!r} needs {library}, which is not installed: {install_command('tokens')}"
-        ) from error
-    except Exception as error:
-        raise PolicyError(
-            f"the vocabulary {spec!r} cannot be had ({type(error).__name__}: {error!s:.200}); give "
-            "one that is on this machine, or leave token_counter out for the estimate"
-        ) from error
-
-
-def _tiktoken(name: str) -> Callable[[str], int]:
-    import tiktoken
-
-    known = name in tiktoken.list_encoding_names()
-    encode = (tiktoken.get_encoding if known else tiktoken.encoding_for_model)(name).encode_ordinary
-    return lambda text: len(encode(text))
-
-
-def _tokenizers(name: str) -> Callable[[str], int]:
-    from tokenizers import Tokenizer
-
-    path = Path(name).expanduser()
-    if path.suffix == ".json" and not path.is_file():
-        raise PolicyError(f"there is no file {path}; {FORM}")
-    load = Tokenizer.from_file if path.is_file() else Tokenizer.from_pretrained
-    found: Any = load(str(path) if path.is_file() else name)
-    found.no_truncation()
-    found.no_padding()
-
-    def count(text: str) -> int:
-        # The library refuses lone surrogates, which no provider takes either.
-        plain = text.encode("utf-8", "replace").decode()
-        return len(found.encode(plain, add_special_tokens=False).ids)
-
-    return count

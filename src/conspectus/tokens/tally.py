@@ -16,7 +16,7 @@ from operator import attrgetter, call
 from typing import NamedTuple
 from weakref import ref
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage
 
 from conspectus._newest import Newest
 from conspectus.tokens.usage import LEAST_GROWTH, Report
@@ -123,8 +123,8 @@ class Tally:
             sums.append((sums[-1] if sums else 0) + count(message))
         if isinstance(message, AIMessage):
             usage: Mapping[str, object] = message.usage_metadata or {}
-            told = (usage.get("total_tokens"), usage.get("input_tokens"))
-            total, sent = (one if isinstance(one, int) else None for one in told)
+            reported = (usage.get("total_tokens"), usage.get("input_tokens"))
+            total, sent = (one if isinstance(one, int) else None for one in reported)
             provider = message.response_metadata.get("model_provider")
             self._answers.append(Answer(len(self._refs), provider, total, sent))
         self._refs.append(ref(message))
@@ -165,17 +165,8 @@ def remembered(count: Count) -> Count:
 
 def fingerprint(message: BaseMessage) -> int:
     """Hash all parts of a message that have a size."""
-    content, more = message.content, message.additional_kwargs
-    calls = [getattr(message, name, None) for name in ("tool_calls", "invalid_tool_calls")]
-    return hash(
-        (
-            type(message),
-            message.id,
-            message.name,
-            content if isinstance(content, str) else repr(content),
-            repr(more) if more else "",
-            repr(calls) if any(calls) else "",
-            str(message.response_metadata.get("reasoning_content", "")),
-            message.tool_call_id if isinstance(message, ToolMessage) else "",
-        )
-    )
+    thought = message.response_metadata.get("reasoning_content")
+    names = ("id", "name", "content", "tool_call_id", "tool_calls", "invalid_tool_calls")
+    parts = [getattr(message, name, None) for name in (*names, "additional_kwargs")]
+    plain = (part if isinstance(part, str) else repr(part) if part else "" for part in parts)
+    return hash((type(message), *plain, str(thought)))

@@ -36,7 +36,14 @@ def correction(reports: Sequence[Report], overhead: int = 0, limit: int | None =
         >>> correction([Report(1_000, 900)])
         0.9
     """
-    usable = [r for r in reports if _is_of_a_request(r, overhead, limit)]
+    newest_is_void = bool(reports) and reports[-1].reported < LEAST_RATIO * reports[-1].estimated
+    usable = [
+        r
+        for r in reports
+        if r.estimated >= LEAST_GROWTH
+        and r.reported >= LEAST_RATIO * r.estimated
+        and (limit is None or r.reported <= MOST_RATIO * max(r.estimated + overhead, limit))
+    ]
     if not usable:
         return 1.0
     first, last = usable[0], usable[-1]
@@ -45,16 +52,4 @@ def correction(reports: Sequence[Report], overhead: int = 0, limit: int | None =
         ratio = (last.reported - first.reported) / growth
     elif ratio > 1:
         ratio = max(1.0, (last.reported - overhead) / last.estimated)
-    least = 1.0 if _is_too_low(reports[-1]) else LEAST_RATIO
-    return min(MOST_RATIO, max(least, ratio))
-
-
-def _is_of_a_request(report: Report, overhead: int, limit: int | None) -> bool:
-    if report.estimated < LEAST_GROWTH or _is_too_low(report):
-        return False
-    sent = report.estimated + overhead
-    return limit is None or report.reported <= MOST_RATIO * max(sent, limit)
-
-
-def _is_too_low(report: Report) -> bool:
-    return report.reported < LEAST_RATIO * report.estimated
+    return min(MOST_RATIO, max(1.0 if newest_is_void else LEAST_RATIO, ratio))

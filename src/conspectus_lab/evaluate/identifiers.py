@@ -31,7 +31,7 @@ _STEP = r"[\w@+-][\w.@+-]*"
 _PATTERNS: Mapping[IdentifierKind, tuple[str, ...]] = {
     "url": (r"https?://[^\s\"'<>)\]}\\`]+",),
     "path": (
-        rf"(?<![\w/.-])(?:\.{{0,2}}/)?(?:{_STEP}/)+{_STEP}",
+        rf"(?<![\w/.@+-])(?:\.{{0,2}}/)?(?:{_STEP}/)+{_STEP}",
         rf"(?<![\w/.-])/{_STEP}(?:/{_STEP})*",
         rf"(?<![\w/.-])[\w-]+\.(?:{_ENDINGS})\b",
     ),
@@ -40,7 +40,7 @@ _PATTERNS: Mapping[IdentifierKind, tuple[str, ...]] = {
         r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b",  # a hash or a part of one
         r"\b(?=[A-Z0-9]*\d)(?=[A-Z0-9]*[A-Z])[A-Z0-9]{5,12}\b",  # a booking code
         r"\b[a-z]+(?:_[a-z]+)*_\d{3,}\b",  # user_1234
-        r"[\w.+-]+@[\w-]+\.\w+",  # a mail address
+        r"(?<![\w.+-])[\w.+-]++@[\w-]+\.\w+",  # a mail address
         r"\b[0-9a-f]{8}-[0-9a-f-]{27}\b",  # a UUID
     ),
     "symbol": (
