@@ -73,20 +73,18 @@ async def _longest_stall(count: int) -> float:
             await asyncio.sleep(0.001)
             longest = max(longest, time.perf_counter() - before - 0.001)
 
-    with tempfile.TemporaryDirectory() as folder:
-        with Compactor(window=100_000, archive=f"{folder}/a.db") as compactor:
-            compactor.compact(agent(9), thread_id="warm", force=True)
-            ticker = asyncio.create_task(tick())
-            await asyncio.sleep(0.01)
-            results = await asyncio.gather(
-                *(
-                    compactor.acompact(history, thread_id=f"t{at}")
-                    for at, history in enumerate(histories)
-                )
-            )
-            await asyncio.sleep(0.01)
-            ends = True
-            await ticker
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Compactor(window=100_000, archive=f"{folder}/a.db") as compactor,
+    ):
+        compactor.compact(agent(9), thread_id="warm", force=True)
+        ticker = asyncio.create_task(tick())
+        await asyncio.sleep(0.01)
+        calls = [compactor.acompact(h, thread_id=f"t{at}") for at, h in enumerate(histories)]
+        results = await asyncio.gather(*calls)
+        await asyncio.sleep(0.01)
+        ends = True
+        await ticker
     assert all(result.outcome == "compacted" for result in results)
     return 1000 * longest
 
