@@ -18,7 +18,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-# The only import of scripted models; other modules of this folder take them from here.
+# The only imports of scripted models and upstreams; the others of this folder take them from here.
+from conspectus_lab.testing.fault_server import FaultServer as FaultServer
+from conspectus_lab.testing.fault_server import faults as faults
 from conspectus_lab.testing.scripted_models import ScriptedChatModel as ScriptedChatModel
 
 ROOT = Path(__file__).resolve().parents[1]
