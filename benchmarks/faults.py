@@ -51,7 +51,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warm_up()
     for name, part in PARTS.items():
         if name in given.only:
-            rows += part(given)
+            try:
+                rows.extend(part(given))
+            except KeyboardInterrupt:
+                print(f"stopped in {name}; the rows before it:", file=sys.stderr)
+                return end("Faults", rows, given.json) or 130
             print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
     return end("Faults", rows, given.json)
 

@@ -256,7 +256,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     began = time.monotonic()
     for name in given.only:
         before = time.monotonic()
-        rows += GROUPS[name](given.quick)
+        try:
+            rows.extend(GROUPS[name](given.quick))
+        except KeyboardInterrupt:
+            print(f"stopped in {name}; the rows before it:", file=sys.stderr)
+            return end("Speed", rows, given.json) or 130
         print(f"{name}: {time.monotonic() - before:.0f} s", file=sys.stderr, flush=True)
     title = f"Speed, in {time.monotonic() - began:.0f} s"
     return end(title, rows, given.json)
