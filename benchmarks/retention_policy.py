@@ -14,7 +14,6 @@ from langchain_core.messages import BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
 from conspectus import Compactor, NotFoundError
-from conspectus._core.sizes import ContextSize
 
 OVERHEAD = 4
 """Tokens that the counter adds for the message that recalled text would be sent in."""
@@ -23,7 +22,7 @@ OVERHEAD = 4
 class Policy:
     """One way to compact: the tail that stays, and the limit of the summary."""
 
-    def __init__(self, keep: ContextSize, summary_tokens: int) -> None:
+    def __init__(self, keep: tuple[str, float], summary_tokens: int) -> None:
         self._compactor = Compactor(
             keep=keep,
             max_summary_tokens=summary_tokens,
@@ -47,6 +46,6 @@ class Policy:
         return found.text
 
 
-def make(keep: ContextSize, summary_tokens: int) -> Policy:
+def make(keep: tuple[str, float], summary_tokens: int) -> Policy:
     """Return a policy, as the script asks for it."""
     return Policy(keep, summary_tokens)

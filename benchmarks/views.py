@@ -1,10 +1,12 @@
-"""The view of a model after a whole session in a window, of three recorded sessions.
+"""Views at the end of the recorded sessions: what an agent could go on from, and the texts.
 
-    make views      or: python benchmarks/views.py [booking] [--window 4000]
+    make bench-views [WRITE=1]    or: python benchmarks/views.py [booking --show] [--window 4000]
 
-A session is played step by step to `Compactor(window=...)` with the embedded summariser, and
-compacted once more at its end. `--write` puts an outline of the session and the summary message
-into docs/views.md.
+A session is played step by step to `Compactor(window=...)` without a model, and compacted once more
+at its end. Of the questions of its exam the share is printed whose evidence stands in the view, or
+in it and what the question recalls; and of names from before a cut that the agent used after it,
+the share that the compacted history still holds. The tail of the session in as many tokens is the
+limit. `--show` prints the views, `--write` puts them into docs/views.md.
 """
 
 from __future__ import annotations
@@ -18,11 +20,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import resumption_policy
+import retention_policy
+from langchain_core.messages import convert_to_messages
+from tables import Row, end
+from views_measures import answered, needed, size, steps, tail, text_of
+
 from conspectus import CompactionResult, Compactor
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
 PAGE = ROOT / "docs" / "views.md"
+RECALLED, SUMMARY = 1_024, 2_048
 SHOWN = 96
 """Characters of a message that an outline shows."""
 
@@ -140,11 +149,57 @@ def written() -> str:
     return page
 
 
+def measured(name: str, session: Session) -> Iterator[Row]:
+    """Measure one session: its exam, and the names that are used again."""
+    messages = session.messages()
+    policy = resumption_policy.Policy(session.window)
+    for step in steps(messages):
+        policy.send([dict(message) for message in step])
+    view = policy.close()
+    newest = tail(messages, size(view))
+    texts = ["\n".join(text_of(m) for m in part) for part in (view, newest)]
+
+    def recalled(question: str) -> str:
+        return "\n".join([texts[0], *(text for _, text in policy.recall(question, RECALLED))])
+
+    seen, other, found = answered(
+        session.path.with_suffix(".exam.json"),
+        [lambda _: texts[0], lambda _: texts[1], recalled],
+    )
+    detail = f"view of {size(view):,} tokens; the tail in as many: {other:.2f}"
+    yield Row(f"{name}: answers in view", seen, other, "", detail, at_least=True)
+    yield Row(f"{name}: answers in view or at one recall of {RECALLED:,} tokens", found, seen, "",
+              at_least=True)  # fmt: skip
+    yield from _names(name, messages)
+
+
+def _names(name: str, messages: Sequence[dict[str, Any]]) -> Iterator[Row]:
+    """Measure the names that are used again, at three cuts."""
+    kept, everything = 0, 0
+    for share in (0.4, 0.6, 0.8):
+        cut = int(share * len(messages))
+        while messages[cut]["role"] == "tool":
+            cut -= 1
+        policy = retention_policy.make(("messages", 10), SUMMARY)
+        named = [message.model_copy(update={"id": f"m{at}"})
+                 for at, message in enumerate(convert_to_messages(messages[:cut]))]  # fmt: skip
+        view = policy.compact(named)
+        names = needed(messages, cut, messages[cut - 10 : cut])
+        said = "\n".join(str(message.text) for message in view)
+        kept, everything = kept + sum(n in said for n in names), everything + len(names)
+    if everything:
+        detail = f"{kept} of {everything}, in a summary of {SUMMARY:,} tokens"
+        yield Row(f"{name}: names used again that are in view", kept / everything, unit="",
+                  detail=detail)  # fmt: skip
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run it as a command; gives the exit code."""
     parser = argparse.ArgumentParser(description="The views at the end of recorded sessions.")
     parser.add_argument("sessions", nargs="*", help=f"some of {', '.join(SESSIONS)}; default: all")
     parser.add_argument("--window", type=int, help="tokens; default: the session's own")
+    parser.add_argument("--show", action="store_true", help="print the views, and no table")
+    parser.add_argument("--json", action="store_true", help="print the rows as data")
     parser.add_argument("--write", action="store_true", help=f"write all into {PAGE.name}")
     given = parser.parse_args(arguments)
     if unknown := set(given.sessions) - set(SESSIONS):
@@ -152,7 +207,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.write:
         PAGE.write_text(written(), encoding="utf-8")
         return 0
-    for name in given.sessions or SESSIONS:
+    names = given.sessions or list(SESSIONS)
+    if not given.show:
+        rows = [row for name in names for row in measured(name, SESSIONS[name])]
+        return end("Views of the recorded sessions", rows, given.json)
+    for name in names:
         print(f"# {name}\n{shown(SESSIONS[name], given.window)}")
     return 0
 

@@ -1,7 +1,6 @@
 """A call that is stopped anywhere has done nothing, or all of it; and leaves no task behind."""
 
 import asyncio
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -15,32 +14,47 @@ from conspectus.bridge import arun
 from conspectus.messages import read_messages
 from engine import SCOPE, Scripted, engine, short
 from histories import talk
-from scripts import imported
-
-LONG = os.environ.get("CONSPECTUS_PROFILE") == "long"
-CALLS = ["Compactor.acompact", "Compactor.arecall", "asummarize_messages", "agent.ainvoke"]
-STEPS = {"Compactor.acompact": 3, "agent.ainvoke": 31}
-"""In the default profile calls of many awaits are cancelled at every so many of them."""
 
 
-stopped = imported("cancellations")
+class Awaiting(Scripted):
+    """A summariser that lets others go on before it answers."""
+
+    async def asummarize(self, request: SummaryRequest) -> Summary:
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return self.summarize(request)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("call", CALLS)
-def test_cancelled_at_any_await(stopped, call):
-    seen = stopped.cancelled_everywhere(call, step=1 if LONG else STEPS.get(call, 1))
-    assert seen.good, seen
-    assert seen.times == seen.as_before + seen.done
-    assert seen.as_before > 0
+def test_cancelled_at_any_turn_of_the_loop(tmp_path):
+    """Whenever it is cancelled: nothing is lost, no task is left, and the next call succeeds."""
 
+    async def cancelled_after(turns: int, compactor: Compactor) -> bool:
+        said = [{**message, "id": f"m{n}"} for n, message in enumerate(talk(40))]
+        call = asyncio.ensure_future(compactor.acompact(said, thread_id=f"t{turns}"))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        call.cancel()
+        [ended] = await asyncio.gather(call, return_exceptions=True)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        result = await compactor.acompact(said, thread_id=f"t{turns}")
+        view = {message.get("id") for message in result.messages}
+        left = [message for message in said if message["id"] not in view]
+        assert left
+        for message in left:
+            recalled = await compactor.arecall(
+                id=message["id"], thread_id=f"t{turns}", tokens=5_000
+            )
+            assert message["content"].strip() in recalled.text
+        return not isinstance(ended, asyncio.CancelledError)
 
-@pytest.mark.slow
-@pytest.mark.parametrize("call", CALLS[:3] if not LONG else CALLS)
-def test_interrupted_anywhere_without_a_loop(stopped, call):
-    seen = stopped.interrupted_everywhere(call)
-    assert seen.good, seen
-    assert seen.times == seen.as_before + seen.done
+    async def main() -> None:
+        with Compactor(
+            Awaiting(short), archive=tmp_path / "a.db", trigger=("messages", 30)
+        ) as compactor:
+            done = [await cancelled_after(turns, compactor) for turns in range(0, 40, 3)]
+        assert not done[0]
+
+    asyncio.run(main())
 
 
 @pytest.mark.parametrize("way_out", [GraphInterrupt, KeyboardInterrupt])
@@ -57,25 +71,6 @@ def test_a_summariser_may_interrupt_the_graph(way_out):
         compactor.compact(sent, thread_id="t")
     assert compactor.archive.chain(SCOPE) == ()
     assert compactor.compact(sent, thread_id="t").outcome == "compacted"
-
-
-@pytest.mark.slow
-def test_what_is_half_done_would_be_seen(stopped):
-    class Forgetful(stopped.CompactScene):  # type: ignore[misc,name-defined]
-        """The store loses an original after the record is in force."""
-
-        def judge(self) -> str:
-            chain = self.archive.chain(stopped.OWN_SCOPE)
-            if chain:
-                place = ("conspectus", *stopped.OWN_SCOPE.hashes, "messages")
-                self.archive.backend.store._inner.delete(place, chain[0].covers[0])
-            return str(super().judge())
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(stopped.SCENES, "Compactor.acompact", Forgetful)
-        seen = stopped.interrupted_everywhere("Compactor.acompact")
-    assert seen.half > 0
-    assert not seen.good
 
 
 class Hanging(Scripted):

@@ -13,12 +13,8 @@ from conspectus_lab.commands.live import in_words
 from conspectus_lab.replay import Compaction, Original
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from made_transcripts import agent
-from scripts import imported
 
 WINDOW = ("--window", "2500", "--keep", "messages:6")
-
-
-benchmark_script = imported("replay")
 
 
 run = partial(cli_support.run, "replay")
@@ -243,39 +239,3 @@ def test_a_compaction_is_told_in_one_line():
     assert in_words(done) == (
         "  request 3: 1,200 → 300 tokens (window); 1 message left, 50% of them read; 2 shown short"
     )
-
-
-# The benchmark
-
-
-@pytest.mark.slow
-def test_the_benchmark_finds_a_window_in_which_each_transcript_compacts_twice(
-    benchmark_script, tmp_path, monkeypatch, capsys
-):
-    (tmp_path / "agent").mkdir()
-    write_json(tmp_path / "agent" / "a.json", agent(30))
-    write_json(tmp_path / "agent" / "b.json", agent(20))
-    monkeypatch.setenv("CONSPECTUS_DATA", str(tmp_path))
-    assert benchmark_script.main(["--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [row["name"] for row in found["rows"]] == ["a", "b"]
-    assert all(row["conspectus"]["compactions"] >= 2 for row in found["rows"])
-    assert found["totals"]["conspectus"]["read_share"] == 1.0
-    assert benchmark_script.main([]) == 0
-    assert "2 transcripts" in capsys.readouterr().out
-
-
-def test_the_benchmark_says_when_there_are_no_transcripts(
-    benchmark_script, tmp_path, monkeypatch, capsys
-):
-    monkeypatch.setenv("CONSPECTUS_DATA", str(tmp_path))
-    assert benchmark_script.main([]) == 0
-    assert "skipped: there are no transcripts" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_the_benchmark_fails_where_a_promise_is_broken(benchmark_script):
-    row = benchmark_script.one_row("a", agent(30))
-    assert row.wrong == []
-    worse = benchmark_script.Row(row.replay, row.theirs, row.ours)
-    assert any("originals are neither" in line for line in worse.wrong)

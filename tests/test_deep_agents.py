@@ -9,7 +9,6 @@ import runpy
 import sys
 import warnings
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import deepagents
@@ -25,6 +24,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
+import deep_agent_run as scenario
 from conspectus import ContextGuard, PolicyError, SummarizationMiddleware
 from conspectus.deep_agents import (
     create_deep_agent,
@@ -35,13 +35,10 @@ from conspectus.deep_agents import (
 from conspectus.deep_agents.middleware import DeepAgentsSummarization
 from conspectus.errors import install_command
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
-from scripts import ROOT, imported, ran
+from scripts import ROOT, ran
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 Stacks = dict[str, list[AgentMiddleware[Any, Any, Any]]]
-
-
-scenario = imported("deep_agent_run")
 
 
 @pytest.fixture
@@ -332,7 +329,7 @@ def test_what_the_model_may_answer_is_reserved():
 # Runs
 
 
-def agent(scenario: ModuleType, folder: Path, **more: Any) -> tuple[Any, Any]:
+def agent(folder: Path, **more: Any) -> tuple[Any, Any]:
     run = scenario.Run(folder, create_deep_agent, **more)
     main = run.model("main", run._either, run.main_window)
     backend = FilesystemBackend(root_dir=folder, virtual_mode=True)
@@ -342,8 +339,8 @@ def agent(scenario: ModuleType, folder: Path, **more: Any) -> tuple[Any, Any]:
 
 
 @pytest.mark.slow
-def test_each_subagent_is_compacted_by_its_own_limits(scenario, tmp_path):
-    compiled, run = agent(scenario, tmp_path, main_window=9_000, sub_windows=(5_500, 7_500))
+def test_each_subagent_is_compacted_by_its_own_limits(tmp_path):
+    compiled, run = agent(tmp_path, main_window=9_000, sub_windows=(5_500, 7_500))
     for turn in range(15):
         compiled.invoke(scenario.ask(turn), THREAD)
     sizes = run.watch.sizes
@@ -354,9 +351,9 @@ def test_each_subagent_is_compacted_by_its_own_limits(scenario, tmp_path):
 
 
 @pytest.mark.slow
-def test_sync_and_async_give_the_same(scenario, tmp_path):
-    one, run = agent(scenario, tmp_path / "sync")
-    other, arun = agent(scenario, tmp_path / "async")
+def test_sync_and_async_give_the_same(tmp_path):
+    one, run = agent(tmp_path / "sync")
+    other, arun = agent(tmp_path / "async")
 
     async def talk() -> None:
         for turn in range(8):

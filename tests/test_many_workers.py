@@ -3,12 +3,9 @@
 import asyncio
 import os
 import re
-import sys
 import threading
-import time
 from collections.abc import Awaitable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,95 +18,67 @@ from conspectus.compactor import memory
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import SCOPE, Scripted, engine, short
 from histories import agent, talk
-from postgres_support import postgres_schema
 
-LONG = os.environ.get("CONSPECTUS_PROFILE") == "long"
-MANY = 200
-"""As promised; agents take their time, so that the default profile has fewer of them."""
-
-SOME = MANY if LONG else 12
+MANY = 200 if os.environ.get("CONSPECTUS_PROFILE") == "long" else 24
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("case", "count", "each"),
-    [
-        ("agent_threads", SOME, 5),
-        ("agent_tasks", SOME, 5),
-        ("compactor_threads", MANY if LONG else 36, 3),
-        ("compactor_tasks", MANY if LONG else 36, 3),
-    ],
-)
-def test_one_agent_or_compactor_serves_many_conversations_at_once(
-    script, tmp_path, case, count, each
-):
-    seen = getattr(script("worker_cases"), case)("memory", count, tmp_path)
-    assert seen.good, seen
-    assert seen.recalled == count
-    assert seen.paid == seen.compactions == each * count
+def said_by(worker: int, count: int = 14) -> list[dict[str, str]]:
+    """A conversation in which each message names its worker."""
+    roles = ("user", "assistant")
+    return [
+        {"role": roles[n % 2], "content": f"worker-{worker}: part {n}. " * 9, "id": f"{worker}-{n}"}
+        for n in range(count)
+    ]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "database", ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
-)
-@pytest.mark.parametrize("case", ["agent_threads", "agent_tasks", "one_thread"])
-def test_the_same_on_a_database(script, tmp_path, case, database):
-    schema = postgres_schema() if database == "postgres" else nullcontext()
-    with schema as address:
-        where = (address,) if address else ()
-        seen = getattr(script("worker_cases"), case)(
-            database, MANY if LONG else 8, tmp_path, *where
-        )
-    assert seen.good, seen
+def whole(compactor: Compactor, result: Any, said: list[dict[str, str]], thread: str) -> bool:
+    """Whether each message is in the view or recalled by its id."""
+    view = {m.get("id") for m in result.messages}
+    left = [m for m in said if m["id"] not in view]
+    found = [compactor.recall(id=m["id"], thread_id=thread, tokens=2_000).text for m in left]
+    return bool(left) and all(
+        m["content"].strip() in text for m, text in zip(left, found, strict=True)
+    )
 
 
-@pytest.mark.slow
-def test_two_hundred_requests_on_one_conversation_pay_for_one_summary(script, tmp_path):
-    seen = script("worker_cases").one_thread("memory", MANY, tmp_path)
-    assert seen.good, seen
-    assert (seen.paid, seen.compactions) == (1, 1)
+@pytest.mark.parametrize("tasks", [False, True], ids=["threads", "tasks"])
+def test_one_compactor_serves_many_conversations_at_once(database, tasks):
+    with Compactor(archive=database, trigger=("messages", 10), keep=("messages", 4)) as compactor:
+
+        async def together() -> list[Any]:
+            calls = (compactor.acompact(said_by(n), thread_id=f"t{n}") for n in range(MANY))
+            return await asyncio.gather(*calls)
+
+        if tasks:
+            results = asyncio.run(together())
+        else:
+            with ThreadPoolExecutor(8) as pool:
+                work = pool.map(
+                    lambda n: compactor.compact(said_by(n), thread_id=f"t{n}"), range(MANY)
+                )
+                results = list(work)
+        for n, result in enumerate(results):
+            assert set(re.findall(r"worker-(\d+)", str(result.messages))) == {str(n)}
+            assert whole(compactor, result, said_by(n), f"t{n}")
 
 
-@pytest.mark.slow
-def test_requests_of_several_lengths_on_one_conversation_lose_nothing(script, tmp_path):
-    seen = script("worker_cases").one_thread("memory", 60, tmp_path, lengths=5)
-    assert seen.good, seen
+@pytest.mark.parametrize("tasks", [False, True], ids=["threads", "tasks"])
+def test_many_requests_on_one_conversation_lose_nothing(database, tasks):
+    settings: dict[str, Any] = {"trigger": ("messages", 10), "keep": ("messages", 4)}
+    with Compactor(archive=database, **settings) as compactor:
+        lengths = [10 + n % 5 for n in range(MANY)]
 
+        async def together() -> list[Any]:
+            calls = (compactor.acompact(said_by(0, n), thread_id="t") for n in lengths)
+            return await asyncio.gather(*calls)
 
-@pytest.mark.slow
-@pytest.mark.parametrize("database", ["memory", "sqlite"])
-@pytest.mark.parametrize("case", ["shared_threads", "shared_tasks"])
-def test_workers_whose_notes_are_prepared_share_conversations(script, tmp_path, case, database):
-    count = MANY if LONG else 20
-    seen = getattr(script("background_workers"), case)(database, count, tmp_path)
-    assert seen.good, seen
-
-
-@pytest.mark.slow
-@pytest.mark.postgres
-def test_two_processes_prepare_and_swap_in_at_one_moment(script):
-    rounds = 50 if LONG else 4
-    with postgres_schema() as address:
-        found = script("two_processes").rounds_of_two(
-            address, rounds, "compactor in the background"
-        )
-    assert found.good, found
-    assert (found.won, found.compactions) == (rounds, rounds)
-
-
-def test_the_words_of_others_would_be_found(script, tmp_path):
-    cases = script("worker_cases")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            cases, "summary", lambda messages: f"## Done\n- {cases.word(1)} was looked at"
-        )
-        patch.setattr(
-            cases, "summariser", lambda: ScriptedChatModel(answers=lambda m: cases.summary(m))
-        )
-        seen = cases.compactor_threads("memory", 4, tmp_path)
-    assert seen.foreign > 0
-    assert not seen.good
+        if tasks:
+            asyncio.run(together())
+        else:
+            with ThreadPoolExecutor(8) as pool:
+                list(pool.map(lambda n: compactor.compact(said_by(0, n), thread_id="t"), lengths))
+        last = compactor.compact(said_by(0, 15), thread_id="t", force=True)
+        assert whole(compactor, last, said_by(0, 15), "t")
 
 
 # One conversation, several workers
@@ -322,40 +291,6 @@ print("met")
 """
 
 
-def test_processes_that_wait_for_each_other_may_print_much(script, tmp_path):
-    command = [sys.executable, "-c", CHATTY]
-    commands = {a: [*command, str(tmp_path / a), str(tmp_path / b)] for a, b in ("ab", "ba")}
-    outputs = script("two_processes").side_by_side(commands)
-    assert outputs == [f"{'x' * 200_000}\nmet\n"] * 2
-
-
-@pytest.mark.parametrize(
-    ("fails", "says"),
-    [
-        ("raise ValueError('no such round')", "process b ended with 1 (ValueError: no such round)"),
-        ("import os; os.kill(os.getpid(), 9)", "process b was ended by signal 9 (it said nothing)"),
-    ],
-)
-def test_a_process_that_fails_ends_the_one_that_waits_for_it(script, fails, says):
-    began = time.monotonic()
-    commands = {
-        "a": [sys.executable, "-c", "import time; time.sleep(600)"],
-        "b": [sys.executable, "-c", fails],
-    }
-    with pytest.raises(script("command_line").PartFailed, match=f"^{re.escape(says)}$"):
-        script("two_processes").side_by_side(commands)
-    assert time.monotonic() - began < 60
-
-
-def test_processes_that_say_nothing_any_longer_are_given_up(script, monkeypatch):
-    module = script("two_processes")
-    monkeypatch.setattr(module, "STALLED", 0.3)
-    command = [sys.executable, "-c", "import time; time.sleep(600)"]
-    failed = script("command_line").PartFailed
-    with pytest.raises(failed, match=r"^a and b said nothing for 0\.3 seconds$"):
-        module.side_by_side({"a": command, "b": command})
-
-
 @pytest.mark.parametrize(("instances", "paid"), [(1, 1), (2, 2)])
 def test_one_instance_pays_once_and_two_pay_each_but_one_record_is_in_force(instances, paid):
     store = InMemoryStore()
@@ -387,13 +322,3 @@ def _after(both: threading.Barrier, instances: int) -> str:
     if instances > 1:
         both.wait(60)
     return "## Done\n- it was looked at"
-
-
-@pytest.mark.slow
-@pytest.mark.postgres
-@pytest.mark.parametrize("what", ["compactor", "agent"])
-def test_two_processes_on_one_conversation(script, what):
-    with postgres_schema() as address:
-        found = script("two_processes").rounds_of_two(address, 40 if LONG else 5, what)
-    assert found.good, found
-    assert found.won + found.crossed <= found.rounds

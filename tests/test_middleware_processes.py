@@ -1,6 +1,6 @@
 """One thread over several processes; one is killed, and the thread is spoken to instead of resumed.
 
-Kills at every boundary are in `test_killed_workers.py`.
+Kills at random moments are in `benchmarks/fault_kills.py`.
 """
 
 import json

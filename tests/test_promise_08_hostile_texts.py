@@ -1,6 +1,6 @@
 """Promise 8, with many hostile texts at every place where a text can stand.
 
-The same corpus is counted by `make hostile`; see `hostile_texts`.
+The corpus lies in `hostile_texts`.
 """
 
 from typing import Any

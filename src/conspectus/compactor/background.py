@@ -22,7 +22,7 @@ from conspectus.errors import PolicyError
 
 PREPARE = 0.7
 """Share of the trigger from which on notes are prepared. In windows with a tenth of room above the
-trigger, four tenths of it outlast a summary of 30 seconds (`make bench-waiting`)."""
+trigger, four tenths of it outlast a summary of 30 seconds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 Each character costs a weight that depends on its class and on those of the characters before it: a
 letter that begins a word costs most of a token, one inside a usual pair of letters little, a digit
-among letters much. The weights are data, fitted to real tokenizers by
-`benchmarks/fit_token_weights.py`. None is negative, so that a longer text never counts less.
+among letters much. The weights are data, fitted to real tokenizers. None is negative, so
+that a longer text never counts less.
 
 A view codes each character and its neighbours in one byte, for a whole text at once: tables turn
 bytes into classes, and a shift of one large integer moves each class to the next character.
