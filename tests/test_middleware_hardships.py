@@ -14,7 +14,6 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
-from test_telemetry_usage import OLD as RECORD
 
 from conspectus import Compactor, ContextGuard, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
@@ -51,6 +50,23 @@ def test_asking_for_failures_is_safe_while_other_workers_begin_sessions():
     memory._threads._values = crowded
     assert not memory.any_failed
 
+
+RECORD = {
+    "v": 1,
+    "id": "0123456789abcdef",
+    "parent": None,
+    "covers": ["k1"],
+    "clips": [],
+    "summary": "all is well",
+    "segment": {},
+    "cause": "forced",
+    "tokens_before": 90,
+    "tokens_after": 30,
+    "messages_after": 2,
+    "archived": True,
+    "by": "model",
+    "cost": {"calls": 1, "input_tokens": 80, "output_tokens": 20},
+}
 
 DAMAGED: list[dict[str, Any]] = [
     {"after": [5]},
