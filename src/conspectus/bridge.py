@@ -2,7 +2,9 @@
 
 In sync mode no primitive of this module ever suspends: `run` steps a coroutine to its end in the
 caller's own thread, and `io` makes the plain call. In async mode `io` awaits the async one, or
-makes the plain call in a thread.
+makes the plain call in a thread. What computes for more than a few milliseconds goes `aside`: its
+body is stepped in a thread, and only its async calls are made on the event loop, which is so never
+held.
 """
 
 from __future__ import annotations
@@ -12,10 +14,12 @@ import contextvars
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_completed
 from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
+Call = Callable[[], Any]
+ACall = Callable[[], Awaitable[Any]]
 
 CLEAN_UP = 1.0
 """Seconds in which a cancelled call may clean up before it is left behind."""
@@ -24,7 +28,10 @@ LEFT_BEHIND = "conspectus-timeout"
 """Name of the threads of calls that may be left behind."""
 
 _LEFT_BEHIND: set[asyncio.Future[Any]] = set()
-_SYNC = contextvars.ContextVar("conspectus_sync", default=False)
+_MODE: contextvars.ContextVar[_Aside | bool] = contextvars.ContextVar(
+    "conspectus_mode", default=False
+)
+"""True in sync mode, False on an event loop, else the work beside the loop."""
 
 
 class StepTimeout(TimeoutError):
@@ -33,51 +40,118 @@ class StepTimeout(TimeoutError):
 
 def run(body: Awaitable[T]) -> T:
     """Run a coroutine to its end without an event loop, in the thread of the caller."""
-    before = _SYNC.get()
-    _SYNC.set(True)
+    before = _MODE.get()
+    _MODE.set(True)
+    try:
+        return _stepped(body)
+    finally:
+        _MODE.set(before)
+
+
+def _stepped(body: Awaitable[T]) -> T:
     steps = body.__await__()
     try:
         next(steps)
     except StopIteration as end:
         return cast("T", end.value)
-    finally:
-        _SYNC.set(before)
     steps.close()
     raise RuntimeError("a coroutine suspended in sync mode; await it on an event loop instead")
 
 
 async def arun(body: Awaitable[T]) -> T:
     """Run a coroutine on the running event loop, also below a sync call."""
-    before = _SYNC.get()
-    _SYNC.set(False)
+    before = _MODE.get()
+    _MODE.set(False)
     try:
         return await body
     finally:
-        _SYNC.set(before)
+        _MODE.set(before)
 
 
-async def io(
-    call: Callable[[], Any],
-    acall: Callable[[], Awaitable[Any]] | None = None,
-    timeout: float | None = None,
-) -> Any:
+async def aside(body: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that computes for long beside the event loop, as if it were awaited.
+
+    In sync mode it runs where it is. A cancellation is raised in it where it makes its next call.
+    """
+    if _MODE.get() is not False:
+        return await body
+    work, context = _Aside(asyncio.get_running_loop()), contextvars.copy_context()
+    context.run(_MODE.set, work)
+    waiting = asyncio.ensure_future(
+        asyncio.wrap_future(_daemon(lambda: context.run(_stepped, body)))
+    )
+    try:
+        await asyncio.wait({waiting})
+        return cast("T", _opened(waiting.result()))
+    finally:
+        if not waiting.done():
+            work.cancel()
+            await asyncio.wait({waiting}, timeout=CLEAN_UP)
+
+
+class _Aside:
+    """Work beside an event loop: makes its calls, and stops at the next one once cancelled."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop, self._lock, self.home = loop, threading.Lock(), threading.get_ident()
+        self._calls: set[Future[Any]] = set()
+        self._cancelled = False
+
+    def call(self, call: Call, acall: ACall | None, timeout: float | None) -> Any:
+        if acall is None:
+            if self._cancelled:
+                raise asyncio.CancelledError
+            return _do(call, timeout)
+        with self._lock:
+            if self._cancelled:
+                raise asyncio.CancelledError
+            made = asyncio.run_coroutine_threadsafe(_on_loop(call, acall, timeout), self._loop)
+            self._calls.add(made)
+        try:
+            return made.result()
+        except CancelledError:
+            raise asyncio.CancelledError from None
+        finally:
+            self._calls.discard(made)
+            del made  # its failure holds this frame
+
+    def cancel(self) -> None:
+        with self._lock:
+            self._cancelled = True
+            for call in list(self._calls):
+                call.cancel()
+
+
+def home() -> int:
+    """Return the thread without which the work here cannot go on: its loop's, or its own."""
+    mode = _MODE.get()
+    return mode.home if isinstance(mode, _Aside) else threading.get_ident()
+
+
+async def _on_loop(call: Call, acall: ACall, timeout: float | None) -> Any:
+    _MODE.set(False)
+    return await _ado(call, acall, timeout)
+
+
+async def io(call: Call, acall: ACall | None = None, timeout: float | None = None) -> Any:
     """Make one call: `call` in sync mode; in async mode `acall`, or without it `call` in a thread.
 
     Raises:
         StepTimeout: it took longer than `timeout` seconds; its late answer is thrown away.
     """
-    if _SYNC.get():
+    mode = _MODE.get()
+    if mode is True:
         return _do(call, timeout)
+    if isinstance(mode, _Aside):
+        return mode.call(call, acall, timeout)
     return await _ado(call, acall, timeout)
 
 
-def _do(call: Callable[[], Any], timeout: float | None) -> Any:
+def _do(call: Call, timeout: float | None) -> Any:
     return call() if timeout is None else within(call, timeout)
 
 
-async def _ado(
-    call: Callable[[], Any], acall: Callable[[], Awaitable[Any]] | None, timeout: float | None
-) -> Any:
+async def _ado(call: Call, acall: ACall | None, timeout: float | None) -> Any:
     if timeout is None:
         return await (acall() if acall is not None else asyncio.to_thread(call))
     return await _awithin(acall() if acall is not None else in_a_daemon(call), timeout)
@@ -93,7 +167,7 @@ async def gather(bodies: Sequence[Coroutine[Any, Any, T]], limit: int = 4) -> li
 
     The first failure is raised, and those that have not started do not start.
     """
-    if _SYNC.get():
+    if _MODE.get() is not False:
         return _in_threads(bodies, limit)
     gate, stopped = asyncio.Semaphore(max(1, limit)), False
 
@@ -123,7 +197,7 @@ async def gather(bodies: Sequence[Coroutine[Any, Any, T]], limit: int = 4) -> li
 
 def _in_threads(bodies: Sequence[Coroutine[Any, Any, T]], limit: int) -> list[T]:
     if len(bodies) <= 1 or limit <= 1:
-        return [run(body) for body in bodies]
+        return [_stepped(body) for body in bodies]
     stop = threading.Event()
 
     def one(body: Coroutine[Any, Any, T]) -> T | None:
@@ -131,7 +205,7 @@ def _in_threads(bodies: Sequence[Coroutine[Any, Any, T]], limit: int) -> list[T]
             body.close()
             return None
         try:
-            return run(body)
+            return _stepped(body)
         except BaseException:
             stop.set()
             raise

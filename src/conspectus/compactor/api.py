@@ -15,7 +15,7 @@ from conspectus._core.policy import LEAST_GAIN, Policy
 from conspectus._core.stale import AnyStale
 from conspectus._langchain import is_runnable
 from conspectus.archive import Scope
-from conspectus.bridge import arun, run
+from conspectus.bridge import arun, aside, run
 from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.background import AnyBackground, Closing
 from conspectus.compactor.calls import compact_flow
@@ -375,7 +375,7 @@ class Compactor(Closing):
         chain = await archive.flow(archive.chain, scope)
         if not chain and scope.thread not in (await archive.flow(archive.threads, scope.tenant)):
             raise unknown_thread(scope.tenant, scope.thread)
-        return await recall_flow(archive, scope, chain, count=count, **asked)
+        return await aside(recall_flow(archive, scope, chain, count=count, **asked))
 
 
 def scope_of(tenant: str | None, thread_id: str, session: str) -> Scope:

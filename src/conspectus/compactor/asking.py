@@ -13,7 +13,7 @@ from conspectus._core.records import Draft
 from conspectus.bridge import StepTimeout, io
 from conspectus.compactor.checking import body_of, refused, uncited, within_cap
 from conspectus.compactor.engine import Engine
-from conspectus.compactor.material import Material, reading_flow
+from conspectus.compactor.material import Material
 from conspectus.compactor.observed import observed_call
 from conspectus.errors import RedactionError, SummarizerTimeout, SummaryError
 from conspectus.messages import Entry
@@ -109,9 +109,7 @@ async def _nothing(request: SummaryRequest) -> object:
     return Summary("", tuple(entry.key for entry in request.entries))
 
 
-async def in_notes_flow(
-    material: Material, by: str, draft: Draft, request: SummaryRequest
-) -> Draft:
+def in_notes(material: Material, by: str, draft: Draft, request: SummaryRequest) -> Draft:
     """Put the text of a summariser into the notes.
 
     Raises:
@@ -119,7 +117,7 @@ async def in_notes_flow(
     """
     engine, lengths = material.engine, material.lengths
     if isinstance(engine.summarizers[by], EmbeddedSummarizer):
-        return await _rendered_flow(material, draft, None, engine.text_within(lengths.asked))
+        return _with_notes(material, draft, None, engine.text_within(lengths.asked))
     own = getattr(engine.summarizers[by], "min_tokens", None)
     if wrong := wrong_with(draft.text, request, min_tokens=own):
         raise refused(by, draft, wrong)
@@ -135,19 +133,16 @@ async def in_notes_flow(
     room = engine.text_within(lengths.asked)
     room = max(1, min(most, max(room, request.count(text) + HEADINGS)))
     answer = text if request.form == "whole" else answer_of(draft.text, request)
-    return await _rendered_flow(material, draft, answer, room, anew=request.anew)
+    return _with_notes(material, draft, answer, room, anew=request.anew)
 
 
-async def _rendered_flow(
+def _with_notes(
     material: Material, draft: Draft, answer: Answer | str | None, room: int, *, anew: bool = False
 ) -> Draft:
     """Return a draft with the notes that the next record holds, as data and as text."""
-
-    def work() -> tuple[Segment, str]:
-        entries = [material.originals[key] for key in material.keys]
-        return _rendered(material, _segment(material, entries, answer, anew=anew), room)
-
-    segment, text = await reading_flow(work, [*material.entries, *material.staying])
+    entries = [material.originals[key] for key in material.keys]
+    segment = _segment(material, entries, answer, anew=anew)
+    segment, text = _rendered(material, segment, room)
     return replace(draft, text=text, segment=segment.to_json())
 
 
@@ -218,29 +213,21 @@ def _rendered(material: Material, segment: Segment, room: int) -> tuple[Segment,
     return notes.kept(), text
 
 
-async def topped_up_flow(material: Material, ready: Draft, later: Sequence[Entry]) -> Draft:
+def topped_up(material: Material, ready: Draft, later: Sequence[Entry]) -> Draft:
     """Add notes on later messages to a draft that was prepared before they came."""
-    engine = material.engine
-
-    def work() -> tuple[Segment, str]:
-        before = Segment.from_json(ready.segment)
-        added = read_segment(
-            later,
-            material.staying,
-            user=before.user,
-            tools=engine.tools,
-            skills=engine.skills,
-        )
-        segment = replace(
-            before,
-            lines=(*before.lines, *added.lines),
-            ahead=_ahead(material, later),
-            todo=before.todo if added.todo is None else added.todo,
-            skills=tuple(dict.fromkeys((*before.skills, *added.skills))),
-        )
-        return _rendered(material, segment, engine.text_within(material.lengths.fine))
-
-    segment, text = await reading_flow(work, later)
+    engine, before = material.engine, Segment.from_json(ready.segment)
+    added = read_segment(
+        later, material.staying, user=before.user, tools=engine.tools, skills=engine.skills
+    )
+    segment = replace(
+        before,
+        lines=(*before.lines, *added.lines),
+        ahead=_ahead(material, later),
+        todo=before.todo if added.todo is None else added.todo,
+        skills=tuple(dict.fromkeys((*before.skills, *added.skills))),
+    )
+    room = engine.text_within(material.lengths.fine)
+    segment, text = _rendered(material, segment, room)
     read = (*ready.read, *(entry.key for entry in later))
     return replace(ready, text=text, segment=segment.to_json(), read=read)
 

@@ -10,6 +10,7 @@ from conspectus._core.boundaries import exchanges, must_stay
 from conspectus._core.items import Compact, Keep, Stuck, spans_of
 from conspectus._core.plan import BELOW
 from conspectus._core.records import Cost, Draft
+from conspectus.bridge import aside
 from conspectus.compactor.compaction import Compaction
 from conspectus.compactor.memory import FailedSummary
 from conspectus.compactor.prepared import Chosen, chosen_flow, settled_flow
@@ -42,6 +43,12 @@ async def compact_flow(
     """
     if not (force or focus) and (kept := await _as_before(session, messages)) is not None:
         return kept
+    return await aside(_compacted(session, messages, force, focus))
+
+
+async def _compacted(
+    session: Session, messages: Sequence[Source], force: bool, focus: str
+) -> CompactionResult:
     entries = read_messages(messages, thread=session.scope)
     spent, seen = Cost(), None
     for left in reversed(range(LOOKS)):

@@ -19,11 +19,11 @@ from conspectus.compactor.asking import (
     answer_flow,
     as_ours,
     asked_for,
-    in_notes_flow,
+    in_notes,
     ladder_of,
     request_of,
     resting,
-    topped_up_flow,
+    topped_up,
 )
 from conspectus.compactor.checking import (
     approved_flow,
@@ -271,7 +271,7 @@ class Compaction:
                             draft = await self._redacted(draft_of(answer, by))
                         except Exception as failure:
                             raise as_ours(failure, by, self.engine)  # noqa: B904  # has its cause
-                        draft = await in_notes_flow(material, by, draft, request)
+                        draft = in_notes(material, by, draft, request)
                     spent += draft.cost
                     draft, problems = checked(material, draft)
                     if not problems:
@@ -319,7 +319,7 @@ class Compaction:
         if not later:
             return ready
         with observing("step", name="summarize", by=EMBEDDED):
-            return await topped_up_flow(material, ready, later)
+            return topped_up(material, ready, later)
 
     def _release_claim(self) -> None:
         if self.begun:

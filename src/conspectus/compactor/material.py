@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar, cast
 
 from conspectus._core.items import Compact
 from conspectus._core.policy import LARGEST_SUMMARY, REARM, SMALLEST_SUMMARY
 from conspectus._core.records import ClipMark, Draft, Record
 from conspectus.archive import Scope
-from conspectus.bridge import io
 from conspectus.compactor.engine import Engine
 from conspectus.compactor.hooks import SummarizationEvent, copied, tell_flow
 from conspectus.compactor.view import History, Place, clipped
@@ -21,11 +19,6 @@ from conspectus.model.checks import FLOOR, problems
 from conspectus.notes.segment import Segment, with_texts
 from conspectus.observe import log
 from conspectus.redaction import Redaction, for_view
-
-MANY, LONG = 50, 20_000
-"""Messages, and characters of them, that are read on the event loop itself at most."""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,13 +272,6 @@ def _segment_of(record: Record) -> Segment:
 
 def _foreign(place: Place) -> bool:
     return place.item.summary and place.entry is not None
-
-
-async def reading_flow(work: Callable[[], T], entries: Sequence[Entry]) -> T:
-    """Work on messages, in a thread if there are many."""
-    if len(entries) > MANY or sum(len(entry.reading) for entry in entries) > LONG:
-        return cast("T", (await io(work)))
-    return work()
 
 
 async def tell_hooks_flow(material: Material, scope: Scope) -> None:

@@ -18,7 +18,7 @@ from conspectus._core.items import Size
 from conspectus._core.records import Draft, Record
 from conspectus._newest import Newest
 from conspectus.archive import Scope
-from conspectus.bridge import io
+from conspectus.bridge import home, io
 from conspectus.model.riding import LastRequest
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class Memory:
         with self._lock:
             if (scope, plan) in self._under_way:
                 return False
-            self._under_way[scope, plan] = threading.get_ident()
+            self._under_way[scope, plan] = home()
             return True
 
     def under_way(self, scope: Scope, plan: str) -> int | None:
@@ -176,7 +176,7 @@ def _short_pause(owner: int) -> Awaitable[Any]:
     """
 
     def call() -> bool:
-        if owner == threading.get_ident() or not lives():
+        if owner == home() or not lives():
             return False
         time.sleep(LOOK_AGAIN)
         return True

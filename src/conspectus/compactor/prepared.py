@@ -16,6 +16,7 @@ from conspectus._core.choices import EMBEDDED
 from conspectus._core.given_cut import may_leave, only_clipped, plan_given
 from conspectus._core.items import Compact, Keep, Plan
 from conspectus._core.records import Draft
+from conspectus.bridge import aside
 from conspectus.compactor.background import Preparations
 from conspectus.compactor.checking import hash_of
 from conspectus.compactor.compaction import Compaction
@@ -86,9 +87,7 @@ async def _prepare(session: Session, given: Given, job: Preparation) -> None:
         if redaction is not None:
             seen.hide_errors()
         try:
-            if not isinstance(given, History):
-                session, given = session.corrected(await given(session))
-            covers = await _made(session, given, job)
+            covers = await aside(_made(session, given, job))
             seen.add(messages=covers, reason=job.reason if job.outcome == "nothing" else "")
         except ConspectusError as error:
             job.ended("failed", (await redacted_texts_flow(redaction, [str(error)]))[0])
@@ -97,8 +96,11 @@ async def _prepare(session: Session, given: Given, job: Preparation) -> None:
             seen.add(outcome="failed", error_message=job.reason)
 
 
-async def _made(session: Session, history: History, job: Preparation) -> int:
+async def _made(session: Session, given: Given, job: Preparation) -> int:
     """Make the draft; return the number of its messages, or 0."""
+    if not isinstance(given, History):
+        session, given = session.corrected(await given(session))
+    history = given
     job.notes, job.size = notes_in_force(history), job.size or session.asked or history.size
     job.count = sum(not place.item.summary for place in history.places)
     known = await session.anchor.find_draft_flow(_name(session, history))
