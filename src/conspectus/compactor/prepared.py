@@ -232,9 +232,11 @@ def _has_failed(session: Session, history: History) -> bool:
     One that was cancelled, as with the event loop of a request that is over, counts too.
     """
     job = jobs_of(session).latest(session.scope)
-    if job is None or job.under_way or job.notes not in (None, notes_in_force(history)):
+    if job is None or job.notes not in (None, notes_in_force(history)):
         return False
-    return job.outcome in ("", "failed", "cancelled") or (job.due and job.outcome == "nothing")
+    lost = not (job.outcome or job.under_way)
+    failed = job.outcome in ("failed", "cancelled")
+    return lost or failed or (job.due and job.outcome == "nothing")
 
 
 async def _waited(session: Session, history: History) -> bool:
