@@ -210,12 +210,21 @@ prose: my api key is $t
 plain word: DB_PASSWORD=swordfish
 plain word: {"password": "swordfish"}
 number: {"password": $n8}
+known to be missed: password: swordfish\n
+known to be missed: SECRET="short"
+known to be missed: password: |\n  one2Line\n  $p\nport: 1
+known to be missed: Password - $p
+known to be missed: use $p as the password
+known to be missed: login("ann", "$p")
+known to be missed: ConvertTo-SecureString "$p" -AsPlainText
+known to be missed: echo 'root:$p' | chpasswd
+known to be missed: postgres://ann:ab9K/$p@h/db
+known to be missed: <password>a<$p</password>
 """
 """Texts in which a secret is told by what stands around it, by kind of place."""
 
 HARMLESS = r"""
 hashes: commit $h40
-hashes: sha256:$h64
 hashes: md5sum $h32  a.txt
 hashes: "integrity": "sha512-$b64"
 hashes: ETag: "$h32"
@@ -230,7 +239,6 @@ ids: chatcmpl-$a29
 ids: run-$h8-$h4-$h4-$h4-$h12
 ids: AC$h32
 ids: i-$h17
-ids: pk_$a6
 types and signatures: password: str
 types and signatures: password: str | None = None
 types and signatures: def login(user: str, password: str) -> Token:
@@ -283,7 +291,6 @@ placeholders: postgres://user:password@localhost/db
 placeholders: --password PASSWORD
 placeholders: Authorization: Bearer <token>
 placeholders: password: null
-placeholders: api_key: none
 placeholders: password = 'password'
 placeholders: AKIA...
 placeholders: password=[redacted: password]
@@ -309,7 +316,6 @@ talk: password: required。请重试
 talk: 비밀번호: 8자 이상
 talk: das Passwort ist falsch
 talk: the password is base64 encoded
-talk: echo 'done' | tee log
 talk: The API key is missing.
 talk: Pass the key as an argument.
 talk: the tokens: 'a', 'b' and 'c'
@@ -317,10 +323,8 @@ talk: key: value
 talk: The token bucket: 10 requests
 token counts: max_tokens=4096
 token counts: max_tokens: 100000
-token counts: tokens: 4,096
 token counts: token_count = 51234567
 token counts: input_token_count: 99
-token counts: 1,000,000 tokens
 token counts: token budget=4000
 token counts: トークン数：8000
 names: primary_key=True
@@ -332,7 +336,6 @@ names: password_file: /run/secrets/db1
 names: secret_name: db-credentials-2
 names: PASSWORD_HASHERS = ['a1']
 names: token_type: bearer
-names: monkey = 'a1b2c3d4e5f6g7h8'
 names: turkey: x1y2z3w4v5
 names: secretary: Ann1 Lee2
 names: id="password2" type="password"
@@ -347,10 +350,8 @@ public keys: -----BEGIN PUBLIC KEY-----\n$b48\n-----END PUBLIC KEY-----
 public keys: -----BEGIN CERTIFICATE-----\n$b48\n-----END CERTIFICATE-----
 public keys: if '-----BEGIN RSA PRIVATE KEY-----' in text: raise ValueError
 addresses: https://example.com:8080/a?b=c
-addresses: http://localhost:8000
 addresses: https://ann@example.com/x
 addresses: mailto:ann@example.com
-addresses: s3://bucket/key.txt
 addresses: postgresql://localhost/db
 addresses: ssh -p 2222 ann@host
 addresses: docker run -p 8080:80 image
@@ -437,7 +438,11 @@ def provider_secrets(made: Made) -> dict[str, str]:
 def said_secrets(made: Made) -> list[tuple[str, str, str]]:
     """Texts in which a secret is told by what stands around it: kind of place, text, the secret."""
     table = [(place, *made.filled(form)) for place, form in rows(SAID)]
-    table = [(place, text, secret or "swordfish") for place, text, secret in table]
+    words = ("swordfish", "short")
+    table = [
+        (place, text, secret or next(word for word in words if word in text))
+        for place, text, secret in table
+    ]
     token = "ghp" + "_" + made.alnum(36)
     for hidden in (
         "".join(f"\\u{ord(c):04x}" for c in token),
