@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +17,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from conspectus._core.records import Record
 from conspectus.archive import Scope
 from conspectus.cli import options
 from conspectus.cli.failures import complain
@@ -87,14 +86,8 @@ def _complain(text: str) -> None:
 def archive_session(data: Mapping[str, Any], where: str, *, redact: bool = False) -> int:
     """Archive all of a session that is not archived yet, and return its number of messages.
 
-    Args:
-        data: the client's input to the hook `PreCompact`.
-        where: the archive, a path or a URL.
-        redact: remove secrets.
-
-    Raises:
-        InputError: the session cannot be read.
-        ArchiveError: the archive cannot be written.
+    `data` is the client's input to the hook `PreCompact`, `where` the archive. Raises `InputError`
+    where the session cannot be read, and `ArchiveError` where the archive cannot be written.
     """
     from conspectus.compactor import Compactor
     from conspectus.transcripts import read_history
@@ -120,15 +113,13 @@ def archive_session(data: Mapping[str, Any], where: str, *, redact: bool = False
 def standing_context(data: Mapping[str, Any], where: str) -> str:
     """Return the statements of a session's user, newest first, word for word; empty for none.
 
-    Args:
-        data: the client's input to the hook `SessionStart`.
-        where: the archive, a path or a URL.
-
-    Raises:
-        InputError: the input cannot be understood.
-        ArchiveError: the archive cannot be read.
+    `data` is the client's input to the hook `SessionStart`; the errors are as above.
     """
+    from conspectus.messages.framing import as_notes
     from conspectus.messages.recalled import recalled_text
+    from conspectus.notes.cutting import cut, one_line
+    from conspectus.notes.segment import Segment
+    from conspectus.recall.layout import label
     from conspectus_mcp.grants import handle_of
 
     if data.get("source") not in ("compact", "resume"):
@@ -140,7 +131,12 @@ def standing_context(data: Mapping[str, Any], where: str) -> str:
         chain = kept.chain(scope)
     if not chain:
         return ""
-    every = list(_statements(chain))
+    every = [
+        f"- {as_notes(cut(one_line(line.text), STATEMENT))} [{label(line.ids[0])}]"
+        for record in reversed(chain)
+        for line in reversed(Segment.from_json(record.segment).lines)
+        if line.kind == "said"
+    ]
     lines, room = [], LONGEST
     while every and (room := room - len(every[0]) - 1) > 0:
         lines.append(every.pop(0))
@@ -150,21 +146,8 @@ def standing_context(data: Mapping[str, Any], where: str) -> str:
         f"Earlier messages of this session are archived word for word. The tools of the server "
         f"conspectus search and read them; the session's id there is {handle_of(scope)}."
     )
-    head = "Said by the user before, newest first:\n"
-    return "\n".join([about, *([recalled_text(head + "\n".join(lines))] if lines else [])])
-
-
-def _statements(chain: Sequence[Record]) -> Iterator[str]:
-    """Yield what the user has said, of messages that left, a line each, newest first."""
-    from conspectus.messages.framing import as_notes
-    from conspectus.notes.cutting import cut, one_line
-    from conspectus.notes.segment import Segment
-    from conspectus.recall.layout import label
-
-    for record in reversed(chain):
-        for line in reversed(Segment.from_json(record.segment).lines):
-            if line.kind == "said":
-                yield f"- {as_notes(cut(one_line(line.text), STATEMENT))} [{label(line.ids[0])}]"
+    stated = recalled_text("\n".join(["Said by the user before, newest first:", *lines]))
+    return f"{about}\n{stated}" if lines else about
 
 
 def tenant_of(project: Path) -> str:

@@ -28,23 +28,15 @@ from conspectus.messages.codec import sendable
 from conspectus.messages.framing import as_notes
 from conspectus.messages.recalled import recalled_text
 from conspectus.notes.cutting import cut, one_line
-from conspectus.recall import recall_flow
+from conspectus.recall import RecallResult, recall_flow
 from conspectus.recall.layout import label
 from conspectus.tokens import TokenMeter
 from conspectus_mcp.grants import Grant, digest, handle_of
 
-PAGE = 100
-"""Threads, compactions or messages on one page of a list."""
-
-SEARCHED = 50
-"""Maximum threads of one search."""
-
-HEAD, SUMMARY = 120, 8_000
-"""Characters of a message in a list, and of a summary."""
-
-TOKENS = 2_000
-MOST_TOKENS = 20_000
-"""Default and maximum tokens of an answer."""
+PAGE = 100  # Entries on one page of a list
+SEARCHED = 50  # Maximum threads of one search
+HEAD, SUMMARY = 120, 8_000  # Characters of a message in a list, and of a summary
+TOKENS, MOST_TOKENS = 2_000, 20_000  # Default and maximum tokens of an answer
 
 READ_ONLY = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
@@ -146,22 +138,23 @@ class _Reader:
         if not query.strip():
             raise InputError("query is empty; give words, names, paths or numbers to look for")
         scopes = [await self._one(thread)] if thread else await self._scopes()
-        each = max(1, tokens // max(1, min(len(scopes), 4)))
         results = []
         for scope in scopes[:SEARCHED]:
-            result = await self._recall(scope, session, query=query, most=limit, tokens=each)
+            room = max(1, tokens // min(len(scopes), 4))
+            result = await self._recall(
+                replace(scope, session=session), query=query, most=limit, tokens=room
+            )
             if result.hits:
-                best = max(hit.score for hit in result.hits)
-                head = "" if len(scopes) == 1 else f"{_thread_line(scope)}\n"
-                results.append((best, f"{head}{result.text}", len(result.hits)))
+                results.append((max(hit.score for hit in result.hits), scope, result))
+        results.sort(key=lambda one: -one[0])
         parts: list[str] = []
-        shown = used = 0
-        for _, text, hits in sorted(results, key=lambda one: -one[0]):
-            used, shown = used + self._count(text), shown + hits
-            if parts and (used > tokens or shown > limit):
+        for _, scope, result in results:
+            text = result.text if len(scopes) == 1 else f"{_thread_line(scope)}\n{result.text}"
+            tokens, limit = tokens - self._count(text), limit - len(result.hits)
+            if parts and min(tokens, limit) < 0:
                 break
             parts.append(text)
-        notes = [recalled_text("\n".join(parts))] if parts else ["Nothing was found; try others."]
+        notes = [recalled_text("\n".join(parts)) if parts else "Nothing was found; try others."]
         if more := len(results) - len(parts):
             notes.append(f"({more:,} more threads hold something; name one of them to see it.)")
         if len(scopes) > SEARCHED:
@@ -181,10 +174,10 @@ class _Reader:
         """Read an earlier message by its id, or all from id until another."""
         if until and (at or query):
             raise InputError("at and query go with one id; leave out until to read in one message")
-        scope = await self._one(thread)
+        scope = replace(await self._one(thread), session=session)
         asked: dict[str, Any] = {"id": id, "at": at or None, "query": query or None}
         asked = {"range": (id, until)} if until else asked
-        result = await self._recall(scope, session, tokens=tokens, **asked)
+        result = await self._recall(scope, tokens=tokens, **asked)
         if not result.text:
             raise InputError(f"tokens={tokens} is too little to show any of it; ask for more")
         more = (
@@ -197,7 +190,7 @@ class _Reader:
         self, thread: Thread = "", start: Start = 0, session: Session = "main"
     ) -> str:
         """List the compactions of a conversation, each with its id, the first one first."""
-        chain = await self._chain(await self._one(thread), session)
+        chain = await self._chain(replace(await self._one(thread), session=session))
         lines = [f"{number}. {_outline(record)}" for number, record in enumerate(chain, 1)]
         return _page(lines, start, "No compaction is in force in this thread.")
 
@@ -205,8 +198,8 @@ class _Reader:
         self, id: Id, thread: Thread = "", start: Start = 0, session: Session = "main"
     ) -> str:
         """Show which messages left in one compaction, why, and the summary that stands for them."""
-        scope = await self._one(thread)
-        chain = await self._chain(scope, session)
+        scope = replace(await self._one(thread), session=session)
+        chain = await self._chain(scope)
         record = next((one for one in chain if one.id == id.strip()), None)
         if record is None:
             raise NotFoundError(
@@ -214,7 +207,7 @@ class _Reader:
             )
         keys = record.covers[start : start + PAGE]
         archive = self._archive()
-        found = await archive.flow(archive.find, replace(scope, session=session), keys)
+        found = await archive.flow(archive.find, scope, keys)
         text = [_outline(record), "## Left the view"]
         for one in (found[key] for key in keys if key in found):
             head = as_notes(cut(one_line(one.text), HEAD))
@@ -253,28 +246,26 @@ class _Reader:
 
     async def _one(self, thread: str) -> Scope:
         """Find the thread of a handle or a name; without one, the only thread."""
-        scopes = await self._scopes()
-        bare = thread.strip().removeprefix("[").removesuffix("]")
-        found = [one for one in scopes if handle_of(one) == bare] if thread else scopes
+        scopes, handle = await self._scopes(), thread.strip(" []")
+        found = [one for one in scopes if not thread or handle_of(one) == handle]
         found = found or [one for one in scopes if one.thread == thread]
+        if len(found) == 1:
+            return found[0]
         if not found and not thread:
             raise NotFoundError("nothing is archived yet that you may read")
         if not found:
             raise NotFoundError(
                 f"there is no thread {thread[:80]!r} that you may read; list_threads names them"
             )
-        if len(found) > 1:
-            why = f"{thread[:80]!r} names several threads" if thread else "there are several"
-            raise InputError(f"{why}; give thread= one of the ids in list_threads")
-        return found[0]
+        why = f"{thread[:80]!r} names several threads" if thread else "there are several"
+        raise InputError(f"{why}; give thread= one of the ids in list_threads")
 
-    async def _chain(self, scope: Scope, session: str) -> tuple[Record, ...]:
+    async def _chain(self, scope: Scope) -> tuple[Record, ...]:
         archive = self._archive()
-        return await archive.flow(archive.chain, replace(scope, session=session))
+        return await archive.flow(archive.chain, scope)
 
-    async def _recall(self, scope: Scope, session: str, **asked: Any) -> Any:
-        chain = await self._chain(scope, session)
-        scope = replace(scope, session=session)
+    async def _recall(self, scope: Scope, **asked: Any) -> RecallResult:
+        chain = await self._chain(scope)
         return await recall_flow(self._archive(), scope, chain, count=self._count, **asked)
 
 
