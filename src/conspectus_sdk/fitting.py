@@ -30,10 +30,10 @@ from conspectus.config.windows import limit_of, profile_of
 from conspectus.errors import PolicyError, StuckError
 from conspectus.messages import Source
 from conspectus.messages.cache_marks import without_cache_marks
+from conspectus.messages.thoughts import without_stale_thoughts
 from conspectus.observe import heard_by
 from conspectus.redaction import Redact
 from conspectus.tokens import TokenCounter, TokenMeter
-from conspectus_sdk.thoughts import without_stale_thoughts
 
 LOCAL = "local"
 """Default tenant."""
@@ -76,17 +76,12 @@ class Fitter:
     """Fit the messages of requests, for any model.
 
     Args:
-        archive: of the originals: an `Archive`, a LangGraph store, a path or a URL. It stays open
-            until `close`.
+        archive: an `Archive`, a LangGraph store, a path or a URL. It stays open until `close`.
         window: input limit of the models in tokens; or a mapping of their names to limits, where
             `gpt-4o` means `openai/gpt-4o` and `gpt-4o-2024-08-06`, too, and `*` stands for
-            anything. Default, also of models that the mapping does not name: their LangChain
-            profile.
-        summarizer: as for `Compactor`. Default: `"embedded"`.
-        trigger, keep: as for `Compactor`. Default: 85 % of the window, 20 messages.
-        token_counter: as for `Compactor`. Default: an estimate for the model's tokenizer.
-        max_summary_tokens: maximum of a summary's text. Default: a third of the room.
-        redact: removes secrets; see `Compactor`.
+            anything. Default, also of models without a name in it: their LangChain profile.
+        summarizer, trigger, keep, token_counter, max_summary_tokens, redact: as for `Compactor`.
+            Default: the embedded summariser, 85 % of the window, 20 messages.
 
     Raises `PolicyError` for an invalid setting, `ArchiveError` if the archive cannot be opened.
 
@@ -122,28 +117,23 @@ class Fitter:
         self.archive = opened
         self._engines = Newest[str, tuple[Engine, int]](KNOWN)
 
-    def close(self) -> None:
-        """Close the archive's connections."""
-        self.archive.close()
-
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def close(self) -> None:
+        """Close the archive's connections."""
+        self.archive.close()
+
     def fit(self, messages: Sequence[Source], **request: Unpack[Request]) -> CompactionResult:
         """Make the messages of a request fit; send the `messages` of the result.
 
-        Pass the whole history each time, or the last result with new messages.
-
-        Args:
-            messages: OpenAI's chat messages, items of Responses, or Anthropic's messages.
-            request: `model`, `thread_id`, and more of the request; see `Request`.
-
-        Returns:
-            The outcome. Messages that stay are the caller's own objects, but for thoughts that a
-            model would refuse behind another beginning.
+        Pass the whole history each time, or the last result with new messages: OpenAI's chat
+        messages, items of Responses, or Anthropic's messages; with `model=`, `thread_id=`, and more
+        of the request, see `Request`. Messages that stay are the caller's own objects, but for
+        thoughts that a model would refuse behind another beginning.
 
         Raises:
             StuckError: nothing makes it fit; carries the numbers.
