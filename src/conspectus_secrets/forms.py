@@ -119,7 +119,7 @@ PLACES = (
     (
         "authorization",
         "authorization",
-        r"(?i:\bauthorization)\\{0,8}[\"']?\s{0,3}[:=,]\s{0,3}\\{0,8}[\"']?(?:(?i:token|api-?key|key"
+        r"(?i:\bauthorization)\\{0,8}[\"']?\s{0,3}[:=]\s{0,3}\\{0,8}[\"']?(?:(?i:token|api-?key|key"
         r"|bot)[ =]{1,3})?(?P<value>[A-Za-z0-9._~+/-]{16,}+=*+)(?![(\[])",
     ),
     (

@@ -139,11 +139,11 @@ def can_be(kind: str, value: str, written: Written) -> bool:
     if kind == "password":
         return (digit or sign or not bare) and not _names_a_secret(value)
     if kind == "secret":
-        return size >= 6 and ((digit and letter) or sign) and not _is_prose(value)
+        return size >= (8 if bare else 6) and ((digit and letter) or sign) and not _is_prose(value)
     if kind == "private-key":
         return size >= 40
     # Tokens and keys are made by machines.
-    if _is_worded(value) or (bare and _TYPE.search(value)):
+    if _is_worded(value) or "{" in value or (bare and _TYPE.search(value)):
         return False
     if digit and letter:
         return size >= (12 if bare else 8)
