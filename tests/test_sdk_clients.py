@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 import pytest
-from anthropic import Anthropic, AsyncAnthropic
+from anthropic import Anthropic
 from openai import AsyncOpenAI, OpenAI
 
 from conspectus import ArchiveError, PolicyError, StuckError
@@ -164,29 +164,6 @@ def test_several_sessions_at_once_on_an_event_loop(fitter):
         check_requests(server)
     for number in range(4):
         assert fitter.archive.export(Scope(f"tenant {100 + 10 * number}", f"s{100 + 10 * number}"))
-
-
-@pytest.mark.slow
-def test_the_async_client_of_anthropic_is_served_the_same(fitter):
-    history: list[Any] = []
-
-    async def main(server: FaultServer) -> None:
-        async with AsyncAnthropic(base_url=server.anthropic_url, api_key="none") as client:
-            for turn in range(12):
-                history.append({"role": "user", "content": f"{asking(turn)} {looked(turn)}"})
-                result = await fitter.afit(
-                    history, model="claude-next", thread_id="s", system=PROMPT
-                )
-                answer = await client.messages.create(
-                    model="claude-next", max_tokens=50, system=PROMPT,
-                    messages=result.messages,
-                )  # fmt: skip
-                history.append({"role": "assistant", "content": answer.model_dump()["content"]})
-
-    with FaultServer(lambda request: "Sound.", window=WINDOW) as server:
-        asyncio.run(main(server))
-        check_requests(server)
-    assert fitter.archive.export(HERE)
 
 
 def test_what_fits_is_sent_as_it_is_with_its_marks(fitter):
