@@ -15,7 +15,6 @@ from mcp.client.streamable_http import streamable_http_client
 
 from conspectus import Compactor
 from conspectus_mcp.grants import Grant
-from conspectus_mcp.opening import Opening
 from conspectus_mcp.server import build_server
 
 PROGRAM = [sys.executable, "-m", "conspectus.cli"]
@@ -59,12 +58,12 @@ async def over_http(url: str, token: str) -> AsyncIterator[Client]:
 @asynccontextmanager
 async def beside(archive: str, grant: Grant) -> AsyncIterator[Client]:
     """A client at a server in this process, where many calls are made."""
-    opening = Opening(archive)
+    server, close = build_server(archive, grant)
     try:
-        async with Client(build_server(opening, grant=grant)) as client:
+        async with Client(server) as client:
             yield client
     finally:
-        opening.close()
+        close()
 
 
 @asynccontextmanager

@@ -1,11 +1,13 @@
 """`Fitter` with the clients of OpenAI and Anthropic: sessions of ten windows, nothing too long."""
 
 import asyncio
+import importlib
 import math
+import sys
 from typing import Any
 
 import pytest
-from anthropic import Anthropic, AsyncAnthropic
+from anthropic import Anthropic
 from openai import AsyncOpenAI, OpenAI
 
 from conspectus import ArchiveError, PolicyError, StuckError
@@ -164,29 +166,6 @@ def test_several_sessions_at_once_on_an_event_loop(fitter):
         assert fitter.archive.export(Scope(f"tenant {100 + 10 * number}", f"s{100 + 10 * number}"))
 
 
-@pytest.mark.slow
-def test_the_async_client_of_anthropic_is_served_the_same(fitter):
-    history: list[Any] = []
-
-    async def main(server: FaultServer) -> None:
-        async with AsyncAnthropic(base_url=server.anthropic_url, api_key="none") as client:
-            for turn in range(12):
-                history.append({"role": "user", "content": f"{asking(turn)} {looked(turn)}"})
-                result = await fitter.afit(
-                    history, model="claude-next", thread_id="s", system=PROMPT
-                )
-                answer = await client.messages.create(
-                    model="claude-next", max_tokens=50, system=PROMPT,
-                    messages=result.messages,
-                )  # fmt: skip
-                history.append({"role": "assistant", "content": answer.model_dump()["content"]})
-
-    with FaultServer(lambda request: "Sound.", window=WINDOW) as server:
-        asyncio.run(main(server))
-        check_requests(server)
-    assert fitter.archive.export(HERE)
-
-
 def test_what_fits_is_sent_as_it_is_with_its_marks(fitter):
     block = {"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}
     messages = [{"role": "user", "content": [block]}]
@@ -210,6 +189,54 @@ def test_a_mark_for_the_cache_that_moves_changes_no_message(fitter):
     again = fitter.fit(history, model="claude-next", thread_id="s")
     assert again.outcome == "kept"
     assert again.dropped == first.evicted
+
+
+def thinking(number: int) -> list[Any]:
+    """A step of Anthropic's model, with a thought that is bound to what stood before it."""
+    thought = {"type": "thinking", "thinking": "I think. " * 10, "signature": f"s{number}"}
+    call = {"type": "tool_use", "id": f"t{number}", "name": "look", "input": {}}
+    step = {"role": "assistant", "content": [thought, {"type": "text", "text": "Well."}, call]}
+    result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": looked(number)}
+    return [step, {"role": "user", "content": [result]}]
+
+
+def signatures(messages: list[Any]) -> list[str]:
+    blocks = [one for message in messages for one in message["content"] if isinstance(one, dict)]
+    return [one["signature"] for one in blocks if one.get("type") == "thinking"]
+
+
+def test_thoughts_from_before_a_compaction_go_and_later_ones_stay(fitter):
+    request = {"model": "claude-next", "thread_id": "s"}
+    history: list[Any] = [{"role": "user", "content": "Do the work."}]
+    views = []
+    for number in range(30):
+        history += thinking(number)
+        result = fitter.fit(history, **request)
+        views.append((result.outcome, signatures(result.messages)))
+        if result.outcome == "compacted":
+            since = number
+            assert signatures(result.messages) == [f"s{number}"]  # with its calls in progress
+        elif any(outcome == "compacted" for outcome, _ in views):
+            assert signatures(result.messages) == [f"s{n}" for n in range(since, number + 1)]
+    assert sum(outcome == "compacted" for outcome, _ in views) > 2
+    assert signatures(history) == [f"s{n}" for n in range(30)]  # the caller's own stay whole
+
+
+def test_without_a_compaction_a_thought_stays(fitter):
+    history = [{"role": "user", "content": "Look."}, *thinking(0)]
+    assert fitter.fit(history, model="claude-next", thread_id="s").messages == history
+
+
+@pytest.mark.parametrize(
+    ("module", "missing"), [("litellm_proxy", "litellm"), ("openai_agents", "agents")]
+)
+def test_a_missing_extra_is_named(monkeypatch, module, missing):
+    monkeypatch.delitem(sys.modules, f"conspectus_sdk.{module}", raising=False)
+    for name in [one for one in sys.modules if one.split(".")[0] == missing]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(ImportError, match=r"pip install 'conspectus\["):
+        importlib.import_module(f"conspectus_sdk.{module}")
 
 
 def test_what_nothing_makes_fit_is_told_with_the_numbers(fitter):

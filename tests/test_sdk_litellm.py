@@ -174,3 +174,14 @@ def test_a_room_that_means_nothing_is_for_the_provider_to_refuse(fitter, asked):
     fitted = asyncio.run(hooked(logger_of(fitter), ANN, data, "acompletion"))
     assert size(fitted["messages"]) < WINDOW
     assert fitted["max_tokens"] == asked
+
+
+def test_what_is_not_understood_or_has_no_known_window_goes_on_as_it_came(fitter, caplog):
+    odd = {"model": "gpt-4o", "messages": [{"role": "user", "content": "hi"}, {"role": 7}]}
+    assert asyncio.run(hooked(logger_of(fitter), ANN, odd, "acompletion")) is odd
+    with Fitter(archive="memory:", window={"gpt-4o": WINDOW}) as other:
+        unknown = {"model": "mystery", "messages": large("x")}
+        assert asyncio.run(hooked(logger_of(other), ANN, unknown, "acompletion")) is unknown
+    assert [record.message.split(":")[0] for record in caplog.records] == [
+        "sent on as it came, not fitted"
+    ] * 2

@@ -2,13 +2,8 @@
 
 The engine, `conspectus`, imports nothing of this package. The server needs the extra `mcp`; the
 hooks need nothing.
-
-Example:
-    >>> from conspectus_mcp import Grant
-    >>> Grant.of(["ann"]).allows("ann", "session-1"), Grant.of(["ann"]).allows("bob", "session-1")
-    (True, False)
 """
 
-from conspectus_mcp.grants import Client, Grant, read_grants
+from conspectus_mcp.grants import Grant, read_grants
 
-__all__ = ["Client", "Grant", "read_grants"]
+__all__ = ["Grant", "read_grants"]

@@ -5,20 +5,15 @@ from __future__ import annotations
 import socket
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from conspectus.archive import check_address
 from conspectus.cli import options
 from conspectus.cli.options import ArchiveOption
 from conspectus.errors import InputError, install_command
-from conspectus_mcp.grants import Client, Grant, read_grants
-
-if TYPE_CHECKING:
-    from conspectus_mcp.opening import Opening
-
-PATH = "/mcp"
-"""Path of the server over HTTP."""
+from conspectus_mcp.grants import Grant, read_grants
 
 
 def mcp(
@@ -51,71 +46,66 @@ def mcp(
     On stdio the options say what the client may read; nothing is granted without them. Over HTTP
     each client brings a token, and the file of --grants says what it may read.
     """
-    if plugin is not None:
-        from conspectus_mcp.plugin import write_plugin
+    from conspectus_mcp.hook import tenant_of
+    from conspectus_mcp.plugin import write_plugin
 
+    if plugin is not None:
         for path in write_plugin(plugin, archive):
             typer.echo(str(path))
         return
     try:
-        import mcp  # noqa: F401
+        from conspectus_mcp.server import build_server
     except ImportError as error:
         raise InputError(
             f"the server needs the extra `mcp`; install it with {install_command('mcp')}"
         ) from error
-    from conspectus_mcp.opening import Opening
-
-    tenants = list(tenant or ())
-    if project is not None:
-        from conspectus_mcp.hook import tenant_of
-
-        tenants.append(tenant_of(project))
+    tenants = [*(tenant or ()), *([tenant_of(project)] if project is not None else ())]
+    where = options.archive_of(archive)
+    check_address(where)
+    if where in ("memory:", ":memory:"):
+        raise InputError(
+            "memory: ends with its process, so nothing is in it; give --archive a file or the URL "
+            "of a database"
+        )
     if http is None:
         if grants is not None:
             raise InputError("--grants goes with --http; on stdio give --tenant or --thread")
-        grant = Grant.of(tenants, thread or ())
-        opening = Opening(options.archive_of(archive))
-        from conspectus_mcp.server import build_server
-
+        server, close = build_server(where, Grant.of(tenants, thread or ()))
         try:
-            build_server(opening, grant=grant).run("stdio")
+            server.run("stdio")
         finally:
-            opening.close()
+            close()
         return
     if tenants or thread:
         raise InputError("over HTTP a token says what a client reads; give --grants FILE alone")
     if grants is None:
         raise InputError("--http needs --grants FILE, which says which token reads what")
-    clients = read_grants(grants)
-    _http(Opening(options.archive_of(archive)), clients, *_address(http))
+    _serve(where, grants, http)
 
 
-def _http(opening: Opening, clients: tuple[Client, ...], host: str, port: int) -> None:
+def _serve(where: str, grants: Path, http: str) -> None:
+    """Serve streamable HTTP at `/mcp`."""
     import uvicorn
 
     from conspectus_mcp.server import build_server
 
-    server = build_server(opening, clients=clients)
+    host, colon, port = http.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not (colon and host and port.isdecimal() and int(port) < 65536):
+        raise InputError(f"--http {http!r} is no address; write HOST:PORT such as 127.0.0.1:8931")
+    server, close = build_server(where, read_grants(grants))
     app = server.streamable_http_app(
-        streamable_http_path=PATH, stateless_http=True, json_response=True, host=host
+        streamable_http_path="/mcp", stateless_http=True, json_response=True, host=host
     )
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listening = socket.create_server((host, port), family=family)
+        listening = socket.create_server((host, int(port)), family=family)
     except OSError as error:
-        raise InputError(f"--http {host}:{port} cannot be listened at: {error.strerror}") from error
-    shown = f"[{host}]" if ":" in host else host
-    print(f"http://{shown}:{listening.getsockname()[1]}{PATH}", file=sys.stderr, flush=True)
+        raise InputError(f"--http {http} cannot be listened at: {error.strerror}") from error
+    name = f"[{host}]" if ":" in host else host
+    print(f"http://{name}:{listening.getsockname()[1]}/mcp", file=sys.stderr, flush=True)
     config = uvicorn.Config(app, log_level="warning", access_log=False)
     try:
         uvicorn.Server(config).run(sockets=[listening])
     finally:
-        opening.close()
-
-
-def _address(text: str) -> tuple[str, int]:
-    host, colon, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not (colon and host and port.isdecimal() and int(port) < 65536):
-        raise InputError(f"--http {text!r} is no address; write HOST:PORT such as 127.0.0.1:8931")
-    return host, int(port)
+        close()

@@ -17,17 +17,12 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from conspectus.archive import Scope
 from conspectus.cli import options
 from conspectus.cli.failures import complain
 from conspectus.cli.joined import CLASS
 from conspectus.cli.options import ArchiveOption
 from conspectus.errors import InputError
-
-PROJECT = "CLAUDE_PROJECT_DIR"
-"""The variable in which Claude Code names the project's folder to its hooks."""
-
-BACK = ("compact", "resume")
-"""Sources of a session that begins with something left out."""
 
 END = "(Archived here.)"
 """Stands behind the last message, so that the user's newest one may be archived too."""
@@ -35,8 +30,8 @@ END = "(Archived here.)"
 SUMMARY = 4_000
 """Maximum tokens of the notes on a session."""
 
-LONGEST = 9_000
-"""Maximum characters of a hook's output; Claude Code takes 10,000."""
+LONGEST, STATEMENT = 9_000, 1_000
+"""Maximum characters of a hook's output, of which Claude Code takes 10,000, and of a message."""
 
 
 def hook(
@@ -48,26 +43,22 @@ def hook(
 ) -> None:
     """Answer a hook of Claude Code, whose JSON comes on standard input. Always exits with 0.
 
-    `pre-compact` archives the session. `session-start` brings back what its user has stated and
-    still holds, where it begins compacted or resumed.
+    `pre-compact` archives the session. `session-start` brings back what its user has stated, where
+    it begins compacted or resumed.
     """
     try:
-        data = _given(sys.stdin.buffer.read())
+        data = _read()
         where = options.archive_of(archive)
-        match event:
-            case "pre-compact":
-                archive_session(data, where, redact=redact)
-            case "session-start":
-                if context := standing_context(data, where):
-                    said = {"hookEventName": "SessionStart", "additionalContext": context}
-                    sys.stdout.write(json.dumps({"hookSpecificOutput": said}) + "\n")
-            case _:
-                raise InputError(
-                    f"there is no hook {event!r}; write conspectus hook pre-compact, or "
-                    "session-start"
-                )
+        if event == "pre-compact":
+            archive_session(data, where, redact=redact)
+        elif event == "session-start":
+            if context := standing_context(data, where):
+                output = {"hookEventName": "SessionStart", "additionalContext": context}
+                sys.stdout.write(json.dumps({"hookSpecificOutput": output}) + "\n")
+        else:
+            raise InputError(f"there is no hook {event!r}; write pre-compact or session-start")
     except Exception as error:
-        _tell(str(error))
+        _complain(str(error))
 
 
 class Unfailing(TyperCommand):
@@ -80,14 +71,14 @@ class Unfailing(TyperCommand):
         except Exception as error:
             if not hasattr(error, "format_message"):  # Typer's own, of a wrong option
                 raise
-            _tell(error.format_message())
+            _complain(error.format_message())
             raise typer.Exit(0) from None
 
 
 setattr(hook, CLASS, Unfailing)
 
 
-def _tell(text: str) -> None:
+def _complain(text: str) -> None:
     with suppress(OSError, ValueError):  # nobody need listen
         complain(text)
 
@@ -95,20 +86,14 @@ def _tell(text: str) -> None:
 def archive_session(data: Mapping[str, Any], where: str, *, redact: bool = False) -> int:
     """Archive all of a session that is not archived yet, and return its number of messages.
 
-    Args:
-        data: the client's input to the hook `PreCompact`.
-        where: the archive, a path or a URL.
-        redact: remove secrets.
-
-    Raises:
-        InputError: the session cannot be read.
-        ArchiveError: the archive cannot be written.
+    `data` is the client's input to the hook `PreCompact`, `where` the archive. Raises `InputError`
+    where the session cannot be read, and `ArchiveError` where the archive cannot be written.
     """
     from conspectus.compactor import Compactor
     from conspectus.transcripts import read_history
 
-    session, path = _text(data, "session_id"), _text(data, "transcript_path")
-    given = read_history(Path(path).expanduser()).mended()
+    scope, path = _scope(data), Path(_text(data, "transcript_path")).expanduser()
+    messages = [*read_history(path).mended().messages, {"role": "user", "content": END}]
     with options.opened(where) as kept:
         compactor = Compactor(
             archive=kept,
@@ -118,58 +103,51 @@ def archive_session(data: Mapping[str, Any], where: str, *, redact: bool = False
             redact=redact,
         )
         result = compactor.compact(
-            [*given.messages, {"role": "user", "content": END}],
-            thread_id=session,
-            tenant=tenant_of(_project(data)),
-            force=True,
+            messages, thread_id=scope.thread, tenant=scope.tenant, force=True
         )
     if result.failed is not None or result.outcome == "stuck":
-        raise InputError(f"the session {session} was not archived: {result.reason}")
+        raise InputError(f"the session {scope.thread} was not archived: {result.reason}")
     return result.evicted
 
 
 def standing_context(data: Mapping[str, Any], where: str) -> str:
-    """Return the standing statements of a session's user, word for word; empty for none.
+    """Return the statements of a session's user, newest first, word for word; empty for none.
 
-    Args:
-        data: the client's input to the hook `SessionStart`.
-        where: the archive, a path or a URL.
-
-    Raises:
-        InputError: the input cannot be understood.
-        ArchiveError: the archive cannot be read.
+    `data` is the client's input to the hook `SessionStart`; the errors are as above.
     """
-    from conspectus.archive import Scope
+    from conspectus.messages.framing import as_notes
     from conspectus.messages.recalled import recalled_text
-    from conspectus_mcp.looking import handle_of, user_lines
+    from conspectus.notes.cutting import cut, one_line
+    from conspectus.notes.segment import Segment
+    from conspectus.recall.layout import label
+    from conspectus_mcp.grants import handle_of
 
-    if data.get("source") not in BACK:
+    if data.get("source") not in ("compact", "resume"):
         return ""
-    session, file = _text(data, "session_id"), options.file_of(where)
+    scope, file = _scope(data), options.file_of(where)
     if file is not None and not file.exists():
         return ""
-    place = Scope(tenant_of(_project(data)), session)
     with options.opened(where, existing=True) as kept:
-        chain = kept.chain(place)
+        chain = kept.chain(scope)
     if not chain:
         return ""
-    lines: list[str] = []
-    used = 0
-    every = list(user_lines(chain))
-    for line in every:
-        used += len(line) + 1
-        if used > LONGEST:
-            lines.append(f"({len(every) - len(lines):,} more are in the archive.)")
-            break
-        lines.append(line)
+    every = [
+        f"- {as_notes(cut(one_line(line.text), STATEMENT))} [{label(line.ids[0])}]"
+        for record in reversed(chain)
+        for line in reversed(Segment.from_json(record.segment).lines)
+        if line.kind == "said"
+    ]
+    lines, room = [], LONGEST
+    while every and (room := room - len(every[0]) - 1) > 0:
+        lines.append(every.pop(0))
+    if every:
+        lines.append(f"({len(every):,} more are in the archive.)")
     about = (
         f"Earlier messages of this session are archived word for word. The tools of the server "
-        f"conspectus search and read them; the session's id there is {handle_of(place)}."
+        f"conspectus search and read them; the session's id there is {handle_of(scope)}."
     )
-    if not lines:
-        return about
-    said = recalled_text("Said by the user before, newest first:\n" + "\n".join(lines))
-    return f"{about}\n{said}"
+    stated = recalled_text("\n".join(["Said by the user before, newest first:", *lines]))
+    return f"{about}\n{stated}" if lines else about
 
 
 def tenant_of(project: Path) -> str:
@@ -182,20 +160,19 @@ def tenant_of(project: Path) -> str:
     return f"claude-code:{project.expanduser().resolve()}"
 
 
-def _project(data: Mapping[str, Any]) -> Path:
-    return Path(os.environ.get(PROJECT) or _text(data, "cwd"))
-
-
-def _given(raw: bytes) -> Mapping[str, Any]:
+def _read() -> dict[str, Any]:
     try:
-        data = json.loads(raw)
-    except (ValueError, RecursionError) as error:
-        raise InputError(
-            "standard input holds no JSON of a hook; is this called by one?"
-        ) from error
+        data = json.loads(sys.stdin.buffer.read())
+    except (ValueError, RecursionError):
+        data = None
     if not isinstance(data, dict):
-        raise InputError(f"a hook is given a JSON object, not {type(data).__name__}")
+        raise InputError("standard input holds no JSON object of a hook; is this called by one?")
     return data
+
+
+def _scope(data: Mapping[str, Any]) -> Scope:
+    project = os.environ.get("CLAUDE_PROJECT_DIR") or _text(data, "cwd")
+    return Scope(tenant_of(Path(project)), _text(data, "session_id"))
 
 
 def _text(data: Mapping[str, Any], name: str) -> str:

@@ -6,7 +6,6 @@ import json
 import shlex
 import sys
 from pathlib import Path
-from typing import Any
 
 import conspectus
 from conspectus.cli import output
@@ -14,8 +13,6 @@ from conspectus.errors import InputError
 
 NAME = "conspectus"
 ABOUT = "Archives a session before it is compacted, and lets the agent search what has left."
-ARCHIVING, BRINGING = 120, 30
-"""Seconds that Claude Code waits for each hook."""
 
 
 def write_plugin(folder: Path, archive: str | None = None) -> list[Path]:
@@ -29,29 +26,25 @@ def write_plugin(folder: Path, archive: str | None = None) -> list[Path]:
         InputError: another plugin is there, or the folder cannot be written to.
     """
     manifest = folder / ".claude-plugin" / "plugin.json"
-    if manifest.exists() and _name(manifest) != NAME:
+    if manifest.exists() and f'"name": "{NAME}"' not in manifest.read_text("utf-8", "replace"):
         raise InputError(f"{folder} holds another plugin; give --plugin another folder")
     if archive is not None and "://" not in archive:
         archive = str(Path(archive).expanduser().absolute())
     asked = [] if archive is None else ["--archive", archive]
     program = [sys.executable, "-m", "conspectus.cli"]
 
-    def command(event: str, seconds: int) -> dict[str, Any]:
+    def hook(event: str, seconds: int, **more: str) -> list[dict[str, object]]:
         line = shlex.join([*program, "hook", event, *asked])
-        return {"type": "command", "command": line, "timeout": seconds}
+        return [{**more, "hooks": [{"type": "command", "command": line, "timeout": seconds}]}]
 
+    hooks = {
+        "PreCompact": hook("pre-compact", 120),
+        "SessionStart": hook("session-start", 30, matcher="compact|resume"),
+    }
     server = [*program[1:], "mcp", "--project", "${CLAUDE_PROJECT_DIR:-.}", *asked]
     files = {
         manifest: {"name": NAME, "version": conspectus.__version__, "description": ABOUT},
-        folder / "hooks" / "hooks.json": {
-            "description": ABOUT,
-            "hooks": {
-                "PreCompact": [{"hooks": [command("pre-compact", ARCHIVING)]}],
-                "SessionStart": [
-                    {"matcher": "compact|resume", "hooks": [command("session-start", BRINGING)]}
-                ],
-            },
-        },
+        folder / "hooks" / "hooks.json": {"description": ABOUT, "hooks": hooks},
         folder / ".mcp.json": {"mcpServers": {NAME: {"command": program[0], "args": server}}},
     }
     for path, data in files.items():
@@ -61,11 +54,3 @@ def write_plugin(folder: Path, archive: str | None = None) -> list[Path]:
             raise InputError(f"{path.parent} cannot be made: {error.strerror}") from error
         output.write_file(path, json.dumps(data, indent=2) + "\n")
     return list(files)
-
-
-def _name(manifest: Path) -> Any:
-    try:
-        data = json.loads(manifest.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return data.get("name") if isinstance(data, dict) else None

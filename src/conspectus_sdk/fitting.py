@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, TypedDict, Unpack
 
 from conspectus import CompactionResult
 from conspectus._core.items import Window
 from conspectus._core.plan import budget_of
 from conspectus._core.policy import Policy
 from conspectus._newest import Newest
-from conspectus.archive import Scope
 from conspectus.bridge import arun, run
 from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.api import scope_of
@@ -30,6 +30,7 @@ from conspectus.config.windows import limit_of, profile_of
 from conspectus.errors import PolicyError, StuckError
 from conspectus.messages import Source
 from conspectus.messages.cache_marks import without_cache_marks
+from conspectus.messages.thoughts import without_stale_thoughts
 from conspectus.observe import heard_by
 from conspectus.redaction import Redact
 from conspectus.tokens import TokenCounter, TokenMeter
@@ -44,25 +45,45 @@ KNOWN = 64
 """Models whose engine is remembered: a proxy's clients choose the names of models."""
 
 
+class UnknownWindow(PolicyError):
+    """The window of a model is not known."""
+
+
+class Request(TypedDict, total=False):
+    """A request beside its messages; `model` and `thread_id` are always needed.
+
+    Attributes:
+        model: answers the request.
+        thread_id: names the conversation.
+        tenant: whose conversation it is. Default: `local`.
+        session: the agent, if several share a thread. Default: `main`.
+        system: Anthropic's `system` (a text or blocks), or the `instructions` of Responses.
+        tools: in the provider's form.
+        answer_tokens: maximum of the answer (`max_tokens`), if that is part of the window; at most
+            half of it is left free. Default: nothing.
+    """
+
+    model: str
+    thread_id: str
+    tenant: str
+    session: str
+    system: object
+    tools: Sequence[Any]
+    answer_tokens: int | None
+
+
 class Fitter:
     """Fit the messages of requests, for any model.
 
     Args:
-        archive: of the originals: an `Archive`, a LangGraph store, a path or a URL. It stays open
-            until `close`.
+        archive: an `Archive`, a LangGraph store, a path or a URL. It stays open until `close`.
         window: input limit of the models in tokens; or a mapping of their names to limits, where
             `gpt-4o` means `openai/gpt-4o` and `gpt-4o-2024-08-06`, too, and `*` stands for
-            anything. Default, also of models that the mapping does not name: their LangChain
-            profile.
-        summarizer: as for `Compactor`. Default: `"embedded"`.
-        trigger, keep: as for `Compactor`. Default: 85 % of the window, 20 messages.
-        token_counter: as for `Compactor`. Default: an estimate for the model's tokenizer.
-        max_summary_tokens: maximum of a summary's text. Default: a third of the room.
-        redact: removes secrets; see `Compactor`.
+            anything. Default, also of models without a name in it: their LangChain profile.
+        summarizer, trigger, keep, token_counter, max_summary_tokens, redact: as for `Compactor`.
+            Default: the embedded summariser, 85 % of the window, 20 messages.
 
-    Raises:
-        PolicyError: a setting is invalid.
-        ArchiveError: the archive cannot be opened.
+    Raises `PolicyError` for an invalid setting, `ArchiveError` if the archive cannot be opened.
 
     Example:
         >>> with Fitter(archive="memory:", window={"own-model": 32_000}) as fitter:
@@ -96,45 +117,23 @@ class Fitter:
         self.archive = opened
         self._engines = Newest[str, tuple[Engine, int]](KNOWN)
 
-    def close(self) -> None:
-        """Close the archive's connections."""
-        self.archive.close()
-
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def fit(
-        self,
-        messages: Sequence[Source],
-        *,
-        model: str,
-        thread_id: str,
-        tenant: str = LOCAL,
-        session: str = "main",
-        system: object = None,
-        tools: Sequence[Any] = (),
-        answer_tokens: int | None = None,
-    ) -> CompactionResult:
+    def close(self) -> None:
+        """Close the archive's connections."""
+        self.archive.close()
+
+    def fit(self, messages: Sequence[Source], **request: Unpack[Request]) -> CompactionResult:
         """Make the messages of a request fit; send the `messages` of the result.
 
-        Pass the whole history each time, or the last result with new messages.
-
-        Args:
-            messages: OpenAI's chat messages, items of Responses, or Anthropic's messages.
-            model: of the request.
-            thread_id: names the conversation.
-            tenant: of the conversation.
-            session: names the agent, if several share a thread.
-            system: Anthropic's `system` (a text or blocks), or the `instructions` of Responses.
-            tools: of the request, in the provider's form.
-            answer_tokens: maximum of the answer (`max_tokens`), if that is part of the window; at
-                most half of it is left free. Default: nothing.
-
-        Returns:
-            The outcome. Messages that stay are the caller's own objects.
+        Pass the whole history each time, or the last result with new messages: OpenAI's chat
+        messages, items of Responses, or Anthropic's messages; with `model=`, `thread_id=`, and more
+        of the request, see `Request`. Messages that stay are the caller's own objects, but for
+        thoughts that a model would refuse behind another beginning.
 
         Raises:
             StuckError: nothing makes it fit; carries the numbers.
@@ -143,10 +142,15 @@ class Fitter:
             MessageError: a message cannot be understood.
             ArchiveError: the archive cannot be read.
         """
-        scope = scope_of(tenant, thread_id, session)
-        return run(self._fit(messages, model, scope, system, tools, answer_tokens))
+        return run(self._fit(messages, **request))
 
     async def afit(
+        self, messages: Sequence[Source], **request: Unpack[Request]
+    ) -> CompactionResult:
+        """Fit on an event loop; see `fit`."""
+        return await arun(self._fit(messages, **request))
+
+    async def _fit(
         self,
         messages: Sequence[Source],
         *,
@@ -158,26 +162,12 @@ class Fitter:
         tools: Sequence[Any] = (),
         answer_tokens: int | None = None,
     ) -> CompactionResult:
-        """Fit on an event loop; see `fit`."""
         scope = scope_of(tenant, thread_id, session)
-        return await arun(self._fit(messages, model, scope, system, tools, answer_tokens))
-
-    async def _fit(
-        self,
-        messages: Sequence[Source],
-        model: str,
-        scope: Scope,
-        system: object,
-        tools: Sequence[Any],
-        answer: int | None,
-    ) -> CompactionResult:
         engine, window = self._engine(model)
         meter = engine.meter
-        if answer is not None and not 0 <= answer < math.inf:
-            raise PolicyError(
-                f"answer_tokens={answer} is no room; give a number of tokens, or None"
-            )
-        beside = min(answer or 0, int(window * MOST_ANSWER))
+        if answer_tokens is not None and not 0 <= answer_tokens < math.inf:
+            raise PolicyError(f"answer_tokens={answer_tokens} is no room; give a number, or None")
+        beside = min(answer_tokens or 0, int(window * MOST_ANSWER))
         beside += meter.tools(tools) if tools else 0
         beside += meter.message(plain({"role": "system", "content": system})) if system else 0
         if beside >= window:
@@ -189,11 +179,15 @@ class Fitter:
             )
         room = budget_of(engine.policy, Window(window, beside))
         bare = [plain(message) for message in messages]
-        session = Session(engine, scope, room, Anchor.of(engine, scope))
-        result = await heard_by(engine.listeners, compact_flow(session, bare, False, ""))
+        work = Session(engine, scope, room, Anchor.of(engine, scope))
+        result = await heard_by(engine.listeners, compact_flow(work, bare, False, ""))
         result.raise_if_stuck()
         came = {id(one): whole for one, whole in zip(bare, messages, strict=True)}
-        return replace(result, messages=[came.get(id(one), one) for one in result.messages])
+        view = [came.get(id(one), one) for one in result.messages]
+        if len(view) != len(messages) or any(map(operator.is_not, view, messages)):
+            chain = await self.archive.flow(self.archive.chain, scope)
+            view = without_stale_thoughts(view, chain[-1].messages_after) if chain else view
+        return replace(result, messages=view)
 
     def _engine(self, model: str) -> tuple[Engine, int]:
         """Return the engine of a model, and its window."""
@@ -202,22 +196,18 @@ class Fitter:
             settings = EngineSettings(
                 summarizer=self._summarizer, archive=self.archive, redact=self._redact
             )
-            meter = TokenMeter(self._counter, model=model)
-            window = self._window(model)
-            return settings.engine(self._policy, meter), window
+            windows = self._windows
+            given = limit_of(model, windows) if isinstance(windows, Mapping) else windows
+            window = given or profile_of("", model.replace("/", ":", 1))
+            if window is None:
+                raise UnknownWindow(
+                    f"the window of the model {model!r} is not known here; give Fitter(window=...) "
+                    "its input limit in tokens or a mapping of names to limits, or install its "
+                    "provider's package: pip install 'conspectus[openai,anthropic]'"
+                )
+            return settings.engine(self._policy, TokenMeter(self._counter, model=model)), window
 
         return self._engines.get_or_make(model, make)
-
-    def _window(self, model: str) -> int:
-        windows = self._windows
-        given = limit_of(model, windows) if isinstance(windows, Mapping) else windows
-        found = given or profile_of("", model.replace("/", ":", 1))
-        if found is None:
-            raise PolicyError(
-                f"the window of the model {model!r} is not known here; give Fitter(window=...) its "
-                "input limit in tokens, or a mapping of names to limits"
-            )
-        return found
 
 
 FAKE_ID = "__fake_id__"

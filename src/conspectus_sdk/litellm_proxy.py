@@ -1,36 +1,42 @@
-"""Fit each request to LiteLLM's proxy before it is sent on; needs the extra `litellm`."""
+"""Fit each request to LiteLLM's proxy before it is sent on."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from litellm.exceptions import ContextWindowExceededError
-from litellm.integrations.custom_logger import CustomLogger
+try:
+    from litellm.exceptions import ContextWindowExceededError
+    from litellm.integrations.custom_logger import CustomLogger
+except ImportError as error:
+    raise ImportError(
+        "LiteLLM is the extra `litellm`; install it with pip install 'conspectus[litellm]'"
+    ) from error
 
-from conspectus.errors import StuckError
-from conspectus_sdk.fitting import LOCAL, Fitter, plain
+from conspectus.errors import MessageError, StuckError
+from conspectus_sdk.fitting import LOCAL, Fitter, UnknownWindow, plain
 
-MESSAGES = frozenset("completion acompletion anthropic_messages aanthropic_messages".split())
-ITEMS = frozenset("responses aresponses".split())
-"""Kinds of calls with the history in `messages`, and in `input`."""
+logger = logging.getLogger(__name__)
+
+CHAT = ("completion", "acompletion", "anthropic_messages", "aanthropic_messages")
+FIELDS = dict.fromkeys(CHAT, "messages") | dict.fromkeys(("responses", "aresponses"), "input")
+"""The field of the history, by the kind of call."""
 
 SESSION = ("litellm_session_id", "session_id", "thread_id")
 """Names of a conversation, in the request or in its `metadata`."""
+
+ANSWER = ("max_completion_tokens", "max_output_tokens", "max_tokens")
 
 
 class FittingLogger(CustomLogger):
     """Fit chat, Responses and Anthropic requests of every client of a proxy.
 
     The client's name identifies a conversation; without one its system prompt and its first
-    message, among the conversations of the same key.
-
-    Args:
-        fitter: fits the messages.
-        tenant: returns the tenant of a key and a request. Default: the key's digest, as LiteLLM
-            keeps it.
+    message, among the conversations of the same key. `tenant` returns the tenant of a key and a
+    request; by default it is the key's digest, as LiteLLM keeps it.
 
     Example:
         `litellm_settings: {callbacks: your_module.fitting}` in the proxy's file, where
@@ -49,52 +55,53 @@ class FittingLogger(CustomLogger):
     ) -> dict[str, Any]:
         """Fit one request, and return it for LiteLLM to send.
 
+        A message that is not understood, and a model whose window is not known, are the provider's
+        to judge: such a request goes on as it came, and a warning in the log says so.
+
         Raises:
             ContextWindowExceededError: nothing makes it fit.
-            ConspectusError: the archive cannot be read, or the model's window is not known.
+            ArchiveError: the archive cannot be read.
         """
-        field = "messages" if call_type in MESSAGES else "input" if call_type in ITEMS else ""
+        field = FIELDS.get(call_type, "")
         messages = data.get(field)
         if not isinstance(messages, list) or not messages:
             return data
         system = data.get("system") or data.get("instructions")
         model = str(data.get("model") or "")
+        answers = [value for name in ANSWER if isinstance(value := data.get(name), int)]
         try:
             result = await self._fitter.afit(
                 messages,
                 model=model,
-                thread_id=_named(data) or _told(messages, system),
+                thread_id=_named(data) or _by_its_beginning(messages, system),
                 tenant=self._tenant(user_api_key_dict, data),
                 system=system,
                 tools=data.get("tools") or (),
-                answer_tokens=_answer(data),
+                answer_tokens=next((value for value in answers if value > 0), None),
             )
         except StuckError as error:
             raise ContextWindowExceededError(str(error), model, "conspectus") from error
+        except (MessageError, UnknownWindow) as error:
+            logger.warning("sent on as it came, not fitted: %s", error)
+            return data
         return {**data, field: result.messages}
 
 
 def _named(data: Mapping[str, Any]) -> str:
     """Return the client's name of its conversation; empty for none."""
     metadata = data.get("metadata")
-    places = [data, metadata if isinstance(metadata, Mapping) else {}]
-    found = (one[name] for one in places for name in SESSION if one.get(name))
-    return str(next(found, ""))
+    for where in (data, metadata if isinstance(metadata, Mapping) else {}):
+        for name in SESSION:
+            if where.get(name):
+                return str(where[name])
+    return ""
 
 
-def _told(messages: list[Any], system: object) -> str:
+def _by_its_beginning(messages: list[Any], system: object) -> str:
     """Name a conversation by its beginning, up to the first message that is no prompt."""
-    start: list[Any] = [system]
-    for message in messages:
-        start.append(plain(message))
-        role = message.get("role") if isinstance(message, Mapping) else None
-        if role not in ("system", "developer"):
-            break
+    prompts = ("system", "developer")
+    roles = [one.get("role") if isinstance(one, Mapping) else None for one in messages]
+    first = next((at for at, role in enumerate(roles) if role not in prompts), len(messages))
+    start = [system, *map(plain, messages[: first + 1])]
     text = json.dumps(start, sort_keys=True, default=str)
     return f"litellm-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
-
-
-def _answer(data: Mapping[str, Any]) -> int | None:
-    names = ("max_completion_tokens", "max_output_tokens", "max_tokens")
-    found = (value for name in names if isinstance(value := data.get(name), int))
-    return next((value for value in found if value > 0), None)  # the provider refuses others

@@ -1,18 +1,21 @@
-"""Fit runs of OpenAI's Agents SDK, by a session and a filter before each model call.
-
-Needs the extra `openai-agents`.
-"""
+"""Fit runs of OpenAI's Agents SDK, by a session and a filter before each model call."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from agents import Agent, FunctionTool
-from agents.items import TResponseInputItem
-from agents.memory import Session, SessionABC, SessionSettings
-from agents.models import get_default_model
-from agents.run_config import CallModelData, ModelInputData
+try:
+    from agents import Agent, FunctionTool
+    from agents.items import TResponseInputItem
+    from agents.memory import Session, SessionABC, SessionSettings
+    from agents.models import get_default_model
+    from agents.run_config import CallModelData, ModelInputData
+except ImportError as error:
+    raise ImportError(
+        "the Agents SDK is the extra `openai-agents`; install it with "
+        "pip install 'conspectus[openai-agents]'"
+    ) from error
 
 from conspectus_sdk.fitting import LOCAL, Fitter
 
@@ -23,13 +26,8 @@ class FittedSession(SessionABC):
     """A session that fits the history of another one, which keeps all of it.
 
     Give the run `session.input_filter`, too, so that a run of many turns stays inside the window.
-
-    Args:
-        session: any other session; it is only added to, as the SDK does.
-        fitter: fits the items.
-        model: the model that answers.
-        tenant: of the conversation.
-        answer_tokens: maximum of an answer, if it counts in the model's window.
+    `model` answers, for `tenant`; `answer_tokens` is the maximum of an answer, if it counts in the
+    model's window.
 
     Example:
         `Runner.run(agent, "hi", session=session, run_config=RunConfig(call_model_input_filter=
@@ -45,8 +43,8 @@ class FittedSession(SessionABC):
         tenant: str = LOCAL,
         answer_tokens: int | None = None,
     ) -> None:
-        self.inner, self._fitter, self._model, self._tenant = session, fitter, model, tenant
-        self.session_id = session.session_id
+        self.inner, self.session_id, self._fitter = session, session.session_id, fitter
+        self._model, self._tenant = model, tenant
         self.input_filter = input_filter(
             fitter,
             thread_id=session.session_id,
@@ -91,18 +89,10 @@ def input_filter(
     model: str | None = None,
     answer_tokens: int | None = None,
 ) -> InputFilter:
-    """Make a `call_model_input_filter` that fits the input of each model call.
+    """Make a filter for `RunConfig(call_model_input_filter=...)` that fits each model call.
 
-    Args:
-        fitter: fits the items.
-        thread_id: names the conversation, or a function that names it by the call.
-        tenant: of the conversation.
-        model: the model that answers. Default: that of the agent.
-        answer_tokens: maximum of an answer, if it counts in the model's window.
-
-    Returns:
-        The filter, for `RunConfig(call_model_input_filter=...)`. It raises the errors of
-        `Fitter.fit`.
+    `thread_id` names the conversation, or is a function that names it by the call; `model` is by
+    default the agent's. The filter raises the errors of `Fitter.fit`.
     """
 
     async def fitted(data: CallModelData[Any]) -> ModelInputData:
@@ -113,7 +103,7 @@ def input_filter(
             thread_id=thread_id if isinstance(thread_id, str) else thread_id(data),
             tenant=tenant,
             system=sent.instructions,
-            tools=_schemas(data.agent),
+            tools=[_schema(tool) for tool in data.agent.tools if isinstance(tool, FunctionTool)],
             answer_tokens=answer_tokens,
         )
         return ModelInputData(input=result.messages, instructions=sent.instructions)
@@ -122,22 +112,10 @@ def input_filter(
 
 
 def _model_of(agent: Agent[Any]) -> str:
-    """Return the name of an agent's model."""
-    if isinstance(agent.model, str):
-        return agent.model
-    named = getattr(agent.model, "model", None)
+    named = agent.model if isinstance(agent.model, str) else getattr(agent.model, "model", None)
     return named if isinstance(named, str) else get_default_model()
 
 
-def _schemas(agent: Agent[Any]) -> list[dict[str, Any]]:
-    """Return the schemas of the agent's own tools."""
-    return [
-        {
-            "type": "function",
-            "name": tool.name,
-            "description": tool.description,
-            "parameters": tool.params_json_schema,
-        }
-        for tool in agent.tools
-        if isinstance(tool, FunctionTool)
-    ]
+def _schema(tool: FunctionTool) -> dict[str, Any]:
+    about = {"name": tool.name, "description": tool.description}
+    return {"type": "function", **about, "parameters": tool.params_json_schema}

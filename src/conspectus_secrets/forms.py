@@ -1,0 +1,231 @@
+"""Secrets that their own form or a fixed place gives away: one table, a form a line.
+
+A pattern repeats one class of characters at a time, possessively or within bounds, so that no text
+takes more than a few looks at each of its characters. None takes in a quote or a backslash, so
+that a text that is JSON stays JSON.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from conspectus_secrets.values import Secret, is_placeholder, mixed, scattered
+
+KEYS = r"""
+anthropic-key         sk-ant-      sk-ant-[\w-]{16,}+
+openrouter-key        sk-or-       sk-or-[\w-]{24,}+
+langfuse-key          sk-lf-       sk-lf-[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}
+openai-key            sk-          sk-(?:proj|svcacct|admin|None)-[\w-]{20,}+
+openai-key            sk-          sk-[A-Za-z0-9]{20,}+
+huggingface-token     hf_          hf_[A-Za-z0-9]{30,}+
+groq-key              gsk_         gsk_[A-Za-z0-9]{40,}+
+xai-key               xai-         xai-[\w-]{40,}+
+perplexity-key        pplx-        pplx-[A-Za-z0-9]{32,}+
+replicate-token       r8_          r8_[A-Za-z0-9]{32,}+
+langsmith-key         lsv2_        lsv2_(?:pt|sk)_[a-f0-9]{32}(?:_[a-f0-9]{10})?
+tavily-key            tvly-        tvly-(?:dev-|prod-)?[A-Za-z0-9]{20,}+
+nvidia-key            nvapi-       nvapi-[\w-]{40,}+
+pinecone-key          pcsk_        pcsk_\w{40,}+
+e2b-key               e2b_         e2b_[a-f0-9]{40}\b
+bedrock-key           absk         ABSK[A-Za-z0-9+/]{60,}+=*+
+supabase-key          sbp_         sbp_(?:oauth_)?[a-f0-9]{40}\b
+supabase-key          sb_secret_   sb_secret_[\w-]{20,}+
+planetscale-token     pscale_      pscale_(?:tkn|pw|oauth)_[\w.=-]{30,}+
+netlify-token         nfp_         nfp_[A-Za-z0-9]{32,}+
+fly-token             fm2_         fm2_[\w+/=-]{60,}+
+aws-access-key        a            A(?:KI|SI|BI|CC)A[A-Z0-9]{16}\b
+aws-session-token     iqojb3jp     IQoJb3JpZ2luX2Vj[A-Za-z0-9+/=]{40,}+
+google-api-key        aiza         AIza[\w-]{35}(?![\w-])
+google-oauth-secret   gocspx-      GOCSPX-[\w-]{24,}+
+google-access-token   ya29.        ya29\.[\w-]{20,}+
+azure-client-secret   8q~          [\w~.-]{3}8Q~[\w~.-]{31,34}+
+digitalocean-token    _v1_         do[opr]_v1_[a-f0-9]{64}
+databricks-token      dapi         dapi[a-f0-9]{32}(?:-\d)?\b
+alibaba-access-key    ltai         LTAI[A-Za-z0-9]{16,24}\b
+github-token          gh           gh[opusr]_[A-Za-z0-9]{30,}+
+github-token          github_pat_  github_pat_\w{22,}+
+gitlab-token          gl           gl(?:pat|dt|rt|cbt|ptt|ft|soat|oas|imt|agent)-[\w.-]{20,}+
+npm-token             npm_         npm_[A-Za-z0-9]{36}\b
+pypi-token            pypi-        pypi-AgE[\w-]{40,}+
+rubygems-key          rubygems_    rubygems_[a-f0-9]{48}\b
+docker-token          dckr_        dckr_(?:pat|oat)_[\w-]{20,}+
+bitbucket-token       at           AT(?:BB|CTT3)[\w=-]{24,}+
+atlassian-token       atatt3       ATATT3[\w=-]{50,}+
+linear-key            lin_api_     lin_api_[A-Za-z0-9]{32,}+
+notion-token          ntn_         ntn_[A-Za-z0-9]{40,}+
+notion-token          secret_      secret_[A-Za-z0-9]{40,}+
+figma-token           figd_        figd_[\w-]{36,}+
+postman-key           pmak-        PMAK-[a-f0-9]{24}-[a-f0-9]{34}
+vault-token           hv           hv[sbr]\.[\w-]{20,}+
+terraform-token       .atlasv1.    [A-Za-z0-9]{14}\.atlasv1\.[\w-]{60,}+
+pulumi-token          pul-         pul-[a-f0-9]{40}\b
+grafana-token         gl           gl(?:sa|c)_[\w+/=]{32,}+
+newrelic-key          nrak-        NRAK-[A-Z0-9]{27}\b
+sentry-token          sntry        sntry[su]_[\w+/=]{40,}+
+doppler-token         dp.          dp\.[ps]t\.[\w.-]{40,}+
+1password-token       ops_eyj      ops_eyJ[\w-]{60,}+
+posthog-key           phx_         phx_[\w-]{32,}+
+mapbox-token          sk.eyj       sk\.eyJ[\w-]{16,}+\.[\w-]{16,}+
+age-key               age-secret-  AGE-SECRET-KEY-1[A-Z0-9]{50,}+
+slack-token           xox          xox[abeoprs](?:\.xox[bp])?-[A-Za-z0-9-]{10,}+
+slack-token           xapp-        xapp-\d-[A-Za-z0-9-]{20,}+
+discord-token         .            [MNO][\w-]{22,27}\.[\w-]{6}\.[\w-]{27,40}(?![\w-])
+telegram-token        :aa          (?<!\.)\d{8,10}:AA[\w-]{32,33}(?![\w-])
+stripe-key            k_live_      [srp]k_live_[A-Za-z0-9]{16,}+
+stripe-key            k_test_      [srp]k_test_[A-Za-z0-9]{16,}+
+stripe-webhook-secret whsec_       whsec_[A-Za-z0-9+/=]{24,}+
+twilio-key            sk           SK[a-f0-9]{32}\b
+sendgrid-key          sg.          SG\.[\w-]{16,32}\.[\w-]{32,}+
+mailgun-key           key-         key-[a-f0-9]{32}\b
+mailchimp-key         -us          [a-f0-9]{32}-us\d{1,2}\b
+shopify-token         shp          shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}
+square-token          sq0          sq0(?:atp|csp)-[\w-]{40,}+
+facebook-token        eaac         EAAC[A-Za-z0-9]{80,}+
+airtable-token        pat          pat[A-Za-z0-9]{14}\.[a-f0-9]{64}\b
+jwt                   eyj          eyJ[\w-]{8,}+\.eyJ[\w-]{8,}+(?:\.[\w-]*+)?
+jwt                   eyj          eyJ[\w-]{8,}+\.[\w-]*+(?:\.[\w-]{8,}+){3}
+azure-storage-key     accountkey   AccountKey\s{0,3}=\s{0,3}(?P<value>[A-Za-z0-9+/]{20,}+={0,2})
+azure-storage-key     sharedacc    SharedAccessKey=(?P<value>[A-Za-z0-9+/]{20,}+={0,2})
+azure-sas             sig=         (?:(?<=[?&;\s])|(?<=&amp;))sig=(?P<value>[A-Za-z0-9+/%]{30,}+=?)
+signed-url            x-amz-       X-Amz-(?:Signature|Security-Token)=(?P<value>[\w%/+=-]{32,}+)
+slack-webhook         hooks.slack  hooks\.slack\.com/[a-z]{5,9}/(?P<value>[\w/-]{20,}+)
+discord-webhook       discord      discord(?:app)?\.com/api/webhooks/(?P<value>\d{10,}+/[\w-]{40,}+)
+bearer-token          bearer       (?i:\bbearer)(?:\s|%20){1,3}(?P<value>[\w.~+/-]{12,}+=*+)
+basic-auth            basic        (?i:\bbasic)(?:\s|%20){1,3}(?P<value>[A-Za-z0-9+/]{8,}+={0,2})
+basic-auth            auth         (?<![\w+/])_?auth\W{1,8}?(?P<value>[A-Za-z0-9+/]{8,}+={0,2})
+url-token             ://          ://(?P<value>[\w-]{24,200}+)@(?=[\w\[${])
+"""
+"""Keys of providers: kind, a part in lower case that the text must hold, pattern.
+
+Where a pattern has a group `value`, the rest stays.
+"""
+
+_WORD = r"""\\{0,4}["']?(?P<value>[^\s"'\\;|&<>()\[\]]++)"""
+"""A word of a command, in quotes or bare."""
+
+_IN_COMMAND = r"(?:[^\n|;&]|&(?![&\s])|(?<=\\)\n){0,240}?\s"
+
+PLACES = (
+    (
+        "aws-secret-key",
+        "secret",
+        r"(?i:\baws[\W_]{0,3}secret(?:[\W_]{0,3}access)?(?:[\W_]{0,3}key)?|SecretAccessKey)"
+        r"[\W_]{1,8}(?:is[\W_]{1,4})?(?<![A-Za-z0-9/+])(?P<value>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
+    ),
+    (
+        "authorization",
+        "authorization",
+        r"(?i:\bauthorization)\\{0,8}[\"']?\s{0,3}[:=]\s{0,3}\\{0,8}[\"']?(?:(?i:token|api-?key|key"
+        r"|bot)[ =]{1,3})?(?P<value>[A-Za-z0-9._~+/-]{16,}+=*+)(?![(\[])",
+    ),
+    (
+        "url-password",
+        "://",
+        r"""://[^\s/:@"'<>\[\]{}()$\\]{0,128}:(?P<value>[^\s/"'<>\\]{1,2048})@(?=[\w\[${])""",
+    ),
+    (
+        "session-id",
+        "sess sid",
+        r"(?i:\b(?:(?:php|j|asp\.net_)?sess(?:ion)?_?(?:id)?|connect\.sid|sid|\w{0,24}_session))="
+        r"(?P<value>[A-Za-z0-9%._~+/-]{12,}+=*+)",
+    ),
+    (
+        "password",
+        "identified password",
+        r"(?i:identified\s{1,4}(?:with\s{1,4}\S{1,64}\s{1,4})?by|\bpassword)"
+        r"\s{1,4}\\{0,4}'(?P<value>[^'\\\n]{3,256})\\{0,4}'",
+    ),
+    (
+        "password",
+        "machine",
+        r"\bmachine\s{1,8}\S{1,200}\s{1,8}(?:login\s{1,8}\S{1,200}\s{1,8})?password\s{1,8}" + _WORD,
+    ),
+    ("password", "sshpass", r"\bsshpass\s{1,4}-p\s{0,4}" + _WORD),
+    ("password", "mysql mariadb", rf"\b(?:mysql\w{{0,8}}|mariadb)\b{_IN_COMMAND}-p" + _WORD),
+    ("password", " login", rf"\b(?:docker|podman|az|oc) login\b{_IN_COMMAND}-p[ =]" + _WORD),
+    (
+        "password",
+        "mongo redis-cli sqlcmd ldap",
+        rf"\b(?:mongo\w{{0,8}}|redis-cli|sqlcmd|ldap\w{{3,8}})\b{_IN_COMMAND}-[apwP] " + _WORD,
+    ),
+    (
+        "password",
+        "curl http",
+        rf"\b(?:curl|https?)\b{_IN_COMMAND}(?:-[A-Za-z]{{0,6}}u[ =]?|--(?:proxy-)?user[ =])"
+        r"\\{0,4}[\"']?[^\s:\"'\\]{1,128}:(?P<value>[^\s\"'\\]{3,}+)",
+    ),
+    (
+        "password",
+        "stdin with-token sudo",
+        rf"\b(?:echo|printf)\s{{1,4}}(?:-[ne]\s{{1,4}})?{_WORD}\\{{0,4}}[\"']?\s{{0,4}}\|\s{{0,4}}"
+        r"(?:[^\n|;&]{0,160}?\s--(?:password-stdin|with-token)\b|sudo\s[^\n|;&]{0,40}?-S\b)",
+    ),
+)
+"""Values at a fixed place, in addresses, headers, SQL and commands: kind, hints, pattern."""
+
+_COOKIES = re.compile(r"(?i:\b(?:set-)?cookie)\\{0,4}[\"']?\s{0,3}[:=]\s{0,3}\\{0,4}[\"']?")
+_COOKIE = re.compile(r"\s{0,2}(?P<name>[\w.$!%*+-]{1,64}+)=(?P<value>[^\s;,\"'\\]*+);?")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One form of secret: kind, parts of which the text must hold one, pattern, and a check."""
+
+    kind: str
+    hints: tuple[str, ...]
+    pattern: re.Pattern[str]
+    is_real: Callable[[str], bool]
+
+
+def _pair_in_base64(encoded: str) -> bool:
+    """Return whether it is `user:password` in base64."""
+    try:
+        text = base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True).decode()
+    except (binascii.Error, ValueError):
+        return False
+    user, _, password = text.partition(":")
+    return bool(user and password) and text.isprintable()
+
+
+_CHECKS: dict[str, Callable[[str], bool]] = {
+    "aws-secret-key": scattered,
+    "discord-token": scattered,
+    "basic-auth": _pair_in_base64,
+    "authorization": lambda value: sum(map(str.isdigit, value)) >= 2 and mixed(value),
+    "url-password": lambda value: len(value) >= 3 and not is_placeholder(value),
+    "password": lambda value: len(value) >= 3 and not is_placeholder(value),
+}
+"""What a value must be. Default: letters and digits."""
+
+
+def _forms() -> Iterator[Form]:
+    for line in KEYS.split("\n")[1:-1]:
+        kind, hint, pattern = line.split()
+        whole = rf"(?<![A-Za-z0-9])(?P<value>{pattern})(?![A-Za-z0-9])"
+        whole = pattern if "(?P<value>" in pattern else whole
+        yield Form(kind, (hint,), re.compile(whole, re.ASCII), _CHECKS.get(kind, mixed))
+    for kind, hints, pattern in PLACES:
+        yield Form(kind, tuple(hints.split()), re.compile(pattern), _CHECKS.get(kind, mixed))
+
+
+FORMS = tuple(_forms())
+
+
+def formed_secrets(text: str, lower: str) -> Iterator[Secret]:
+    """Yield secrets of the table; `lower` is the text in lower case."""
+    for form in FORMS:
+        if any(hint in lower for hint in form.hints):
+            for match in form.pattern.finditer(text):
+                if form.is_real(match["value"]):
+                    yield Secret(*match.span("value"), form.kind)
+    at = 0
+    for header in _COOKIES.finditer(text) if "cookie" in lower else ():
+        at = max(at, header.end())
+        while (cookie := _COOKIE.match(text, at)) is not None:
+            if len(cookie["value"]) >= 8 and mixed(cookie["value"]):
+                yield Secret(*cookie.span("value"), "cookie")
+            at = cookie.end()

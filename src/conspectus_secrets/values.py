@@ -1,0 +1,185 @@
+"""Judge whether a value at the place of a secret is one, and not a placeholder, a type or code."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, NamedTuple
+
+from conspectus.redaction.names import PASSWORDS, WORDS, named_kind
+
+Written = Literal["quoted", "shell", "bare"]
+"""How a value stands: in quotes, where it is no variable; in `NAME=value` of a shell or an address,
+where a word needs no quotes; or bare, where it could be a type, a variable or prose."""
+
+_PLACEHOLDERS = frozenset(
+    """your my the some a an insert enter put replace change changeme example sample dummy fake
+    mock placeholder todo tbd secret password passwd passphrase passwort pass pwd token tokens api
+    key keys apikey access auth client private here me this with value string str text int integer
+    number bool boolean bytes none null nil undefined true false yes no required optional missing
+    invalid incorrect wrong correct empty unset set not is are was be must should can of in to for
+    and or on from by if it default prompt hidden env environment variable var config settings self
+    user username name email new old current db database login foo bar baz test testing redacted
+    masked removed omitted hash hashed encrypted plain plaintext field input type url id any object
+    list dict optionalstr secretstr final charfield textfield stringfield form func function def
+    return lambda async await bearer basic authorization header headers read write admin root only
+    more less than strength confirm confirmation reset forgot forgotten change changed expired valid
+    validator check length session public mysecret mypassword yourpassword guest anonymous error
+    failed failure success support generated random unknown blank ignored repeat again""".split()
+)
+_TEMPLATE = re.compile(
+    r"\A(?:<.*>|\$\{.*|\$\(.*|\$[A-Za-z_]\w*|\{\{.*|\{[\w.!:\[\]'\"]*\}|%[sdr]|%\(\w+\)s|%\w+%"
+    r"|[*xX•·.…_#?-]+|@\w+@|__\w+__|#\{.*)\Z",
+    re.DOTALL,
+)
+MARKS = re.compile(r"\[redacted: [a-z0-9-]{1,40}\]|\$\{[^{}]{0,200}\}|\{\{[^{}]{0,200}\}\}")
+"""Marks of a redactor, and variables: what stands behind them is judged without them."""
+
+_CODE = re.compile(r"\A[A-Za-z_]\w*+(?:(?:\.|->|::)[A-Za-z_]\w*+)+\Z")
+_ALGORITHM = re.compile(
+    r"\A(?:base|sha|md|utf|aes|rot|hs|rs|argon|pbkdf|bcrypt)-?\d", re.IGNORECASE
+)
+_PATH = re.compile(r"\A(?:[A-Za-z]:\\|\.{0,2}/|~/|[a-z]+://)")
+_DIGIT_INSIDE = re.compile(r"\d[A-Za-z]")
+_HUMPS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_TYPE = re.compile(r"(?:Key|Token|Secret|Password|Credential)(?:s|Types?)?\Z")
+_NO_SECRET_KEY = frozenset(
+    """PUBLIC PUB PUBLISHABLE ANON PRIMARY FOREIGN PARTITION SORT CACHE OBJECT S3 INDEX ROW GROUP
+    REGISTRY HOST LOOKUP IDEMPOTENCY DEDUP SITE BUILD COMMIT VERSION FILE PATH STORE UNIQUE
+    NATURAL ROUTING HASH RANGE GPG PGP MESSAGE REDIS CONFIG""".split()
+)
+
+
+class Secret(NamedTuple):
+    """A secret's begin, end and kind, and the quotes that its replacement needs in JSON."""
+
+    begin: int
+    end: int
+    kind: str
+    quotes: str = ""
+
+
+def mixed(value: str) -> bool:
+    """Return whether it has letters and digits, unlike a plain word or number."""
+    return any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+
+
+def scattered(value: str) -> bool:
+    """Return whether it has digits and letters of both cases, or of one and a sign.
+
+    Example:
+        >>> scattered("Zx9kq"), scattered("zx9#q"), scattered("step-2"), scattered("Step")
+        (True, True, False, False)
+    """
+    signs = any(not c.isalnum() and c not in "_-.:/ %()[]," for c in value)
+    return mixed(value) and (signs or value.lower() != value != value.upper())
+
+
+def secret_kind(name: str, value: str, written: Written) -> str | None:
+    """Return the kind of a secret under a name, or None if the value is none.
+
+    Args:
+        name: what the value stands under.
+        value: without quotes.
+        written: how it stands there.
+
+    Example:
+        >>> secret_kind("DB_PASSWORD", "swordfish", "shell"), secret_kind("token", "str", "bare")
+        ('password', None)
+    """
+    kind = named_kind(name)
+    if kind is not None:
+        return kind if can_be(kind, value, written) else None
+    words = [word.lower() for word in WORDS.findall(name)]
+    if words == ["pass"]:  # it may also be a result of a test
+        sure = len(value) >= 6 and scattered(value) and can_be("password", value, written)
+        return "password" if sure else None
+    parts = name.split("_")
+    if name.isupper() and parts[-1] == "KEY" and parts[:-1] and parts[-2] not in _NO_SECRET_KEY:
+        digits, letters = sum(map(str.isdigit, value)), sum(map(str.isalpha, value))
+        made = len(value) >= 16 and digits >= 3 and letters >= 3 and can_be("key", value, written)
+        return "key" if made else None
+    return None
+
+
+def is_placeholder(value: str) -> bool:
+    """Return whether it stands for a missing value, as `<password>` or `YOUR_API_KEY`."""
+    value = MARKS.sub("", value)
+    if len(value) > 200:
+        return False
+    if not value or _TEMPLATE.match(value):
+        return True
+    letters = [word.lower() for word in WORDS.findall(value) if not word.isdigit()]
+    if not letters:
+        return not any(map(str.isdigit, value))
+    digits = "".join(filter(str.isdigit, value))
+    if value.isalpha() and any(word in value.lower() for word in ("passwor", "passwd")):
+        return True  # `testpassword`
+    known = all(word in _PLACEHOLDERS or set(word) == {"x"} for word in letters)
+    return known and len(digits) <= 3 and (digits in "0123" or len(letters) > 1)
+
+
+def can_be(kind: str, value: str, written: Written) -> bool:
+    """Return whether a value can be a secret of this kind."""
+    if is_placeholder(value):
+        return False
+    value = MARKS.sub("", value)
+    words = value.split()
+    if len(words) > 1 and written == "quoted" and kind == "password":
+        return any(len(word) >= 6 and scattered(word) for word in words)
+    size = len(value)
+    if size < 4 or len(words) > 1 or _is_path(value):
+        return False
+    bare = written == "bare"
+    digit, letter = any(map(str.isdigit, value)), any(map(str.isalpha, value))
+    if _CODE.match(value) and (bare or (written == "shell" and not digit)):
+        return False
+    if bare and (_ALGORITHM.match(value) or _is_prose(value)):
+        return False
+    sign = any(not c.isalnum() and c not in "_-.:/" for c in value)
+    if kind == "password":
+        return (digit or sign or not bare) and not _names_a_secret(value)
+    if kind == "secret":
+        return size >= (8 if bare else 6) and ((digit and letter) or sign) and not _is_prose(value)
+    if kind == "private-key":
+        return size >= 40
+    # Tokens and keys are made by machines.
+    if _is_worded(value) or "{" in value or (bare and _TYPE.search(value)):
+        return False
+    if digit and letter:
+        return size >= (12 if bare else 8)
+    return size >= 20 and letter and value.lower() != value != value.upper()
+
+
+def _is_path(value: str) -> bool:
+    """Return whether it is a path, not base64 that begins with a slash."""
+    if not _PATH.match(value) or value[-1] == "=":
+        return False
+    return not any(
+        len(part) >= 7 and scattered(part) and _DIGIT_INSIDE.search(part)
+        for part in value.split("/")
+    )
+
+
+def _is_prose(value: str) -> bool:
+    """Return whether it could be words, a version, a date, or the end of a sentence."""
+    if value[-1] in ".:?!" and sum(not c.isalpha() for c in value) == 1:
+        return True
+    parts = re.split(r"[_.:/,-]", value.strip(".,:;!?()*_`'\""))
+    short = all(part.isalpha() or not part or (part.isdigit() and len(part) < 4) for part in parts)
+    return (short and len(parts) > 1) or (len(parts) > 1 and all(map(str.isdigit, parts)))
+
+
+def _is_worded(value: str) -> bool:
+    """Return whether it consists of words, as `gpt-4o-mini` or `TextStreamOutputToken`."""
+    parts = re.split(r"[_.-]", value)
+    if len(parts) > 1:
+        return all(p.isalpha() or (p.isdigit() and len(p) < 4) or len(p) < 4 for p in parts)
+    humps = _HUMPS.findall(value) if value.isalpha() and len(value) < 120 else []
+    return len(humps) >= 3 and min(map(len, humps)) >= 2 and sum(map(len, humps)) >= 4 * len(humps)
+
+
+def _names_a_secret(value: str) -> bool:
+    """Return whether it only names a secret, as `new_password1` does."""
+    words = [word.lower() for word in WORDS.findall(value)]
+    named = any(word in PASSWORDS or word in ("token", "secret") for word in words)
+    return named and ("_" in value or "-" in value) and sum(map(str.isdigit, value)) < 3
