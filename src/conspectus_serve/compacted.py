@@ -10,7 +10,7 @@ from typing import Any
 
 from conspectus._core.records import Cost
 from conspectus_serve.answers.events import written
-from conspectus_serve.asked import COMPACT_PATH
+from conspectus_serve.asked import COMPACT
 from conspectus_serve.items import CONTENT
 
 SETTINGS: dict[str, Any] = {
@@ -42,19 +42,19 @@ Responses).
 
 
 def compacted(
-    path: str, asked: Mapping[str, Any], content: str, notes: str, cost: Cost, stream: bool
+    name: str, asked: Mapping[str, Any], content: str, notes: str, cost: Cost, stream: bool
 ) -> bytes:
-    """Write an answer that is one compaction item, in the protocol of its path.
+    """Write an answer that is one compaction item, in the protocol of its route.
 
     Args:
-        path: of the request.
+        name: of the request's route.
         asked: the body of the request.
         content: of the item, signed.
         notes: its notes, for people.
         cost: of the model that wrote them.
         stream: write events.
     """
-    if path == "/v1/messages":
+    if name == "messages":
         return _message(asked["model"], content, notes, cost, stream)
     item = {"id": f"cmp_{secrets.token_hex(12)}", "type": "compaction", CONTENT: content}
     usage = {
@@ -64,13 +64,13 @@ def compacted(
         "output_tokens_details": {"reasoning_tokens": cost.reasoning_tokens},
         "total_tokens": cost.tokens,
     }
-    name, now = f"resp_{secrets.token_hex(16)}", int(time.time())
-    if path == COMPACT_PATH:
-        frame = {"id": name, "object": "response.compaction", "created_at": now}
+    response, now = f"resp_{secrets.token_hex(16)}", int(time.time())
+    if name == COMPACT:
+        frame = {"id": response, "object": "response.compaction", "created_at": now}
         made = {**frame, "model": asked["model"], "output": [item], "usage": usage}
         return json.dumps(made).encode()
     begun = {
-        "id": name,
+        "id": response,
         "object": "response",
         "created_at": now,
         "completed_at": None,

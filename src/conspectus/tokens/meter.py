@@ -83,10 +83,11 @@ class TokenMeter:
         self._text = vocabulary(counter) if isinstance(counter, str) else self._estimate
         self._sizes: Newest[str, int] = Newest(REMEMBERED)
         self._nothing: int | None = None  # what a counter says of an empty message
+        self._told: Mapping[str, int] = {}
 
     def entry(self, entry: Entry) -> int:
         """Count the tokens of a message that has been read."""
-        size = self._sizes.get(entry.key)
+        size = self._told.get(entry.key, self._sizes.get(entry.key))
         if size is None:
             self._sizes.put(entry.key, size := self._size(entry))
         return self._corrected(size)
@@ -126,6 +127,12 @@ class TokenMeter:
             return self
         other = copy(self)
         other.ratio = ratio
+        return other
+
+    def told(self, sizes: Mapping[str, int]) -> TokenMeter:
+        """Return this meter with the sizes of some messages, by their keys, as they are told."""
+        other = copy(self)
+        other._told = sizes
         return other
 
     @property
