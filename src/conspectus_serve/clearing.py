@@ -65,7 +65,7 @@ def cleared(
 def _blocks(message: Any) -> Iterator[Mapping[str, Any]]:
     content = message.get("content") if isinstance(message, Mapping) else None
     if isinstance(content, list):
-        yield from ((block for block in content if isinstance(block, Mapping)))
+        yield from (block for block in content if isinstance(block, Mapping))
 
 
 async def with_edits(

@@ -93,7 +93,7 @@ BARE = re.compile(r"/(?:chat/completions|responses|messages|models|embeddings|co
 """Paths of a client that leaves `/v1` out."""
 
 WITHOUT_HISTORY = re.compile(
-    r"/(?:embeddings|models|files|uploads|batches|audio|images|videos|moderations|rerank|tokenize|"
+    r"/(?:embeddings|files|uploads|batches|audio|images|videos|moderations|rerank|tokenize|"
     r"detokenize|vector_stores|fine_tuning|assistants|threads|evals|containers|realtime|telemetry|"
     r"event_logging|responses/[^/]+|completions/[^/]+|v1/completions)(?:/|$)"
 )

@@ -244,8 +244,18 @@ def _failed(error: Exception) -> UpstreamFailed:
         return UpstreamFailed("this path cannot be sent on; check it", 400)
     why = kind
     if isinstance(error, httpx.ConnectError):  # the words of the system, which name no key
-        why = " ".join(f"{kind}: {error}".split())[:300]
+        why = " ".join(f"{kind}: {_first_cause(error)}".split())[:300]
     cure = "check serve.upstream"
     if "CERTIFICATE_VERIFY" in why:
         cure = "name the certificates of your network with serve.ca_file or SSL_CERT_FILE"
     return UpstreamFailed(f"the upstream cannot be reached ({why}); {cure}")
+
+
+def _first_cause(error: BaseException) -> BaseException:
+    """Return what the system said when a connection failed."""
+    while True:
+        inner = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else None
+        cause = inner or error.__cause__ or error.__context__
+        if cause is None:
+            return error
+        error = cause

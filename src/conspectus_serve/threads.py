@@ -15,7 +15,7 @@ import re
 import secrets
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from conspectus.archive import Archive
@@ -96,6 +96,11 @@ class Prefixes:
     def longest_first(self) -> list[tuple[int, str]]:
         return sorted(self.names.items(), reverse=True)
 
+    @property
+    def first(self) -> str:
+        """Return the name of the message that the history begins with."""
+        return next((one.name[:12] for one in self.marks if one.name and one.said), "")
+
     def tail(self) -> list[str]:
         """Return the names of the newest messages of the answered prefix, the last one last."""
         known = [one.name[:12] for one in self.marks[: self.answered] if one.name and one.said]
@@ -119,9 +124,10 @@ def prefixes_of(history: Sequence[Any], protocol: str) -> Prefixes:
     names, exact, marks, answered = dict[int, str](), dict[int, str](), list[Mark](), 0
     seen = Counter[str]()
     for count, message in enumerate(history, 1):
-        mark = _mark(message, protocol, seen)
-        marks.append(mark)
         system = isinstance(message, dict) and message.get("role") in ("system", "developer")
+        mark = _mark(message, protocol, seen)
+        mark = replace(mark, said=False) if system else mark
+        marks.append(mark)
         if system and not names:
             continue
         strict.update(mark.digest)
@@ -256,8 +262,13 @@ async def find_flow(
 async def _alike_flow(
     archive: Archive, tenant: str, prefixes: Prefixes, hint: str
 ) -> ThreadMatch | None:
-    """Find the thread whose newest messages are in a history whose older ones are others."""
-    own = [one.name[:12] for one in prefixes.marks if one.name and one.said]
+    """Find the thread whose newest messages are in a history whose older ones are others.
+
+    Something must be theirs alone: the client's hint, an id, or the message that they begin with.
+    """
+    marks = [one for one in prefixes.marks if one.name and one.said]
+    own = [one.name[:12] for one in marks]
+    theirs = {one.name[:12] for one in marks if one.random} | set(own[:1])
     slips = [f"last {name}" for name in own[-PAGE:]] + ([f"hint {hint}"] if hint else [])
     if not slips:
         return None
@@ -268,10 +279,14 @@ async def _alike_flow(
         tail = [str(one) for one in stand.get("tail") or ()]
         if len(tail) < 2 or tail[-1] not in own:
             continue
+        if hint and stand.get("hint") and stand["hint"] != hint:
+            continue
         begin = next((i for i, name in enumerate(tail) if name in own), 0)
         there = sum(name in own for name in tail[begin:])
-        need = HINTED if hint and stand.get("hint") == hint else ALIKE
-        if there >= 2 and there >= need * len(tail[begin:]):
+        hinted = bool(hint) and stand.get("hint") == hint
+        sure = hinted or not theirs.isdisjoint([*tail, stand.get("first")])
+        need = HINTED if hinted else ALIKE
+        if sure and there >= 2 and there >= need * len(tail[begin:]):
             return ThreadMatch(thread, str(stand.get("head") or ""))
     return None
 
@@ -302,7 +317,8 @@ async def settle_flow(
         slips[f"last {tail[-1]}"] = thread
     if hint:
         slips[f"hint {hint}"] = thread
-    slips[_stand(found.thread)] = {"at": name, "head": head, "tail": tail, "hint": hint}
+    stand = {"at": name, "head": head, "tail": tail, "hint": hint}
+    slips[_stand(found.thread)] = {**stand, "first": prefixes.first}
     await archive.flow(archive.note, tenant, "thread", slips)
 
 
