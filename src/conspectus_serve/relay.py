@@ -251,11 +251,14 @@ def _failed(error: Exception) -> UpstreamFailed:
     return UpstreamFailed(f"the upstream cannot be reached ({why}); {cure}")
 
 
-def _first_cause(error: BaseException) -> BaseException:
+def _first_cause(error: BaseException) -> str:
     """Return what the system said when a connection failed."""
     while True:
         inner = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else None
         cause = inner or error.__cause__ or error.__context__
-        if cause is None:
-            return error
-        error = cause
+        if cause is not None:
+            error = cause
+        elif isinstance(error, ConnectionError) and error.errno is not None:
+            return os.strerror(error.errno)
+        else:
+            return str(error)
