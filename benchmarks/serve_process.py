@@ -92,6 +92,7 @@ def endpoint(
     port = free_port()
     line = [sys.executable, "-m", "conspectus.cli", "serve", "--upstream", upstream]
     line += ["--listen", f"127.0.0.1:{port}", "--archive", archive, "--secret-file", str(secret)]
+    line += ["--tenants", "key"]
     line += [] if window is None else ["--window", str(window)]
     line += [] if config is None else ["--config", str(config)]
     with process(line, port, env) as url:

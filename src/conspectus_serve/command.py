@@ -37,6 +37,14 @@ def serve(
             help="What clients must send as x-conspectus-token; needed where others can reach it.",
         ),
     ] = None,
+    tenants: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOW",
+            help="Whose a request is: one, key, header:NAME or claim:NAME.",
+            show_default="one on loopback, else key",
+        ),
+    ] = None,
     archive: Annotated[
         str | None,
         typer.Option(help="Where originals go: a file, sqlite:///FILE or postgresql://..."),
@@ -86,6 +94,7 @@ def serve(
         "upstream": upstream,
         "listen": listen,
         "token": token,
+        "tenants": tenants,
         "archive": archive,
         "secret_file": secret_file,
         "window": window,

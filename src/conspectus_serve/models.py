@@ -58,7 +58,8 @@ class Models:
         self._forms = Newest[tuple[str, str, str], bool](LEARNED)
         self._counter = None if config.token_counter is None else counter_of(config)
         self._pin, self._redact = pin_of(config), redact_of(config)
-        if config.model_name:  # its library takes seconds to load, which no request shall wait for
+        if config.model_name and not names_embedded(config.model_name):
+            # Its library takes seconds to load, which no request shall wait for.
             summarizer_of(config, config.model_name)
 
     def window(self, tenant: str, model: str, *, million: bool = False) -> int | None:
