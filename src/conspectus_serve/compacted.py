@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from conspectus._core.records import Cost
-from conspectus_serve.answers.events import written
+from conspectus_serve.answers.messages import MessagesAnswers
+from conspectus_serve.answers.responses import ResponsesAnswers
 from conspectus_serve.asked import COMPACT
 from conspectus_serve.items import CONTENT
 
@@ -85,16 +86,7 @@ def compacted(
     }
     done = {"status": "completed", "completed_at": now, "output": [item], "usage": usage}
     whole = {**begun, **done}
-    if not stream:
-        return json.dumps(whole).encode()
-    at = {"output_index": 0, "item": item}
-    events: list[dict[str, Any]] = [
-        {"type": "response.created", "response": begun},
-        {"type": "response.output_item.added", **at},
-        {"type": "response.output_item.done", **at},
-        {"type": "response.completed", "response": whole},
-    ]
-    return b"".join(written({**one, "sequence_number": n}) for n, one in enumerate(events))
+    return b"".join(ResponsesAnswers().events(whole)) if stream else json.dumps(whole).encode()
 
 
 def block_of(content: str, notes: str) -> dict[str, Any]:
@@ -126,25 +118,6 @@ def _message(model: str, content: str, notes: str, cost: Cost, stream: bool) -> 
         "stop_sequence": None,
         "usage": {**usage, "output_tokens": 0},
     }
-    if not stream:
-        ends = {"content": [block], "stop_reason": "compaction", "usage": usage}
-        return json.dumps({**begun, **ends}).encode()
-    delta = {"stop_reason": "compaction", "stop_sequence": None}
-    events: list[dict[str, Any]] = [
-        {"type": "message_start", "message": begun},
-        *events_of_block(block),
-        {"type": "message_delta", "delta": delta, "usage": usage},
-        {"type": "message_stop"},
-    ]
-    return b"".join(map(written, events))
-
-
-def events_of_block(block: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Write a compaction block as the first events of a message."""
-    empty = {"type": block["type"], "content": None}
-    delta = {**block, "type": f"{block['type']}_delta"}
-    return [
-        {"type": "content_block_start", "index": 0, "content_block": empty},
-        {"type": "content_block_delta", "index": 0, "delta": delta},
-        {"type": "content_block_stop", "index": 0},
-    ]
+    ends = {"content": [block], "stop_reason": "compaction", "usage": usage}
+    whole = {**begun, **ends}
+    return b"".join(MessagesAnswers().events(whole)) if stream else json.dumps(whole).encode()

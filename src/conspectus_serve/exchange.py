@@ -20,7 +20,7 @@ from conspectus_serve.operation import Handled
 from conspectus_serve.preparing import IncomingRequest, PreparedRequest, RequestPreparer
 from conspectus_serve.protocols import Protocol, cleaned, error_event, sign_of_life
 from conspectus_serve.relay import RefusedByUpstream, Upstream, UpstreamAnswer, UpstreamFailed
-from conspectus_serve.rewriting import Rewriting
+from conspectus_serve.rewriting import rewritten
 from conspectus_serve.turns import Watch
 from conspectus_serve.usage import Passing, Reports
 from conspectus_serve.windows import NEEDED, Windows
@@ -128,7 +128,7 @@ class Exchanges:
             for _ in range(RETRIES):
                 if made.turn is None:
                     break
-                refusal = await answer.refusal(protocol, made.streamed)
+                refusal = await answer.refusal(protocol, made.streamed and not made.rewritten)
                 again = await self._again(made, refusal) if refusal is not None else None
                 if again is None:
                     break
@@ -239,41 +239,27 @@ class Exchanges:
         self, request: Request, answer: UpstreamAnswer, reply: Reply, made: PreparedRequest
     ) -> None:
         protocol, good = made.arrived.route.protocol, answer.status == 200
-        if reply.alive and not good:
-            body = b"".join([piece async for piece in answer.pieces()])
-            await reply.failed(protocol, body, answer.status)
-            return
-        rewriting = None
         if good and made.rewritten:
             send = partial(self._send, request, made, again=True)
-            rewriting = Rewriting(made, self._look_up, send)
+            work = asyncio.ensure_future(rewritten(made, answer, self._workers.quick, send))
+            try:
+                answer = await reply.until(work, protocol, made.streamed)
+            finally:
+                work.cancel()
         try:
-            if rewriting is not None and not made.streamed:
-                answer, rewriting = await rewriting.whole(answer), None
-                good = answer.status == 200
-            await self._passed_on(answer, reply, made, rewriting if good else None)
+            await self._passed_on(answer, reply, made)
         finally:
-            if rewriting is not None:
-                await rewriting.close()
             await answer.close()
 
-    async def _look_up(self, work: Awaitable[T]) -> T:
-        return await self._workers.quick(work)
-
-    async def _passed_on(
-        self,
-        answer: UpstreamAnswer,
-        reply: Reply,
-        made: PreparedRequest,
-        rewriting: Rewriting | None,
-    ) -> None:
+    async def _passed_on(self, answer: UpstreamAnswer, reply: Reply, made: PreparedRequest) -> None:
         good = answer.status == 200
+        if reply.alive and not good:
+            body = b"".join([piece async for piece in answer.pieces()])
+            await reply.failed(made.arrived.route.protocol, body, answer.status)
+            return
         head, pieces = to_client(answer.headers), answer.pieces()
-        if rewriting is not None:
-            pieces = rewriting.streamed(answer)
         if good and made.edits:
             pieces = with_edits(pieces, made.edits, made.streamed)
-        if good and (rewriting is not None or made.edits):
             head = [one for one in head if one[0] != b"content-length"]
         watch = Watch(made.streamed) if good and made.kept else None
         passing = Passing(made.arrived.route.protocol, good and made.streamed)
@@ -307,7 +293,7 @@ class Exchanges:
         if good and turn is not None and (reported := passing.reported()) is not None:
             beside = 0 if turn.room is None else turn.room.reserved
             self._reports.add(turn.tenant, turn.model, turn.sent + beside, reported)
-        if passing.ended and rewriting is None:
+        if passing.ended:
             await _drained(pieces)
 
 

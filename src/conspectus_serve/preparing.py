@@ -325,6 +325,9 @@ class RequestPreparer:
             lookups = self._recalling.lookups(turn, body, shown.tokens, held=self._holds)
         if lookups is not None:
             body["tools"] = [*(body.get("tools") or ()), tool_in(turn.protocol)]
+        if prepared.streamed and (lookups is not None or prepared.lead is not None):
+            gone = ("stream", "stream_options")  # it is made of whole answers
+            body = {key: value for key, value in body.items() if key not in gone}
         try:
             content = json.dumps(body, separators=(",", ":")).encode()
         except RecursionError:

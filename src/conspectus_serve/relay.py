@@ -132,10 +132,12 @@ class UpstreamAnswer:
         except httpx.HTTPError as error:
             raise _failed(error) from None
 
-    def with_body(self, content: bytes) -> UpstreamAnswer:
+    def with_body(self, content: bytes, kind: bytes = b"") -> UpstreamAnswer:
         """Return the answer with a body in place of the one that was read, of another length."""
         self._begun, self._rest = content, None
-        self.headers = [one for one in self.headers if one[0].lower() != b"content-length"]
+        gone = (b"content-length", *([b"content-type"] if kind else []))
+        self.headers = [one for one in self.headers if one[0].lower() not in gone]
+        self.headers += [(b"content-type", kind)] if kind else []
         return self
 
     async def close(self) -> None:
