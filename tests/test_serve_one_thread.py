@@ -5,7 +5,7 @@ import uuid
 from typing import Any
 
 import pytest
-from serve_s import before, chat, message, own, post, talk
+from serve_upstreams import before, chat, message, own, post, talk
 
 from conspectus.archive import Archive, Scope
 from serve_support import SECRET

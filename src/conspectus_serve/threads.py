@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from conspectus._newest import Newest
 from conspectus.archive import Archive
 from conspectus.messages.blocks import author_of, is_item
 
@@ -107,6 +108,10 @@ class Prefixes:
         return known[-TAIL:]
 
 
+_KNOWN = Newest[tuple[str, bytes], Mark](65_536)
+"""Marks of messages, as a client sends most of them again; about 20 MB."""
+
+
 def prefixes_of(history: Sequence[Any], protocol: str) -> Prefixes:
     """Digest the prefixes of a history.
 
@@ -146,6 +151,19 @@ def prefixes_of(history: Sequence[Any], protocol: str) -> Prefixes:
 
 def _mark(message: Any, protocol: str, seen: Counter[str]) -> Mark:
     text = _WRITE(message).encode()
+    digest = hashlib.sha256(text).digest()[:16]
+    mark = _KNOWN.get((protocol, digest))
+    if mark is None:
+        mark = _read(message, protocol, digest, len(text))
+        _KNOWN.put((protocol, digest), mark)
+    if mark.name and not mark.random:
+        seen[mark.name] += 1  # the same words again are another message
+        name = f"{mark.name}-{seen[mark.name]}"
+        return Mark(name, digest, mark.size, mark.said, mark.random)
+    return mark
+
+
+def _read(message: Any, protocol: str, digest: bytes, size: int) -> Mark:
     said, results, ids = list[str](), list[str](), list[str]()
     for kind, value in _parts(message):
         (results if kind == "result" else ids if kind == "id" else said).append(value)
@@ -157,11 +175,7 @@ def _mark(message: Any, protocol: str, seen: Counter[str]) -> Mark:
     name = (
         hashlib.sha256(_WRITE([protocol, role, known]).encode()).hexdigest()[:24] if known else ""
     )
-    if name and not random:
-        seen[name] += 1  # the same words again are another message
-        name = f"{name}-{seen[name]}"
-    digest = hashlib.sha256(text).digest()[:16]
-    return Mark(name, digest, len(text), bool(ids or any(said)), random)
+    return Mark(name, digest, size, bool(ids or any(said)), random)
 
 
 def _parts(message: Any) -> Iterator[tuple[str, str]]:

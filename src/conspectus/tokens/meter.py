@@ -131,9 +131,9 @@ class TokenMeter:
 
     def told(self, sizes: Mapping[str, int]) -> TokenMeter:
         """Return this meter with the sizes of some messages, by their keys, as they are told."""
-        other = copy(self)
-        other._told = sizes
-        return other
+        meter = copy(self)
+        meter._told = sizes
+        return meter
 
     @property
     def plain(self) -> TokenMeter:
