@@ -5,10 +5,10 @@ import uuid
 from typing import Any
 
 import pytest
-from serve_upstreams import before, chat, message, own, post, talk
 
 from conspectus.archive import Archive, Scope
 from serve_support import SECRET
+from serve_upstreams import before, chat, message, own, post, talk
 
 TENANT = SECRET.tenant("k")
 

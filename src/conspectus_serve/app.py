@@ -22,10 +22,11 @@ from conspectus_serve.items import Items
 from conspectus_serve.models import Models
 from conspectus_serve.operation import Handled, Operation, shown
 from conspectus_serve.pages import Pages
-from conspectus_serve.preparing import IncomingRequest, Refusal, RequestPreparer
+from conspectus_serve.preparing import RequestPreparer
 from conspectus_serve.protocols import WITHOUT_HISTORY, Route, error_body, route_of
 from conspectus_serve.recalling import RequestRecall
 from conspectus_serve.relay import Upstream, UpstreamFailed
+from conspectus_serve.requests import IncomingRequest, Refusal
 from conspectus_serve.secret import Secret, secret_beside
 from conspectus_serve.settings import ServeSettings
 from conspectus_serve.turns import Turns

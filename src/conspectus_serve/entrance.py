@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
-from conspectus_serve.preparing import Refusal
+from conspectus_serve.requests import Refusal
 from conspectus_serve.secret import LOCAL, Secret
 from conspectus_serve.settings import ServeSettings, is_loopback
 

@@ -17,9 +17,10 @@ from conspectus_serve.clearing import with_edits
 from conspectus_serve.fitting import Turn
 from conspectus_serve.headers import Raw, to_client, to_upstream
 from conspectus_serve.operation import Handled
-from conspectus_serve.preparing import IncomingRequest, PreparedRequest, RequestPreparer
+from conspectus_serve.preparing import RequestPreparer
 from conspectus_serve.protocols import Protocol, cleaned, error_event, sign_of_life
 from conspectus_serve.relay import RefusedByUpstream, Upstream, UpstreamAnswer, UpstreamFailed
+from conspectus_serve.requests import IncomingRequest, PreparedRequest
 from conspectus_serve.rewriting import rewritten
 from conspectus_serve.turns import Watch
 from conspectus_serve.usage import Passing, Reports

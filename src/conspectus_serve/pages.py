@@ -18,7 +18,7 @@ from conspectus.recall.for_agents import answer_flow
 from conspectus.tokens import TokenMeter
 from conspectus_serve.entrance import Entrance
 from conspectus_serve.operation import Operation
-from conspectus_serve.preparing import Refusal
+from conspectus_serve.requests import Refusal
 from conspectus_serve.secret import LOCAL
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from conspectus_serve.answers.chat import ChatAnswers
 from conspectus_serve.answers.joining import Answers, LookupResult
 from conspectus_serve.answers.messages import MessagesAnswers
 from conspectus_serve.answers.responses import ResponsesAnswers
-from conspectus_serve.preparing import PreparedRequest
 from conspectus_serve.recall_tool import NAME, ROUNDS
 from conspectus_serve.relay import UpstreamAnswer
+from conspectus_serve.requests import PreparedRequest
 
 logger = logging.getLogger("conspectus.serve")
 
