@@ -65,6 +65,8 @@ def test_a_header_or_a_claim_names_the_tenant_behind_the_operators_token(tmp_pat
         assert names[0] == names[1] != names[2]
         with Archive.open(folder / "a.db") as archive:
             assert names[2] in archive.threads("by-name:bob")
+        listed = CliRunner().invoke(app, ["archive", "list", "--archive", str(folder / "a.db")])
+        assert "by-name:ann, by-name:bob" in " ".join((listed.stdout + listed.stderr).split())
 
 
 @pytest.mark.parametrize("tenants", ["header:x-user", "claim:sub"])

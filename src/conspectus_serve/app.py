@@ -29,6 +29,7 @@ from conspectus_serve.relay import Upstream, UpstreamFailed
 from conspectus_serve.requests import IncomingRequest, Refusal
 from conspectus_serve.secret import Secret, secret_beside
 from conspectus_serve.settings import ServeSettings
+from conspectus_serve.tenants import Tenants
 from conspectus_serve.turns import Turns
 from conspectus_serve.usage import Reports
 from conspectus_serve.windows import Windows
@@ -70,11 +71,11 @@ class Endpoint:
             settings.upstream, settings.timeout, settings.proxy, settings.ca_file
         )
         self._workers, self._operation = Workers(), Operation()
-        windows = Windows(self._upstream, models)
+        windows, tenants = Windows(self._upstream, models), Tenants(archive)
         self._exchanges = Exchanges(
-            preparing, self._upstream, self._workers, windows, Reports(models)
+            preparing, self._upstream, self._workers, windows, Reports(models), tenants
         )
-        self._pages = Pages(archive, self._operation, self._entrance)
+        self._pages = Pages(archive, self._operation, self._entrance, tenants)
         self._warned: set[str] = set()
 
     async def close(self) -> None:
@@ -145,7 +146,6 @@ class Endpoint:
             await _while_there(self._through(request, read, reply), _gone(receive, read))
             return
         handled.kind, handled.tenant = route.name, self._entrance.tenant(request)
-        self._operation.saw(handled.tenant)
         thread = request.headers.get("x-conspectus-thread")
         raw = await self._entrance.body(request)
         arrived = IncomingRequest(handled.tenant, route, raw, thread, request.headers)

@@ -22,6 +22,7 @@ from conspectus_serve.protocols import Protocol, cleaned, error_event, sign_of_l
 from conspectus_serve.relay import RefusedByUpstream, Upstream, UpstreamAnswer, UpstreamFailed
 from conspectus_serve.requests import IncomingRequest, PreparedRequest
 from conspectus_serve.rewriting import rewritten
+from conspectus_serve.tenants import Tenants
 from conspectus_serve.turns import Watch
 from conspectus_serve.usage import Passing, Reports
 from conspectus_serve.windows import NEEDED, Windows
@@ -100,9 +101,10 @@ class Exchanges:
         workers: Workers,
         windows: Windows,
         reports: Reports,
+        tenants: Tenants,
     ) -> None:
         self._preparing, self._upstream, self._workers = preparing, upstream, workers
-        self._windows, self._reports = windows, reports
+        self._windows, self._reports, self._tenants = windows, reports, tenants
         self._under_way: dict[tuple[str, str | None, bytes], Job] = {}
 
     async def answer(
@@ -117,6 +119,8 @@ class Exchanges:
         protocol = arrived.route.protocol
         made = await self._prepared(request, arrived, reply)
         _note(handled, made)
+        if handled.compacted or handled.fresh:
+            await self._tenants.add_aside(arrived.tenant)
         settled = self._settled(made.turn)
         if made.answer is not None:
             await settled

@@ -172,12 +172,13 @@ class RequestFitter:
         if thread is None:
             found = await find_flow(self._archive, tenant, prefixes, hint)
         else:
-            head = await self._archive.pointer_flow(Scope(tenant, thread))
+            head = await self._archive.flow(self._archive.pointer, Scope(tenant, thread))
             found = ThreadMatch(thread, head or "")
         source = Scope(tenant, found.left or found.thread)
         before = found.head
         if found.left:
-            before = (await self._archive.pointer_flow(source)) or ""
+            pointer: str | None = await self._archive.flow(self._archive.pointer, source)
+            before = pointer or ""
         whole, marks = await self._originals.restored_flow(source, before, prefixes, read)
         came = {id(one): was for one, was in zip(whole, history, strict=True)}
         turn = Turn(
@@ -268,13 +269,13 @@ class RequestFitter:
     async def _taken_along(self, turn: Turn) -> bool:
         """Copy the compactions of the former thread that still fit; False for none."""
         source = Scope(turn.tenant, turn.found.left)
-        chain = await self._archive.chain_flow(source)
+        chain = await self._archive.flow(self._archive.chain, source)
         if not chain:
             return False
         fitting = look(turn.engine, read_messages(turn.plain), chain).chain
         if not fitting:
             return False
-        await self._archive.copy_flow(source, turn.scope, fitting[-1].id)
+        await self._archive.flow(self._archive.copy, source, turn.scope, fitting[-1].id)
         return True
 
     def _size(self, bare: Sequence[Any], prefixes: Prefixes, engine: Engine) -> int:

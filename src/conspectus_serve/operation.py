@@ -9,8 +9,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from conspectus._newest import Newest
-
 logger = logging.getLogger("conspectus.serve")
 
 BOUNDS = (0.05, 0.25, 1.0, 5.0, 30.0, 120.0)
@@ -18,9 +16,6 @@ BOUNDS = (0.05, 0.25, 1.0, 5.0, 30.0, 120.0)
 
 LONGEST = 80
 """Maximum characters of a client's text in the log."""
-
-TENANTS = 1_000
-"""Tenants that are remembered for the page."""
 
 
 @dataclass(slots=True)
@@ -66,17 +61,8 @@ class Operation:
         self._requests: Counter[tuple[str, str]] = Counter()
         self._totals: Counter[str] = Counter()
         self._seconds: Counter[float] = Counter()
-        self._tenants = Newest[str, bool](TENANTS)
         self._took = 0.0
         self.in_flight = 0
-
-    @property
-    def tenants(self) -> list[str]:
-        """Return the tenants whose requests came, sorted."""
-        return sorted(self._tenants.keys())
-
-    def saw(self, tenant: str) -> None:
-        self._tenants.put(tenant, True)
 
     def done(self, request: Handled) -> None:
         """Log and count a request that has ended."""

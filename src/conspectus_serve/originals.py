@@ -69,7 +69,7 @@ class Originals:
                 if _was_cleared(mark, bytes.fromhex(digest), size):
                     wanted[place] = key
         if wanted:
-            found = await self._archive.find_flow(scope, list(wanted.values()))
+            found = await self._archive.flow(self._archive.find, scope, list(wanted.values()))
             for place, key in wanted.items():
                 if (original := found.get(key)) is not None and original.lossless:
                     made[place] = original.message
@@ -104,7 +104,7 @@ class Originals:
         if known is not None:
             return known
         archive = self._archive
-        chain = await archive.chain_at_flow(scope, head)
+        chain = await archive.flow(archive.chain_at, scope, head)
         names = [record.id for record in chain]
         notes = await archive.flow(archive.notes, scope, COVERED, names)
         made = {k: v for name in names for k, v in notes.get(name, {}).get("messages", {}).items()}

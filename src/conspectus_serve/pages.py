@@ -20,6 +20,7 @@ from conspectus_serve.entrance import Entrance
 from conspectus_serve.operation import Operation
 from conspectus_serve.requests import Refusal
 from conspectus_serve.secret import LOCAL
+from conspectus_serve.tenants import Tenants
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -40,10 +41,14 @@ class Pages:
         archive: of the threads.
         operation: has the figures.
         entrance: says who may see them.
+        tenants: of whom something is archived.
     """
 
-    def __init__(self, archive: Archive, operation: Operation, entrance: Entrance) -> None:
-        self._archive, self._operation, self._entrance = archive, operation, entrance
+    def __init__(
+        self, archive: Archive, operation: Operation, entrance: Entrance, tenants: Tenants
+    ) -> None:
+        self._archive, self._operation = archive, operation
+        self._entrance, self._tenants = entrance, tenants
 
     def at(self, request: Request) -> Coroutine[Any, Any, Response] | None:
         """Return the answer to a request; None if it is for the upstream."""
@@ -88,7 +93,7 @@ class Pages:
         return HTMLResponse(text, headers=headers)
 
     def _page(self, tenant: str, thread: str, session: str, query: str) -> str:
-        tenants = self._operation.tenants or [LOCAL]
+        tenants = self._tenants.names()
         tenant = tenant or tenants[0]
         scope = Scope(tenant, thread, session)
         shown: dict[str, Any] = {"tenants": tenants, "tenant": tenant, "thread": thread, "q": query}

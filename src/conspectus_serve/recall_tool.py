@@ -88,7 +88,7 @@ class Lookups:
         count = self.turn.engine.meter.text
         try:
             given = _arguments(call.arguments)
-            chain = await self.archive.chain_at_flow(self.turn.scope, self.turn.head)
+            chain = await self.archive.flow(self.archive.chain_at, self.turn.scope, self.turn.head)
             text = await answer_flow(
                 self.archive, self.turn.scope, chain, **given, tokens=room, count=count
             )

@@ -97,7 +97,7 @@ class RequestRecall:
 
     async def _text(self, turn: Turn, last: int) -> str:
         """Return the kept choice of the turn, or choose now; empty for nothing."""
-        chain = await self._archive.chain_at_flow(turn.scope, turn.head)
+        chain = await self._archive.flow(self._archive.chain_at, turn.scope, turn.head)
         if not chain:
             return ""
         name, archive = _name(turn, last), self._archive
