@@ -87,7 +87,7 @@ class Job:
     """One request that is being prepared; `streamed` is known once it is read."""
 
     def __init__(self) -> None:
-        self.streamed = False
+        self.streamed, self.read = False, asyncio.Event()
         self.work: asyncio.Future[PreparedRequest] = asyncio.get_running_loop().create_future()
 
 
@@ -165,12 +165,12 @@ class Exchanges:
         job.work = asyncio.ensure_future(self._preparation(request, arrived, job))
 
         def ended(done: asyncio.Future[PreparedRequest]) -> None:
+            job.read.set()
             del self._under_way[key]
             done.cancelled() or done.exception()  # retrieved, for perhaps no caller is left
 
         job.work.add_done_callback(ended)
-        while not job.streamed and not job.work.done():
-            await asyncio.wait((job.work,), timeout=0.5)
+        await job.read.wait()
         return await reply.until(asyncio.shield(job.work), protocol, job.streamed)
 
     async def _preparation(
@@ -184,6 +184,7 @@ class Exchanges:
             if await self._windows.ask(turn.tenant, turn.model, headers):
                 made = await quick(preparing.begun_flow(arrived))
         job.streamed = made.streamed
+        job.read.set()
         if made.turn is not None and made.turn.due:
             made = await self._workers.slow(preparing.compacted_flow(made))
         return await quick(preparing.finished_flow(made))
