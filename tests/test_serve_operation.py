@@ -223,6 +223,9 @@ def test_the_page_is_for_this_machine_or_for_who_has_the_token(tmp_path):
         assert httpx.get(endpoint.url + "/metrics").status_code == 401
         assert httpx.get(endpoint.url + page, auth=("", "wrong")).status_code == 401
         assert httpx.get(endpoint.url + page, auth=("", TOKEN)).status_code == 200
+        by_proxy = {"x-forwarded-for": "203.0.113.9"}
+        passed_on = httpx.get(endpoint.url + page, auth=("", TOKEN), headers=by_proxy)
+        assert passed_on.status_code == 403  # who has the token may be another tenant
     with before(lambda asked: chat(), tmp_path) as (_, endpoint):
         assert httpx.get(endpoint.url + page, headers={"host": "evil.example"}).status_code == 421
         from_there = {"origin": "http://evil.example"}

@@ -82,15 +82,20 @@ class Entrance:
     def check_page(self, request: Request) -> None:
         """Let see the pages of operation who is on this machine, or has the token.
 
-        A browser is asked for the token as a password.
+        A browser is asked for the token as a password. Where clients of several tenants have it,
+        they must also be on this machine, and no proxy may have passed them on: a page shows all
+        tenants.
 
         Raises:
-            Refusal: neither is so.
+            Refusal: it is not so.
         """
+        passed_on = "forwarded" in request.headers or "x-forwarded-for" in request.headers
+        here = request.client is not None and is_loopback(request.client.host) and not passed_on
         if self._token is None:
             self._check_site(request)
-            if request.client is None or not is_loopback(request.client.host):
-                raise Refusal(403, "this page is for this machine alone; set a token to open it")
+        if not here and (self._token is None or self._by != "one"):
+            raise Refusal(403, "this page is for this machine alone, as it shows all tenants")
+        if self._token is None:
             return
         scheme, _, coded = request.headers.get("authorization", "").partition(" ")
         given = request.headers.get("x-conspectus-token", "")
