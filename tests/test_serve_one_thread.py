@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from conspectus.archive import Archive, Scope
-from serve_support import SECRET
+from conspectus.tokens import TokenMeter
+from conspectus_lab.testing.fault_server import Answer, FaultServer, ToolCall
+from serve_support import SECRET, WINDOW, serving
 from serve_upstreams import before, chat, message, own, post, talk
 
+METER = TokenMeter(model="m")
 TENANT = SECRET.tenant("k")
 
 
@@ -129,3 +132,40 @@ def test_other_conversations_with_the_same_ids_stay_apart(tmp_path):
             names.add(own(answer, "thread"))
             assert ("heron" in upstream.posts[-1].raw.decode()) == (word == "heron")
     assert len(names) == 2
+
+
+@pytest.mark.slow
+def test_ten_windows_with_cleared_results_and_refreshed_tokens_lose_nothing(tmp_path):
+    def answering(request: Any) -> Answer:
+        return Answer("Looking.", (ToolCall("read_file", {"path": f"m{request.number}.py"}),))
+
+    def count(body: dict[str, Any]) -> int:
+        return METER.messages(body["messages"]) + METER.tools(body["tools"])
+
+    history: list[Any] = [{"role": "user", "content": "Do the work."}]
+    body = {"model": "m", "max_tokens": 99, "tools": [{"name": "read_file", "input_schema": {}}]}
+    threads = set()
+    with (
+        FaultServer(answering, window=WINDOW, count=count) as upstream,
+        serving(upstream.anthropic_url, tmp_path / "a.db", tenants=None) as endpoint,
+    ):
+        for n in range(90):
+            sent = {**body, "messages": history}
+            answer = post(endpoint, "/v1/messages", sent, authorization=f"Bearer {n // 30}")
+            assert answer.status_code == 200, answer.text
+            threads.add(own(answer, "thread"))
+            said = answer.json()["content"]
+            [use] = [one for one in said if one["type"] == "tool_use"]
+            text = f"word-{n}-only. " + "line of code; " * 90
+            result = {"type": "tool_result", "tool_use_id": use["id"], "content": text}
+            history += [
+                {"role": "assistant", "content": said},
+                {"role": "user", "content": [result]},
+            ]
+            clear_results(history)
+        assert all(count(one.body) <= WINDOW for one in upstream.requests)
+        last = upstream.requests[-1].text
+    assert len(threads) == 1
+    with Archive.open(tmp_path / "a.db") as archive:
+        kept = json.dumps(archive.export(Scope("local", threads.pop())))
+    assert [n for n in range(89) if f"word-{n}-only" not in kept + last] == []
