@@ -51,7 +51,7 @@ def serving(
 ) -> Iterator[Serving]:
     """Serve until the end of the block."""
     where = None if isinstance(archive, Archive) else str(archive)
-    given = {"upstream": upstream, "window": WINDOW, "archive": where, **settings}
+    given = {"upstream": upstream, "window": WINDOW, "archive": where, "tenants": "key", **settings}
     made, default = load_settings(given=given)
     opened = archive if isinstance(archive, Archive) else None
     app = make_app(made, config or default, archive=opened, secret=SECRET)

@@ -93,14 +93,25 @@ def test_what_is_certain_is_told_apart_from_what_nobody_knows():
         "`inputs` tokens + `max_new_tokens` must be <= 4096",
         "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 limit",
         "too many tokens: size limit exceeded by 8466 tokens",
-        "The input (9000 tokens) is longer than the model's context length (4096), exceeded",
+        "The input (9000 tokens) is longer than the model's context length (4096).",
+        "Trying to keep the first 9000 tokens when context the overflows. However, the model is "
+        "loaded with context length of only 4096 tokens, which is not enough.",
+        "The number of tokens to keep from the initial prompt is greater than the context length.",
+        "Requested token count exceeds the model's maximum context length of 8192 tokens.",
+        "The sum of prompt length (9000), query length (0) should not exceed max_num_tokens (8192)",
+        "Input validation error: `inputs` must have less than 4096 tokens. Given: 5000",
+        "the input token count is 34000 but the model only supports up to 32768",
+        "tokens in request more than max tokens allowed",
+        "{'error': {'code': '1261', 'message': 'Prompt 超长'}}",
+        "当前对话已达到模型上下文窗口上限",
+        "Total tokens of image and text exceed max message tokens.",
     ],
 )
 def test_what_providers_say_about_a_full_window_is_understood(text):
     assert is_overflow(ValueError(text))
     assert is_overflow(_Status(400, text))
+    assert is_overflow(_Status(503, text))  # relays, and servers of one's own
     assert not is_overflow(_Status(429, text))
-    assert not is_overflow(_Status(500, text))
     assert isinstance(explained(ValueError(text), "m", None), SummarizerOverflow)
 
 
@@ -108,6 +119,8 @@ def test_what_providers_say_about_a_full_window_is_understood(text):
     "text",
     [
         "no key",
+        "max_tokens should not exceed 8192, the max of this model",
+        "top_p must be less than 1",
         "Invalid 'messages[3].tool_calls[0].id': string too long. Expected a string with maximum "
         "length 64, but got a string with length 70 instead.",
         "You exceeded your current quota, please check your plan and billing details.",

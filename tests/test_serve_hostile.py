@@ -1,5 +1,6 @@
 """Bodies, paths and headers that are not what they should be; keys; clients that break off."""
 
+import gzip
 import json
 import logging
 import socket
@@ -102,9 +103,17 @@ def test_a_body_of_twenty_megabytes_goes_through_and_a_larger_one_does_not(upstr
         assert len(upstream.requests[0].text) > LARGEST_BODY - 1_000
 
 
-def test_a_compressed_body_is_refused(endpoint):
-    answer = post(endpoint, "/v1/chat/completions", b"x", **{"content-encoding": "gzip"})
-    assert answer.status_code == 415
+def test_a_body_in_an_unknown_or_broken_coding_is_refused(endpoint):
+    for coding, status in (("gzip", 400), ("zstd", 400), ("br", 400), ("lzw", 415)):
+        answer = post(endpoint, "/v1/chat/completions", b"x", **{"content-encoding": coding})
+        assert (answer.status_code, coding) == (status, coding)
+        assert coding in answer.json()["error"]["message"]
+
+
+def test_a_compressed_body_grows_no_larger_than_one_may_be(endpoint):
+    bomb = gzip.compress(b" " * 200_001)
+    answer = post(endpoint, "/v1/chat/completions", bomb, **{"content-encoding": "gzip"})
+    assert answer.status_code == 413
 
 
 @pytest.mark.sampled(2)
@@ -410,7 +419,10 @@ def test_the_command_names_the_tenant_of_a_key(tmp_path, monkeypatch):
     monkeypatch.setenv("SOME_KEY", KEY)
     archive = str(tmp_path / "a.db")
     line = ["serve", "--upstream", "http://127.0.0.1:9", "--archive", archive, "--tenant-of"]
-    told = CliRunner().invoke(app, [*line, "SOME_KEY"])
+    assert CliRunner().invoke(app, [*line, "SOME_KEY"]).stdout.strip() == "local"
+    many = tmp_path / "serve.yaml"
+    many.write_text("serve: {tenants: key}")
+    told = CliRunner().invoke(app, [*line, "SOME_KEY", "--config", str(many)])
     assert told.stdout.strip() == secret_beside(archive, None).tenant(f"Bearer {KEY}")
     unset = CliRunner().invoke(app, [*line, "NO_KEY"])
     assert unset.exit_code == 2

@@ -153,7 +153,8 @@ def test_what_is_out_of_reach_is_shown_no_more(tmp_path):
 def turn_of(archive: Archive, scope: Scope, given: list[Any]) -> Turn:
     engine = EngineSettings(archive=archive).engine(Policy.build(), TokenMeter())
     head = archive.chain(scope)[-1].id
+    prefixes = prefixes_of(given, "chat")
     return Turn(
-        scope.tenant, "m", CHAT, given, given, prefixes_of(given, "chat"),
-        ThreadMatch(scope.thread), True, engine, None, 0, view=given[-3:], head=head,
+        scope.tenant, "m", CHAT, given, given, prefixes.marks, {}, prefixes,
+        ThreadMatch(scope.thread), True, "", engine, None, 0, view=given[-3:], head=head,
     )  # fmt: skip

@@ -194,8 +194,7 @@ def test_a_refusal_on_the_way_reaches_the_client(tmp_path, path):
         assert answer.status_code == 429
         assert answer.headers["retry-after"] == "7"
         answer = httpx.post(f"{endpoint.url}{path}", json={**body, "stream": True})
-        *_, last = (line for line in answer.text.splitlines() if line.startswith("data:"))
-        assert "error" in json.loads(last[5:])
+        assert answer.status_code == 429
 
 
 @pytest.mark.sampled(2)

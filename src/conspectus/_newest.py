@@ -48,6 +48,11 @@ class Newest(Generic[K, V]):
         with self._lock:
             return list(self._values.values())
 
+    def keys(self) -> list[K]:
+        """Return all keys, the oldest first."""
+        with self._lock:
+            return list(self._values)
+
     def clear(self) -> None:
         """Drop all values."""
         with self._lock:

@@ -27,7 +27,7 @@ from conspectus.compactor.settings import (
     window_of,
 )
 from conspectus.config.windows import limit_of, profile_of
-from conspectus.errors import PolicyError, StuckError
+from conspectus.errors import PolicyError, StuckError, install_command
 from conspectus.messages import Source
 from conspectus.messages.cache_marks import without_cache_marks
 from conspectus.messages.thoughts import without_stale_thoughts
@@ -203,7 +203,7 @@ class Fitter:
                 raise UnknownWindow(
                     f"the window of the model {model!r} is not known here; give Fitter(window=...) "
                     "its input limit in tokens or a mapping of names to limits, or install its "
-                    "provider's package: pip install 'conspectus[openai,anthropic]'"
+                    f"provider's package: {install_command('openai,anthropic')}"
                 )
             return settings.engine(self._policy, TokenMeter(self._counter, model=model)), window
 

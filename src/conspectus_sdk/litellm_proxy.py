@@ -8,15 +8,16 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from conspectus.errors import MessageError, StuckError, install_command
+
 try:
     from litellm.exceptions import ContextWindowExceededError
     from litellm.integrations.custom_logger import CustomLogger
 except ImportError as error:
     raise ImportError(
-        "LiteLLM is the extra `litellm`; install it with pip install 'conspectus[litellm]'"
+        f"LiteLLM is the extra `litellm`; install it with {install_command('litellm')}"
     ) from error
 
-from conspectus.errors import MessageError, StuckError
 from conspectus_sdk.fitting import LOCAL, Fitter, UnknownWindow, plain
 
 logger = logging.getLogger(__name__)

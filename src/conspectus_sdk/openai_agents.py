@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from conspectus.errors import install_command
+
 try:
     from agents import Agent, FunctionTool
     from agents.items import TResponseInputItem
@@ -14,7 +16,7 @@ try:
 except ImportError as error:
     raise ImportError(
         "the Agents SDK is the extra `openai-agents`; install it with "
-        "pip install 'conspectus[openai-agents]'"
+        f"{install_command('openai-agents')}"
     ) from error
 
 from conspectus_sdk.fitting import LOCAL, Fitter

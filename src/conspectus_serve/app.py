@@ -5,53 +5,44 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, MutableMapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
 from starlette.routing import Mount
 
 from conspectus.archive import Archive
-from conspectus.bridge import run
 from conspectus.config import SummarizationConfig
-from conspectus.model.provider_errors import is_overflow
-from conspectus_serve.asked import COMPACT_PATH
-from conspectus_serve.clearing import with_edits
 from conspectus_serve.entrance import Entrance
-from conspectus_serve.fitting import RequestFitter, Turn
-from conspectus_serve.headers import to_client, to_upstream
+from conspectus_serve.exchange import Exchanges, Reply
+from conspectus_serve.fitting import RequestFitter
+from conspectus_serve.headers import said, to_client, to_upstream
 from conspectus_serve.items import Items
 from conspectus_serve.models import Models
-from conspectus_serve.preparing import (
-    IncomingRequest,
-    PreparedRequest,
-    Refusal,
-    RequestPreparer,
-)
-from conspectus_serve.protocols import PATHS, error_body
+from conspectus_serve.operation import Handled, Operation, shown
+from conspectus_serve.pages import Pages
+from conspectus_serve.preparing import RequestPreparer
+from conspectus_serve.protocols import WITHOUT_HISTORY, Route, error_body, route_of
 from conspectus_serve.recalling import RequestRecall
-from conspectus_serve.relay import Upstream, UpstreamAnswer, UpstreamFailed
-from conspectus_serve.rewriting import Rewriting
+from conspectus_serve.relay import Upstream, UpstreamFailed
+from conspectus_serve.requests import IncomingRequest, Refusal
 from conspectus_serve.secret import Secret, secret_beside
 from conspectus_serve.settings import ServeSettings
-from conspectus_serve.turns import Turns, Watch
+from conspectus_serve.tenants import Tenants
+from conspectus_serve.turns import Turns
+from conspectus_serve.usage import Reports
+from conspectus_serve.windows import Windows
+from conspectus_serve.workers import Workers
 
-logger = logging.getLogger("conspectus")
+logger = logging.getLogger("conspectus.serve")
 
-T = TypeVar("T")
 Scope_ = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-WORKERS = 8
-"""Requests prepared at once, each in a thread, so that no stream waits for another."""
-
-
-UNPREPARED = PreparedRequest({}, b"")
+NOT_READ = "histories at this path are not read; the request went on as it came"
+"""The note on an answer whose request may have held a history."""
 
 
 class Endpoint:
@@ -63,231 +54,151 @@ class Endpoint:
         self._settings, self._entrance = settings, Entrance(settings, secret)
         self._enabled = config.enabled
         models = Models(settings, config, archive)
-        recalled = settings.recall_tokens if settings.recall == "auto" else 0
-        self._preparing = RequestPreparer(
+        recalled = settings.recall_tokens if settings.recall != "off" else 0
+        preparing = RequestPreparer(
             RequestFitter(archive, models, send_stuck=settings.on_stuck == "send"),
             Turns(archive),
             Items(settings.signing_keys or [secret.signing_key()]),
             RequestRecall(
                 archive, recalled, 2 * settings.recall_tokens if settings.recall_tool else 0
             ),
+            models,
             serves=settings.compaction == "here",
             holds=not config.redact,
+            alternate=settings.alternate_roles,
         )
-        self._upstream = Upstream(settings.upstream, settings.timeout, settings.proxy)
-        self._workers = ThreadPoolExecutor(WORKERS, "conspectus-serve")
-        self._under_way: dict[tuple[str, str | None, bytes], asyncio.Future[PreparedRequest]] = {}
+        self._upstream = Upstream(
+            settings.upstream, settings.timeout, settings.proxy, settings.ca_file
+        )
+        self._workers, self._operation = Workers(), Operation()
+        windows, tenants = Windows(self._upstream, models), Tenants(archive)
+        self._exchanges = Exchanges(
+            preparing, self._upstream, self._workers, windows, Reports(models), tenants
+        )
+        self._pages = Pages(archive, self._operation, self._entrance, tenants)
+        self._warned: set[str] = set()
 
     async def close(self) -> None:
         """Close connections, and let archiving finish."""
         await self._upstream.close()
-        await asyncio.to_thread(self._workers.shutdown)
+        await self._workers.close()
 
     async def __call__(self, scope: Scope_, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
             return
-        begun = False
-
-        async def counted(message: MutableMapping[str, Any]) -> None:
-            nonlocal begun
-            begun = True
-            await send(message)
-
-        try:
-            await self._answered(scope, receive, counted)
+        request = Request(scope, receive)
+        if (page := self._pages.at(request)) is not None:
+            await (await page)(scope, receive, send)
             return
+        reply = Reply(send, self._settings.keep_alive)
+        route = route_of(request.scope["path"]) if request.method == "POST" else None
+        handled = Handled(client=request.headers.get("user-agent", "").partition(" ")[0])
+        self._operation.in_flight += 1
+        try:
+            await self._handled(request, route, reply, handled)
         except ClientDisconnect:
             return
         except Refusal as error:
-            wrong = error
+            await self._refused(request, route, reply, error)
         except UpstreamFailed as failed:
-            wrong = Refusal(failed.status, str(failed))
+            await self._refused(request, route, reply, Refusal(failed.status, str(failed)))
         except Exception as error:
             # Its text may hold a user's words.
             logger.error("an error inside: %s", type(error).__name__)
             logger.debug("where", exc_info=error)
-            wrong = Refusal(500, f"an error inside the endpoint ({type(error).__name__})")
-        if begun:
-            return
-        headers = {"x-conspectus-error": "1"} | (
-            {"connection": "close"} if wrong.status == 413 else {}
-        )
-        body = error_body(scope["path"], wrong.status, str(wrong), wrong.code)
-        await Response(body, wrong.status, headers, "application/json")(scope, receive, send)
+            text = f"an error inside the endpoint ({type(error).__name__})"
+            await self._refused(request, route, reply, Refusal(500, text))
+        finally:
+            self._operation.in_flight -= 1
+            handled.status = reply.status
+            self._operation.done(handled)
 
-    async def _answered(self, scope: Scope_, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive)
+    async def _refused(
+        self, request: Request, route: Route | None, reply: Reply, wrong: Refusal
+    ) -> None:
+        body = error_body(request.scope["path"], wrong.status, str(wrong), wrong.code)
+        if reply.alive and route is not None:
+            await reply.failed(route.protocol, body, wrong.status)
+        elif not reply.begun:
+            headers = [(b"content-type", b"application/json"), *said(error=1)]
+            headers += [(b"connection", b"close")] if wrong.status == 413 else []
+            headers += [(b"upgrade", b"HTTP/1.1")] if wrong.status == 426 else []
+            headers.append((b"content-length", str(len(body)).encode()))
+            await reply.start(wrong.status, headers)
+            await reply.body(body, more=False)
+
+    async def _handled(
+        self, request: Request, route: Route | None, reply: Reply, handled: Handled
+    ) -> None:
+        if request.headers.get("upgrade", "").lower() == "websocket":
+            raise Refusal(426, "WebSockets are not served here; use HTTP")
         self._entrance.check(request)
-        path = request.scope["path"]
-        protocol = PATHS.get(path) if request.method == "POST" and self._enabled else None
-        asks_upstream = path == COMPACT_PATH and self._settings.compaction == "upstream"
-        if protocol is None or asks_upstream:
+        receive = request.receive
+        asks_upstream = (
+            route is not None
+            and route.name == "responses/compact"
+            and self._settings.compaction == "upstream"
+        )
+        if route is None or asks_upstream or not self._enabled:
             read = asyncio.Event()
-            await _while_there(self._through(request, read, send), _gone(receive, read))
+            await _while_there(self._through(request, read, reply), _gone(receive, read))
             return
+        handled.kind, handled.tenant = route.name, self._entrance.tenant(request)
         thread = request.headers.get("x-conspectus-thread")
         raw = await self._entrance.body(request)
-        arrived = IncomingRequest(self._entrance.tenant(request), path, protocol, raw, thread)
-        await _while_there(self._turn(request, arrived, send), _gone(receive))
+        arrived = IncomingRequest(handled.tenant, route, raw, thread, request.headers)
+        await _while_there(self._exchanges.answer(request, arrived, reply, handled), _gone(receive))
 
-    # Requests that go through as they come
+    async def _through(self, request: Request, read: asyncio.Event, reply: Reply) -> None:
+        """Send a request on as it comes, and its answer."""
 
-    async def _through(self, request: Request, read: asyncio.Event, send: Send) -> None:
         async def body() -> AsyncIterator[bytes]:
             async for piece in request.stream():
                 yield piece
             read.set()
 
         content: bytes | AsyncIterator[bytes] = body()
-        names = request.headers
-        if "transfer-encoding" not in names and names.get("content-length", "0") == "0":
+        given, headers = request.headers, to_upstream(request.headers.raw)
+        if "transfer-encoding" not in given and given.get("content-length", "0") == "0":
             content = b""
             read.set()
-        await self._relay(await self._sent(request, content), send)
-
-    # Requests with a history
-
-    async def _turn(self, request: Request, arrived: IncomingRequest, send: Send) -> None:
-        preparing = self._preparing
-        made = await self._prepared(arrived)
-        settled = self._settled(made.turn)
-        if made.answer is not None:
-            await settled
-            kind = "text/event-stream" if made.answer.startswith(b"event:") else "application/json"
-            response = Response(made.answer, headers={"content-type": kind})
-            response.raw_headers += made.headers
-            await response(request.scope, request.receive, send)
-            return
-        answer = await self._sent(request, made.content, whole=made.read_on_the_way)
-        try:
-            refusal = None if made.turn is None else await answer.refusal()
-            if refusal is not None and is_overflow(refusal):
-                smaller = await self._work(preparing.again_flow(made, refusal))
-                if smaller is not None:
-                    await answer.close()
-                    made = smaller
-                    answer = await self._sent(request, made.content, whole=made.read_on_the_way)
-                    await settled
-                    settled = self._settled(made.turn)
-            await settled
-            again = partial(self._sent, request, whole=True, again=True)
-            rewriting = Rewriting(made, self._work, again) if made.rewritten else None
-            await self._relay(answer, send, made, rewriting)
-        finally:
-            await answer.close()
-
-    async def _prepared(self, arrived: IncomingRequest) -> PreparedRequest:
-        """Prepare a request, once at a time.
-
-        A client that gives up while its history is summarised sends the same request again. It must
-        find the summary under way, and not pay for another.
-        """
-        key = (arrived.tenant, arrived.thread, arrived.raw)
-        while (first := self._under_way.get(key)) is not None:
-            await asyncio.wait((first,))
-        work = asyncio.ensure_future(self._work(self._preparing.prepared_flow(arrived)))
-        self._under_way[key] = work
-
-        def ended(done: asyncio.Future[PreparedRequest]) -> None:
-            del self._under_way[key]
-            done.cancelled() or done.exception()  # retrieved, for perhaps no caller is left
-
-        work.add_done_callback(ended)
-        return await asyncio.shield(work)
-
-    def _settled(self, turn: Turn | None) -> Awaitable[None]:
-        """Keep the thread's progress while the upstream works.
-
-        A compaction is settled at once, when it is made.
-        """
-        if turn is None or turn.fresh:
-            done = asyncio.get_running_loop().create_future()
-            done.set_result(None)
-            return done
-        task = asyncio.create_task(self._work(self._preparing.settled_flow(turn)))
-        return asyncio.shield(task)
-
-    async def _work(self, flow: Awaitable[T]) -> T:
-        """Drive a flow in a thread, to its end even if the caller has gone."""
-        return await asyncio.get_running_loop().run_in_executor(self._workers, run, flow)
-
-    # The way out
-
-    async def _sent(
-        self,
-        request: Request,
-        content: bytes | AsyncIterator[bytes],
-        *,
-        whole: bool = False,
-        again: bool = False,
-    ) -> UpstreamAnswer:
+        elif "transfer-encoding" not in given:
+            # A length beside a transfer coding means nothing (RFC 9112, 6.3).
+            headers.append((b"content-length", given["content-length"].encode()))
         target = request.scope["raw_path"].decode("latin-1")
         if query := request.scope["query_string"]:
             target += "?" + query.decode("latin-1")
-        headers = to_upstream(request.headers.raw)
-        if whole:  # it is read on the way
-            headers = [one for one in headers if one[0].lower() != b"accept-encoding"]
-            headers.append((b"accept-encoding", b"identity"))
-        if again:  # this is another request, whose answer differs from the first one's
-            headers = [one for one in headers if one[0].lower() != b"idempotency-key"]
-        # A length beside a transfer coding means nothing (RFC 9112, 6.3).
-        if not isinstance(content, bytes) and "transfer-encoding" not in request.headers:
-            headers.append((b"content-length", request.headers["content-length"].encode()))
-        return await self._upstream.send(request.method, target, headers, content)
-
-    async def _relay(
-        self,
-        answer: UpstreamAnswer,
-        send: Send,
-        made: PreparedRequest = UNPREPARED,
-        rewriting: Rewriting | None = None,
-    ) -> None:
-        if rewriting is not None and answer.status == 200 and not made.streamed:
-            answer, rewriting = await rewriting.whole(answer), None
-        good = answer.status == 200
-        head, pieces = to_client(answer.headers), answer.pieces()
-        if good and rewriting is not None:
-            pieces = rewriting.streamed(answer)
-        if good and made.edits:
-            pieces = with_edits(pieces, made.edits, made.streamed)
-        if good and (rewriting is not None or made.edits):
-            head = [one for one in head if one[0] != b"content-length"]
-        watch = Watch(made.streamed) if good and made.kept else None
-        start: MutableMapping[str, Any] | None = {
-            "type": "http.response.start", "status": answer.status, "headers": head + made.headers
-        }  # fmt: skip
-        held: list[bytes] = []
+        answer = await self._upstream.send(request.method, target, headers, content)
         try:
-            async for piece in pieces:
-                if start is not None:
-                    await send(start)
-                    start = None
-                if watch is not None:
-                    watch.see(piece)
-                    if watch.near:
-                        held.append(piece)
-                        continue
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await reply.start(answer.status, to_client(answer.headers) + self._noted(request))
+            async for piece in answer.pieces():
+                await reply.body(piece)
         except UpstreamFailed:
-            if start is not None:
-                raise
-            # The client must see that the body is not whole: its connection ends without the rest.
             logger.warning("the upstream has broken off in the middle of an answer")
-            if held:
-                rest = b"".join(held)
-                await send({"type": "http.response.body", "body": rest, "more_body": True})
             raise ClientDisconnect from None
         finally:
-            if rewriting is not None:
-                await rewriting.close()
             await answer.close()
-        if start is not None:
-            await send(start)
-        if watch is not None and (ended := watch.response()) is not None:
-            await asyncio.shield(self._work(self._preparing.answered_flow(made, *ended)))
-        await send({"type": "http.response.body", "body": b"".join(held), "more_body": False})
+        await reply.body(b"", more=False)
+
+    def _noted(self, request: Request) -> list[tuple[bytes, bytes]]:
+        """Say that a request may hold a history that is not read, and log it once for a path."""
+        path = request.scope["path"]
+        json = "json" in request.headers.get("content-type", "")
+        if (
+            request.method != "POST"
+            or not json
+            or not self._enabled
+            or WITHOUT_HISTORY.search(path)
+        ):
+            return []
+        if route_of(path) is not None:
+            return []
+        if path not in self._warned and len(self._warned) < 100:
+            self._warned.add(path)
+            logger.warning("%s: %s", shown(path), NOT_READ)
+        return said(note=NOT_READ)
 
 
 async def _while_there(work: Coroutine[Any, Any, None], gone: Coroutine[Any, Any, None]) -> None:

@@ -11,7 +11,7 @@ from conspectus.errors import InputError
 TRIGGER = {"type": "compaction_trigger"}
 """The item with which Codex asks for a compaction, as the last of its input."""
 
-COMPACT_PATH = "/v1/responses/compact"
+COMPACT = "responses/compact"
 COMPACT_EDIT = "compact_20260112"
 CLEAR_EDIT = "clear_tool_uses_20250919"
 COMPACT_FROM = 150_000
@@ -39,22 +39,26 @@ class EditRequest:
     clear: Mapping[str, Any] | None = None
 
 
-def asked_of(path: str, body: dict[str, Any]) -> EditRequest:
+def asked_of(name: str, body: dict[str, Any]) -> EditRequest:
     """Read the compaction and edits that a request asks for.
+
+    Args:
+        name: of its route.
+        body: as it came.
 
     Raises:
         InputError: a trigger is misplaced, or a compaction is asked for without a model.
     """
-    asked = _asked(path, body)
+    asked = _asked(name, body)
     if asked.alone and not (isinstance(body.get("model"), str) and body["model"]):
         raise InputError("model is missing; name the model for which the history is compacted")
     return asked
 
 
-def _asked(path: str, body: dict[str, Any]) -> EditRequest:
-    if path == COMPACT_PATH:
+def _asked(name: str, body: dict[str, Any]) -> EditRequest:
+    if name == COMPACT:
         return EditRequest(body, 0, True)
-    if path == "/v1/responses":
+    if name == "responses":
         given = body.get("input")
         at = [i for i, one in enumerate(given) if one == TRIGGER] if isinstance(given, list) else []
         if not at:
@@ -63,7 +67,7 @@ def _asked(path: str, body: dict[str, Any]) -> EditRequest:
         if at != [len(given) - 1]:
             raise InputError("a compaction_trigger must be the last item of the input, once")
         return EditRequest({**body, "input": given[:-1]}, 0, True)
-    if path != "/v1/messages":
+    if name not in ("messages", "messages/count_tokens"):
         return EditRequest(body)
     wanted = body.get("compaction")
     if isinstance(wanted, Mapping) and wanted.get("type") == "summarize":

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
+import socket
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from conspectus.errors import InputError, install_command
+
+CANNOT_LISTEN = 6
+"""Exit status where the port is taken, or the address is not of this machine."""
 
 
 def serve(
@@ -30,6 +35,14 @@ def serve(
         typer.Option(
             envvar="CONSPECTUS_SERVE_TOKEN",
             help="What clients must send as x-conspectus-token; needed where others can reach it.",
+        ),
+    ] = None,
+    tenants: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOW",
+            help="Whose a request is: one, key, header:NAME or claim:NAME.",
+            show_default="one on loopback, else key",
         ),
     ] = None,
     archive: Annotated[
@@ -74,13 +87,14 @@ def serve(
             f"the endpoint needs the extra `serve` ({error.name} is missing); install it with "
             f"{install_command('serve')}"
         ) from error
-    from conspectus_serve.secret import secret_beside
+    from conspectus_serve.secret import LOCAL, secret_beside
     from conspectus_serve.settings import load_settings
 
     given = {
         "upstream": upstream,
         "listen": listen,
         "token": token,
+        "tenants": tenants,
         "archive": archive,
         "secret_file": secret_file,
         "window": window,
@@ -91,15 +105,44 @@ def serve(
         key = os.environ.get(tenant_of)
         if not key:
             raise InputError(f"--tenant-of {tenant_of}: no such variable; export it with the key")
-        typer.echo(secret_beside(settings.where, settings.secret_file).tenant(key))
+        one = settings.by == "one"
+        named = LOCAL if one else secret_beside(settings.where, settings.secret_file).tenant(key)
+        typer.echo(named)
         return
-    app = make_app(settings, summarization)
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # it names addresses with their queries
-    typer.echo(f"http://{settings.listen} -> {settings.upstream}", err=True)
-    uvicorn.run(
+    with _listening(settings.host, settings.port) as listening:
+        app = make_app(settings, summarization)
+        logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+        logging.getLogger("conspectus.serve").setLevel(logging.INFO)
+        port = listening.getsockname()[1]
+        address = f"http://{settings.listen.rpartition(':')[0]}:{port}"
+        typer.echo(f"{address} -> {settings.upstream}", err=True)
+        if not settings.token:
+            typer.echo(f"What is compacted: {address}/conspectus/", err=True)
+        _run(uvicorn, app, listening)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """Open the port before anything is said.
+
+    Raises:
+        typer.Exit: it cannot be opened; with a status of its own.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2_048)
+    except OSError as error:
+        cure = "end that program, or choose another with --listen"
+        if error.errno != errno.EADDRINUSE:
+            cure = "choose another address with --listen"
+        why = "another program listens there" if error.errno == errno.EADDRINUSE else error.strerror
+        typer.echo(f"cannot listen on {host}:{port}: {why}; {cure}", err=True)
+        raise typer.Exit(CANNOT_LISTEN) from None
+
+
+def _run(uvicorn: Any, app: Any, listening: socket.socket) -> None:
+    config = uvicorn.Config(
         app,
-        host=settings.host,
-        port=settings.port,
+        log_config=None,
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -108,3 +151,4 @@ def serve(
         ws="none",
         timeout_keep_alive=75,  # longer than clients keep an unused connection
     )
+    uvicorn.Server(config).run(sockets=[listening])

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from conspectus._core.records import Cost
-from conspectus_serve.answers.events import written
-from conspectus_serve.asked import COMPACT_PATH
+from conspectus_serve.answers.messages import MessagesAnswers
+from conspectus_serve.answers.responses import ResponsesAnswers
+from conspectus_serve.asked import COMPACT
 from conspectus_serve.items import CONTENT
 
 SETTINGS: dict[str, Any] = {
@@ -42,19 +43,19 @@ Responses).
 
 
 def compacted(
-    path: str, asked: Mapping[str, Any], content: str, notes: str, cost: Cost, stream: bool
+    name: str, asked: Mapping[str, Any], content: str, notes: str, cost: Cost, stream: bool
 ) -> bytes:
-    """Write an answer that is one compaction item, in the protocol of its path.
+    """Write an answer that is one compaction item, in the protocol of its route.
 
     Args:
-        path: of the request.
+        name: of the request's route.
         asked: the body of the request.
         content: of the item, signed.
         notes: its notes, for people.
         cost: of the model that wrote them.
         stream: write events.
     """
-    if path == "/v1/messages":
+    if name == "messages":
         return _message(asked["model"], content, notes, cost, stream)
     item = {"id": f"cmp_{secrets.token_hex(12)}", "type": "compaction", CONTENT: content}
     usage = {
@@ -64,13 +65,13 @@ def compacted(
         "output_tokens_details": {"reasoning_tokens": cost.reasoning_tokens},
         "total_tokens": cost.tokens,
     }
-    name, now = f"resp_{secrets.token_hex(16)}", int(time.time())
-    if path == COMPACT_PATH:
-        frame = {"id": name, "object": "response.compaction", "created_at": now}
+    response, now = f"resp_{secrets.token_hex(16)}", int(time.time())
+    if name == COMPACT:
+        frame = {"id": response, "object": "response.compaction", "created_at": now}
         made = {**frame, "model": asked["model"], "output": [item], "usage": usage}
         return json.dumps(made).encode()
     begun = {
-        "id": name,
+        "id": response,
         "object": "response",
         "created_at": now,
         "completed_at": None,
@@ -85,16 +86,7 @@ def compacted(
     }
     done = {"status": "completed", "completed_at": now, "output": [item], "usage": usage}
     whole = {**begun, **done}
-    if not stream:
-        return json.dumps(whole).encode()
-    at = {"output_index": 0, "item": item}
-    events: list[dict[str, Any]] = [
-        {"type": "response.created", "response": begun},
-        {"type": "response.output_item.added", **at},
-        {"type": "response.output_item.done", **at},
-        {"type": "response.completed", "response": whole},
-    ]
-    return b"".join(written({**one, "sequence_number": n}) for n, one in enumerate(events))
+    return b"".join(ResponsesAnswers().events(whole)) if stream else json.dumps(whole).encode()
 
 
 def block_of(content: str, notes: str) -> dict[str, Any]:
@@ -126,25 +118,6 @@ def _message(model: str, content: str, notes: str, cost: Cost, stream: bool) -> 
         "stop_sequence": None,
         "usage": {**usage, "output_tokens": 0},
     }
-    if not stream:
-        ends = {"content": [block], "stop_reason": "compaction", "usage": usage}
-        return json.dumps({**begun, **ends}).encode()
-    delta = {"stop_reason": "compaction", "stop_sequence": None}
-    events: list[dict[str, Any]] = [
-        {"type": "message_start", "message": begun},
-        *events_of_block(block),
-        {"type": "message_delta", "delta": delta, "usage": usage},
-        {"type": "message_stop"},
-    ]
-    return b"".join(map(written, events))
-
-
-def events_of_block(block: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Write a compaction block as the first events of a message."""
-    empty = {"type": block["type"], "content": None}
-    delta = {**block, "type": f"{block['type']}_delta"}
-    return [
-        {"type": "content_block_start", "index": 0, "content_block": empty},
-        {"type": "content_block_delta", "index": 0, "delta": delta},
-        {"type": "content_block_stop", "index": 0},
-    ]
+    ends = {"content": [block], "stop_reason": "compaction", "usage": usage}
+    whole = {**begun, **ends}
+    return b"".join(MessagesAnswers().events(whole)) if stream else json.dumps(whole).encode()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import is_
+from types import NoneType
 from typing import Any
 
 from conspectus._core.items import Size, Window
@@ -18,15 +20,23 @@ from conspectus.compactor.calls import compact_flow
 from conspectus.compactor.engine import Engine
 from conspectus.compactor.session import Session
 from conspectus.compactor.view import look
-from conspectus.errors import ArchiveError, ConspectusError
-from conspectus.guard.measuring import Refused, read_overflow
+from conspectus.errors import ArchiveError, ConspectusError, MessageError
+from conspectus.guard.measuring import TRIES, Refused, read_overflow
 from conspectus.messages import read_messages
 from conspectus.messages.cache_marks import without_cache_marks
 from conspectus.observe import heard_by
 from conspectus_serve.asked import EditRequest
 from conspectus_serve.models import Models
+from conspectus_serve.originals import Originals
 from conspectus_serve.protocols import Protocol
-from conspectus_serve.threads import Prefixes, ThreadMatch, find_flow, prefixes_of, settle_flow
+from conspectus_serve.threads import (
+    Mark,
+    Prefixes,
+    ThreadMatch,
+    find_flow,
+    prefixes_of,
+    settle_flow,
+)
 
 SIZES = 8_192
 """Prefixes of histories whose size is remembered."""
@@ -34,6 +44,10 @@ SIZES = 8_192
 LEAST_NOTES, NOTES_SHARE = 1_024, 0.25
 """Maximum tokens of notes that a client asked for: a share of its history, but at least the
 first."""
+
+
+PLAIN = frozenset(("user", "assistant", "system", "developer"))
+"""Roles of messages that the engine understands if their content is text or blocks."""
 
 
 class TooLarge(ConspectusError):
@@ -46,10 +60,14 @@ class Turn:
 
     Attributes:
         history: the messages as they came.
-        plain: the same without cache marks, as they are archived.
+        plain: the same as they are archived: without cache marks, and whole where the client has
+            cleared something.
+        marks: by which the messages of `plain` are known again.
+        came: messages as they came, by the identity of those in `plain`.
         prefixes: of the history.
         found: its thread.
         named: the client named the thread.
+        hint: the client's name of its session; empty for none.
         room: the window; None if unknown.
         tokens: of the history as it came.
         view: the messages sent in its place; None if it is sent as it came.
@@ -60,6 +78,9 @@ class Turn:
         notes: in force.
         cost: of this request's summary.
         spare: free tokens beside the messages that are sent; None if the window is unknown.
+        due: it does not fit, or a compaction is in force: it goes on to `compacted_flow`.
+        asked: edits of the context that the client asks for.
+        refused: what the upstream has refused of it.
     """
 
     tenant: str
@@ -67,9 +88,12 @@ class Turn:
     protocol: Protocol
     history: Sequence[Any]
     plain: Sequence[Any]
+    marks: Sequence[Mark]
+    came: Mapping[int, Any]
     prefixes: Prefixes
     found: ThreadMatch
     named: bool
+    hint: str
     engine: Engine
     room: Window | None
     tokens: int
@@ -81,6 +105,9 @@ class Turn:
     notes: str = ""
     cost: Cost = field(default_factory=Cost)
     spare: int | None = None
+    due: bool = False
+    asked: EditRequest | None = None
+    refused: Refused = field(default_factory=Refused)
 
     @property
     def scope(self) -> Scope:
@@ -99,8 +126,9 @@ class RequestFitter:
     def __init__(self, archive: Archive, models: Models, *, send_stuck: bool = False) -> None:
         self._archive, self._models, self._send_stuck = archive, models, send_stuck
         self._sizes = Newest[tuple[str, str], int](SIZES)
+        self._originals = Originals(archive)
 
-    async def fit_flow(
+    async def measured_flow(
         self,
         tenant: str,
         protocol: Protocol,
@@ -108,8 +136,10 @@ class RequestFitter:
         history: Sequence[Any],
         thread: str | None = None,
         asked: EditRequest | None = None,
+        hint: str = "",
+        million: bool = False,
     ) -> Turn:
-        """Measure a request, and compact its history if it does not fit.
+        """Measure a request and find its thread; `due` says that it must be compacted.
 
         Args:
             tenant, protocol: of the request.
@@ -117,39 +147,65 @@ class RequestFitter:
             history: its messages.
             thread: its name, if the client gives one.
             asked: edits of the context that it asks for.
+            hint: the client's name of its session.
+            million: the client has asked for a window of a million tokens.
 
         Raises:
             MessageError, ValueError, TypeError: a message cannot be understood.
             ArchiveError: the archive cannot be read.
-            TooLarge: nothing makes it fit.
         """
         given = body.get("model")
         model = given if isinstance(given, str) else ""
-        bare = [without_cache_marks(message) for message in history]
+        bare = [without_cache_marks(one) if isinstance(one, dict) else one for one in history]
         prefixes = prefixes_of(bare, protocol.name)
-        window = self._models.window(tenant, model)
+        window = self._models.window(tenant, model, million=million)
         engine = self._models.engine(model, window)
+        read, odd = _understood(bare)
+        if odd:
+            pin, known = engine.pin, set(map(id, odd))
+            engine = replace(
+                engine, pin=lambda one: id(one) in known or (pin is not None and bool(pin(one)))
+            )
         room = self._models.room(protocol, body, engine, window)
-        tokens = self._size(bare, prefixes, engine)
+        tokens = self._size(read, prefixes, engine)
         engine = _as_asked(engine, asked, tokens)
         if thread is None:
-            found = await find_flow(self._archive, tenant, prefixes)
+            found = await find_flow(self._archive, tenant, prefixes, hint)
         else:
             head = await self._archive.flow(self._archive.pointer, Scope(tenant, thread))
             found = ThreadMatch(thread, head or "")
+        source = Scope(tenant, found.left or found.thread)
+        before = found.head
+        if found.left:
+            pointer: str | None = await self._archive.flow(self._archive.pointer, source)
+            before = pointer or ""
+        whole, marks = await self._originals.restored_flow(source, before, prefixes, read)
+        came = {id(one): was for one, was in zip(whole, history, strict=True)}
         turn = Turn(
-            tenant, model, protocol, history, bare, prefixes, found, thread is not None,
-            engine, room, tokens, sent=tokens,
+            tenant, model, protocol, history, whole, marks, came, prefixes, found,
+            thread is not None, hint, engine, room, tokens, sent=tokens, asked=asked,
         )  # fmt: skip
+        if not all(map(is_, whole, read)):
+            turn = replace(turn, engine=_counting_as_sent(engine, whole, read))
         if found.left and (await self._taken_along(turn)):
             turn = replace(turn, found=replace(found, head="copied"))
-        room = budget_of(engine.policy, room)
-        limit = None if room is None else room.limit
-        over = room is not None and tokens > room.budget
+        budget = budget_of(engine.policy, room)
+        limit = None if budget is None else budget.limit
+        over = budget is not None and tokens > budget.budget
         fired = engine.policy.fired(Size(tokens, len(bare)), limit)
         now = asked is not None and asked.compact == 0
-        if not (turn.found.head or over or fired or now):
-            return turn
+        return replace(turn, due=bool(turn.found.head or over or fired or now))
+
+    async def compacted_flow(self, turn: Turn) -> Turn:
+        """Put the thread's compactions in force, and compact what does not fit.
+
+        Raises:
+            ArchiveError: the archive cannot be read.
+            TooLarge: nothing makes it fit.
+        """
+        asked = turn.asked
+        now = asked is not None and asked.compact == 0
+        room = budget_of(turn.engine.policy, turn.room)
         focus = asked.focus if asked is not None else ""
         return await self._compacted(turn, room, now, focus)
 
@@ -157,21 +213,26 @@ class RequestFitter:
         """Make a refused request smaller; return None if that is impossible."""
         beside = 0 if turn.room is None else turn.room.reserved
         overflow = read_overflow(error)
-        refused = Refused().and_again(turn.sent, beside, overflow)
-        room = Window(refused.budget + beside, beside)
-        if overflow.limit is not None:
-            most = refused.having_tried(refused.budget, turn.sent).most
+        refused = turn.refused.and_again(turn.sent, beside, overflow)
+        if refused.tries > TRIES:
+            return None
+        most = refused.having_tried(refused.budget, turn.sent).most
+        if overflow.limit is not None or turn.room is None:
             self._models.learn(turn.tenant, turn.model, most + beside)
+        room = Window(refused.budget + beside, beside)
         try:
             smaller = await self._compacted(turn, room)
         except TooLarge:
             return None
-        return smaller if smaller.sent < turn.sent else None
+        return replace(smaller, refused=refused) if smaller.sent < turn.sent else None
 
     async def settle_flow(self, turn: Turn) -> None:
         """Keep the thread's progress."""
+        self._originals.remember(turn.scope, turn.marks, turn.plain)
         if not turn.named:
-            await settle_flow(self._archive, turn.tenant, turn.found, turn.prefixes, turn.head)
+            await settle_flow(
+                self._archive, turn.tenant, turn.found, turn.prefixes, turn.head, turn.hint
+            )
 
     async def _compacted(
         self, turn: Turn, room: Window | None, now: bool = False, focus: str = ""
@@ -189,8 +250,9 @@ class RequestFitter:
                 f"{result.reason} (system prompt, tools and the room for the answer take "
                 f"{beside:,})"
             )
-        came = {id(bare): whole for bare, whole in zip(turn.plain, turn.history, strict=True)}
-        view = [came.get(id(message), message) for message in result.messages]
+        if result.record is not None:
+            await self._originals.covered_by_flow(turn.scope, result.record, turn.marks, turn.plain)
+        view = [turn.came.get(id(message), message) for message in result.messages]
         same = len(view) == len(turn.history) and all(map(is_, view, turn.history))
         return replace(
             turn,
@@ -220,17 +282,70 @@ class RequestFitter:
         """Count the tokens of a history, taking known prefixes from memory."""
         meter = engine.meter
         kind = f"{meter.family} {meter.maker}"
-        start = min(prefixes.names) - 1 if len(bare) else 0
+        start = min(prefixes.exact) - 1 if len(bare) else 0
         total = sum(map(meter.message, bare[:start]))
-        counts = prefixes.longest_first()
+        counts = sorted(prefixes.exact.items(), reverse=True)
         at, known = next(
             ((n, size) for n, name in counts if (size := self._sizes.get((kind, name)))), (start, 0)
         )
         mark = max(at, prefixes.answered)
         known += sum(map(meter.message, bare[at:mark]))
-        if mark in prefixes.names:
-            self._sizes.put((kind, prefixes.names[mark]), known)
+        if mark in prefixes.exact:
+            self._sizes.put((kind, prefixes.exact[mark]), known)
         return total + known + sum(map(meter.message, bare[mark:]))
+
+
+def _understood(bare: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Put another message in the place of one that the engine does not understand.
+
+    An unknown call and its result become those of a function. Anything else stays where it is.
+
+    Returns:
+        The messages, and those that must stay.
+    """
+    made, stay = list(bare), list[Any]()
+    for place, message in enumerate(bare):
+        if isinstance(message, dict) and _is_plain(message):
+            continue
+        try:
+            [entry] = read_messages([message])
+            lone = _is_call(message) and not entry.calls and not entry.answers
+        except MessageError:
+            lone, entry = False, None
+        text = json.dumps(message, sort_keys=True)
+        if lone and str(message["type"]).endswith("_output"):
+            made[place] = {"type": "function_call_output", "output": text}
+        elif lone:
+            made[place] = {"type": "function_call", "name": message["type"], "arguments": text}
+        elif entry is None:
+            made[place] = {"role": "system", "content": text}
+            stay.append(made[place])
+        if lone:
+            made[place]["call_id"] = message["call_id"]
+    return made, stay
+
+
+def _is_plain(message: Mapping[str, Any]) -> bool:
+    role = message.get("role")
+    named = role == "tool" and isinstance(message.get("tool_call_id"), str)
+    return (role in PLAIN or named) and isinstance(message.get("content"), (str, list, NoneType))
+
+
+def _is_call(item: Mapping[str, Any]) -> bool:
+    kind = str(item.get("type"))
+    named = "role" not in item and isinstance(item.get("call_id"), str)
+    return named and kind.endswith(("_call", "_call_output"))
+
+
+def _counting_as_sent(engine: Engine, whole: Sequence[Any], sent: Sequence[Any]) -> Engine:
+    """Return the engine with the sizes of what is sent where the originals are given back."""
+    entries = read_messages(whole)
+    sizes = {
+        entry.key: engine.meter.message(short)
+        for entry, full, short in zip(entries, whole, sent, strict=True)
+        if full is not short
+    }
+    return replace(engine, meter=engine.meter.told(sizes))
 
 
 def _as_asked(engine: Engine, asked: EditRequest | None, tokens: int) -> Engine:

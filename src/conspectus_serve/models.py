@@ -38,6 +38,9 @@ KNOWN = 32
 SCHEMAS = 512
 """Sets of tools whose size is remembered."""
 
+MILLION = 1_000_000
+"""The window that Anthropic's beta `context-1m` gives a model."""
+
 LEARNED = 1_024
 """Models, by tenant, whose limit a provider has named."""
 
@@ -56,16 +59,40 @@ class Models:
         self._engines = Newest[tuple[str, int | None], Engine](KNOWN)
         self._schemas = Newest[tuple[str, str], int](SCHEMAS)
         self._learned = Newest[tuple[str, str], int](LEARNED)
+        self._listed = Newest[tuple[str, str], int](LEARNED)
+        self._forms = Newest[tuple[str, str, str], bool](LEARNED)
         self._counter = None if config.token_counter is None else counter_of(config)
         self._pin, self._redact = pin_of(config), redact_of(config)
+        if config.model_name and not names_embedded(config.model_name):
+            # Its library takes seconds to load, which no request shall wait for.
+            summarizer_of(config, config.model_name)
 
-    def window(self, tenant: str, model: str) -> int | None:
-        """Return the input limit of a model, in tokens; None if unknown."""
+    def window(self, tenant: str, model: str, *, million: bool = False) -> int | None:
+        """Return the input limit of a model, in tokens; None if unknown.
+
+        What the operator has set counts first, then what the upstream's list says, then the profile
+        of the model's name. A client's `million` widens the latter two. What the upstream has
+        refused counts against all of them.
+        """
         known = self._settings.window_of(model) or self._config.window
         known = known or declared_window(self._config.source.models.get(model, {}))
-        known = known or _profile(model)
+        if known is None:
+            known = self._listed.get((tenant, model)) or _profile(model)
+            known = max(known or 0, MILLION) if million else known
         learned = self._learned.get((tenant, model))
         return min(known, learned) if known and learned else known or learned
+
+    def listed(self, tenant: str, model: str, limit: int) -> None:
+        """Remember a window that the upstream's list of models names."""
+        self._listed.put((tenant, model), limit)
+
+    def has_form(self, tenant: str, model: str, form: str) -> bool:
+        """Return whether the upstream has refused requests of a model without this form."""
+        return self._forms.get((tenant, model, form)) is not None
+
+    def learn_form(self, tenant: str, model: str, form: str) -> None:
+        """Remember a form that the upstream asks for."""
+        self._forms.put((tenant, model, form), True)
 
     def learn(self, tenant: str, model: str, limit: int) -> None:
         """Remember a limit that a provider named when it refused a request."""

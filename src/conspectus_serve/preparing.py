@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from conspectus.errors import ArchiveError, ConspectusError, InputError
@@ -13,124 +15,51 @@ from conspectus_serve.asked import EditRequest, asked_of
 from conspectus_serve.clearing import cleared
 from conspectus_serve.compacted import block_of, compacted, iteration_of
 from conspectus_serve.fitting import RequestFitter, TooLarge, Turn
-from conspectus_serve.headers import Raw, said
+from conspectus_serve.forms import (
+    ALTERNATE,
+    BETA,
+    BOUND,
+    SWITCH,
+    alternating,
+    with_switch,
+    without_thoughts,
+)
 from conspectus_serve.items import MARK, BadItem, Items
-from conspectus_serve.protocols import RESPONSES, Protocol
-from conspectus_serve.recall_tool import Lookups, tool_in
+from conspectus_serve.models import Models
+from conspectus_serve.protocols import RESPONSES
+from conspectus_serve.recall_tool import tool_in
 from conspectus_serve.recalling import RequestRecall
+from conspectus_serve.requests import (
+    LONGEST_NAME,
+    IncomingRequest,
+    PreparedRequest,
+    Refusal,
+    parsed,
+)
+from conspectus_serve.threads import hint_of
 from conspectus_serve.turns import Turns
 
 logger = logging.getLogger("conspectus")
 
-LONGEST_NAME = 200
-"""Maximum characters of a thread's name in a header."""
+MILLION_BETA = "context-1m"
+"""Beginning of the beta by which Anthropic gives a model its window of a million tokens."""
+
+UNREADABLE = (ConspectusError, ValueError, TypeError, KeyError, AttributeError)
+"""Errors of messages that are not understood."""
 
 UNREAD = "a message was not understood; the request is sent on as it came"
-
-
-class Refusal(Exception):
-    """A request that the endpoint refuses."""
-
-    def __init__(self, status: int, message: str, code: str | None = None) -> None:
-        super().__init__(message)
-        self.status, self.code = status, code
-
-
-@dataclass(frozen=True, slots=True)
-class IncomingRequest:
-    """A request as it came; `thread` is the name in its header."""
-
-    tenant: str
-    path: str
-    protocol: Protocol
-    raw: bytes
-    thread: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedRequest:
-    """A request that can be sent.
-
-    Attributes:
-        body: for the upstream, with the history as it came.
-        content: the bytes to send, if there is no `answer`.
-        turn: its history; None if it is sent as it came.
-        note: for the client.
-        state: which server holds the history, if the client leaves it to one.
-        edits: cleared results, as Anthropic reports them.
-        recalled: tokens that were recalled for it.
-        sent: the body in `content`, if that is not the client's own.
-        lookups: carries out calls of the endpoint's own tool; None without the tool.
-        lead: a block before the answer.
-        iterations: usage before the answer, in Anthropic's form.
-        clear: Anthropic's edit that clears tool results.
-        parent: id of the response before it; empty for none.
-        before: the history up to that.
-        new: the messages since.
-        kept: a later request may name the response.
-        answer: the endpoint's own answer.
-        streamed: the client asks for events.
-    """
-
-    body: dict[str, Any]
-    content: bytes
-    turn: Turn | None = None
-    note: str = ""
-    state: str = ""
-    edits: Sequence[dict[str, Any]] = ()
-    recalled: int = 0
-    sent: Mapping[str, Any] = field(default_factory=dict)
-    lookups: Lookups | None = None
-    lead: Mapping[str, Any] | None = None
-    iterations: Sequence[Mapping[str, Any]] = ()
-    clear: Mapping[str, Any] | None = None
-    parent: str = ""
-    before: Sequence[Any] = ()
-    new: Sequence[Any] = ()
-    kept: bool = False
-    answer: bytes | None = None
-    streamed: bool = False
-
-    @property
-    def rewritten(self) -> bool:
-        """Return whether its answer is made of several, or has a block before it."""
-        return self.lookups is not None or self.lead is not None
-
-    @property
-    def read_on_the_way(self) -> bool:
-        """Return whether its answer is read, and so must not be compressed."""
-        return self.kept or self.rewritten or bool(self.edits)
-
-    @property
-    def headers(self) -> Raw:
-        """Return the endpoint's own headers."""
-        turn = self.turn
-        edits = json.dumps(self.edits) if self.edits else ""
-        own = said(state=self.state, applied_edits=edits, note=self.note)
-        if turn is None:
-            return own
-        return [
-            *said(
-                thread=turn.found.thread,
-                compacted=turn.view is not None,
-                messages_archived=turn.left_out,
-                tokens_before=turn.tokens,
-                tokens_after=turn.sent,
-                record=turn.head,
-                recalled_tokens=self.recalled or None,
-            ),
-            *own,
-        ]
 
 
 class RequestPreparer:
     """Prepare requests; each step is a flow for a worker thread.
 
     Args:
-        fitting, turns, items, recalling: the parts that it uses.
+        fitting, turns, items, recalling, models: the parts that it uses.
         serves: compact here on request; otherwise the upstream is asked.
         holds: keep histories that clients leave to the server. They are kept as they were sent, so
             not if secrets must be redacted.
+        alternate: join messages of the user in compacted requests: `on`, `off`, or `auto`, where an
+            upstream asks for it.
     """
 
     def __init__(
@@ -139,25 +68,21 @@ class RequestPreparer:
         turns: Turns,
         items: Items,
         recalling: RequestRecall,
+        models: Models,
         *,
         serves: bool,
         holds: bool,
+        alternate: str = "auto",
     ) -> None:
         self._fitting, self._turns, self._items = fitting, turns, items
-        self._recalling = recalling
+        self._recalling, self._models, self._alternate = recalling, models, alternate
         self._serves, self._holds = serves, holds
 
-    async def prepared_flow(self, arrived: IncomingRequest) -> PreparedRequest:
-        """Prepare a request.
-
-        Raises:
-            Refusal: the endpoint refuses it.
-        """
-        body = parsed(arrived.raw)
-        if arrived.thread is not None and not 0 < len(arrived.thread) <= LONGEST_NAME:
-            raise Refusal(400, f"x-conspectus-thread is a name of up to {LONGEST_NAME} characters")
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        """Turn errors of the engine into refusals."""
         try:
-            return await self._prepared(arrived, body)
+            yield
         except TooLarge as error:
             raise Refusal(400, str(error), "context_length_exceeded") from None
         except ArchiveError as error:
@@ -167,20 +92,35 @@ class RequestPreparer:
         except RecursionError:
             raise Refusal(400, "the request is nested too deeply; send less of it") from None
 
-    async def _prepared(self, arrived: IncomingRequest, given: dict[str, Any]) -> PreparedRequest:
-        asked = EditRequest(given)
+    async def begun_flow(self, arrived: IncomingRequest) -> PreparedRequest:
+        """Read a request, measure it, and find its thread.
+
+        Raises:
+            Refusal: the endpoint refuses it.
+        """
+        body = parsed(arrived.raw)
+        if arrived.thread is not None and not 0 < len(arrived.thread) <= LONGEST_NAME:
+            raise Refusal(400, f"x-conspectus-thread is a name of up to {LONGEST_NAME} characters")
+        with self._refusing():
+            return await self._begun(arrived, body)
+
+    async def _begun(self, arrived: IncomingRequest, given: dict[str, Any]) -> PreparedRequest:
+        route, asked = arrived.route, EditRequest(given)
         if self._serves:
             try:
-                asked = asked_of(arrived.path, given)
+                asked = asked_of(route.name, given)
             except InputError as error:
                 raise Refusal(400, str(error)) from None
-        body, tenant = asked.body, arrived.tenant
-        new = arrived.protocol.history(body) or []
-        plain = PreparedRequest(body, arrived.raw, streamed=given.get("stream") is True)
+        if route.counts:
+            asked = replace(asked, alone=False)
+        body, tenant, protocol = asked.body, arrived.tenant, route.protocol
+        new = protocol.history(body) or []
+        streamed = given.get("stream") is True and not route.counts
+        plain = PreparedRequest(arrived, body, arrived.raw, streamed=streamed)
         if body.get("conversation"):
             return replace(plain, state="upstream")
         parent, before, thread = body.get("previous_response_id"), list[Any](), arrived.thread
-        if isinstance(parent, str) and parent and arrived.protocol is RESPONSES:
+        if isinstance(parent, str) and parent and protocol is RESPONSES:
             held = None
             if self._holds:
                 held = await self._turns.history_flow(tenant, parent)
@@ -194,31 +134,71 @@ class RequestPreparer:
             history, of_item = self._items.expanded(tenant, history)
         if not history:
             return plain
-        flow = self._fitting.fit_flow(
-            tenant, arrived.protocol, body, history, thread or of_item, asked
-        )
+        named = given.get("model") if isinstance(given.get("model"), str) else route.model
         try:
-            turn = await flow
-        except (ArchiveError, TooLarge, RecursionError):
+            turn = await self._fitting.measured_flow(
+                tenant,
+                protocol,
+                {**body, "model": str(named)[:LONGEST_NAME]},
+                history,
+                thread or of_item,
+                asked,
+                hint_of(arrived.headers, body),
+                MILLION_BETA in arrived.headers.get("anthropic-beta", ""),
+            )
+        except (ArchiveError, RecursionError):
             raise
-        except (ConspectusError, ValueError, TypeError, KeyError, AttributeError) as error:
-            if before or of_item or asked.alone:
-                raise Refusal(400, f"a message is not understood: {error}") from None
-            # The upstream decides how a message must look.
-            logger.info("sent on as it came: %s", type(error).__name__)
-            return replace(plain, note=UNREAD)
-        if turn.fresh:  # its client may have gone, and sends the same request again
-            await self.settled_flow(turn)
-        keeps = self._holds and arrived.protocol is RESPONSES and body.get("store") is not False
-        made = replace(plain, turn=turn, new=new, clear=asked.clear, kept=keeps)
+        except UNREADABLE as error:
+            return self._unread(plain, asked, bool(of_item), error)
+        keeps = self._holds and protocol is RESPONSES and body.get("store") is not False
+        keeps = keeps and not route.counts
+        filled = body is not given or bool(of_item)
+        return replace(plain, turn=turn, new=new, clear=asked.clear, kept=keeps, filled=filled)
+
+    def _unread(
+        self, plain: PreparedRequest, asked: EditRequest, of_item: bool, error: Exception
+    ) -> PreparedRequest:
+        """Send on a request with a message that is not understood: the upstream decides."""
+        if plain.before or of_item or asked.alone:
+            raise Refusal(400, f"a message is not understood: {error}") from None
+        logger.info("sent on as it came: %s", type(error).__name__)
+        return replace(plain, note=UNREAD)
+
+    async def compacted_flow(self, prepared: PreparedRequest) -> PreparedRequest:
+        """Compact the history of a request for which that is due.
+
+        Raises:
+            Refusal: nothing makes it fit, or the archive fails.
+        """
+        turn = prepared.turn
+        assert turn is not None
+        with self._refusing():
+            try:
+                turn = await self._fitting.compacted_flow(turn)
+            except (ArchiveError, TooLarge, RecursionError):
+                raise
+            except UNREADABLE as error:
+                asked = turn.asked or EditRequest({})
+                return self._unread(replace(prepared, turn=None), asked, prepared.filled, error)
+            if turn.fresh:  # its client may have gone, and sends the same request again
+                await self.settled_flow(turn)
+        return replace(prepared, turn=turn)
+
+    async def finished_flow(self, prepared: PreparedRequest) -> PreparedRequest:
+        """Write the bytes to send, or the endpoint's own answer."""
+        turn = prepared.turn
+        if turn is None:
+            return prepared
+        asked, name = turn.asked or EditRequest({}), prepared.arrived.route.name
         if asked.alone and turn.fresh:
-            return replace(made, content=b"", answer=self._alone(arrived.path, made, turn))
+            return replace(prepared, content=b"", answer=self._alone(name, prepared, turn))
         if asked.compact is not None and turn.fresh and turn.view is not None:
             lead = block_of(self._item(turn, turn.view), turn.notes)
-            made = replace(made, lead=lead, iterations=[iteration_of(turn.cost)])
-        if body is given and not of_item and turn.view is None:
-            return made
-        return await self._filled(made, turn)
+            prepared = replace(prepared, lead=lead, iterations=[iteration_of(turn.cost)])
+        if not prepared.filled and turn.view is None:
+            return prepared
+        with self._refusing():
+            return await self._filled(prepared, turn)
 
     async def _filled(self, prepared: PreparedRequest, turn: Turn) -> PreparedRequest:
         """Build the request for a history that is not sent as it came."""
@@ -228,10 +208,23 @@ class RequestPreparer:
         edits: list[dict[str, Any]] = []
         if prepared.clear is not None:
             view, edits = cleared(view, prepared.clear, turn.sent)
-        body = {**prepared.body, turn.protocol.field: list(view)}
-        lookups = self._recalling.lookups(turn, body, shown.tokens, held=self._holds)
+        body, betas = prepared.body, list[bytes]()
+        if turn.view is not None:
+            view = without_thoughts(view, all_of_them=self._has(turn, "thoughtless"))
+            if self._alternate == "on" or (self._alternate == "auto" and self._has(turn, "roles")):
+                view = alternating(view)
+            if self._has(turn, "switch") and turn.protocol.name == "messages":
+                body, betas = with_switch(body), [BETA]
+        body = {**body, turn.protocol.field: list(view)}
+        counts = prepared.arrived.route.counts
+        lookups = None
+        if not counts:
+            lookups = self._recalling.lookups(turn, body, shown.tokens, held=self._holds)
         if lookups is not None:
             body["tools"] = [*(body.get("tools") or ()), tool_in(turn.protocol)]
+        if prepared.streamed and (lookups is not None or prepared.lead is not None):
+            gone = ("stream", "stream_options")  # it is made of whole answers
+            body = {key: value for key, value in body.items() if key not in gone}
         try:
             content = json.dumps(body, separators=(",", ":")).encode()
         except RecursionError:
@@ -244,7 +237,36 @@ class RequestPreparer:
             recalled=shown.tokens,
             sent=body,
             lookups=lookups,
+            betas=betas,
         )
+
+    def _has(self, turn: Turn, form: str) -> bool:
+        return self._models.has_form(turn.tenant, turn.model, form)
+
+    def form_of(self, prepared: PreparedRequest, refusal: str) -> str:
+        """Return the form that a refusal of a compacted request asks for; empty for none.
+
+        What the client has sent itself is the client's to mend.
+        """
+        turn = prepared.turn
+        if turn is None or turn.view is None:
+            return ""
+        tried = partial(self._has, turn)
+        if ALTERNATE.search(refusal) and self._alternate == "auto" and not tried("roles"):
+            return "roles"
+        if not BOUND.search(refusal) or tried("thoughtless"):
+            return ""
+        thinking = prepared.body.get("thinking")
+        off = isinstance(thinking, Mapping) and thinking.get("type") == "disabled"
+        return "switch" if SWITCH in refusal and not off and not tried("switch") else "thoughtless"
+
+    async def formed_flow(self, prepared: PreparedRequest, form: str) -> PreparedRequest:
+        """Write a refused request in the form that the upstream asks for, and remember it."""
+        turn = prepared.turn
+        assert turn is not None
+        self._models.learn_form(turn.tenant, turn.model, form)
+        sent = turn.sent - prepared.recalled
+        return await self._filled(prepared, replace(turn, sent=sent))
 
     async def settled_flow(self, turn: Turn) -> None:
         """Keep the thread's progress; a failure does not stop the answer."""
@@ -280,32 +302,13 @@ class RequestPreparer:
         except ArchiveError as error:
             logger.warning("a response could not be kept: %s", error)
 
-    def _alone(self, path: str, prepared: PreparedRequest, turn: Turn) -> bytes:
+    def _alone(self, name: str, prepared: PreparedRequest, turn: Turn) -> bytes:
         content = self._item(turn, turn.plain if turn.view is None else turn.view)
         asked, stream = prepared.body, prepared.streamed
         if prepared.parent:
             asked = {**asked, "previous_response_id": prepared.parent}
-        return compacted(path, asked, content, turn.notes, turn.cost, stream)
+        return compacted(name, asked, content, turn.notes, turn.cost, stream)
 
     def _item(self, turn: Turn, view: Sequence[Any]) -> str:
         """Sign an item that stands for the history so far."""
         return self._items.written(turn.tenant, turn.found.thread, view)
-
-
-def parsed(raw: bytes) -> dict[str, Any]:
-    """Return the JSON object in a body.
-
-    Raises:
-        Refusal: it holds none.
-    """
-    try:
-        body = json.loads(raw.decode("utf-8"))
-    except RecursionError:
-        raise Refusal(400, "the body is nested too deeply; send less of it") from None
-    except ValueError as error:
-        known = isinstance(error, json.JSONDecodeError)
-        why = str(error).partition(":")[0] if known else type(error).__name__
-        raise Refusal(400, f"the body is no JSON in UTF-8 ({why}); check it") from None
-    if not isinstance(body, dict):
-        raise Refusal(400, "the body is no JSON object; send {...}")
-    return body

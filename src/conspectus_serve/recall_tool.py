@@ -11,7 +11,7 @@ from conspectus.archive import Archive
 from conspectus.errors import ArchiveError, InputError
 from conspectus.messages.recalled import LEAST_RECALL
 from conspectus.recall.for_agents import ABOUT, ABOUT_TOOL, answer_flow, unreadable
-from conspectus_serve.answers.reading import Lookup, LookupResult
+from conspectus_serve.answers.joining import Lookup, LookupResult
 from conspectus_serve.fitting import Turn
 from conspectus_serve.protocols import Protocol
 

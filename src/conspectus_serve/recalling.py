@@ -76,7 +76,8 @@ class RequestRecall:
     async def shown_flow(self, turn: Turn, view: Sequence[Any]) -> RecalledView:
         """Insert the recalled originals directly before the user's newest message."""
         last = newest_user(turn.plain)
-        place = newest_user(view)
+        view = list(view)
+        place = newest_user([one if isinstance(one, Mapping) else {} for one in view])
         if not self._tokens or not turn.head or last is None or place is None:
             return RecalledView(view)
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+import re
 import secrets
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +16,12 @@ from conspectus.errors import ConfigError
 
 LENGTH = 32
 """Bytes of a secret, as many as the digest of SHA-256 has."""
+
+LOCAL = "local"
+"""The tenant of an endpoint with one tenant: also that of the command line."""
+
+LONGEST_NAME = 100
+"""Maximum characters of a tenant's name that stands for itself."""
 
 PREFIXES = ("bearer ", "basic ")
 """Schemes of an `authorization` header before the key."""
@@ -42,6 +49,20 @@ class Secret:
         """
         keys = dict.fromkeys(key for one in credentials if (key := _key(one)))
         return self._digest("tenant", "\0".join(keys).encode("utf-8", "surrogateescape"))[:32]
+
+    def named(self, name: str) -> str:
+        """Return the tenant of a name that the operator's clients give, as it is if it is plain.
+
+        It never equals the tenant of a key.
+
+        Example:
+            >>> Secret(b"s" * 32).named("ann@example.org")
+            'by-name:ann@example.org'
+        """
+        plain = len(name) <= LONGEST_NAME and re.fullmatch(r"[\w.@+-]+", name, re.ASCII)
+        if not plain:
+            name = self._digest("name", name.encode("utf-8", "surrogateescape"))[:32]
+        return f"by-name:{name}"
 
     def signing_key(self) -> str:
         """Return the default signing key."""

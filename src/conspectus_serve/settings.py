@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
+from conspectus.config.words import meant
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     PositiveInt,
@@ -26,14 +28,34 @@ from conspectus.config.windows import limit_of
 from conspectus.errors import ConfigError
 
 SECTION = "serve"
-LARGEST_BODY = 20_000_000
-"""Default maximum bytes of a request body."""
+LARGEST_BODY = 64_000_000
+"""Default maximum bytes of a request body, twice what Anthropic takes."""
 
 PLAINLY = {"enabled": True, "trigger": {"type": "fraction", "value": 0.85}}
 """Summarization settings without a `summarization:` section."""
 
 SHORTEST_TOKEN = 16
 """Minimum characters of a token: a shorter one can be guessed."""
+
+CONTAINER_HOSTS = ("host.docker.internal", "host.containers.internal", "gateway.docker.internal")
+"""Names by which Docker and Podman call the machine that they run on."""
+
+WRONG = {
+    "missing": "is missing",
+    "extra_forbidden": "is no setting",
+    "int": "must be a whole number",
+    "float": "must be a number",
+    "greater_than": "must be above {gt}",
+    "less_than_equal": "must be at most {le}",
+    "bool": "must be true or false",
+    "string_too_short": "needs at least {min_length} characters",
+    "string": "must be text; put it in quotes",
+    "literal_error": "must be {expected}",
+    "list": "must be a list, such as [one, two]",
+    "dict": "must hold keys and values",
+    "path": "must be the path of a file",
+}
+"""What is wrong with a value, by the beginning of pydantic's name of the error."""
 
 
 def _is_address(value: str) -> str:
@@ -51,6 +73,21 @@ def _is_listen(value: str) -> str:
     return value
 
 
+def _is_tenants(value: str) -> str:
+    kind, _, name = value.partition(":")
+    if kind not in ("one", "key") and not (kind in ("header", "claim") and name.strip()):
+        raise ValueError("write one, key, header:NAME or claim:NAME")
+    return value
+
+
+def _as_written(value: Any) -> Any:
+    """Return the word that YAML has read as true or false: `off`, `no`, `on`."""
+    return {False: "off", True: "on"}.get(value, value) if isinstance(value, bool) else value
+
+
+OnOff = Annotated[Literal["auto", "on", "off"], BeforeValidator(_as_written)]
+
+
 class ServeSettings(BaseModel):
     """Settings of the endpoint; the keys of the `serve:` section.
 
@@ -58,8 +95,14 @@ class ServeSettings(BaseModel):
         upstream: address of the provider, with or without `/v1` at its end.
         listen: host and port. An address that other machines reach needs a token.
         token: clients must send it as `x-conspectus-token`. Default: none is asked for.
+        tenants: whose a request is. `one`: all are one tenant's, `local`; `key`: a hash of the
+            client's key; `header:NAME` or `claim:NAME`: the value of a header, or of a claim of
+            the bearer token (a JWT), where clients send `token`. Default: `one` on loopback
+            without token and hosts, else `key`.
         hosts: names of this machine that clients and pages may use, beside those of loopback, if no
             token is set. Default: none.
+        containers: clients in containers on this machine may use it: by the names that Docker and
+            Podman give it, and at a private address without a token. Default: false.
         archive: where originals go; see `Archive.open`. Default: the user's own archive.
         secret_file: a file with the secret that names tenants. Default: beside the archive; needed
             with PostgreSQL, as several instances share it.
@@ -69,17 +112,22 @@ class ServeSettings(BaseModel):
             `summarization`, then the model's profile.
         windows: input limits by name of the model, with or without its provider and its date, in
             tokens; `*` stands for anything.
-        max_body_bytes: maximum size of a request. Default: 20,000,000.
+        max_body_bytes: maximum size of a request. Default: 64,000,000.
         on_stuck: if nothing makes a history fit, `refuse` with the numbers, or `send` it.
         compaction: answer requests for a compaction and for edits of the context `here`, for every
             upstream, or leave them to the `upstream`.
+        alternate_roles: join user messages that would stand one after another in a compacted
+            request: `on`, `off`, or `auto`, where the upstream has refused such a request.
         recall: `auto` adds the originals that the user's newest message needs to a compacted
             request, `off` does not.
         recall_tokens: maximum tokens of them. Default: 512.
         recall_tool: give compacted requests a tool by which the model looks up more while it
             answers, at most twice `recall_tokens` at once; the endpoint carries its calls out.
         timeout: seconds that the upstream may be silent. Default: 600.
+        keep_alive: seconds after which a client that waits for a stream gets signs of life.
         proxy: address of a proxy to the upstream. Default: none.
+        ca_file: certificates that the upstream's is checked against. Default: those that
+            `SSL_CERT_FILE` names, else the ones that come with httpx.
 
     Example:
         >>> ServeSettings(upstream="http://127.0.0.1:8000/v1/").upstream
@@ -91,7 +139,9 @@ class ServeSettings(BaseModel):
     upstream: Annotated[str, AfterValidator(_is_address)]
     listen: Annotated[str, AfterValidator(_is_listen)] = "127.0.0.1:8377"
     token: Annotated[str, Field(min_length=SHORTEST_TOKEN)] | None = Field(None, repr=False)
+    tenants: Annotated[str, AfterValidator(_is_tenants)] | None = None
     hosts: list[str] = []
+    containers: bool = False
     archive: str | None = None
     secret_file: Path | None = None
     signing_keys: list[Annotated[str, Field(min_length=SHORTEST_TOKEN)]] = Field([], repr=False)
@@ -100,20 +150,43 @@ class ServeSettings(BaseModel):
     max_body_bytes: PositiveInt = LARGEST_BODY
     on_stuck: Literal["refuse", "send"] = "refuse"
     compaction: Literal["here", "upstream"] = "here"
-    recall: Literal["auto", "off"] = "auto"
+    alternate_roles: OnOff = "auto"
+    recall: OnOff = "auto"
     recall_tokens: PositiveInt = 512
     recall_tool: bool = False
     timeout: Annotated[float, Field(gt=0, le=86_400)] = 600.0
+    keep_alive: Annotated[float, Field(gt=0, le=3_600)] = 10.0
     proxy: str | None = Field(None, repr=False)
+    ca_file: Path | None = None
 
     @model_validator(mode="after")
     def _needs_a_token(self) -> Self:
-        if self.token is None and not is_loopback(self.host):
+        own = is_loopback(self.host) or (self.containers and is_private(self.host))
+        if self.token is None and not own:
             raise ValueError(
                 f"{self.host} can be reached by others: set a token (--token, or $VARIABLE in the "
                 "file), or listen on 127.0.0.1"
             )
+        named = (self.tenants or "").startswith(("header:", "claim:"))
+        if named and self.token is None:
+            raise ValueError(
+                f"tenants: {self.tenants} believes what clients say: set a token, which only "
+                "clients have that may say it"
+            )
         return self
+
+    @property
+    def by(self) -> str:
+        """Return how tenants are named: `one`, `key`, `header:NAME` or `claim:NAME`."""
+        alone = is_loopback(self.host) and self.token is None and not self.hosts
+        return self.tenants or ("one" if alone else "key")
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Return the names of this machine beside those of loopback, in small letters."""
+        return frozenset(
+            map(str.lower, (*self.hosts, *(CONTAINER_HOSTS if self.containers else ())))
+        )
 
     @property
     def host(self) -> str:
@@ -154,6 +227,20 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def is_private(host: str) -> bool:
+    """Return whether an address is of a network of one's own, such as a container's.
+
+    Example:
+        >>> is_private("172.17.0.1"), is_private("8.8.8.8"), is_private("0.0.0.0")
+        (True, False, False)
+    """
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return address.is_private and not address.is_unspecified
 
 
 def load_settings(
@@ -198,6 +285,28 @@ def load_settings(
         problems = []
         for one in error.errors(include_url=False, include_input=False):
             where = one["loc"]
-            text_ = f"{'.'.join(map(str, (SECTION, *where)))}: {one['msg']}"
-            problems.append(problem(where, text_) if problem and where[:1] else text_)
+            option = bool(where) and (given or {}).get(str(where[0])) is not None
+            text_ = _problem(where, one, option)
+            ours = problem and where[:1] and not option and one["type"] != "missing"
+            problems.append(problem(where, text_) if problem and ours else text_)
         raise ConfigError(tuple(problems)) from None
+
+
+def _problem(where: tuple[Any, ...], error: Mapping[str, Any], option: bool) -> str:
+    """Say what is wrong with a setting, and what to write."""
+    name = f"--{str(where[0]).replace('_', '-')}" if option else ".".join(map(str, where))
+    name, kind = name if option or not name else f"{SECTION}.{name}", str(error["type"])
+    if kind == "missing" and where == ("upstream",):
+        return (
+            "serve.upstream is missing: name the provider, with --upstream "
+            "https://api.openai.com or in the file of --config"
+        )
+    if kind == "extra_forbidden":
+        return f"{name} is no setting; {meant(str(where[-1]), ServeSettings.model_fields)}"
+    context = error.get("ctx") or {}
+    if kind == "value_error":
+        said = str(context.get("error"))
+    else:
+        form = next((v for k, v in WRONG.items() if kind.startswith(k)), str(error["msg"]))
+        said = form.format_map(context) if context else form
+    return f"{name}: {said}" if name else said

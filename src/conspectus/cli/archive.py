@@ -39,13 +39,21 @@ def list_threads(
     where = options.archive_of(archive)
     with options.opened(where, existing=True) as kept, output.working("Reading …"):
         rows = [_listed(kept, scope) for scope in _scopes(kept, tenant)]
+        note = kept.notes(LOCAL, "tenants", ["serve"]).get("serve", {})
+    others = [name for name in note.get("names", ()) if name != tenant]
     address = without_password(where)
     if as_json:
-        output.print_json({"archive": address, "tenant": tenant, "threads": rows})
-    elif rows:
+        more = {"other_tenants": others} if others else {}
+        output.print_json({"archive": address, "tenant": tenant, "threads": rows, **more})
+        return
+    if rows:
         output.print_rows(rows)
     else:
         output.say(f"{address} keeps nothing of {tenant}")
+    if others:  # they came through `conspectus serve`
+        rest = f" and {len(others) - 20:,} more" if len(others) > 20 else ""
+        names = f"{', '.join(others[:20])}{rest}"
+        output.say(f"--tenant lists another tenant: {names}", screen=output.console(stderr=True))
 
 
 def _scopes(kept: Archive, tenant: str) -> list[Scope]:

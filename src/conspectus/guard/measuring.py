@@ -124,12 +124,14 @@ def _schemas(response_format: object) -> Sequence[Any]:
 
 _COMPARED = re.compile(r">\s*(\d[\d,_]{2,})")
 _LIMIT = re.compile(
-    r"(?:maximum|max|limit|window|at most|up to|supports?)\D{0,60}?(\d[\d,_]{2,}+)"
+    r"(?:maximum|max|limit|window|at most|up to|supports?|context (?:length|size)|n_ctx|less than)"
+    r"\D{0,60}?(\d[\d,_]{2,}+)"
     r"|(?<![\d,_])(\d[\d,_]{2,}+)\s*+(?:tokens?\s*+)?(?:maximum|limit|max)\b",
     re.IGNORECASE,
 )
 _SENT = re.compile(
-    r"(?:resulted in|requested|has|is too long:|contains?|counted|you sent|length of|count of)"
+    r"(?:resulted in|requested|has|is too long:|contains?|counted|you sent|length of|count of|"
+    r"count is|the first|n_keep|given|the input|prompt length)"
     r"\D{0,40}?(\d[\d,_]{2,}+)"
     r"|(?<![\d,_])(\d[\d,_]{2,}+)\s*+(?:tokens?\s*+)?>",
     re.IGNORECASE,

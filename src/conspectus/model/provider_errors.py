@@ -27,6 +27,19 @@ OVERFLOWS = (
     ("max seq len|max model len|model max length", "MLC, vLLM, Transformers"),
     ("too large for model with|contextoverflowerror", "Mistral, LangChain"),
     ("input exceed + length|request exceed + length|input exceed + token limit", "gateways"),
+    ("keep the first + context|tokens to keep + context length|context overflow", "LM Studio"),
+    ("longer than the model's context length|token count exceed + maximum", "SGLang"),
+    (
+        "prompt length + should not exceed|exceed max num tokens|exceed max input len",
+        "TensorRT-LLM",
+    ),
+    ("must have less than + tokens|inputs must have less than", "text-generation-inference"),
+    ("token count + only supports up to|exceeds the maximum number of tokens", "Vertex AI"),
+    ("more than max tokens allowed|prompt 超长|'1261'|输入过长|超出最大长度", "Zhipu, Z.AI"),
+    ("上下文窗口|上下文长度|超过最大 + token|超过模型 + 长度", "relays of Chinese providers"),
+    ("exceed max message tokens|total tokens + exceed + tokens", "Volcengine Ark"),
+    ("larger than the maximum context|context window is full", "MLX, Jan"),
+    ("exceed the available context|exceeds the available context", "llama.cpp's server"),
 )
 # Parts of names of classes, and of codes in an error's body
 _PASSES = """overload ratelimit apierror timeout servererror serviceunavailable toomanyrequests
@@ -71,8 +84,9 @@ def is_overflow(error: BaseException) -> bool:
     return any(
         status == 413 or any(all(part in said for part in way) for way in ways)
         for status, about, said in map(_read, _chain(error))
-        # "too many tokens" in a minute is a rate limit, whatever its status
-        if "ratelimit" not in about and status in (None, 400, 413, 422)
+        # "too many tokens" in a minute is a rate limit, whatever its status. Relays and servers of
+        # one's own tell of a request that is too long with any 5xx.
+        if "ratelimit" not in about and (status in (None, 400, 413, 422) or status >= 500)
     )
 
 

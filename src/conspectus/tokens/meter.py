@@ -89,9 +89,12 @@ class TokenMeter:
             warn_unknown(model)
         self._sizes: Newest[str, int] = Newest(REMEMBERED)
         self._nothing: int | None = None  # what a counter says of an empty message
+        self._told: Mapping[str, int] = {}
 
     def entry(self, entry: Entry) -> int:
         """Count the tokens of a message that has been read."""
+        if (told := self._told.get(entry.key)) is not None:
+            return self._corrected(told)
         way, size = entry.memo.get("tokens", (None, 0))  # of the newest meter
         if way != self._way:
             digest: str = entry.memo.get("digest", "")
@@ -138,6 +141,12 @@ class TokenMeter:
         other = copy(self)
         other.ratio = ratio
         return other
+
+    def told(self, sizes: Mapping[str, int]) -> TokenMeter:
+        """Return this meter with the sizes of some messages, by their keys, as they are told."""
+        meter = copy(self)
+        meter._told = sizes
+        return meter
 
     @property
     def plain(self) -> TokenMeter:

@@ -1,1 +1,1 @@
-"""Read the answers of an upstream as they come, and rewrite them for the client."""
+"""Join the whole answers of several requests into the one that the client sees."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 
 
 async def events_of(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -16,7 +16,7 @@ async def events_of(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     async for piece in pieces:
         searched = max(0, len(rest) - 3)
         rest += piece
-        while (end := _END.search(rest, searched)) is not None:
+        while (end := END.search(rest, searched)) is not None:
             yield rest[: end.end()]
             rest, searched = rest[end.end() :], 0
     if rest:

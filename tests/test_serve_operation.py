@@ -1,0 +1,307 @@
+"""Whose requests are whose, what waits for what, and what an operator sees."""
+
+import base64
+import json
+import logging
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from browser_support import browser
+from conspectus.archive import Archive
+from conspectus.cli.app import app
+from conspectus.errors import ConfigError
+from conspectus_serve import load_settings
+from serve_upstreams import EVENTS, Asked, before, chat, message, own, post, refusal, talk
+
+TOKEN = "a-token-of-the-operator"
+BODY = {"model": "m", "messages": talk()}
+
+
+def jwt(**claims: Any) -> str:
+    parts = (json.dumps(one).encode() for one in ({"alg": "RS256"}, claims))
+    coded = [base64.urlsafe_b64encode(one).decode().rstrip("=") for one in parts]
+    return f"Bearer {coded[0]}.{coded[1]}.c2ln"
+
+
+def test_a_refreshed_token_is_the_same_person_on_loopback(tmp_path):
+    items = {"model": "m", "input": talk()}
+    with before(lambda asked: chat(), tmp_path, tenants=None) as (_, endpoint):
+        first = post(endpoint, "/v1/chat/completions", BODY, authorization="Bearer a")
+        again = post(endpoint, "/v1/chat/completions", BODY, authorization="Bearer b")
+        made = post(endpoint, "/v1/responses/compact", items, authorization="Bearer a").json()
+        more = {"model": "m", "input": [*made["output"], {"role": "user", "content": "Go on."}]}
+        used = post(endpoint, "/v1/responses", more, authorization="Bearer b")
+    assert own(first, "thread") == own(again, "thread")
+    assert own(first, "record") == own(again, "record")
+    assert used.status_code == 200
+    with Archive.open(tmp_path / "a.db") as archive:
+        assert own(first, "thread") in archive.threads("local")
+
+
+def test_a_header_or_a_claim_names_the_tenant_behind_the_operators_token(tmp_path):
+    by_header = [{"x-user": who, "authorization": f"Bearer {n}"}
+                 for n, who in enumerate(("ann", "ann", "bob"))]  # fmt: skip
+    by_claim = [
+        {"authorization": jwt(sub=who, exp=n)} for n, who in enumerate(("ann", "ann", "bob"))
+    ]
+    for setting, requests in (("header:x-user", by_header), ("claim:sub", by_claim)):
+        folder = tmp_path / setting[:5]
+        folder.mkdir()
+        with before(lambda a: chat(), folder, tenants=setting, token=TOKEN) as (_, endpoint):
+            names = []
+            for headers in requests:
+                headers = {**headers, "x-conspectus-token": TOKEN}
+                answer = httpx.post(
+                    f"{endpoint.url}/v1/chat/completions", json=BODY, headers=headers, timeout=60
+                )
+                names.append(own(answer, "thread"))
+        assert names[0] == names[1] != names[2]
+        with Archive.open(folder / "a.db") as archive:
+            assert names[2] in archive.threads("by-name:bob")
+        listed = CliRunner().invoke(app, ["archive", "list", "--archive", str(folder / "a.db")])
+        assert "by-name:ann, by-name:bob" in " ".join((listed.stdout + listed.stderr).split())
+
+
+@pytest.mark.parametrize("tenants", ["header:x-user", "claim:sub"])
+def test_names_that_clients_give_are_believed_behind_a_token_alone(tenants):
+    with pytest.raises(ConfigError, match="set a token"):
+        load_settings(given={"upstream": "http://h", "tenants": tenants})
+
+
+def test_a_small_request_never_waits_for_summaries(tmp_path, monkeypatch):
+    waiting, going, known = threading.Semaphore(0), threading.Event(), Archive.put
+
+    def slow(self: Any, *args: Any, **more: Any) -> Any:
+        waiting.release()
+        going.wait(60)
+        return known(self, *args, **more)
+
+    monkeypatch.setattr(Archive, "put", slow)
+    with before(lambda asked: chat(), tmp_path) as (_, endpoint), ThreadPoolExecutor(20) as pool:
+        jobs = [
+            pool.submit(post, endpoint, "/v1/chat/completions", BODY, authorization=f"Bearer {n}")
+            for n in range(20)
+        ]
+        try:
+            for _ in range(20):
+                assert waiting.acquire(timeout=60)
+            begun = time.monotonic()
+            small = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
+            assert post(endpoint, "/v1/chat/completions", small).status_code == 200
+            assert time.monotonic() - begun < 5
+        finally:
+            going.set()
+        assert all(own(job.result(), "compacted") == "true" for job in jobs)
+
+
+@pytest.mark.parametrize("ends", ["well", "refused"])
+@pytest.mark.parametrize(
+    ("path", "sign"),
+    [
+        ("/v1/chat/completions", b": waiting\n\n"),
+        ("/v1/messages", b'event: ping\ndata: {"type": "ping"}\n\n'),
+        ("/v1/responses", b": waiting\n\n"),
+    ],
+)
+def test_a_client_that_waits_for_a_stream_gets_signs_of_life(
+    tmp_path, monkeypatch, path, sign, ends
+):
+    known = Archive.put
+
+    def slow(self: Any, *args: Any, **more: Any) -> Any:
+        time.sleep(0.5)
+        return known(self, *args, **more)
+
+    monkeypatch.setattr(Archive, "put", slow)
+
+    def answer(asked: Asked) -> Any:
+        return (200, EVENTS, [b"data: all\n\n"]) if ends == "well" else refusal("No.", 403)
+
+    field = "input" if "responses" in path else "messages"
+    body = {"model": "m", field: talk(), "stream": True}
+    with before(answer, tmp_path, keep_alive=0.1) as (_, endpoint):
+        got = post(endpoint, path, body)
+    assert got.status_code == 200
+    assert got.headers["content-type"] == EVENTS
+    assert got.content.startswith(sign)
+    rest = got.content.replace(sign, b"")
+    assert rest == b"data: all\n\n" if ends == "well" else b"No." in rest
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "serve.upstream is missing: name the provider, with --upstream"),
+        ({"upstream": "http://h", "listne": "x"}, "did you mean 'listen'"),
+        ({"upstream": "http://h", "window": "many"}, "must be a whole number"),
+        ({"upstream": "http://h", "window": 0}, "must be above 0"),
+        ({"upstream": "http://h", "hosts": "me"}, "must be a list"),
+        ({"upstream": "http://h", "recall": "maybe"}, "must be 'auto', 'on' or 'off'"),
+        ({"upstream": "http://h", "token": "short"}, "needs at least 16 characters"),
+        ({"upstream": "http://h", "tenants": "all"}, "write one, key, header:NAME or claim:NAME"),
+        ({"upstream": "ftp://h"}, "write an address such as"),
+    ],
+)
+def test_a_wrong_setting_is_told_in_plain_words(tmp_path, given, said):
+    file = tmp_path / "serve.yaml"
+    file.write_text(json.dumps({"serve": given}))
+    with pytest.raises(ConfigError) as caught:
+        load_settings(file)
+    assert said in str(caught.value)
+    for raw in ("Field required", "Value error", "Input should", "pydantic"):
+        assert raw not in str(caught.value)
+
+
+def test_off_is_off_as_yaml_reads_it(tmp_path):
+    file = tmp_path / "serve.yaml"
+    for word, read in (("off", "off"), ("no", "off"), ("'off'", "off"), ("on", "on")):
+        file.write_text(f"serve: {{upstream: 'http://h', recall: {word}}}")
+        assert load_settings(file)[0].recall == read
+
+
+def test_containers_are_let_in_by_one_setting(tmp_path):
+    names = {"host": "host.docker.internal:8377"}
+    for allowed, status in ((False, 421), (True, 200)):
+        with before(lambda asked: chat(), tmp_path, containers=allowed) as (_, endpoint):
+            small = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
+            answer = post(endpoint, "/v1/chat/completions", small, **names)
+            assert answer.status_code == status
+    given = {"upstream": "http://h", "listen": "172.17.0.1:8377"}
+    assert load_settings(given={**given, "containers": True})[0].host == "172.17.0.1"
+    for more in ({}, {"containers": True, "listen": "0.0.0.0:8377"}):
+        with pytest.raises(ConfigError, match="set a token"):
+            load_settings(given={**given, **more})
+
+
+def test_a_port_in_use_is_told_before_the_banner(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        line = ["serve", "--upstream", "http://h", "--listen", f"127.0.0.1:{port}"]
+        ended = CliRunner().invoke(app, [*line, "--archive", str(tmp_path / "a.db")])
+    assert ended.exit_code == 6
+    assert "another program listens there" in ended.stderr
+    assert "->" not in ended.stderr
+
+
+def test_a_request_is_one_line_of_the_log_whatever_its_client_writes(tmp_path, caplog):
+    caplog.set_level(logging.INFO, "conspectus.serve")
+    evil = "gpt\nERROR all is lost" + "x" * 2_000_000
+    with before(lambda asked: chat(), tmp_path) as (_, endpoint):
+        post(endpoint, "/v1/chat/completions", BODY, user_agent="codex/1.2 (linux)")
+        post(endpoint, "/v1/chat/completions", {**BODY, "model": evil})
+    lines = [one.getMessage() for one in caplog.records if "status=200" in one.getMessage()]
+    assert "codex/1.2 chat/completions model=m " in lines[0]
+    assert " compacted status=200 " in lines[0]
+    assert int(lines[0].partition("tokens=")[2].split()[0]) > 20_000
+    assert all(len(one) < 500 and "\n" not in one for one in lines)
+
+
+def test_health_and_figures_are_there(tmp_path):
+    with before(lambda asked: chat(), tmp_path) as (upstream, endpoint):
+        post(endpoint, "/v1/chat/completions", BODY)
+        assert httpx.get(endpoint.url + "/healthz").text == "ok\n"
+        told = httpx.get(endpoint.url + "/metrics").text
+    samples = dict(line.rsplit(" ", 1) for line in told.splitlines() if not line.startswith("#"))
+    named = 'conspectus_serve_requests_total{kind="chat/completions",outcome="compacted"}'
+    assert samples[named] == "1"
+    assert samples["conspectus_serve_compactions_total"] == "1"
+    assert int(samples["conspectus_serve_tokens_in_total"]) > 20_000
+    assert len(upstream.asked) == 1
+
+
+def test_the_page_is_for_this_machine_or_for_who_has_the_token(tmp_path):
+    page = "/conspectus/"
+    with before(lambda asked: chat(), tmp_path, token=TOKEN) as (_, endpoint):
+        assert httpx.get(endpoint.url + page).status_code == 401
+        assert httpx.get(endpoint.url + "/metrics").status_code == 401
+        assert httpx.get(endpoint.url + page, auth=("", "wrong")).status_code == 401
+        assert httpx.get(endpoint.url + page, auth=("", TOKEN)).status_code == 200
+        by_proxy = {"x-forwarded-for": "203.0.113.9"}
+        passed_on = httpx.get(endpoint.url + page, auth=("", TOKEN), headers=by_proxy)
+        assert passed_on.status_code == 403  # who has the token may be another tenant
+    with before(lambda asked: chat(), tmp_path) as (_, endpoint):
+        assert httpx.get(endpoint.url + page, headers={"host": "evil.example"}).status_code == 421
+        from_there = {"origin": "http://evil.example"}
+        assert httpx.get(endpoint.url + page, headers=from_there).status_code == 403
+
+
+@pytest.mark.slow
+def test_a_person_sees_what_was_compacted_and_searches_the_archive(tmp_path):
+    history = talk()
+    history[4]["content"] += " The relay of Oslo answers on port 48213. <script>alert(1)</script>"
+    with before(lambda asked: chat(), tmp_path, tenants=None) as (_, endpoint):
+        post(endpoint, "/v1/chat/completions", {"model": "m", "messages": history})
+        with browser(tmp_path / "profile") as driver:
+            driver.get(endpoint.url + "/conspectus/")
+            assert "Threads of local" in driver.page_source
+            driver.find_element("css selector", "td a").click()
+            assert "module_" in driver.find_element("id", "notes").text
+            field = driver.find_element("name", "q")
+            field.send_keys("port of the relay of Oslo")
+            field.submit()
+            assert "48213" in driver.find_element("id", "found").text
+            wrong = [one for one in driver.get_log("browser") if one["level"] == "SEVERE"]
+            assert [one for one in wrong if "favicon" not in one["message"]] == []
+    with Archive.open(tmp_path / "a.db") as archive:
+        assert len(archive.threads("local")) == 1
+    listed = CliRunner().invoke(app, ["archive", "list", "--archive", str(tmp_path / "a.db")])
+    assert "t-" in listed.stdout
+
+
+BOUND = (
+    "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a "
+    'different conversation. Set `thinking.block_binding.prefix_mismatch_behavior` to "drop_block".'
+)
+
+
+def thoughtful(calls: int) -> list[dict[str, Any]]:
+    """A turn of many calls, each with a thought before it."""
+    made: list[dict[str, Any]] = [*talk(3)[:-1], {"role": "user", "content": "Do it."}]
+    for n in range(calls):
+        thought = {"type": "thinking", "thinking": "Hm. " * 30, "signature": f"s{n}"}
+        use = {"type": "tool_use", "id": f"toolu_a1b2c3d4{n}", "name": "Read", "input": {}}
+        result = {"type": "tool_result", "tool_use_id": use["id"], "content": "line; " * 100}
+        made.append({"role": "assistant", "content": [thought, use]})
+        made.append({"role": "user", "content": [result]})
+    return made
+
+
+@pytest.mark.parametrize(("knows_switch", "tries"), [(True, 2), (False, 3)])
+def test_thoughts_behind_new_notes_are_dropped_as_the_provider_allows(
+    tmp_path, knows_switch, tries
+):
+    def answer(asked: Asked) -> Any:
+        thinking = asked.body.get("thinking") or {}
+        switched = "block_binding" in thinking and "thinking-binding" in asked.headers.get(
+            "anthropic-beta", ""
+        )
+        thoughts = b'"thinking":"Hm' in asked.raw
+        return refusal(BOUND) if thoughts and not (switched and knows_switch) else message()
+
+    body = {"model": "m", "max_tokens": 9, "messages": thoughtful(30)}
+    with before(answer, tmp_path) as (upstream, endpoint):
+        for _ in range(2):
+            got = post(endpoint, "/v1/messages", body, anthropic_beta="one")
+            assert (got.status_code, own(got, "compacted")) == (200, "true")
+        first, again = upstream.posts[0], upstream.posts[-1]
+    assert b'"thinking":"Hm' in first.raw  # the newest turn's thoughts stay with their calls
+    assert len(upstream.posts) == tries + 1
+    if knows_switch:
+        assert again.headers["anthropic-beta"].startswith("one,")
+        assert b'"thinking":"Hm' in again.raw
+
+
+def test_thoughts_of_earlier_turns_leave_with_the_compaction(tmp_path):
+    history = [*thoughtful(12), *thoughtful(12)[6:], {"role": "assistant", "content": "Done."}]
+    history.append({"role": "user", "content": "And now?"})
+    with before(lambda asked: message(), tmp_path) as (upstream, endpoint):
+        post(endpoint, "/v1/messages", {"model": "m", "max_tokens": 9, "messages": history})
+    assert b"tool_use" in upstream.posts[-1].raw
+    assert b'"thinking":"Hm' not in upstream.posts[-1].raw

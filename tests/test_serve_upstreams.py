@@ -1,0 +1,355 @@
+"""What upstreams refuse, how they answer, and where their paths are."""
+
+import asyncio
+import gzip
+import json
+import shutil
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import AsyncIterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
+from typing import Any
+
+import brotli
+import httpx
+import pytest
+import zstandard
+
+from conspectus.tokens import TokenMeter
+from serve_support import serving
+from serve_upstreams import EVENTS, Asked, before, chat, message, own, post, refusal, talk
+
+METER = TokenMeter(model="m")
+DONE = b'data: {"choices": [{"index": 0, "delta": {"content": "ok"}}]}\n\ndata: [DONE]\n\n'
+COMPLETED = {"type": "response.completed", "response": {"id": "r", "status": "completed"}}
+COMPLETED["response"] |= {"output": []}  # type: ignore[operator]
+
+
+def size(asked: Asked) -> int:
+    body = asked.body or {}
+    return METER.messages(body.get("messages") or body.get("input") or [])
+
+
+def event(data: dict[str, Any]) -> bytes:
+    return f"event: {data['type']}\ndata: {json.dumps(data)}\n\n".encode()
+
+
+LONG = "This endpoint's maximum context length is 3000 tokens. However, you requested 21000 tokens"
+IN_STREAMS = {
+    "/v1/chat/completions": (
+        [b": ok\n\n", f'data: {{"error": {{"code": 400, "message": "{LONG}"}}}}\n\n'.encode()],
+        [DONE],
+    ),
+    "/v1/responses": (
+        [
+            event({"type": "response.created", "response": {"id": "r"}}),
+            event({
+                "type": "response.failed",
+                "response": {"error": {"code": "context_length_exceeded", "message": "Too long."}},
+            }),
+        ],
+        [event(COMPLETED)],
+    ),
+    "/v1/messages": (
+        [event({"type": "error", "error": {"message": "prompt is too long: 21000 > 3000"}})],
+        [event({"type": "message_start", "message": {}}), event({"type": "message_stop"})],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", IN_STREAMS)
+def test_what_is_refused_inside_a_stream_is_fitted_before_the_client_sees_a_byte(tmp_path, path):
+    bad, good = IN_STREAMS[path]
+
+    def answer(asked: Asked) -> Any:
+        return 200, EVENTS, bad if size(asked) > 3_000 else good
+
+    field = "input" if "responses" in path else "messages"
+    body = {"model": "m", field: talk(), "stream": True}
+    with before(answer, tmp_path, window=None) as (_upstream, endpoint):
+        got = post(endpoint, path, body)
+    assert got.content.replace(b' "sequence_number": 0,', b"") == b"".join(good)
+    assert own(got, "compacted") == "true"
+
+
+def test_an_error_in_an_answer_of_200_is_read_too(tmp_path):
+    def answer(asked: Asked) -> Any:
+        return (200, *refusal(LONG)[1:]) if size(asked) > 3_000 else chat()
+
+    with before(answer, tmp_path, window=None) as (_, endpoint):
+        got = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": talk()})
+    assert got.json()["choices"]
+
+
+def test_a_bare_refusal_teaches_the_window(tmp_path):
+    def answer(asked: Asked) -> Any:
+        return refusal("context length exceeded", 500) if size(asked) > 3_000 else chat()
+
+    history = talk()
+    with before(answer, tmp_path, window=None) as (upstream, endpoint):
+        assert own(post(endpoint, "/v1/chat/completions", {"model": "m", "messages": history}),
+                   "compacted") == "true"  # fmt: skip
+        tries = len(upstream.posts)
+        for n in range(20):
+            history += [*talk(1)[1:], {"role": "user", "content": f"Go on {n}."}]
+            got = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": history})
+            assert got.status_code == 200
+    assert len(upstream.posts) <= tries + 22
+
+
+def test_a_smaller_request_has_its_own_idempotency_key(tmp_path):
+    def answer(asked: Asked) -> Any:
+        return refusal(LONG) if size(asked) > 3_000 else chat()
+
+    with before(answer, tmp_path, window=None) as (upstream, endpoint):
+        body = {"model": "m", "messages": talk()}
+        post(endpoint, "/v1/chat/completions", body, idempotency_key="one")
+        first, second = (one.headers["idempotency-key"] for one in upstream.posts)
+    assert first == "one"
+    assert second.startswith("one-")
+
+
+@pytest.mark.parametrize(
+    ("base", "asked", "sent"),
+    [
+        ("/api/coding/paas/v4", "/v1/chat/completions", "/api/coding/paas/v4/chat/completions"),
+        ("/v1beta/openai", "/v1/chat/completions", "/v1beta/openai/chat/completions"),
+        ("/v1beta/openai", "/chat/completions", "/v1beta/openai/chat/completions"),
+        ("/openai/v1", "/v1/responses", "/openai/v1/responses"),
+        ("/api/anthropic", "/v1/messages", "/api/anthropic/v1/messages"),
+        ("/api/anthropic", "/messages", "/api/anthropic/v1/messages"),
+        ("/api/v3", "/v1/models", "/api/v3/models"),
+        ("/v1", "/v1/chat/completions", "/v1/chat/completions"),
+        ("", "/chat/completions", "/v1/chat/completions"),
+        ("", "/v1//chat/completions/", "/v1/chat/completions"),
+        ("", "/anthropic/v1/messages", "/anthropic/v1/messages"),
+        (
+            "",
+            "/openai/deployments/gpt/chat/completions",
+            "/openai/deployments/gpt/chat/completions",
+        ),
+    ],
+)
+def test_histories_are_compacted_at_every_path_of_providers_and_clients(
+    tmp_path, base, asked, sent
+):
+    def answer(request: Asked) -> Any:
+        return message() if "messages" in request.path else chat()
+
+    with before(answer, tmp_path, base) as (upstream, endpoint):
+        if asked.endswith("models"):
+            httpx.get(endpoint.url + asked)
+        else:
+            field = "input" if "responses" in asked else "messages"
+            got = post(endpoint, asked, {"model": "m", field: talk(), "max_tokens": 9})
+            assert own(got, "compacted") == "true"
+            assert size(upstream.asked[-1]) < 4_000
+    assert upstream.asked[-1].path == sent
+
+
+def test_a_history_at_an_unknown_path_goes_on_and_that_is_said(tmp_path, caplog):
+    with before(lambda asked: chat(), tmp_path) as (_upstream, endpoint):
+        for path in ("/v1beta/models/gemini:generateContent", "/v1/complete"):
+            got = post(endpoint, path, {"contents": talk()})
+            assert "not read" in (own(got, "note") or "")
+            assert path in caplog.text
+        assert own(post(endpoint, "/v1/embeddings", {"input": "x"}), "note") is None
+
+
+def test_what_a_client_asks_to_have_counted_is_what_would_be_sent(tmp_path):
+    def answer(asked: Asked) -> Any:
+        if "tokens" in asked.path:
+            return 200, "application/json", json.dumps({"input_tokens": size(asked)}).encode()
+        return message()
+
+    body = {"model": "m", "max_tokens": 9, "messages": talk()}
+    with before(answer, tmp_path) as (upstream, endpoint):
+        post(endpoint, "/v1/messages", body)
+        sent = size(upstream.posts[-1])
+        counted = post(endpoint, "/v1/messages/count_tokens?beta=true", body)
+        asked = post(endpoint, "/v1/responses/input_tokens", {"model": "m", "input": talk()})
+    assert counted.json() == {"input_tokens": sent}
+    assert asked.json()["input_tokens"] < 4_000
+
+
+def test_a_websocket_is_refused_so_that_clients_fall_back(tmp_path):
+    asking = {"upgrade": "websocket", "connection": "upgrade", "sec-websocket-key": "eA==",
+              "sec-websocket-version": "13"}  # fmt: skip
+    with before(lambda asked: chat(), tmp_path) as (upstream, endpoint):
+        got = httpx.get(endpoint.url + "/v1/responses", headers=asking)
+    assert (got.status_code, upstream.asked) == (426, [])
+
+
+@pytest.mark.parametrize(
+    ("coding", "pack"),
+    [
+        ("gzip", gzip.compress),
+        ("br", brotli.compress),
+        ("zstd", lambda raw: zstandard.ZstdCompressor().compress(raw)),
+        ("zstd", lambda raw: zstandard.ZstdCompressor(write_content_size=False).compress(raw)),
+    ],
+)  # fmt: skip
+def test_a_compressed_body_is_read_and_sent_on_plainly(tmp_path, coding, pack):
+    raw = json.dumps({"model": "m", "messages": talk()}).encode()
+    with before(lambda asked: chat(), tmp_path) as (upstream, endpoint):
+        got = post(endpoint, "/v1/chat/completions", pack(raw), content_encoding=coding)
+    assert own(got, "compacted") == "true"
+    assert "content-encoding" not in upstream.posts[-1].headers
+    assert upstream.posts[-1].body["model"] == "m"
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/v1/responses"])
+def test_a_stream_that_its_upstream_leaves_open_ends_with_its_last_event(tmp_path, path):
+    async def pieces() -> AsyncIterator[bytes]:
+        for one in IN_STREAMS[path][1]:
+            half = len(one) // 2
+            yield one[:half]
+            yield one[half:]
+        await asyncio.sleep(30)
+
+    with before(lambda asked: (200, EVENTS, pieces()), tmp_path) as (_, endpoint):
+        field = "input" if "responses" in path else "messages"
+        begun = time.monotonic()
+        got = post(endpoint, path, {"model": "m", field: talk(1), "stream": True})
+        assert time.monotonic() - begun < 10
+    assert got.content == b"".join(IN_STREAMS[path][1])
+
+
+def strict(messages: list[Any]) -> str:
+    """What a template of Mistral says of a history."""
+    roles = [m["role"] for m in messages if m["role"] in ("user", "assistant")]
+    if any(a == b == "user" for a, b in pairwise(roles)):
+        return "conversation roles must alternate user/assistant/user/assistant/..."
+    return ""
+
+
+@pytest.mark.parametrize(("setting", "refused"), [("auto", 1), ("on", 0)])
+def test_user_messages_are_joined_where_an_upstream_asks_for_it(tmp_path, setting, refused):
+    def answer(asked: Asked) -> Any:
+        wrong = strict(asked.body["messages"])
+        return refusal(wrong) if wrong else chat()
+
+    history = talk()
+    with before(answer, tmp_path, alternate_roles=setting) as (upstream, endpoint):
+        for n in range(3):
+            got = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": history})
+            assert (got.status_code, own(got, "compacted")) == (200, "true")
+            history += [*talk(1)[1:2], {"role": "user", "content": f"And {n}?"}]
+    assert len(upstream.posts) == 3 + refused
+
+
+def test_what_a_client_itself_has_in_the_wrong_order_is_not_mended(tmp_path):
+    history = [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]
+    with before(lambda asked: refusal("roles must alternate"), tmp_path) as (upstream, endpoint):
+        got = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": history})
+    assert (got.status_code, len(upstream.posts)) == (400, 1)
+
+
+def test_messages_of_an_unknown_kind_stay_and_all_around_them_is_compacted(tmp_path):
+    odd = [{"type": "foo", "x": 1}, {"role": "critic", "content": "Well."}]
+    calls = [
+        {"type": "robot_call", "call_id": "r1", "move": "left"},
+        {"type": "robot_call_output", "call_id": "r1", "moved": True},
+    ]
+    items = [*talk(20)[:-1], *odd, *talk(20)[:-1], *calls, {"role": "user", "content": "Go on."}]
+    with before(lambda asked: chat(), tmp_path) as (upstream, endpoint):
+        got = post(endpoint, "/v1/responses", {"model": "m", "input": items})
+        assert own(got, "compacted") == "true"
+    sent = upstream.posts[-1].body["input"]
+    assert [one for one in sent if one in odd] == odd
+    assert [one for one in sent if one in calls] in (calls, [])
+    assert len(sent) < 60
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"data": [{"id": "m", "max_model_len": 3_000}]},
+        {"data": [{"id": "x", "context_length": 9}, {"id": "m", "context_window": 3_000}]},
+        {"models": [{"name": "models/m", "inputTokenLimit": 3_000}]},
+        {"data": [{"id": "/a/path.gguf", "meta": {"n_ctx": 3_000}}]},
+    ],
+)
+def test_a_window_is_learned_from_the_upstreams_list(tmp_path, said):
+    def answer(asked: Asked) -> Any:
+        if asked.method == "GET":
+            return 200, "application/json", json.dumps(said).encode()
+        return chat()
+
+    with before(answer, tmp_path, window=None) as (upstream, endpoint):
+        got = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": talk()})
+    assert own(got, "compacted") == "true"
+    assert upstream.asked[0].headers["authorization"] == "Bearer k"
+
+
+def test_a_window_is_learned_where_an_upstream_cuts_silently(tmp_path):
+    def answer(asked: Asked) -> Any:
+        return chat(usage={"prompt_tokens": min(size(asked), 4_090)})
+
+    history, seen = talk(), []
+    with before(answer, tmp_path, window=None) as (upstream, endpoint):
+        for _ in range(4):
+            post(endpoint, "/v1/chat/completions", {"model": "m", "messages": history})
+            seen.append(size(upstream.posts[-1]))
+            history += talk(20)[1:]
+    assert min(seen[:2]) > 20_000
+    assert max(seen[2:]) < 4_096
+
+
+def test_a_client_that_asks_for_a_million_tokens_has_them(tmp_path):
+    body = {"model": "claude-sonnet-4-5", "max_tokens": 99, "messages": talk(300, 120)}
+    with before(lambda asked: message(), tmp_path, window=None) as (_, endpoint):
+        wide = post(endpoint, "/v1/messages", body, anthropic_beta="x,context-1m-2025-08-07")
+        narrow = post(endpoint, "/v1/messages", body)
+    assert [own(one, "compacted") for one in (wide, narrow)] == ["false", "true"]
+
+
+def test_the_error_of_an_upstream_that_is_not_there_names_the_cause(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        address = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    with serving(address, tmp_path / "b.db") as endpoint:
+        got = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": talk(1)})
+    assert got.status_code == 502
+    assert "refused" in got.json()["error"]["message"]
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl makes a certificate")
+def test_a_private_authority_is_believed_where_it_is_named(tmp_path, monkeypatch):
+    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
+    line = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    line += ["-keyout", str(key), "-out", str(cert), "-subj", "/CN=localhost"]
+    line += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    subprocess.run(line, check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(chat()[2])
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address, body = f"https://localhost:{server.server_port}", {"model": "m"}
+        body["messages"] = talk(1)
+        with serving(address, tmp_path / "a.db") as endpoint:
+            unknown = post(endpoint, "/v1/chat/completions", body)
+        with serving(address, tmp_path / "a.db", ca_file=cert) as endpoint:
+            named = post(endpoint, "/v1/chat/completions", body)
+        monkeypatch.setenv("SSL_CERT_FILE", str(cert))
+        with serving(address, tmp_path / "a.db") as endpoint:
+            known = post(endpoint, "/v1/chat/completions", body)
+        server.shutdown()
+    assert unknown.status_code == 502
+    assert "serve.ca_file" in unknown.json()["error"]["message"]
+    assert (named.status_code, known.status_code) == (200, 200)
