@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from conspectus.config.words import meant
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -25,7 +24,7 @@ from conspectus.config.building import archive_of
 from conspectus.config.loading import config_of
 from conspectus.config.reading import read_section, read_text
 from conspectus.config.windows import limit_of
-from conspectus.errors import ConfigError
+from conspectus.errors import ConfigError, did_you_mean
 
 SECTION = "serve"
 LARGEST_BODY = 64_000_000
@@ -302,7 +301,9 @@ def _problem(where: tuple[Any, ...], error: Mapping[str, Any], option: bool) -> 
             "https://api.openai.com or in the file of --config"
         )
     if kind == "extra_forbidden":
-        return f"{name} is no setting; {meant(str(where[-1]), ServeSettings.model_fields)}"
+        known = ", ".join(ServeSettings.model_fields)
+        meant = did_you_mean(str(where[-1]), ServeSettings.model_fields) or f" known are {known}"
+        return f"{name} is no setting;{meant}"
     context = error.get("ctx") or {}
     if kind == "value_error":
         said = str(context.get("error"))
