@@ -170,7 +170,7 @@ class Record:
     def to_json(self) -> dict[str, Any]:
         """Return the record as plain JSON data."""
         data: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
-        data["segment"], data["bill"] = dict(self.segment), dict(self.bill)
+        data["bill"] = dict(self.bill)
         data["cost"] = self.cost.to_json()
         data["clips"] = tuple(clip.to_json() for clip in self.clips)
         return _without_empty({"v": FORMAT, **data}, "redacted", "cut", "order", "request", "bill")

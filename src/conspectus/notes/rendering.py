@@ -140,9 +140,9 @@ class Notes:
             return parts
         whole = count("\n".join(Region(lines[-1:], archived).parts(ALL)))
         old = Region(lines[:-1], archived)
-        front = old.within(max(int(room * OLD), room - whole), count)
+        front = old.within(max(int(room * OLD), room - whole), count, every.token)
         new = Region(lines[-1:], archived, old)
-        back = new.within(room - count("\n".join(front)), count)
+        back = new.within(room - count("\n".join(front)), count, every.token)
         if _filled(old, new, [*front, *back], room, count):
             self.held, self._rooms = old.room, old.rooms | new.rooms
             return [*front, *back]
@@ -164,7 +164,8 @@ class Notes:
             _CUT.put(name, known)
         old, front = known
         new = Region(lines[begin:], archived, old)
-        back = new.within(room - count("\n".join(front)), count)
+        taken = count("\n".join(front))
+        back = new.within(room - taken, count, held / max(taken, 1))
         if new.measure < old.measure or not _filled(old, new, [*front, *back], room, count):
             return []
         self._rooms = old.rooms | new.rooms

@@ -47,8 +47,8 @@ FILLED = 0.94
 STEPS = 14
 """Halvings by which the measure is found: to a character where lines have up to 16,000."""
 
-CHARACTERS, TRIES = 3.2, 10
-"""Characters of a token that are tried first, and how often a text is measured."""
+CHARACTERS, FAR, TRIES = 3.2, 8, 10
+"""Characters of a token that are tried first, and at most; and how often a text is measured."""
 
 SHORT, LONG = 2, 12
 """Pieces of an outcome below which a call of an unknown tool counts as a change, as programs that
@@ -84,6 +84,7 @@ class Region:
         gone: whether words of the user are left out.
         measure: characters of a line of usual weight.
         room: characters of all.
+        token: characters of a token, as measured; 0 where nothing is cut.
         rooms: characters of each line, by its `id()`; 0 for one that is left out.
     """
 
@@ -111,6 +112,7 @@ class Region:
         self._begin: int = before.number if before else 0
         self.number: int = 0
         self.room: int = 0
+        self.token = 0.0
         self.measure, self.gone, self.cut = float(ALL), False, False
 
     def whole(self) -> dict[str, Line]:
@@ -118,10 +120,15 @@ class Region:
         rooms, sizes = self.rooms, self._sizes
         return {one.words: one for one in self._words if rooms[id(one)] >= sizes[id(one)]}
 
-    def within(self, room: int, count: Count) -> list[str]:
-        """Return the parts in so many tokens, or as near to it as can be."""
+    def within(self, room: int, count: Count, token: float = 0.0) -> list[str]:
+        """Return the parts in so many tokens, or as near to it as can be.
+
+        `token` are the characters that a token has had in such parts, if that is known.
+        """
         least, most = 0, self._full + 1
-        chars = self._full if self._full < 8 * room else int(room * CHARACTERS)
+        aim = int(room * (token or CHARACTERS) * (1 + FILLED) / 2)
+        far = room * (2 * token if token else FAR)  # never so many, so all of it need not be tried
+        chars = self._full if self._full < far else aim
         groups = None
         for number in range(2 * TRIES):
             if number == TRIES:  # one more part may take more than is left
@@ -129,6 +136,7 @@ class Region:
                 groups, most = self._groups(), self._full + 1
             parts = self.parts(chars, groups)
             size = count("\n".join(parts))
+            self.token = chars / max(size, 1) if self.cut else 0.0
             if size <= room and (not self.cut or size >= FILLED * room):
                 return parts
             least, most = (max(least, chars), most) if size <= room else (least, min(most, chars))

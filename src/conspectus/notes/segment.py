@@ -150,6 +150,7 @@ class Segment:
         data["lines"] = [_plain(line) for line in self.lines]
         if self.earlier:
             data["earlier"] = [one.to_json() for one in self.earlier]
+        _READ.put(id(data), (data, self))
         return data
 
     @classmethod
