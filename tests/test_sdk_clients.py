@@ -235,7 +235,7 @@ def test_a_missing_extra_is_named(monkeypatch, module, missing):
     for name in [one for one in sys.modules if one.split(".")[0] == missing]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(ImportError, match=r"pip install 'conspectus\["):
+    with pytest.raises(ImportError, match="pip install "):
         importlib.import_module(f"conspectus_sdk.{module}")
 
 

@@ -144,7 +144,7 @@ JUDGED = 512
 WIDE = re.compile(f"{_WIDE}{{1,{JUDGED}}}+"), re.compile(f"{_WIDE}*+")
 NARROW = re.compile(f"{_NARROW}{{1,{JUDGED}}}+"), re.compile(f"{_NARROW}*+")
 _LINE_BEGINS = re.compile(r"(?:\A|\n|\bexport |\bset |-e |--env[= ])[ \t-]{0,40}\Z")
-_LINE_ENDS = re.compile(r"[,;]?[ \t]{0,8}(?:\n|\\*\"|\Z)")
+_LINE_ENDS = re.compile(r"[,;]?[ \t]{0,8}(?:\n|\\{0,64}+\"|\Z)")
 
 
 _NUMBER = re.compile(r"\d{4,64}+(?=\s{0,8}[,}\n])")

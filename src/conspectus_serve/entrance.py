@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
+from conspectus.errors import install_command
 from conspectus_serve.requests import Refusal
 from conspectus_serve.secret import LOCAL, Secret
 from conspectus_serve.settings import ServeSettings, is_loopback
@@ -142,7 +143,7 @@ class Entrance:
             raise Refusal(
                 415,
                 f"a body in {coding} needs {error.name}, which is not installed here; send it as "
-                "it is, or pip install 'conspectus[serve]'",
+                f"it is, or {install_command('serve')}",
             ) from None
         except Refusal:
             raise

@@ -99,7 +99,7 @@ WITHOUT_HISTORY = re.compile(
 )
 """Paths whose requests hold no history that a window could be too small for."""
 
-_VERSIONED = re.compile(r"/(?:v\d+\w*|openai|inference|compat\w*)$")
+_VERSIONED = re.compile(r"/(?:v\d\w*+|openai|inference|compat\w*+)$")
 """The end of an upstream's path behind which OpenAI's paths follow without `/v1`."""
 
 _DEPLOYMENT = re.compile(r"/deployments/([^/]+)/")
@@ -159,7 +159,7 @@ def target_of(upstream: str, path: str) -> str:
     known = bare != path or BARE.match(path) is not None
     if base.endswith("/v1"):
         return base + bare
-    if known and bare.startswith("/messages") and not re.search(r"/v\d+\w*$", base):
+    if known and bare.startswith("/messages") and not re.search(r"/v\d\w*+$", base):
         return f"{base}/v1{bare}"
     if _VERSIONED.search(base):
         return base + bare

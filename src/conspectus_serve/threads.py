@@ -24,13 +24,13 @@ from conspectus.messages.blocks import author_of, is_item
 
 _WRITE = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
-_PASSING = re.compile(
-    r"<(system-reminder|think|thinking|thought|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE
-)
+_TAGS = ("system-reminder", "think", "thinking", "thought", "reasoning")
+_OPENS = re.compile(f"<({'|'.join(_TAGS)})>", re.IGNORECASE)
+_CLOSES = {tag: re.compile(f"</{tag}>", re.IGNORECASE) for tag in _TAGS}
 """Parts of texts that clients add to messages, or take out of them, from request to request."""
 
-_RANDOM = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{8,}")
-"""A part of an id that no other conversation has."""
+_PART = re.compile(r"[A-Za-z0-9]{8,}+")
+"""A part of an id; one of letters and digits is of no other conversation."""
 
 PAGE = 32
 """Prefixes that are looked up at once; a client continues from one of the last few."""
@@ -167,7 +167,7 @@ def _read(message: Any, protocol: str, digest: bytes, size: int) -> Mark:
     said, results, ids = list[str](), list[str](), list[str]()
     for kind, value in _parts(message):
         (results if kind == "result" else ids if kind == "id" else said).append(value)
-    random = bool(ids or results) and all(map(_RANDOM.search, (*ids, *results)))
+    random = bool(ids or results) and all(map(_is_random, (*ids, *results)))
     if not random:  # then the arguments tell a call from another one
         said += [value for kind, value in _parts(message) if kind == "arguments"]
     role = message.get("role") or message.get("type") if isinstance(message, dict) else None
@@ -221,8 +221,25 @@ def _block(block: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "said", _plain(block["text"])
 
 
+def _is_random(name: str) -> bool:
+    return any(not (part.isalpha() or part.isdigit()) for part in _PART.findall(name))
+
+
 def _plain(text: str) -> str:
-    return " ".join(_PASSING.sub("", text).split()) if "<" in text else " ".join(text.split())
+    """Return a text without passing parts, its spaces made one."""
+    if "<" not in text:
+        return " ".join(text.split())
+    kept, at, unclosed = list[str](), 0, set[str]()
+    for opening in _OPENS.finditer(text):
+        tag = opening[1].lower()
+        if opening.start() < at or tag in unclosed:
+            continue
+        if (closing := _CLOSES[tag].search(text, opening.end())) is None:
+            unclosed.add(tag)
+            continue
+        kept.append(text[at : opening.start()])
+        at = closing.end()
+    return " ".join("".join([*kept, text[at:]]).split())
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from conspectus.errors import InputError, PolicyError
 
 _MEANT = re.compile(r"(?i)\s*postgres[\w+]*\s*:|[^\s/\\:]{2,}:[^\\/]*@")
 _PAIRS = re.compile(r"(?i)(?:^|\s)(?:host|hostaddr|user|password|dbname|service)\s*=")
-_TOKEN = re.compile(r"(?i)\b(postgres[\w+]*:/*)[^\s'\"]*[^\s'\".,;:)]")
+_TOKEN = re.compile(r"(?i)\b(postgres[\w+]{0,20}+:/*+)[^\s'\"]*[^\s'\".,;:)]")
 _USER = re.compile(r"(?<=://)([^/@:]*):.*@")
-_OPTION = re.compile(r"(?i)\b(\w*(?:password|passwd|pwd|secret|token)\w*=)[^&\s;]*")
+_OPTION = re.compile(r"(?i)((?:password|passwd|pwd|secret|token)\w{0,40}+=)[^&\s;]*")
 
 
 def opened(where: str | Path, ttl: float | None, timeout: float | None) -> Tables:

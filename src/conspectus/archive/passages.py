@@ -36,7 +36,7 @@ _SPEAKER = re.compile(r"\s*(?:\[[^\]\n]{1,60}\]\s*)?(?P<name>[^\W\d_][^\n:：\[\
 """The speaker's name in a transcript, if the message has none: `[date] Name: ...`."""
 
 LAST = 400  # Characters at the end of a message that are searched for its question mark
-_ASKS = re.compile(r"[?？][\s\"'”’)»」』]*(?:\[[^\]]*\]\s*)?\Z")
+_ASKS = re.compile(r"[?？][\s\"'”’)»」』]*+(?:\[[^\[\]]*+\]\s*+)?\Z")
 """The end of a question, perhaps with a bracket behind it, such as a picture's description."""
 
 

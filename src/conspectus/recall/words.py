@@ -13,7 +13,7 @@ MOST_PARTS = 6  # Last sentences of a long query that are searched for apart: qu
 READ = 8_000  # Characters read at each end of a query, where a question stands
 SHARED = 0.75  # Each of `n` words made from one name or run of a query weighs `n ** -SHARED`
 
-_SENTENCE = re.compile(r"[.?!;]+(?=\s|$)|[。？！；…\n]+")
+_SENTENCE = re.compile(r"(?<![.?!;])[.?!;]++(?=\s|$)|[。？！；…\n]+")
 _EDGES = ".,;:!?()[]{}<>\"'`*“”‘’、。，；：？！「」"
 
 ENGLISH = frozenset(
