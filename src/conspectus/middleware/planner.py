@@ -85,7 +85,8 @@ class Planner:
         # What a message really takes is counted beside, where a window is there to be exceeded.
         metered = graph.window is not None and not self._meter.exact
         counts = [counting.message, self._meter.message] if metered else [counting.message]
-        self._tallies = Tallies(*counts)
+        # LangChain's own count is cheaper than to know a message again by its content.
+        self._tallies = Tallies(*counts, by_content=not counting.approximate)
         self._metered = Tallies(self._meter.message)
         self._waiting = Waiting()
         how = self._policy.arguments

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from conspectus.notes.segment import GAP
+GAP = "…"
+"""Marks what is left out of a text."""
 
 BREAK = " ⏎ "
 """Stands for the end of a line inside a line of the notes."""

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import cached_property
 from math import fsum, log
 
-from conspectus.notes.cutting import LEAST, shared, terms
+from conspectus.notes.cutting import LEAST, shared
 from conspectus.notes.lines import ALL, counted, section, text_of
 from conspectus.notes.segment import Line
 
@@ -228,7 +228,7 @@ class Region:
         Each term counts by its inverse document frequency (Spärck Jones, 1972), for the length of
         the words: what is said once would be lost, what is said often stands elsewhere, too.
         """
-        bags = [frozenset(terms(line.text)) for line in self._words]
+        bags = [line.terms for line in self._words]
         times = Counter(word for bag in bags for word in bag)
         tells = [
             fsum(log(len(bags) / times[word]) for word in bag)

@@ -12,11 +12,10 @@ from functools import cached_property
 from typing import Any, Literal
 
 from conspectus._newest import Newest
+from conspectus.notes.cutting import GAP as GAP
+from conspectus.notes.cutting import terms
 
 Kind = Literal["said", "done", "found"]
-
-GAP = "…"
-"""Marks what is left out of a text."""
 
 NAMES = ("ids", "kind", "call", "by")
 """Parts of a line that are names, and not what somebody has said."""
@@ -93,6 +92,11 @@ class Line:
         args = sum(len(name) + len(value) + 3 for name, value in self.args)
         outcome = sum(len(piece) + 3 for piece in self.outcome)
         return 12 + len(self.text) + len(self.call) + args + outcome + self.cites
+
+    @cached_property
+    def terms(self) -> frozenset[str]:
+        """The terms of the text."""
+        return frozenset(terms(self.text))
 
     @cached_property
     def words(self) -> str:

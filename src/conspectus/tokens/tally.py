@@ -167,6 +167,7 @@ def fingerprint(message: BaseMessage) -> int:
     """Hash all parts of a message that have a size."""
     thought = message.response_metadata.get("reasoning_content")
     names = ("id", "name", "content", "tool_call_id", "tool_calls", "invalid_tool_calls")
-    parts = [getattr(message, name, None) for name in (*names, "additional_kwargs")]
+    held = vars(message)  # attributes that a message does not have are slow to ask for
+    parts = [held.get(name) for name in (*names, "additional_kwargs")]
     plain = (part if isinstance(part, str) else repr(part) if part else "" for part in parts)
     return hash((type(message), *plain, str(thought)))
