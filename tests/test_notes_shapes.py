@@ -1,6 +1,7 @@
 """How calls and their outcomes are shown in the notes: by the shape of the data, and by a table."""
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,7 @@ from conspectus import Compactor, Tool
 from conspectus._core.items import Size
 from conspectus._core.records import Cost, Record
 from conspectus.agents.state import HeadState
+from conspectus.archive import Archive, Scope
 from conspectus.messages import read_messages
 from conspectus.notes.cutting import chosen, cut, differing, one_line
 from conspectus.notes.reading import read_segment
@@ -316,3 +318,24 @@ def test_the_notes_of_a_state_outlast_a_record_of_clips_alone():
     assert [one.segment for one in state.with_record(more, size).settled(whole=False).head] == [
         {"goal": ["go on"]}
     ]
+
+
+def test_a_long_session_counts_what_it_left_out_and_reads_no_line_for_ever():
+    with Archive.open("memory:") as archive:
+        compactor = Compactor(window=3_000, archive=archive)
+        view: list[Any] = []
+        for turn in range(500):
+            said = f"What does part {turn} of the project do, and who calls it?"
+            answer = f"Part {turn} adds up the rows of table {turn % 97} and prints them. " * 3
+            view += [{"role": "user", "content": said}, {"role": "assistant", "content": answer}]
+            result = compactor.compact(view, thread_id="t")
+            view = list(result.messages)
+        left = re.search(r"\((\d+) messages of the user left out; recall range", result.summary)
+        shown = result.summary.count("- What does part ")
+        there = sum(one["role"] == "user" for one in view[1:])
+        assert left is not None
+        assert int(left[1]) + shown + there == 500
+        chain = archive.chain(Scope("local", "t", "main"))
+    notes = Notes([Segment.from_json(record.segment) for record in chain])
+    lines = sum(len(segment.lines) for segment in notes.segments)
+    assert lines < 700, "of a thousand lines those that are shown, and those since"

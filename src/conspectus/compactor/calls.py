@@ -134,7 +134,9 @@ async def _as_before(session: Session, messages: Sequence[Source]) -> Compaction
     seen = memory.seen(scope)
     if seen is None or memory.of(scope).failed is not None or not _may_repeat(session):
         return None
-    if await session.anchor.at_head() != seen.head or not seen.begins(messages):
+    if await session.anchor.at_head() != seen.head:
+        return None
+    if (seen := seen.beginning(messages)) is None:
         return None
     try:
         now = seen.followed(messages, session.engine.meter)

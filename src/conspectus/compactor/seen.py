@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import is_
 from typing import Any
 
 from conspectus._core.items import Size
@@ -72,18 +73,29 @@ class Seen:
             behind=bool(summary) and places[summary - 1].item.role == "user",  # type: ignore[operator]
         )
 
-    def begins(self, messages: Sequence[Source]) -> bool:
-        """Tell whether these messages begin with those that were sent, unchanged."""
-        count = len(self.sent)
-        if len(messages) < count:
-            return False
+    def beginning(self, messages: Sequence[Source]) -> Seen | None:
+        """Return this history where the messages begin with it, unchanged; else None.
+
+        Equal messages may be other objects, as in a request that was read anew: then the view has
+        those, as it is of the caller's own.
+        """
+        now = messages[: len(self.sent)]
+        if len(now) < len(self.sent):
+            return None
         try:
-            return all(
-                now is before and _state(now) == held
-                for now, before, held in zip(messages, self.sent, self.held, strict=False)
-            )
+            if not all(
+                type(one) is type(before) and _state(one) == held
+                for one, before, held in zip(now, self.sent, self.held, strict=True)
+            ):
+                return None
         except Exception:  # values that cannot be compared, such as arrays
-            return False
+            return None
+        if all(map(is_, now, self.sent)):
+            return self
+        own = {id(before): one for one, before in zip(now, self.sent, strict=True)}
+        return replace(
+            self, sent=list(now), sources=[own.get(id(one), one) for one in self.sources]
+        )
 
     def followed(self, messages: Sequence[Source], meter: TokenMeter) -> Seen | None:
         """Return the history with the messages after those that were sent.

@@ -118,17 +118,39 @@ def counted(lines: Sequence[Line], archived: bool) -> str:
     """Return what stands for lines that are not shown: calls by tool, others by their number."""
     first, last = lines[0].ids[:1], lines[-1].ids[-1:]
     ends = " to ".join(dict.fromkeys((*first, *last))) if archived else ""
+    number = sum(line.times or 1 for line in lines)
     if lines[0].kind != "done":
         what = "messages of the user" if lines[0].kind == "said" else "lines"
         where = f"; recall range {ends}" if ends else ""
-        return f"({len(lines)} {what} left out{where})"
-    tools = Counter(line.call for line in lines).most_common()
-    failed = sum(line.failed for line in lines)
+        return f"({number} {what} left out{where})"
+    tools = calls_of(lines).most_common()
+    failed = sum(line.worth if line.times else line.failed for line in lines)
     others = [("others", sum(count for _, count in tools[TOOLS:]))] if tools[TOOLS:] else []
     said = ", ".join(f"{name} {count}" for name, count in [*tools[:TOOLS], *others])
     some = f"; {failed} of them failed" if failed else ""
     where = f"; recall range {ends}" if ends else ""
-    return f"({len(lines)} more calls: {said}{some}{where})"
+    return f"({number} more calls: {said}{some}{where})"
+
+
+def calls_of(lines: Sequence[Line]) -> Counter[str]:
+    """Count the calls of each tool."""
+    calls = Counter(line.call for line in lines if not line.times)
+    for line in lines:
+        if line.times:
+            calls.update({name: int(count) for name, count in line.args})
+    return calls
+
+
+def tallied(lines: Sequence[Line]) -> Line:
+    """Return the one line that stands for lines of one kind that are only counted any more."""
+    failed = sum(line.worth if line.times else line.failed for line in lines)
+    return Line(
+        lines[0].kind,
+        (*lines[0].ids[:1], *lines[-1].ids[-1:]),
+        args=tuple((name, str(count)) for name, count in calls_of(lines).items()),
+        worth=failed,
+        times=sum(line.times or 1 for line in lines),
+    )
 
 
 def cited(text: str, ids: Sequence[str]) -> str:

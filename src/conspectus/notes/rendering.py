@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from conspectus._newest import Newest
 from conspectus.notes.cutting import cut
-from conspectus.notes.lines import ALL, counted, section, text_of, trimmed
+from conspectus.notes.lines import ALL, counted, section, tallied, text_of, trimmed
 from conspectus.notes.room import DONE, FOUND, SAID, TRIES, Count, Region
 from conspectus.notes.segment import Line, Segment
 
@@ -29,6 +29,9 @@ MORE = 2
 """How much more than it shows of a line a record keeps."""
 
 KINDS = ("said", "done", "found")
+
+MANY = 64
+"""Lines that are left out of older segments before they are counted for good."""
 
 TEXTS = 0.6
 """The share of the room that texts of a caller's own may take."""
@@ -60,6 +63,7 @@ class Notes:
         ]
         self.held = 0
         self._rooms: dict[int, float] = {}
+        self._earlier: tuple[Segment, ...] = ()
 
     @property
     def findings(self) -> list[Line]:
@@ -81,10 +85,11 @@ class Notes:
             deeds: whether calls and the agent's own words are shown, beside the user's and a
                 model's findings.
         """
-        lines = [
-            [line for line in one if deeds or line.model or line.kind == "said"]
-            for one in self._lines
-        ]
+        lines = self._lines
+        if not deeds:
+            lines = [
+                [one for one in some if one.model or one.kind == "said"] for some in self._lines
+            ]
         last = max((at for at, one in enumerate(self.segments) if one.summary), default=-1)
         texts = "\n".join(
             one.text
@@ -112,7 +117,28 @@ class Notes:
         """
         newest = self.segments[-1]
         lines = tuple(trimmed(one, MORE * self._rooms.get(id(one), ALL)) for one in newest.lines)
-        return replace(newest, lines=lines, held=self.held)
+        segment = replace(newest, lines=lines, held=self.held)
+        return replace(segment, alone=True, earlier=self._earlier) if self._earlier else segment
+
+    def _condensed(self, gone: set[int]) -> tuple[Segment, ...]:
+        """Return the earlier segments with the lines of these identities counted for good.
+
+        So a long session does not read all of its lines again and again.
+        """
+        made: list[Segment] = []
+        left: dict[str, list[Line]] = {kind: [] for kind in KINDS}
+        for one, lines in zip(self.segments[:-1], self._lines, strict=False):
+            kept = [line for line in lines if id(line) not in gone]
+            for line in lines:
+                if id(line) in gone:
+                    left[line.kind].append(line)
+            if not kept and not (one.text or one.skills or one.goal or one.todo or one.anew):
+                continue  # what it left out is counted with the next one
+            counts = [tallied(some) for some in left.values() if some]
+            made.append(replace(one, lines=(*counts, *kept), alone=False, earlier=()))
+            left = {kind: [] for kind in KINDS}
+        counts = [tallied(some) for some in left.values() if some]
+        return (*made, Segment(tuple(counts))) if counts else tuple(made)
 
     def _open(self) -> list[str]:
         """Return what is open: the goal, the newest to-do list, the next step."""
@@ -129,7 +155,7 @@ class Notes:
         self, lines: Sequence[Sequence[Line]], room: int, count: Count, archived: bool
     ) -> list[str]:
         """Return the parts, those cut before as they were if what came since fits beside them."""
-        self.held = 0
+        self.held, self._earlier = 0, ()
         begin = max((n for n, one in enumerate(self.segments) if one.held), default=0)
         if begin and (parts := self._as_before(lines, begin, room, count, archived)):
             return parts
@@ -139,13 +165,24 @@ class Notes:
         if not every.cut or len(lines) == 1:
             return parts
         whole = count("\n".join(Region(lines[-1:], archived).parts(ALL)))
+        share = max(int(room * OLD), room - whole)
         old = Region(lines[:-1], archived)
-        front = old.within(max(int(room * OLD), room - whole), count, every.token)
+        front = old.within(share, count, every.token)
+        if lines is self._lines and len(gone := old.left()) >= MANY:
+            self._earlier = self._condensed(gone)
+            old = Region([one.lines for one in self._earlier], archived)
+            front = old.within(share, count, every.token)
         new = Region(lines[-1:], archived, old)
         back = new.within(room - count("\n".join(front)), count, every.token)
         if _filled(old, new, [*front, *back], room, count):
             self.held, self._rooms = old.room, old.rooms | new.rooms
             return [*front, *back]
+        self._earlier = ()
+        older = {id(line) for one in lines[:-1] for line in one}
+        if lines is self._lines and len(gone := every.left() & older) >= MANY:
+            self._earlier = self._condensed(gone)
+            every = Region([*(one.lines for one in self._earlier), lines[-1]], archived)
+            parts, self._rooms = every.within(room, count, every.token), every.rooms
         return parts
 
     def _as_before(
@@ -192,8 +229,11 @@ def _smallest(
     """Return what the user said first and last, and how much is left out, where no more fits."""
     lines = [line for one in segments for line in one]
     said, done, found = ([line for line in lines if line.kind == kind] for kind in KINDS)
-    words = [text_of(replace(line, ids=()), room * 2) for line in (*said[:1], *said[1:][-1:])]
-    between = [counted(said[1:-1], archived)] if said[2:] else []
+    whole = [line for line in said if not line.times]
+    ends = (*whole[:1], *whole[1:][-1:])
+    words = [text_of(replace(line, ids=()), room * 2) for line in ends]
+    others = [line for line in said if all(line is not end for end in ends)]
+    between = [counted(others, archived)] if others else []
     rest = [*section(DONE, _counted(done, archived)), *section(FOUND, _counted(found, archived))]
     shown = [*section(SAID, between), *rest, *texts]
     left = room - count("\n".join(shown)) - len(words)

@@ -92,7 +92,7 @@ class Region:
         self, segments: Sequence[Sequence[Line]], archived: bool, before: Region | None = None
     ) -> None:
         self._segments, self._archived = segments, archived
-        lines = [line for one in segments for line in one]
+        lines = [line for one in segments for line in one if not line.times]
         self._first = dict(before.whole()) if before else {}
         self._newest: Line | None = None
         for line in lines:
@@ -187,7 +187,13 @@ class Region:
                 text.append(text_of(line, room, archived=self._archived))
         return text
 
+    def left(self) -> set[int]:
+        """Return the lines that are not shown, by their `id()`."""
+        return {id(line) for one in self._segments for line in one if not self._shows(line)}
+
     def _shows(self, line: Line) -> bool:
+        if line.times:
+            return False
         first = self._first.get(line.words, line) if line.kind == "said" else line
         return self.rooms.get(id(first), ALL) > 0
 

@@ -63,6 +63,8 @@ class Line:
         worth: how many of the line's identifiers later messages name.
         quotes: statements in the user's words that bind, by a model's word; they are cut last.
         model: a model has written it.
+        times: how many lines it stands for that are only counted any more: `ids` are the first and
+            the last, `args` the calls of each tool, `worth` how many failed; 0 for a line.
     """
 
     kind: Kind
@@ -80,6 +82,7 @@ class Line:
     worth: int = 0
     quotes: tuple[str, ...] = ()
     model: bool = False
+    times: int = 0
 
     @cached_property
     def cites(self) -> int:
@@ -194,7 +197,7 @@ def _texts(*parts: Any) -> bool:
 
 def _is_line(line: Line) -> bool:
     pairs = isinstance(line.args, tuple) and all(_texts(one) and len(one) == 2 for one in line.args)
-    counts = (*line.named, line.worth) if isinstance(line.named, tuple) else (None,)
+    counts = (*line.named, line.worth, line.times) if isinstance(line.named, tuple) else (None,)
     return (
         line.kind in ("said", "done", "found")
         and pairs
