@@ -18,13 +18,14 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-# The only imports of scripted models and upstreams; the others of this folder take them from here.
-from conspectus_lab.testing.fault_server import FaultServer as FaultServer
-from conspectus_lab.testing.fault_server import faults as faults
-from conspectus_lab.testing.scripted_models import ScriptedChatModel as ScriptedChatModel
-
 ROOT = Path(__file__).resolve().parents[1]
 HERE = Path(__file__).resolve().parent
+
+# The only imports from the tests; the others of this folder take these names from here.
+sys.path.append(str(ROOT / "tests"))
+from fault_server import FaultServer as FaultServer  # noqa: E402
+from fault_server import faults as faults  # noqa: E402
+from scripted_models import ScriptedChatModel as ScriptedChatModel  # noqa: E402
 
 
 @dataclass(frozen=True, slots=True)

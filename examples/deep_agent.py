@@ -19,10 +19,10 @@ from deepagents.backends import FilesystemBackend
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
+from scripted_model import ScriptedModel
 
 from conspectus import TokenMeter, is_summary_message
 from conspectus.deep_agents import create_deep_agent
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 WINDOW = 8_000
 TURNS = 30
@@ -68,8 +68,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         profile: Any = {"max_input_tokens": WINDOW}
-        model = ScriptedChatModel(answers=main_answer, profile=profile, model_name="gpt-4o")
-        reader = ScriptedChatModel(answers=reader_answer, profile=profile, model_name="gpt-4o")
+        model = ScriptedModel(answer=main_answer, profile=profile)
+        reader = ScriptedModel(answer=reader_answer, profile=profile)
         agent = create_deep_agent(
             model,
             backend=FilesystemBackend(root_dir=folder, virtual_mode=True),
@@ -94,9 +94,9 @@ def main() -> None:
         state = agent.invoke(question, THREAD)
 
         meter = TokenMeter(model="gpt-4o")
-        calls = [one for one in model.calls if one.options.get("tools")]
-        sizes = [meter.messages(c.messages) + meter.tools(c.options["tools"]) for c in calls]
-        view = calls[-1].messages
+        requests = [(view, options) for view, options in model.requests if options.get("tools")]
+        sizes = [meter.messages(view) + meter.tools(options["tools"]) for view, options in requests]
+        view, _ = requests[-1]
         files = sorted((folder / "conversation_history").rglob("*.md"))
         print(f"messages in the state       {len(state['messages'])}, all of them")
         summaries = sum(map(is_summary_message, view))

@@ -18,6 +18,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.memory import InMemoryStore
+from scripted_model import ScriptedModel
 
 from conspectus import Archive, Compactor
 from conspectus.short_term import (  # instead of langmem.short_term
@@ -25,7 +26,6 @@ from conspectus.short_term import (  # instead of langmem.short_term
     SummarizationNode,
     summarize_messages,
 )
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 TURNS = (
     "Hi, my name is Bob.",
@@ -116,8 +116,8 @@ def main() -> int:
     archive = Archive(InMemoryStore())
     told = []
     for name in ("a node", "the function"):
-        model = ScriptedChatModel(answers=answered)
-        summarizer = ScriptedChatModel(answers=summary)
+        model = ScriptedModel(answer=answered)
+        summarizer = ScriptedModel(answer=summary)
         graph = (
             with_a_node(model, summarizer, archive)
             if name == "a node"
@@ -126,11 +126,11 @@ def main() -> int:
         print(f"With {name}:")
         for text in TURNS:
             state = graph.invoke({"messages": [{"role": "user", "content": text}]}, THREAD)
-            shown = len(model.calls[-1].messages)
+            shown = len(model.requests[-1][0])
             print(f"  {text:32} {shown} of {len(state['messages']) - 1} messages shown")
         answer = str(state["messages"][-1].content)
-        print(f"  {answer} ({len(summarizer.calls)} summaries)")
-        gone = all("Bob." not in str(m.content) for m in model.calls[-1].messages if m.id)
+        print(f"  {answer} ({len(summarizer.requests)} summaries)")
+        gone = all("Bob." not in str(m.content) for m in model.requests[-1][0] if m.id)
         told.append(answer == "Your name is Bob." and gone)
     found = Compactor(archive=archive).recall("name", thread_id="1", tokens=100)
     print(f"Recalled, word for word: {'my name is Bob' in found.text}")

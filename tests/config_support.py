@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from conspectus.config import SummarizationConfig, create_middleware, json_schema, load_config
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from scripted_models import ScriptedChatModel
 
 SUMMARY = "## Goal\n- The user has the modules looked at, one after the other."
 

@@ -22,7 +22,7 @@ from langgraph.types import Command
 
 from conspectus import TokenMeter
 from conspectus_lab.pairs import broken_pairs
-from conspectus_lab.testing.scripted_models import RecordedCall, ScriptedChatModel
+from scripted_models import RecordedCall, ScriptedChatModel
 
 METER = TokenMeter()
 WINDOW = 6_000

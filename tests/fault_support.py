@@ -10,7 +10,7 @@ from langchain_anthropic import ChatAnthropic
 from langchain_core.language_models import BaseChatModel
 from langchain_openai import ChatOpenAI
 
-from conspectus_lab.testing.fault_server import FaultServer
+from fault_server import FaultServer
 
 PROTOCOLS = ("openai", "anthropic")
 

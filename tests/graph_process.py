@@ -19,7 +19,6 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.store.sqlite import SqliteStore
 from langgraph.types import Command
 
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import (
     agent,
     calls,
@@ -31,6 +30,7 @@ from graph_support import (
     thread,
     torn,
 )
+from scripted_models import ScriptedChatModel
 
 
 class Conversation:

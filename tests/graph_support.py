@@ -29,7 +29,7 @@ from langgraph.store.memory import InMemoryStore
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import arun, run
 from conspectus.middleware import SummarizationMiddleware
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from scripted_models import ScriptedChatModel
 
 SUMMARY = "The work on the modules goes on"
 FILLER = "pass  # some more lines of this module " * 6

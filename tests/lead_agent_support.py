@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatResult
+from pydantic import Field
 
 from lead_agent import LeadAgent
 from lead_agent.offline import OfflineModel
 from lead_agent.title import REQUEST
+from scripted_models import RecordedCall
 
 CONFIG = """
 lead_agent:
@@ -29,6 +30,11 @@ class Model(OfflineModel):
     """The offline model; `script` takes its place for a step where it returns something."""
 
     script: Any = None
+    calls: list[RecordedCall] = Field(default_factory=list)
+
+    def _generate(self, messages: list[BaseMessage], *rest: Any, **options: Any) -> Any:
+        self.calls.append(RecordedCall(tuple(messages), options=options))
+        return super()._generate(messages, *rest, **options)
 
     def acted(self, messages: list[BaseMessage], tools: Sequence[str]) -> AIMessage:
         answer = self.script(messages) if self.script else None
@@ -42,18 +48,17 @@ class TitlesFail(Model):
 
     title: Any = None
 
-    def _answer(self, number: int, messages: list[BaseMessage]) -> ChatResult:
-        if str(messages[-1].text).startswith(REQUEST):
-            if isinstance(self.title, BaseException):
-                raise self.title
-            self.answers = lambda seen: self.title
-            return super(OfflineModel, self)._answer(number, messages)
-        return super()._answer(number, messages)
+    def answer(self, messages: list[BaseMessage], tools: Sequence[str]) -> AIMessage:
+        if not str(messages[-1].text).startswith(REQUEST):
+            return super().answer(messages, tools)
+        if isinstance(self.title, BaseException):
+            raise self.title
+        return self.title if isinstance(self.title, AIMessage) else AIMessage(self.title)
 
 
 def model(kind: type[Model] = Model, **more: Any) -> Model:
     """A model with a window of 6,000 tokens."""
-    return kind(answers=[], profile={"max_input_tokens": 6_000}, model_name="gpt-4o", **more)
+    return kind(profile={"max_input_tokens": 6_000}, **more)
 
 
 def configured(folder: Path, **changed: Any) -> Path:

@@ -7,7 +7,7 @@ from conspectus.archive import Archive, Scope
 from conspectus.bridge import run
 from conspectus.messages import Entry
 from conspectus.recall import RecallResult, recall_flow
-from conspectus_lab.testing.archive_conformance import record_of
+from conspectus_lab.archive_conformance import record_of
 
 SCOPE = Scope("ann", "thread")
 

@@ -12,7 +12,7 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus import ContextGuard, SummarizationMiddleware
 from conspectus.messages.recalled import RECALLED
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from scripted_models import ScriptedChatModel
 
 PORT = "The database port of the billing service is 5433."
 ASKED = "Which database port has the billing service?"

@@ -6,8 +6,8 @@ from typing import Any
 
 from conspectus import Archive
 from conspectus.archive import Scope
-from conspectus_lab.testing.fault_server import Answer, FaultServer, Request, ToolCall
 from conspectus_sdk.fitting import plain
+from fault_server import Answer, FaultServer, Request, ToolCall
 
 WINDOW = 4_000
 WINDOWS = 10

@@ -14,9 +14,9 @@ import uvicorn
 
 from conspectus.archive import Archive
 from conspectus.config import SummarizationConfig
-from conspectus_lab.testing.fault_server import FaultServer
 from conspectus_serve import load_settings, make_app
 from conspectus_serve.secret import Secret
+from fault_server import FaultServer
 
 SECRET = Secret(b"s" * 32)
 WINDOW = 4_000

@@ -15,7 +15,7 @@ from conspectus.bridge import run
 from conspectus.cli.app import app
 from conspectus.errors import ArchiveError, ConspectusError, InputError
 from conspectus.recall import recall_flow
-from conspectus_lab.testing.archive_conformance import record_of, talk
+from conspectus_lab.archive_conformance import record_of, talk
 
 MALFORMED = (
     "postgresql://ann:hunter@2secret@127.0.0.1:1/x",

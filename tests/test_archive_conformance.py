@@ -14,7 +14,7 @@ from langgraph.store.sqlite.aio import AsyncSqliteStore
 
 from conspectus.archive import Archive, Scope
 from conspectus.errors import ArchiveError
-from conspectus_lab.testing.archive_conformance import ArchiveConformance, talk
+from conspectus_lab.archive_conformance import ArchiveConformance, talk
 from postgres_support import postgres_schema
 
 T = TypeVar("T")

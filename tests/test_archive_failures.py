@@ -35,7 +35,7 @@ from conspectus.errors import (
     NotFoundError,
     PolicyError,
 )
-from conspectus_lab.testing.archive_conformance import record_of, talk
+from conspectus_lab.archive_conformance import record_of, talk
 
 SCOPE = Scope("ann", "thread")
 

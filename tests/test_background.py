@@ -250,7 +250,7 @@ def test_the_archive_is_that_of_the_foreground(tmp_path):
 
 def test_what_has_been_paid_for_is_told():
     from conspectus import ChatModelSummarizer
-    from conspectus_lab.testing.scripted_models import ScriptedChatModel
+    from scripted_models import ScriptedChatModel
 
     model = ScriptedChatModel(answers=lambda messages: "- all parts were looked at")
     own = compactor(ChatModelSummarizer(model))

@@ -17,8 +17,8 @@ from conspectus import PolicyError
 from conspectus.archive import Archive, Scope
 from conspectus.compactor import preparation
 from conspectus.config import SummarizationConfig, create_summarization_middleware
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import agent, middleware, said, steps, thread
+from scripted_models import ScriptedChatModel
 from scripts import ran
 
 SCOPE = Scope("local", "t", "main")

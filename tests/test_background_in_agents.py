@@ -15,7 +15,6 @@ from conspectus import ContextGuard
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.preparation import under_way
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import (
     StreamingModel,
     acheck_nothing_lost,
@@ -30,6 +29,7 @@ from graph_support import (
     summaries,
     thread,
 )
+from scripted_models import ScriptedChatModel
 
 SCOPE = Scope("local", "t", "main")
 

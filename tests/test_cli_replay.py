@@ -11,7 +11,7 @@ import cli_support
 from cli_support import read_json, write_json
 from conspectus_lab.commands.live import in_words
 from conspectus_lab.replay import Compaction, Original
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from scripted_models import ScriptedChatModel
 from made_transcripts import agent
 
 WINDOW = ("--window", "2500", "--keep", "messages:6")

@@ -26,7 +26,7 @@ from conspectus.config import (
     load_config,
 )
 from conspectus.messages import is_summary_message
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from scripted_models import ScriptedChatModel
 from test_config_loading import FORMS
 
 FILE = """

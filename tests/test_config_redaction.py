@@ -7,8 +7,8 @@ import pytest
 
 from conspectus import ConspectusError
 from conspectus.config import create_summarization_middleware, load_config
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from conspectus_secrets import SecretRedactor
+from scripted_models import ScriptedChatModel
 
 
 def drop_zebra(text: str) -> str:

@@ -34,7 +34,7 @@ from conspectus.deep_agents import (
 )
 from conspectus.deep_agents.middleware import DeepAgentsSummarization
 from conspectus.errors import install_command
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from scripted_models import ScriptedChatModel
 from scripts import ROOT, ran
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}

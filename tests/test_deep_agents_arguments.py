@@ -19,7 +19,7 @@ from conspectus.deep_agents import (
     summarization_middleware,
 )
 from conspectus.messages import read_messages, with_short_arguments
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from scripted_models import ScriptedChatModel
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 LONG = "a line of a module\n" * 150

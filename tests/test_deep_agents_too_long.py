@@ -16,7 +16,7 @@ from langgraph.store.memory import InMemoryStore
 from conspectus import StuckError, TokenMeter
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.guard.measuring import TRIES
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from scripted_models import ScriptedChatModel
 
 METER = TokenMeter()
 THREAD: Any = {"configurable": {"thread_id": "t"}}

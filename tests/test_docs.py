@@ -37,6 +37,7 @@ import conspectus_mcp
 import conspectus_sdk
 import conspectus_secrets
 import conspectus_serve
+from fault_server import FaultServer
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
@@ -46,9 +47,11 @@ PAGES = [
 ]
 STARTING = [
     *"README cli config deep_agents evaluate mcp replay serve telemetry".split(),
-    *"sdk_clients sdk_litellm sdk_openai_agents".split(),
+    *"sdk_clients sdk_openai_agents".split(),
 ]
 """Pages whose blocks start processes or a server, or replay a session."""
+PROVIDERS = "serve sdk_clients sdk_openai_agents".split()
+"""Pages whose clients ask a provider, by the addresses and keys of their environment."""
 
 
 def _has_examples(module: pkgutil.ModuleInfo) -> bool:
@@ -294,6 +297,18 @@ def page(loggers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Page
     return made
 
 
+@pytest.fixture
+def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultServer]:
+    """A server on this machine that refuses requests that are too long or torn."""
+    with FaultServer(lambda request: "It is sound.", window=4_000) as server:
+        for name, url in (("OPENAI", server.openai_url), ("ANTHROPIC", server.anthropic_url)):
+            monkeypatch.setenv(f"{name}_API_KEY", "none")
+            monkeypatch.setenv(f"{name}_BASE_URL", url)
+        yield server
+    assert server.requests
+    assert server.refused == server.torn == []
+
+
 @pytest.mark.parametrize(
     "path",
     [
@@ -305,7 +320,9 @@ def page(loggers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Page
         for path in PAGES
     ],
 )
-def test_every_block_of_a_page_does_what_it_says(path, page):
+def test_every_block_of_a_page_does_what_it_says(path, page, request):
+    if path.stem in PROVIDERS:
+        request.getfixturevalue("provider")
     page.read(path.name, path.read_text(encoding="utf-8"))
 
 

@@ -12,7 +12,7 @@ from conspectus.config import create_summarization_middleware, load_config
 from conspectus.errors import InputError
 from conspectus_lab.evaluate import read_config
 from conspectus_lab.replay import replay
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from scripted_models import ScriptedChatModel
 
 WORDS = ("embedded", "extractive")
 TALK = [

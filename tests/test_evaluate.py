@@ -23,8 +23,8 @@ from conspectus_lab.evaluate import (
     questions_of,
     read_config,
 )
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from made_transcripts import CODE, CODE_LINE, KEEP, PATH, PATH_LINE, QUESTIONS, TALK, Notes, agent
+from scripted_models import ScriptedChatModel
 
 AGENT = Transcript.of("agent", agent())
 TOLD = Transcript.of("agent", agent(told=True))

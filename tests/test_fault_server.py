@@ -10,7 +10,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
 
-from conspectus_lab.testing.fault_server import (
+from fault_server import (
     Answer,
     FaultServer,
     Request,

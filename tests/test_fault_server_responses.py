@@ -6,7 +6,7 @@ from typing import Any
 import openai
 import pytest
 
-from conspectus_lab.testing.fault_server import Answer, FaultServer, ToolCall, Usage, faults
+from fault_server import Answer, FaultServer, ToolCall, Usage, faults
 
 SAID = "Two  words,\nand a line: ünïcödé 汉字."
 ARGS = {"name": 'a "quoted" name ' * 4, "deep": True}

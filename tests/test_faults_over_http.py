@@ -26,7 +26,7 @@ from conspectus import (
 from conspectus._core.choices import EMBEDDED
 from conspectus.archive import Archive, Scope
 from conspectus.observe import Event
-from conspectus_lab.testing.fault_server import Reply, Request, faults
+from fault_server import Reply, Request, faults
 from fault_support import PROTOCOLS, Wires, wired
 from graph_support import check_nothing_lost, look, thread
 

@@ -31,9 +31,9 @@ from conspectus import (
 )
 from conspectus.bridge import run
 from conspectus.guard.measuring import TRIES, read_overflow
-from conspectus_lab.testing.fault_server import FaultServer, Reply, Request, faults
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from fault_server import FaultServer, Reply, Request, faults
 from graph_support import agent
+from scripted_models import ScriptedChatModel
 
 WINDOW = 3_000
 METER = TokenMeter()

@@ -15,9 +15,9 @@ from langgraph.store.memory import InMemoryStore
 from conspectus import ContextGuard, StuckError, SummarizationMiddleware, TokenMeter
 from conspectus.guard.measuring import TRIES
 from conspectus.model.provider_errors import is_overflow
-from conspectus_lab.testing.fault_server import Answer, Reply, Request, ToolCall, faults
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from fault_server import Answer, Reply, Request, ToolCall, faults
 from fault_support import PROTOCOLS
+from scripted_models import ScriptedChatModel
 
 METER = TokenMeter()
 CONFIG: Any = {"configurable": {"thread_id": "t"}}

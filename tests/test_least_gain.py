@@ -14,8 +14,8 @@ from conspectus._core.plan import plan
 from conspectus._core.policy import Policy
 from conspectus.config import create_summarization_middleware, load_config
 from conspectus_lab.commands.config_replay import explained
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import Scripted, compacted, engine, short
+from scripted_models import ScriptedChatModel
 
 PRESET = Path(__file__).parents[1] / "examples" / "config" / "minimal.yaml"
 

@@ -15,7 +15,7 @@ from langgraph.store.memory import InMemoryStore
 from conspectus import ArchiveOvertaken, Compactor, Cost, Summary, SummaryError, SummaryRequest
 from conspectus.archive import Archive
 from conspectus.compactor import memory
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from scripted_models import ScriptedChatModel
 from engine import SCOPE, Scripted, engine, short
 from histories import agent, talk
 

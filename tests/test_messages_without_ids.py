@@ -14,7 +14,7 @@ from conspectus.agents.identity import name_messages
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.middleware import PreservedState
 from conspectus.middleware.preserved import added
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from scripted_models import ScriptedChatModel
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 SETTINGS: dict[str, Any] = {"trigger": ("messages", 10), "keep": ("messages", 4)}

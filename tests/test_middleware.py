@@ -20,7 +20,7 @@ from conspectus.archive import Archive, Scope
 from conspectus.errors import InputError, PolicyError
 from conspectus.messages import is_summary_message
 from conspectus.middleware import SummarizationMiddleware
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from scripted_models import ScriptedChatModel
 
 SUMMARY = "- the parts were looked at"
 

@@ -22,8 +22,8 @@ from conspectus.compactor import asking
 from conspectus.compactor.memory import Memory, SessionMemory
 from conspectus.errors import StuckError
 from conspectus.notes.rendering import Notes
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import agent, is_summary, middleware, said, scope_of, summariser, thread
+from scripted_models import ScriptedChatModel
 
 
 class Crowded(OrderedDict[Scope, SessionMemory]):

@@ -19,7 +19,6 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus.errors import SummaryError
 from conspectus.middleware import SummarizationMiddleware
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import (
     SUMMARY,
     agent,
@@ -31,6 +30,7 @@ from graph_support import (
     steps,
     thread,
 )
+from scripted_models import ScriptedChatModel
 
 
 def talk(turns: int, text: str = "a word about part") -> list[AnyMessage]:

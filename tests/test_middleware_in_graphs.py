@@ -24,7 +24,6 @@ from langgraph.types import Command, interrupt
 from pydantic import BaseModel
 
 from conspectus.archive import Archive, Scope
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import (
     SUMMARY,
     StreamingModel,
@@ -43,6 +42,7 @@ from graph_support import (
     thread,
     torn,
 )
+from scripted_models import ScriptedChatModel
 from stored_values import stored
 
 

@@ -12,7 +12,6 @@ from conspectus.compactor.checking import MOST_ASKED
 from conspectus.compactor.hooks import PreviewRequest
 from conspectus.errors import SummaryError
 from conspectus.messages.summary import summary_body
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import (
     SUMMARY,
     agent,
@@ -25,6 +24,7 @@ from graph_support import (
     steps,
     thread,
 )
+from scripted_models import ScriptedChatModel
 from test_middleware_processes import noted, process
 
 

@@ -11,7 +11,7 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus import Archive, SummarizationMiddleware
 from conspectus.messages import is_summary_message
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from scripted_models import ScriptedChatModel
 
 pytestmark = pytest.mark.slow
 

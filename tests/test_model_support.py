@@ -9,12 +9,12 @@ import pytest
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
+import scripted_models
 from conspectus.messages import read_messages
 from conspectus.model.base import Form, Summarizer, Summary, SummaryRequest
 from conspectus.model.prompts import INSTRUCTIONS, PART
 from conspectus.tokens import estimate
-from conspectus_lab.testing import scripted_models
-from conspectus_lab.testing.scripted_models import RecordedCall
+from scripted_models import RecordedCall
 
 
 class ScriptedChatModel(scripted_models.ScriptedChatModel):

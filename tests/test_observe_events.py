@@ -15,9 +15,9 @@ from conspectus import ChatModelSummarizer, Compactor, Cost, PolicyError, Summar
 from conspectus.archive import Scope
 from conspectus.observe import Event, OpenTelemetry, emit, events, listen, log, observing, unlisten
 from conspectus.short_term import summarize_messages
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import agent, middleware, said, steps, thread
 from observe_support import SECRET, Own, alone, busy, compact, dicts, heard
+from scripted_models import ScriptedChatModel
 from scripts import ran
 
 SUMMARY = "## Done\n- Modules seen."

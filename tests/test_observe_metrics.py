@@ -8,9 +8,9 @@ from langgraph.store.memory import InMemoryStore
 from conspectus import ChatModelSummarizer, Compactor, ContextGuard, StuckError
 from conspectus.errors import ArchiveError, NotFoundError
 from conspectus.observe import Price, set_prices
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import agent, middleware, said, steps, thread
 from observe_support import SECRET, Own, busy, compact, dicts, instrumented
+from scripted_models import ScriptedChatModel
 
 ALERTED = ("stuck", "compaction.failures", "archive.failures", "guard.fits")
 

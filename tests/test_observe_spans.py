@@ -18,9 +18,9 @@ from conspectus import ChatModelSummarizer, Compactor, ContextGuard, SummaryErro
 from conspectus.archive.scope import label_hash
 from conspectus.errors import NotFoundError, PolicyError
 from conspectus.observe import OpenTelemetry
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import agent, middleware, on_a_loop, said, steps, summariser, thread
 from observe_support import SECRET, Own, alone, busy, compact, dicts, instrumented
+from scripted_models import ScriptedChatModel
 
 ONE_COMPACTION = [
     "user > conspectus.compaction > conspectus.archive.write",

@@ -18,8 +18,8 @@ from conspectus import ContextGuard, StuckError, SummarizationMiddleware, TokenM
 from conspectus.agents.state import HELD
 from conspectus.archive import Archive, Scope
 from conspectus.messages import is_summary_message
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import agent
+from scripted_models import ScriptedChatModel
 
 WINDOW = 3_000
 METER = TokenMeter()

@@ -32,8 +32,8 @@ from conspectus.archive import Scope
 from conspectus.bridge import run
 from conspectus.middleware import PreservedState
 from conspectus.middleware.preserved import added
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import agent
+from scripted_models import ScriptedChatModel
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 SCHEMAS = [None, PreservedState]

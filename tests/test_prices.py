@@ -9,8 +9,8 @@ from genai_prices import Usage, calc_price
 from conspectus import Archive, Cost, PolicyError, Record
 from conspectus.archive import Scope
 from conspectus.observe import Price, price_of, prices, set_prices
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from observe_support import Own, compact, heard
+from scripted_models import ScriptedChatModel
 from test_observe_events import reporting
 
 LONG = 300_000

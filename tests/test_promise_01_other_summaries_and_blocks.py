@@ -8,10 +8,10 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from conspectus.messages import read_messages
 from conspectus.tokens import TokenMeter
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import Scripted, check_nothing_missing, compacted, engine, short
 from histories import agent, talk, user
 from notes_read import said_in
+from scripted_models import ScriptedChatModel
 
 
 def foreign(text: str) -> HumanMessage:

@@ -8,9 +8,9 @@ import pytest
 
 from conspectus import ChatModelSummarizer, SummaryError
 from conspectus.archive import Archive
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import SCOPE, Faulty, Scripted, compacted, engine, short
 from histories import talk
+from scripted_models import ScriptedChatModel
 
 MESSAGES = talk(40)
 

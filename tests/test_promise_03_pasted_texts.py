@@ -12,9 +12,9 @@ from langchain_core.tools import tool
 
 from conspectus import Compactor, ContextGuard, SummarizationMiddleware
 from conspectus.messages import SUMMARY_LINE
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import SCOPE, Scripted, compacted, engine, short
 from graph_support import agent
+from scripted_models import ScriptedChatModel
 
 LOG = "a line of the log\n" * 1_500
 

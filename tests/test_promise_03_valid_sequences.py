@@ -14,9 +14,9 @@ from langgraph.store.memory import InMemoryStore
 from conspectus import Archive, Compactor, SummarizationMiddleware, is_summary_message
 from conspectus.messages import SUMMARY_LINE
 from conspectus.messages.recalled import newest_user
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import check_nothing_missing, check_sequence, compacted, engine
 from histories import assistant, histories, talk, tool, user
+from scripted_models import ScriptedChatModel
 
 
 @given(histories(broken=True), st.integers(200, 3_000), st.integers(1, 12))

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from conspectus import ChatModelSummarizer
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import Scripted, compacted, engine, short
 from histories import assistant, talk, user
+from scripted_models import ScriptedChatModel
 
 RULES = [
     "Never push to the main branch.",

@@ -12,8 +12,8 @@ from langgraph.store.memory import InMemoryStore
 from conspectus import SummarizationMiddleware
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import run
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from recalling import FILLER, RecallingAgent, recall, results, shown
+from scripted_models import ScriptedChatModel
 
 HERON = "The secret word of the heron branch is QUARTZ-7781."
 ASK = "What is the secret word of the heron branch, LOOK"

@@ -17,10 +17,10 @@ from conspectus.messages import SUMMARY_LINE, read_messages
 from conspectus.messages.framing import as_notes
 from conspectus.messages.recalled import recalled_text
 from conspectus.model.prompts import message_frame
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import Scripted, compacted, engine
 from hostile_texts import CLASSES, OURS, SECRET, marks
 from notes_read import said_in
+from scripted_models import ScriptedChatModel
 
 SOME = [text for texts in CLASSES.values() for text in texts[:: max(1, len(texts) // 6)]]
 PLACES = ("user", "tool", "assistant", "arguments", "names", "ids")

@@ -16,8 +16,8 @@ from conspectus import Compactor, SummarizationMiddleware
 from conspectus.archive import Archive
 from conspectus.compactor.recognising import may_be_summaries
 from conspectus.messages import SUMMARY_LINE, read_messages
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import SCOPE, Scripted, compacted, engine, originals_in, short
+from scripted_models import ScriptedChatModel
 
 FORMS = ["dict", "langchain", "without ids"]
 

@@ -19,7 +19,6 @@ from langgraph.store.memory import InMemoryStore
 from conspectus import Compactor, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
 from conspectus.messages import read_messages
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import (
     agent,
     check_nothing_lost,
@@ -30,6 +29,7 @@ from graph_support import (
     steps,
     thread,
 )
+from scripted_models import ScriptedChatModel
 
 
 def task() -> Any:

@@ -7,10 +7,10 @@ import pytest
 
 from conspectus import ChatModelSummarizer
 from conspectus.messages import read_messages
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import Scripted, compacted, engine, short
 from histories import assistant, tool
 from notes_read import LEFT_OUT, SAID, cites, left_out, pieces, said_in, uncited, under, words
+from scripted_models import ScriptedChatModel
 
 ROUNDS = 10
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from conspectus import ChatModelSummarizer, Compactor
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import Scripted, compacted, engine, short
 from histories import assistant, talk, user
 from notes_read import GAP, LEFT_OUT, left_out, said_in, under, words
+from scripted_models import ScriptedChatModel
 
 SAYINGS = [
     "Good morning! My name is on the lease as Ann-Marie O'Neil.",

@@ -10,10 +10,10 @@ from conspectus import ChatModelSummarizer, Compactor
 from conspectus.messages import read_messages
 from conspectus.notes.reading import read_segment
 from conspectus.notes.rendering import Notes
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import compacted, engine
 from histories import assistant, talk, user
 from notes_read import COUNTED, DONE, FOUND, GAP, under
+from scripted_models import ScriptedChatModel
 
 Message = dict[str, Any]
 

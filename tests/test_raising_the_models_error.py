@@ -15,7 +15,7 @@ from conspectus import Compactor
 from conspectus.errors import SummarizerOverflow, SummarizerTimeout, SummaryError, SummaryRejected
 from conspectus.middleware import SummarizationMiddleware
 from conspectus.short_term import summarize_messages
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from scripted_models import ScriptedChatModel
 
 
 class Refused(Exception):

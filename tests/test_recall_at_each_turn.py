@@ -27,8 +27,8 @@ from conspectus.messages.recalled import (
 )
 from conspectus.middleware.recalling import asked_in
 from conspectus.recall.for_agents import ASKED_IN
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from recalling import ASKED, FILLER, PORT, PORTS, RecallingAgent, look, recall, shown
+from scripted_models import ScriptedChatModel
 from stored_values import stored
 
 METER = TokenMeter()

@@ -12,7 +12,7 @@ from conspectus.bridge import run
 from conspectus.errors import NotFoundError
 from conspectus.messages import Entry, read_messages
 from conspectus.recall import RecallResult, recall_flow
-from conspectus_lab.testing.archive_conformance import record_of, talk
+from conspectus_lab.archive_conformance import record_of, talk
 from recall_support import SCOPE, ask, keep
 from stored_values import words_in
 

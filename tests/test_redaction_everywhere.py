@@ -8,8 +8,8 @@ from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import Archive, ContextGuard, PolicyError, SummarizationMiddleware
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from redaction_support import TOKEN, history, in_the_store, no_secret
+from scripted_models import ScriptedChatModel
 
 
 def test_the_middleware_its_hooks_and_the_preview_get_no_secret():

@@ -9,10 +9,10 @@ import pytest
 from langchain_core.messages import HumanMessage
 
 from conspectus import Archive, ContextGuard, SummarizationMiddleware, SummaryError
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import Scripted, compacted, engine, short
 from graph_support import agent, thread
 from redaction_support import SECRETS, TOKEN, history, no_secret
+from scripted_models import ScriptedChatModel
 from stored_values import stored
 
 

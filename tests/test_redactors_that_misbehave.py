@@ -17,10 +17,10 @@ from conspectus import (
     RedactionError,
     StuckError,
 )
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from conspectus_secrets import SecretRedactor
 from engine import Scripted, compacted, engine, short
 from redaction_support import TOKEN, history, in_the_store, no_secret
+from scripted_models import ScriptedChatModel
 
 # Redactors that misbehave
 

@@ -30,7 +30,7 @@ from conspectus_lab.replay.measure import Measure
 from conspectus_lab.replay.policies import POLICIES, Policy
 from conspectus_lab.replay.recorded import RecordedModel, TurnEnds, recorded_tools
 from conspectus_lab.replay.recording import Recording
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from scripted_models import ScriptedChatModel
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "data"
 Row = dict[str, Any]

@@ -23,8 +23,8 @@ from conspectus.errors import PolicyError
 from conspectus.model import ChatModelSummarizer
 from conspectus.notes.segment import Segment
 from conspectus.observe import Event, listen, unlisten
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import calls, check_nothing_lost, look, said, summariser, thread
+from scripted_models import ScriptedChatModel
 
 PAUSE = "The work pauses here."
 FINDINGS = "## Found and decided\n- every module so far is sound"

@@ -4,7 +4,7 @@ import traceback
 
 import pytest
 
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from scripted_models import ScriptedChatModel
 
 
 def test_an_error_that_a_script_raises_again_forgets_where_it_was_raised_before():

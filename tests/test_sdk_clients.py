@@ -13,9 +13,9 @@ from openai import AsyncOpenAI, OpenAI
 from conspectus import ArchiveError, PolicyError, StuckError
 from conspectus.archive import Scope
 from conspectus.errors import InputError
-from conspectus_lab.testing.fault_server import FaultServer
 from conspectus_sdk import Fitter
 from conspectus_serve import load_settings
+from fault_server import FaultServer
 from sdk_support import (
     ANTHROPIC_TOOL,
     OPENAI_TOOL,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from conspectus.archive import Scope
-from conspectus_lab.testing.fault_server import FaultServer
 from conspectus_sdk import Fitter
+from fault_server import FaultServer
 from sdk_support import (
     ANTHROPIC_TOOL,
     OPENAI_TOOL,

@@ -9,8 +9,8 @@ import pytest
 
 from conspectus.archive import Scope
 from conspectus.errors import StuckError
-from conspectus_lab.testing.fault_server import Answer, FaultServer, Request, ToolCall
 from conspectus_sdk import Fitter
+from fault_server import Answer, FaultServer, Request, ToolCall
 from sdk_support import (
     PROMPT,
     WINDOW,

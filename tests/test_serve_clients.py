@@ -16,8 +16,8 @@ import pytest
 from conspectus.archive import Archive, Scope
 from conspectus.config import SummarizationConfig
 from conspectus.tokens import TokenMeter
-from conspectus_lab.testing.fault_server import Answer, FaultServer, ToolCall, faults
 from conspectus_serve.settings import PLAINLY
+from fault_server import Answer, FaultServer, ToolCall, faults
 from serve_support import SECRET, WINDOW, Serving, running, serving
 
 METER = TokenMeter(model="m")

@@ -10,7 +10,7 @@ import anthropic
 import httpx
 import pytest
 
-from conspectus_lab.testing.fault_server import FaultServer
+from fault_server import FaultServer
 from serve_support import Serving, serving
 
 LONG = "Its tests say so, and they say why, and what else it may come to, now and later. " * 12

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from conspectus_lab.testing.fault_server import FaultServer, faults
+from fault_server import FaultServer, faults
 from serve_support import between
 
 FAULTS: dict[str, Any] = {

@@ -20,10 +20,10 @@ from typer.testing import CliRunner
 from conspectus.archive import Archive, Scope
 from conspectus.cli.app import app
 from conspectus.errors import ConfigError
-from conspectus_lab.testing.fault_server import FaultServer, faults
 from conspectus_serve import load_settings, make_app
 from conspectus_serve.secret import secret_beside
 from conspectus_serve.settings import LARGEST_BODY
+from fault_server import FaultServer, faults
 from serve_support import SECRET, Serving, running, serving
 
 KEY = "sk-live-very-secret-4711"

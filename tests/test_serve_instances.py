@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from conspectus.archive import Archive, Scope
-from conspectus_lab.testing.fault_server import FaultServer
+from fault_server import FaultServer
 from postgres_support import postgres_schema
 from serve_support import SECRET, WINDOW, serving
 from test_serve_clients import LONG, sent_tokens

@@ -8,7 +8,7 @@ import pytest
 
 from conspectus.archive import Archive, Scope
 from conspectus.tokens import TokenMeter
-from conspectus_lab.testing.fault_server import Answer, FaultServer, ToolCall
+from fault_server import Answer, FaultServer, ToolCall
 from serve_support import SECRET, WINDOW, serving
 from serve_upstreams import before, chat, message, own, post, talk
 

@@ -13,8 +13,8 @@ import openai
 import pytest
 
 from conspectus.tokens import TokenMeter
-from conspectus_lab.testing.fault_server import Answer, FaultServer, ToolCall, Usage, faults
 from conspectus_serve.recall_tool import NAME, ROUNDS
+from fault_server import Answer, FaultServer, ToolCall, Usage, faults
 from responses_upstream import message, responding
 from serve_support import Serving, between, serving, talked_about
 

@@ -10,7 +10,7 @@ from conspectus import Cost, PolicyError
 from conspectus.observe import Price, prices
 from conspectus_lab.billing import Bill, Block, Pace, Till, block_of, summed
 from conspectus_lab.replay import replay
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from scripted_models import ScriptedChatModel
 
 MODELS = ("claude-sonnet-5-5", "gpt-5.4", "gpt-6.1-sol", "gemini-3.1-pro-preview")
 

@@ -14,7 +14,7 @@ from conspectus import Compactor, ContextGuard
 from conspectus.errors import PolicyError
 from conspectus.messages import is_summary_message
 from conspectus.middleware import SummarizationMiddleware
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from scripted_models import ScriptedChatModel
 
 SUMMARY = "- the parts were looked at"
 

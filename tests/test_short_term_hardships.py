@@ -14,7 +14,7 @@ from langchain_core.tracers.context import collect_runs
 import short_term_support
 from conspectus import PolicyError, StuckError, SummarizerTimeout, SummaryError
 from conspectus.short_term import summarizer
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from scripted_models import ScriptedChatModel
 from short_term_support import (
     LIMITS,
     TOLD,

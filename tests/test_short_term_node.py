@@ -18,7 +18,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 from langgraph.types import Command, interrupt
 from pydantic import BaseModel, Field
 
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from scripted_models import ScriptedChatModel
 from short_term_support import LIMITS, PlainModel, human, ours, summarised, talk, theirs, torn
 
 

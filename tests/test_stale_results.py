@@ -23,8 +23,8 @@ from conspectus.config import create_summarization_middleware, load_config
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.errors import ConfigError, PolicyError
 from conspectus.messages.results import NOT_NEEDED
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import check_nothing_lost, said, thread
+from scripted_models import ScriptedChatModel
 
 SCOPE = Scope("local", "t", "main")
 MARK = {NOT_NEEDED: True}

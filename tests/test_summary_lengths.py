@@ -12,7 +12,7 @@ from conspectus._core.records import Draft, Record
 from conspectus.errors import SummaryRejected
 from conspectus.middleware import SummarizationMiddleware
 from conspectus.tokens import estimate
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from scripted_models import ScriptedChatModel
 
 
 def notes(lines: int) -> str:

@@ -14,6 +14,7 @@ In a program of your own, three lines are new: the reader, the provider, and `li
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import threading
 import urllib.request
@@ -21,7 +22,8 @@ from collections.abc import Callable
 from typing import Any
 
 from langchain.agents import create_agent
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from opentelemetry.exporter.prometheus import PrometheusMetricReader
@@ -30,46 +32,49 @@ from prometheus_client import CollectorRegistry, start_http_server
 
 from conspectus import ContextGuard, SummarizationMiddleware
 from conspectus.observe import OpenTelemetry, Price, listen, set_prices, unlisten
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 PRICES = {"writer": Price(input=0.25, output=2.0, cached=0.025)}
 """US dollars for a million tokens; yours are those of your contract."""
 
 
-def writer() -> ScriptedChatModel:
+class Writer(FakeListChatModel):
     """A summariser that is busy at every fourth call."""
-    calls = [0]
 
-    def write(messages: list[BaseMessage]) -> Any:
-        calls[0] += 1
-        if calls[0] % 4 == 0:
-            return ConnectionError("busy")
-        return "## Goal\n- Look at every module.\n\n## Done\n- The older modules are sound."
+    model_name: str = "writer"
+    calls: int = 0
 
-    return ScriptedChatModel(answers=write, model_name="writer")
+    def _call(self, messages: Any, *rest: Any, **options: Any) -> str:
+        self.calls += 1
+        if self.calls % 4 == 0:
+            raise ConnectionError("busy")
+        shown = re.search(r'<message id="([^"]+)"', str(messages[-1].text))
+        source = f" [{shown[1]}]" if shown else ""
+        return f"## Goal\n- Look at every module.\n\n## Done\n- The older ones are sound.{source}"
 
 
-def worker() -> ScriptedChatModel:
+class Worker(FakeListChatModel):
     """The agent's model; its provider finds every twentieth request too long."""
-    calls = [0]
 
-    def answer(messages: list[BaseMessage]) -> Any:
-        calls[0] += 1
-        if calls[0] % 20 == 0:
-            return ValueError("prompt is too long: 4231 tokens > 4000 maximum")
+    calls: int = 0
+
+    def bind_tools(self, tools: Any, **options: Any) -> Any:
+        return self
+
+    def _call(self, messages: Any, *rest: Any, **options: Any) -> str:
+        self.calls += 1
+        if self.calls % 20 == 0:
+            raise ValueError("prompt is too long: 4231 tokens > 4000 maximum")
         return f"Module {len(messages)} is sound. " + "It does its part. " * 60
-
-    return ScriptedChatModel(answers=answer)
 
 
 def build_agent() -> Any:
     """An agent whose history is kept within 4,000 tokens."""
-    model = worker()
+    model = Worker(responses=[])
     summarization = SummarizationMiddleware(
         model,
         trigger=("tokens", 2_000),
         keep=("messages", 6),
-        summarizer=writer(),
+        summarizer=Writer(responses=[]),
         recall="auto",
     )
     return create_agent(

@@ -10,9 +10,9 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from langchain_conformance.behaviour import SUMMARY, Side, add, behaviour, caught, talk, writer
 from langchain_conformance.effect import SETTINGS
+from scripted_models import ScriptedChatModel
 
 AGENT, STREAM = "In an agent", "Streaming"
 SUMMARISER = "SummarizationMiddleware.before_model"

@@ -6,7 +6,6 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from langchain_conformance.behaviour import (
     SUMMARY,
     Side,
@@ -19,6 +18,7 @@ from langchain_conformance.behaviour import (
     work,
     writer,
 )
+from scripted_models import ScriptedChatModel
 
 COUNTER, USAGE = "Token counter", "Reported usage"
 

@@ -14,7 +14,6 @@ from langchain_core.messages import AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.runtime import Runtime
 
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from langchain_conformance.behaviour import (
     SUMMARY,
     Raised,
@@ -26,6 +25,7 @@ from langchain_conformance.behaviour import (
     talk,
 )
 from langchain_conformance.effect import LINE, SETTINGS
+from scripted_models import ScriptedChatModel
 
 WHO, READS, FAILS = "Who summarises", "What the summariser reads", "When the summariser fails"
 READ_ALL = "nothing leaves before a summariser has read it whole"

@@ -22,7 +22,7 @@ from conspectus import ContextGuard, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import run
 from conspectus.errors import ConspectusError
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from scripted_models import ScriptedChatModel
 from stateful.agent_talk import THREADS, AgentTalk, Talk, Tip
 from stateful.counting import STEPS
 from stateful.looks import Look, counted, lines_of

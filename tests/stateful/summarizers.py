@@ -17,7 +17,7 @@ from conspectus import ChatModelSummarizer, Summarizer, Summary, SummaryRequest
 from conspectus.bridge import StepTimeout, io
 from conspectus.compactor import asking
 from conspectus.errors import SummarizerOverflow
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from scripted_models import ScriptedChatModel
 from stateful.messages import words_in
 from stateful.oracle import plain
 

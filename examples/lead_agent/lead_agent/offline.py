@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from lead_agent.title import REQUEST
 
 WINDOW = 6_000
@@ -26,23 +26,37 @@ COMMANDS = {
 HELP = "write FILE TEXT, read FILE, list, ask QUESTION, recall WORDS; run COMMAND with a shell"
 
 
-class OfflineModel(ScriptedChatModel):
+class OfflineModel(BaseChatModel):
     """Answers commands by tools, requests for a title or a summary by rules.
 
     Subclasses say in `acted` what the agent does.
     """
 
-    def _answer(self, number: int, messages: list[BaseMessage]) -> ChatResult:
-        bound = self.calls[number - 1].options.get("tools", ())
-        tools = [str(getattr(one, "name", "")) for one in bound]
+    model_name: str = "gpt-4o"
+    """Says which tokenizer to estimate for."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "offline"
+
+    def bind_tools(self, tools: Sequence[Any], **options: Any) -> Any:
+        """Tools go along with each request."""
+        return self.bind(tools=list(tools), **options)
+
+    def _generate(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **options: Any
+    ) -> ChatResult:
+        tools = [str(getattr(each, "name", "")) for each in options.get("tools", ())]
+        return ChatResult(generations=[ChatGeneration(message=self.answer(messages, tools))])
+
+    def answer(self, messages: list[BaseMessage], tools: Sequence[str]) -> AIMessage:
+        """A step of the agent if the request has tools, else a title or a summary."""
         text = str(messages[-1].text)
         if tools:
-            answer = self.acted(messages, tools)
-        elif text.startswith(REQUEST):
-            answer = AIMessage(titled(text))
-        else:
-            answer = AIMessage(self.summarised(messages))
-        return ChatResult(generations=[ChatGeneration(message=answer)])
+            return self.acted(messages, tools)
+        if text.startswith(REQUEST):
+            return AIMessage(titled(text))
+        return AIMessage(self.summarised(messages))
 
     def acted(self, messages: list[BaseMessage], tools: Sequence[str]) -> AIMessage:
         """One step of the agent: the tool that the newest message of the user asks for, once."""
@@ -85,5 +99,4 @@ def titled(text: str) -> str:
 
 def offline_model() -> OfflineModel:
     """The model that `model: scripted` names."""
-    # Its name says which tokenizer to estimate for.
-    return OfflineModel(answers=[], profile={"max_input_tokens": WINDOW}, model_name="gpt-4o")
+    return OfflineModel(profile={"max_input_tokens": WINDOW})

@@ -180,9 +180,9 @@ def create_summarization_middleware(
         ArchiveError: its archive cannot be opened.
 
     Example:
-        >>> from conspectus_lab.testing.scripted_models import ScriptedChatModel
+        >>> from langchain_core.language_models import FakeListChatModel
         >>> config = SummarizationConfig(enabled=True, trigger={"type": "tokens", "value": 6000})
-        >>> own = ScriptedChatModel(answers=["hello"])
+        >>> own = FakeListChatModel(responses=["hello"])
         >>> create_summarization_middleware(config, model=own).trigger
         [('tokens', 6000)]
     """

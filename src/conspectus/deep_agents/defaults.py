@@ -76,8 +76,8 @@ def summarization_defaults(model: object, *, window: int | None = None) -> Summa
         PolicyError: the window is no whole number of tokens.
 
     Example:
-        >>> from conspectus_lab.testing.scripted_models import ScriptedChatModel
-        >>> model = ScriptedChatModel(answers=[], profile={"max_input_tokens": 200_000})
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> model = FakeListChatModel(responses=[], profile={"max_input_tokens": 200_000})
         >>> defaults = summarization_defaults(model)
         >>> defaults["trigger"], defaults["truncate_args_settings"]["keep"]
         (('fraction', 0.85), ('fraction', 0.1))

@@ -228,8 +228,8 @@ def summarization_middleware(
         ImportError: the extra `deepagents` is not installed.
 
     Example:
-        >>> from conspectus_lab.testing.scripted_models import ScriptedChatModel
-        >>> model = ScriptedChatModel(answers=[], profile={"max_input_tokens": 200_000})
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> model = FakeListChatModel(responses=[], profile={"max_input_tokens": 200_000})
         >>> summarization_middleware(model, archive="memory:").trigger
         ('fraction', 0.85)
     """

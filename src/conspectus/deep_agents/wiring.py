@@ -72,8 +72,11 @@ def create_deep_agent(*args: Any, **kwargs: Any) -> Any:
             given, for which there is `compact_tool=True`.
 
     Example:
-        >>> from conspectus_lab.testing.scripted_models import ScriptedChatModel
-        >>> agent = create_deep_agent(ScriptedChatModel(answers=["hello"]))
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> class Model(FakeListChatModel):
+        ...     def bind_tools(self, tools, **options):
+        ...         return self
+        >>> agent = create_deep_agent(Model(responses=["hello"]))
         >>> agent.invoke({"messages": [("user", "hi")]})["messages"][-1].text
         'hello'
     """

@@ -35,8 +35,8 @@ class PreservedState(AgentState[Any]):
 
     Example:
         >>> from langchain.agents import create_agent
-        >>> from conspectus_lab.testing.scripted_models import ScriptedChatModel
-        >>> model = ScriptedChatModel(answers=["hello"])
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> model = FakeListChatModel(responses=["hello"])
         >>> agent = create_agent(model, state_schema=PreservedState)
         >>> agent.invoke({"messages": [("user", "hi")]})["messages"][-1].text
         'hello'

@@ -97,10 +97,10 @@ def summarize_messages(
 
     Example:
         >>> from langchain_core.messages import AIMessage, HumanMessage
-        >>> from conspectus_lab.testing.scripted_models import ScriptedChatModel
+        >>> from langchain_core.language_models import FakeListChatModel
         >>> talk = [HumanMessage("hello " * 60, id="1"), AIMessage("hi " * 60, id="2")]
         >>> talk.append(HumanMessage("and now?", id="3"))
-        >>> model = ScriptedChatModel(answers=["They greeted each other."])
+        >>> model = FakeListChatModel(responses=["They greeted each other."])
         >>> result = summarize_messages(
         ...     talk, running_summary=None, model=model, max_tokens=140, max_summary_tokens=60,
         ... )

@@ -57,8 +57,10 @@ class SummarizationNode(Closing, Runnable[Any, dict[str, Any]]):
 
     Example:
         >>> from langchain_core.messages import HumanMessage
-        >>> from conspectus_lab.testing.scripted_models import ScriptedChatModel
-        >>> node = SummarizationNode(model=ScriptedChatModel(answers=[]), max_tokens=1_000)
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> node = SummarizationNode(
+        ...     model=FakeListChatModel(responses=["A talk."]), max_tokens=1_000
+        ... )
         >>> list(node.invoke({"messages": [HumanMessage("hi", id="1")]}))
         ['summarized_messages']
     """

@@ -12,10 +12,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import ModuleType
 from typing import Any, cast
 
-from conspectus_lab.testing.fault_server import anthropic_wire, faults, openai_wire, responses_wire
-from conspectus_lab.testing.fault_server.faults import Answer, Broken, HttpError, Usage
-from conspectus_lab.testing.fault_server.request import Protocol as Speaks
-from conspectus_lab.testing.fault_server.request import Request
+from fault_server import anthropic_wire, faults, openai_wire, responses_wire
+from fault_server.faults import Answer, Broken, HttpError, Usage
+from fault_server.request import Protocol as Speaks
+from fault_server.request import Request
 
 PIECES = 20
 """Maximum pieces of a slow answer."""

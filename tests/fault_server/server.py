@@ -8,11 +8,11 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
-from conspectus_lab.testing.fault_server import faults
-from conspectus_lab.testing.fault_server.faults import Answer, Broken, HttpError, Reply
-from conspectus_lab.testing.fault_server.http_server import HttpServer, Owner
-from conspectus_lab.testing.fault_server.request import Protocol as Speaks
-from conspectus_lab.testing.fault_server.request import Request
+from fault_server import faults
+from fault_server.faults import Answer, Broken, HttpError, Reply
+from fault_server.http_server import HttpServer, Owner
+from fault_server.request import Protocol as Speaks
+from fault_server.request import Request
 
 Script = Sequence[Reply] | Callable[[Request], Reply]
 

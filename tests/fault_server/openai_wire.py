@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from conspectus_lab.testing.fault_server.faults import Answer, HttpError, ToolCall, Usage
+from fault_server.faults import Answer, HttpError, ToolCall, Usage
 
 CONTENT = "choices"
 """The field of a body with the answer."""

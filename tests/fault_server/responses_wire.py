@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from conspectus_lab.testing.fault_server import openai_wire
-from conspectus_lab.testing.fault_server.faults import Answer, HttpError, Usage
-from conspectus_lab.testing.fault_server.response_rules import torn
+from fault_server import openai_wire
+from fault_server.faults import Answer, HttpError, Usage
+from fault_server.response_rules import torn
 
 __all__ = ["CONTENT", "bad_event", "error", "error_event", "stream", "torn", "whole"]
 

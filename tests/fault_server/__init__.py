@@ -4,7 +4,7 @@
 script of answers and faults, streamed or whole. The functions of `faults` make the faults.
 
 Example:
-    >>> from conspectus_lab.testing.fault_server import FaultServer, faults
+    >>> from fault_server import FaultServer, faults
     >>> from langchain_openai import ChatOpenAI
     >>> with FaultServer([faults.rate_limited(retry_after=7), "hello"]) as server:
     ...     model = ChatOpenAI(
@@ -19,8 +19,8 @@ Example:
     ('hello', 2)
 """
 
-from conspectus_lab.testing.fault_server import faults
-from conspectus_lab.testing.fault_server.faults import (
+from fault_server import faults
+from fault_server.faults import (
     Answer,
     Broken,
     Fault,
@@ -29,8 +29,8 @@ from conspectus_lab.testing.fault_server.faults import (
     ToolCall,
     Usage,
 )
-from conspectus_lab.testing.fault_server.request import Request
-from conspectus_lab.testing.fault_server.server import FaultServer
+from fault_server.request import Request
+from fault_server.server import FaultServer
 
 __all__ = [
     "Answer",

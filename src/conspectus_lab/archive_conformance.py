@@ -1,6 +1,6 @@
 """Test the promises of an archive on any LangGraph store.
 
-    from conspectus_lab.testing.archive_conformance import ArchiveConformance
+    from conspectus_lab.archive_conformance import ArchiveConformance
 
     class TestMyStore(ArchiveConformance):
         @pytest.fixture

@@ -1,1 +1,0 @@
-"""Test what builds on Conspectus."""
