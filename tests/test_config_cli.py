@@ -10,7 +10,7 @@ import pytest
 import cli_support
 from cli_support import read_json
 from config_support import fits, written
-from made_transcripts import agent
+from recorded_sessions import agent
 
 PRESETS = sorted((Path(__file__).parents[1] / "examples" / "config").glob("*.yaml"))
 
@@ -153,8 +153,6 @@ def test_explain_says_what_is_shown_short_where_nothing_leaves(tmp_path):
     found = explained(file, transcript)
     [first, *_] = found["compactions"]
     assert (first["left"], first["shortened"] > 0, first["up_to"]) == (0, True, "")
-    alone = sum(not one["left"] for one in found["compactions"])
-    assert f"{alone} of them without a summary," in found["verdict"]
     shown = run("explain", file, "--transcript", transcript).stdout
     assert f"{first['shortened']} shown short" in shown
     assert "nothing leaves," in shown
@@ -179,10 +177,8 @@ def test_explain_shows_the_notes_that_would_have_been_written(tmp_path):
 def test_explain_says_why_it_never_fires(tmp_path, transcript):
     found = explained(section(tmp_path, ON[0], "trigger: {type: tokens, value: 90000}"), transcript)
     assert found["compactions"] == []
-    assert found["verdict"].startswith(
-        f"It never fires: the trigger is 90,000 tokens, and the transcript ends with "
-        f"{found['counted']:,} tokens as the trigger counts, in 81 messages"
-    )
+    assert found["verdict"].startswith("It never fires: the trigger is 90,000 tokens")
+    assert "in 81 messages" in found["verdict"]
 
 
 @pytest.mark.slow
@@ -209,11 +205,9 @@ def test_explain_advises_where_something_is_not_as_it_should_be(tmp_path, transc
         "enabled: true",
         "trigger: {type: messages, value: 8}",
         "keep: {type: messages, value: 7}",
-        "trim_tokens_to_summarize: 20",
     )
     advice = "\n".join(explained(file, transcript)["advice"])
     assert "more than one request in four: lower 'keep', or raise the trigger" in advice
-    assert "raise 'trim_tokens_to_summarize', or write null" in advice
 
 
 def test_explain_ends_with_1_where_the_window_cannot_be_kept(tmp_path):

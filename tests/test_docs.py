@@ -47,7 +47,7 @@ PAGES = [
 ]
 STARTING = [
     *"README cli config deep_agents evaluate mcp replay serve telemetry".split(),
-    *"sdk_clients sdk_openai_agents".split(),
+    *"sdk_clients sdk_litellm sdk_openai_agents".split(),
 ]
 """Pages whose blocks start processes or a server, or replay a session."""
 PROVIDERS = "serve sdk_clients sdk_openai_agents".split()

@@ -12,7 +12,7 @@ from conspectus.messages import clip, read_messages
 from conspectus.messages.blocks import KINDS, author_of, is_item
 from conspectus.messages.recalled import recalled_message, with_recalled
 from conspectus.tokens import TokenMeter
-from conspectus_lab.replay.recording import Recording
+from conspectus_lab.recording import Recording
 from engine import compacted, engine
 from histories import talk, user
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,14 +24,13 @@ from conspectus.errors import InputError, MessageError, PolicyError, SummaryErro
 from conspectus.messages import read_messages
 from conspectus.model import Summary, SummaryRequest
 from conspectus_lab.pairs import broken_pairs
+from conspectus_lab.recording import Recording
 from conspectus_lab.replay import PolicyRun, Replay, replay
 from conspectus_lab.replay.measure import Measure
 from conspectus_lab.replay.policies import POLICIES, Policy
 from conspectus_lab.replay.recorded import RecordedModel, TurnEnds, recorded_tools
-from conspectus_lab.replay.recording import Recording
 from scripted_models import ScriptedChatModel
 
-EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "data"
 Row = dict[str, Any]
 FILLER = "nothing of note happens in this place and so we go on reading slowly " * 4
 
@@ -308,7 +306,8 @@ def test_without_compaction_the_whole_history_is_sent_each_time(compared):
     run = run_of(compared, "none")
     sizes = [step.tokens for step in run.steps]
     assert sizes == sorted(sizes)
-    assert (run.peak, run.sent) == (sizes[-1], sum(sizes))
+    assert run.peak == sizes[-1]
+    assert run.totals["sent_tokens"] == sum(sizes)
     assert run.over == sum(size > WINDOW for size in sizes) > 0
     assert (run.compactions, run.missing, run.read_share) == ((), 0, None)
 
@@ -343,7 +342,7 @@ def test_a_replay_gives_the_same_figures_each_time(compared):
     def figures(found: Replay) -> Any:
         data = found.to_json()
         for run in data["runs"]:
-            del run["seconds"], run["totals"]["waited_seconds"]
+            del run["totals"]["waited_seconds"]
             for one in (*run["steps"], *run["bills"]):
                 assert one.pop("waited") > 0
         return json.dumps(data, sort_keys=True)
@@ -362,7 +361,7 @@ def test_it_is_told_step_by_step(compared):
     assert names[-1] == "end"
     assert [data["step"] for name, data in told if name == "step"] == list(found.runs[0].steps)
     done = [data["compaction"] for name, data in told if name == "compaction"]
-    assert done == list(found.runs[0].compactions)
+    assert [one.summary for one in done] == [one.summary for one in found.runs[0].compactions]
     assert [one.step for one in done] == [s.number for s in found.runs[0].steps if s.compacted]
 
 
@@ -467,14 +466,6 @@ def test_pairs_are_matched_as_a_provider_matches_them():
     assert set(broken_pairs(twice[:3])) == {("b", "x")}
 
 
-@pytest.mark.slow
-def test_messages_that_came_after_a_prepared_draft_count_as_read():
-    messages = json.loads((EXAMPLES / "demo-transcript.json").read_text(encoding="utf-8"))
-    [run] = replay(messages, window=16_000, policies=["background"]).runs
-    assert run.compactions
-    assert run.read_share == 1.0
-
-
 # Summarisers
 
 
@@ -510,7 +501,6 @@ class Own:
 def test_the_embedded_summariser_is_not_asked_and_reads_all(compared):
     for run in compared.runs:
         assert run.summarizer_calls == run.summarizer_tokens == 0
-    assert {done.by for run in compared.runs for done in run.compactions} == {"embedded"}
     last = [run_of(compared, name).compactions[-1] for name in ("langchain", "conspectus")]
     assert all("src/part_0.py" in done.summary for done in last)
 
@@ -528,10 +518,8 @@ def test_a_summariser_of_ones_own_serves_all_policies():
 
     found = replay(SESSION, window=WINDOW, summarizer=Listed(), summary_tokens=300)
     assert found.summarizer == "own"
-    assert len(asked) == sum(run.summarizer_calls for run in found.runs)
     assert max(asked) == 300
-    assert all(run.summarizer_tokens > 0 for run in found.runs if run.compactions)
-    assert {done.by for run in found.runs for done in run.compactions} == {"own"}
+    assert all("Parts were read." in run.compactions[-1].summary for run in found.runs[1:])
 
 
 @pytest.mark.slow
@@ -560,43 +548,11 @@ def test_a_summariser_that_fails_ends_langchains_run_and_not_ours():
         ({"trigger": ("tokens", -1)}, "greater than 0"),
         ({"keep": ("pages", 3)}, "pages for keep"),
         ({"summarizer": 7}, "cannot summarise"),
-        ({"summarizer_seconds": 30}, "the embedded one is not"),
-        ({"window": WINDOW, "policies": ["cached"]}, "chat model"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(settings, told):
     with pytest.raises(PolicyError, match=told):
         replay(SESSION, **settings)
-
-
-# Beside the agent, and on the provider's cache
-
-
-@pytest.mark.slow
-def test_notes_made_beside_the_agent_and_on_the_cache_cost_what_they_should():
-    said: list[dict[str, Any]] = []
-    for n in range(30):
-        said.append({"role": "user", "content": f"Look at module_{n}.py. " + "Look well. " * 160})
-        said.append({"role": "assistant", "content": f"module_{n}.py is sound. " * 8})
-    found = replay(
-        said,
-        window=12_000,
-        keep=("messages", 6),
-        summarizer=ScriptedChatModel(answers=lambda messages: "- every module is sound"),
-        policies=["conspectus", "background", "cached"],
-        summarizer_seconds=30,
-    )
-    ours, beside, rides = found.runs
-    for run in found.runs:
-        assert (run.stopped, run.over, run.broken, run.missing) == ("", 0, 0, 0)
-        assert run.read_share == 1.0
-    assert ours.waited >= 30 * len(ours.compactions) > 0
-    assert beside.waited < 30
-    assert beside.summarizer_calls > 0
-    assert ours.bills[0].summarizer.cached_tokens == ours.rode == beside.rode == 0
-    assert rides.rode == rides.summarizer_calls
-    assert rides.bills[0].summarizer.cached_tokens > rides.bills[0].summarizer.input_tokens / 2
-    assert rides.bills[0].summarizer_money < ours.bills[0].summarizer_money
 
 
 def test_a_recorded_tool_writes_nothing_out_but_its_arguments():

@@ -1,10 +1,11 @@
-"""Measure Conspectus, and help to test it.
+"""Measure Conspectus, and check a store of your own.
 
-    evaluate   retention, measured on any transcripts
-    replay     transcripts through a real agent, once under each policy
-    report     a measurement as tables, charts and one self-contained page
-    testing    scripted models, a server of faults, the archive conformance suite
-    commands   `conspectus eval`, `conspectus replay` and `conspectus config explain`
+    evaluate             what survives a compaction, measured on any transcripts
+    replay               transcripts through a real agent, once under each policy
+    billing              the bill of a session, by a simulated prefix cache
+    report               a measurement as tables, and as one self-contained page
+    archive_conformance  tests of the archive's promises, for a LangGraph store of your own
+    commands             `conspectus eval`, `conspectus replay` and `conspectus config explain`
 
 The engine, `conspectus`, runs without this package and imports nothing of it.
 """

@@ -2,14 +2,13 @@
 
 from conspectus_lab.billing.prefix_cache import Block, CacheRules, CacheUse, PrefixCache
 from conspectus_lab.billing.rules import rules_for
-from conspectus_lab.billing.session import Bill, Pace, Till, block_of, summed
+from conspectus_lab.billing.session import Bill, Till, block_of, summed
 
 __all__ = [
     "Bill",
     "Block",
     "CacheRules",
     "CacheUse",
-    "Pace",
     "PrefixCache",
     "Till",
     "block_of",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
 from functools import reduce
 from itertools import takewhile
-from math import inf
 from operator import add
+from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
@@ -20,29 +20,6 @@ from conspectus_lab.billing.prefix_cache import FIVE_MINUTES, Block, CacheRules,
 from conspectus_lab.billing.rules import rules_for
 
 CURRENCY = "USD"
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """Assumed time between requests.
-
-    Attributes:
-        step: seconds from one request to the next.
-        turn: seconds more if a user speaks in between.
-
-    Raises:
-        PolicyError: one of them is no number of at least 0.
-    """
-
-    step: float = 15.0
-    turn: float = 60.0
-
-    def __post_init__(self) -> None:
-        for name in ("step", "turn"):
-            value = getattr(self, name)
-            number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not number or not 0 <= value < inf:
-                raise PolicyError(f"{name} of a pace must be seconds from 0 on, not {value!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +53,11 @@ class Bill:
     def cached_share(self) -> float | None:
         """Return the share of the input from the cache; None without input."""
         return self.cached_tokens / self.input_tokens if self.input_tokens else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Convert to plain JSON data."""
+        derived = {"cached_share": self.cached_share, "currency": CURRENCY}
+        return {**asdict(self), "summarizer": self.summarizer.to_json(), **derived}
 
     def __add__(self, other: Bill) -> Bill:
         sums = {
@@ -162,38 +144,14 @@ class Till:
         rules = rules_for(names[0]) if own else self._rules
         if rules.moving is not None and not cost.cached_tokens + cost.written_tokens:
             cost = replace(cost, written_tokens=cost.input_tokens)
-        self._add(cost, names[0] if own else self._bill.model)
-
-    def ride(self, blocks: Sequence[Block], cost: Cost, at: float) -> None:
-        """Add a summary that was requested with the agent's last request, at the agent's price.
-
-        Args:
-            blocks: of that request, and the instruction after it.
-            cost: as the summariser reports it; the cache is simulated.
-            at: seconds since the session began.
-        """
-        use = self._cache.request(marked(blocks, self._rules, self._lifetime), at)
-        again = max(0, cost.input_tokens - use.input) if cost.calls > 1 else 0
-        self._add(
-            replace(
-                cost,
-                input_tokens=use.input + again,
-                cached_tokens=use.read,
-                written_tokens=use.written + use.written_hour,
-                hour_tokens=use.written_hour,
-            ),
-            self._bill.model,
-        )
+        money = self._money(names[0] if own else self._bill.model, cost)
+        self._bill += Bill(self._bill.model, summarizer=cost, money=money, summarizer_money=money)
 
     def _is_priced(self, model: str) -> bool:
         return price_of(Cost(1).asked_of(model), self._prices) is not None
 
     def _money(self, model: str, cost: Cost) -> float:
         return price_of(cost.asked_of(model), self._prices) or 0.0
-
-    def _add(self, cost: Cost, model: str) -> None:
-        money = self._money(model, cost)
-        self._bill += Bill(self._bill.model, summarizer=cost, money=money, summarizer_money=money)
 
     def bill(self) -> Bill:
         """Return the sum so far."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,22 +18,19 @@ from conspectus_lab.commands.terminal import (
     ReportOption,
     SummarizerOption,
     check_files,
-    print_table,
+    kept_warnings,
+    print_tables,
     write_files,
 )
-from conspectus_lab.files import read_data
 
 if TYPE_CHECKING:
     from conspectus.observe import Price
     from conspectus.transcripts import HistoryFile
-    from conspectus_lab.billing import Bill
-    from conspectus_lab.replay import PolicyRun, Replay
-    from conspectus_lab.report.tables import Table
+    from conspectus_lab.replay import Compaction, Replay
 
 STDIN = "-"
 PRICED = ("input", "output", "cached", "written", "written_hour")
 FORM_OF_PRICES = 'write {"my-model": {"input": 0.25, "output": 2.0}}'
-OURS = frozenset({"conspectus", "background", "cached"})
 
 
 def replay(
@@ -57,10 +54,8 @@ def replay(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="What is compared: none, langchain (its own middleware), conspectus, background "
-            "(its notes made beside the agent), cached (its summaries ride the provider's cache; "
-            "takes a model as --summarizer). Repeat it.",
-            show_default="the first three",
+            help="What is compared: none, langchain (its own middleware), conspectus. Repeat it.",
+            show_default="all three",
         ),
     ] = None,
     summarizer: SummarizerOption = "embedded",
@@ -87,9 +82,6 @@ def replay(
             '{"my-model": {"input": 0.25, "output": 2, "cached": 0.025, "written": 0.3}}.',
         ),
     ] = None,
-    summarizer_seconds: Annotated[
-        float, typer.Option(help="Seconds that each summary takes longer than it does here.")
-    ] = 0.0,
     live: Annotated[
         bool | None,
         typer.Option(
@@ -110,10 +102,11 @@ def replay(
     check_files(report, out)
     size = options.size(keep, "--keep")
     clauses = options.triggers(trigger or [])
-    from conspectus_lab.commands.live import Live
     from conspectus_lab.replay import replay as again
+    from conspectus_lab.replay.policies import POLICIES
     from conspectus_lab.replay.results import broken_promises
     from conspectus_lab.report import replay_page
+    from conspectus_lab.report.tables import replay_tables
 
     settings: dict[str, Any] = {
         "window": window,
@@ -121,7 +114,7 @@ def replay(
         "summarizer": options.summarizer_of(summarizer),
         "summary_tokens": summary_tokens,
         "prices": _prices(prices),
-        "summarizer_seconds": summarizer_seconds,
+        "on_event": _Live(live),
     }
     if priced_as:
         settings["priced_as"] = list(dict.fromkeys(priced_as))
@@ -131,13 +124,10 @@ def replay(
         settings["policies"] = policy
     histories = _histories(files)
     found: list[Replay] = []
-    with Live(window, live) as screen:
+    with kept_warnings() as warnings:
         for name, history in histories:
-            screen.title(name, len(history.messages))
             try:
-                found.append(
-                    again(history.messages, name=name, on_event=screen.on_event, **settings)
-                )
+                found.append(again(history.messages, name=name, **settings))
             except InputError as error:
                 raise InputError(f"{name}: {error}") from error
     data = _as_json(found)
@@ -145,15 +135,23 @@ def replay(
     if as_json:
         output.print_json(data)
     else:
+        print_tables(replay_tables(found))
+        first = found[0]
+        output.console().print(
+            f"Window {first.window:,} tokens, trigger {first.trigger}, keep {first.keep}, "
+            f"summariser {first.summarizer}, for all alike.",
+            style="dim",
+        )
+        stops = [f"{o.name}, {r.title}: {r.stopped}" for o in found for r in o.runs if r.stopped]
         skipped = (f"{name}: {remark}" for name, one in histories for remark in one.remarks)
-        _print(found, [*skipped, *screen.notes])
+        show_notes([*(f"ended early: {stop}" for stop in stops), *skipped, *warnings])
         if report is not None:
             output.console().print(f"Report: {report}", style="bold", soft_wrap=True)
     wrong = dict.fromkeys(
         what
         for one in found
         for run in one.runs
-        if run.policy in OURS
+        if POLICIES[run.policy].ours
         for what in broken_promises(one, run)
     )
     for what in wrong:
@@ -161,11 +159,43 @@ def replay(
     raise typer.Exit(STUCK if wrong else DONE)
 
 
+class _Live:
+    """Print each compaction as it happens, on standard error.
+
+    Args:
+        wanted: Default: only on a terminal.
+    """
+
+    def __init__(self, wanted: bool | None) -> None:
+        self._screen = output.console(stderr=True)
+        self._wanted = self._screen.is_terminal if wanted is None else wanted
+
+    def __call__(self, event: str, data: Mapping[str, Any]) -> None:
+        if not self._wanted:
+            return
+        if event == "start":
+            said = f"{data['title']}: {data['requests']:,} requests"
+            output.say(said, "bold cyan", self._screen)
+        elif event == "compaction":
+            output.say(in_words(data["compaction"]), "", self._screen)
+
+
+def in_words(done: Compaction) -> str:
+    """Describe one compaction in one line."""
+    said = f"  request {done.step:,}: {done.before:,} → {done.after:,} tokens ({done.cause})"
+    if done.left:
+        said += f"; {output.many(len(done.left), 'message')} left"
+    if done.shortened:
+        said += f"; {done.shortened:,} shown short"
+    return said
+
+
 def _prices(file: Path | None) -> Mapping[str, Price] | None:
     """Read a user's prices, which go before those of the providers; None without a file."""
     if file is None:
         return None
     from conspectus.observe import Price
+    from conspectus_lab.evaluate.inputs import read_data
 
     read = read_data(file, advice=f"; {FORM_OF_PRICES}")
     if not isinstance(read, dict):
@@ -196,127 +226,19 @@ def _histories(files: Sequence[str]) -> list[tuple[str, HistoryFile]]:
     return list(found.items())
 
 
-def _figures(runs: Sequence[PolicyRun]) -> dict[str, Any]:
-    """Return the figures of one policy over several transcripts, with its bills."""
-    from conspectus_lab.billing import summed
-    from conspectus_lab.replay.results import totals
-
-    return {**totals(runs), "bills": [_plain(bill) for bill in summed(run.bills for run in runs)]}
-
-
-def _plain(bill: Bill) -> dict[str, Any]:
-    names = ("model", "requests", "input_tokens", "cached_share", "money", "summarizer_money")
-    return {name: getattr(bill, name) for name in names}
-
-
 def _as_json(found: Sequence[Replay]) -> dict[str, Any]:
     from conspectus_lab.billing import summed
-    from conspectus_lab.replay.results import by_policy
+    from conspectus_lab.replay.results import by_policy, totals
 
+    sums = {
+        name: {
+            **totals(runs),
+            "bills": [bill.to_json() for bill in summed(run.bills for run in runs)],
+        }
+        for name, runs in by_policy(found).items()
+    }
     return {
         "replays": [one.to_json() for one in found],
-        "totals": {name: _figures(runs) for name, runs in by_policy(found).items()},
-        "without": [_plain(bill) for bill in summed(one.without for one in found)],
+        "totals": sums,
+        "without": [bill.to_json() for bill in summed(one.without for one in found)],
     }
-
-
-COLUMNS = {
-    "compactions": "compactions",
-    "peak": "peak_tokens",
-    "sent": "sent_tokens",
-    "calls": "summarizer_calls",
-    "summariser": "summarizer_tokens",
-    "read": "read_share",
-    "broken": "broken",
-    "over": "over",
-    "missing": "missing",
-}
-"""Headings of the table, and the figures under them."""
-
-NOTE = (
-    "peak, sent: tokens of the largest request and of all together; calls, summariser: how often "
-    "the summariser was asked, and its tokens; read: share of the text that left which it was "
-    "given; broken, over: requests with a parted tool call or result, and above the window; "
-    "missing: originals neither in view nor in the archive at the end; cached: share of the input "
-    "that the provider's prefix cache, simulated, held; waited: seconds, on this machine unless "
-    "told otherwise"
-)
-
-
-def _print(found: Sequence[Replay], notes: Sequence[str]) -> None:
-    screen, one = output.console(), found[0]
-    print_table(screen, _table(found))
-    for place in range(len(one.without)):
-        print_table(screen, _bills(found, place))
-    screen.print(
-        f"Window {one.window:,} tokens, trigger {one.trigger}, keep {one.keep}, summariser "
-        f"{one.summarizer}, for all alike. {NOTE}.",
-        style="dim",
-    )
-    stops = [f"{o.name}, {r.title}: {r.stopped}" for o in found for r in o.runs if r.stopped]
-    show_notes([*(f"ended early: {stop}" for stop in stops), *_rides(found), *notes])
-
-
-def _rides(found: Sequence[Replay]) -> Iterable[str]:
-    """Tell how many summaries rode the cache, and what to do where not all could."""
-    runs = [run for one in found for run in one.runs if run.policy == "cached"]
-    rode, calls = sum(run.rode for run in runs), sum(run.summarizer_calls for run in runs)
-    if calls:
-        few = (
-            "; the others did not fit the window with the last request, or something that left did "
-            "not stand in it: see what a lower --trigger or --summary-tokens does"
-        )
-        yield f"{rode:,} of {calls:,} summaries rode the cache{few * (rode < calls)}"
-
-
-def _table(found: Sequence[Replay]) -> Table:
-    """Make the table of each transcript, and of all together."""
-    from conspectus_lab.replay.results import by_policy, is_bad, totals
-    from conspectus_lab.report.tables import Table
-
-    rows: list[tuple[str, ...]] = []
-    bad: set[tuple[int, int]] = set()
-
-    def add(heading: str, groups: Iterable[Sequence[PolicyRun]]) -> None:
-        rows.append((heading,))
-        for runs in groups:
-            figures = totals(runs)
-            cells = [(name, figures[name]) for name in COLUMNS.values()]
-            bad.update((len(rows), at) for at, cell in enumerate(cells, 1) if is_bad(*cell))
-            share = figures["read_share"]
-            shown = {"read_share": "-" if share is None else f"{share:.1%}"}
-            texts = (shown.get(name) or f"{value:,}" for name, value in cells)
-            rows.append((f"  {runs[0].title}", *texts))
-
-    for one in found:
-        size = f"{one.messages:,} messages, {one.tokens:,} tokens"
-        add(f"{one.name} ({size})" if len(found) > 1 else size, [[run] for run in one.runs])
-    if len(found) > 1:
-        add(f"all {len(found):,} transcripts", by_policy(found).values())
-    return Table("", "", ("", *COLUMNS), tuple(rows), frozenset(bad))
-
-
-def _bills(found: Sequence[Replay], place: int) -> Table:
-    """Make the table of one model's costs under each policy, all transcripts together."""
-    from conspectus_lab.billing import summed
-    from conspectus_lab.replay.results import by_policy
-    from conspectus_lab.report.tables import Table
-
-    without = summed(one.without for one in found)[place]
-    bills = [
-        (runs[0].title, summed(r.bills for r in runs)[place]) for runs in by_policy(found).values()
-    ]
-    rows = tuple(
-        (
-            f"  {title}",
-            f"{bill.requests:,}",
-            f"{bill.input_tokens:,}",
-            "-" if bill.cached_share is None else f"{bill.cached_share:.1%}",
-            f"${bill.summarizer_money:,.3f}",
-            f"${bill.money:,.3f}",
-            f"{bill.waited:,.1f} s",
-        )
-        for title, bill in [*bills, ("in a window without end", without)]
-    )
-    names = ("requests", "input", "cached", "summariser", "money", "waited")
-    return Table("", "", (f"bill as {without.model}", *names), rows)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,6 +27,7 @@ ReportOption = Annotated[
 OutputOption = Annotated[
     Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the JSON here.")
 ]
+MOST_WARNINGS = 5
 
 
 def check_files(report: Path | None, out: Path | None) -> None:
@@ -37,9 +40,9 @@ def check_files(report: Path | None, out: Path | None) -> None:
         if file is not None:
             output.check_output(file)
     if report is not None:
-        from conspectus_lab.report import templates
+        from conspectus_lab.report import check_installed
 
-        templates()
+        check_installed()
 
 
 def write_files(
@@ -52,11 +55,16 @@ def write_files(
         output.write_file(report, page())
 
 
-def print_table(screen: Console, table: Table) -> None:
-    """Print a table without its title and note; a row of one cell is a heading.
+def print_tables(tables: Iterable[Table]) -> None:
+    """Print tables with their notes; no cell is shortened."""
+    screen = output.console()
+    for table in tables:
+        _print(screen, table)
+        if table.note:
+            screen.print(table.note, style="dim")
 
-    No cell is shortened: a shortened number would be another number.
-    """
+
+def _print(screen: Console, table: Table) -> None:
     from rich import box
     from rich.table import Table as Drawn
     from rich.text import Text
@@ -71,3 +79,22 @@ def print_table(screen: Console, table: Table) -> None:
     width, screen.width = screen.width, 10_000
     screen.print(drawn, crop=False)
     screen.width = width
+
+
+@contextmanager
+def kept_warnings() -> Iterator[list[str]]:
+    """Keep the library's warnings for the end, each once, so that they do not run into tables."""
+    warnings: list[str] = []
+
+    class Keep(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            said = record.getMessage()
+            if said not in warnings and len(warnings) < MOST_WARNINGS:
+                warnings.append(said)
+
+    handler, logger = Keep(logging.WARNING), logging.getLogger("conspectus")
+    logger.addHandler(handler)
+    try:
+        yield warnings
+    finally:
+        logger.removeHandler(handler)

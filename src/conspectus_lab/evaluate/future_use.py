@@ -8,13 +8,16 @@ then only the summary can have it. It is *quoted* if it stands there in its old 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from conspectus_lab.evaluate.identifiers import IdentifierKind, identifiers
-from conspectus_lab.evaluate.texts import TokenCount, folded, lines_of, text_of
+from conspectus_lab.evaluate.identifiers import identifiers
+
+TokenCount = Callable[[Iterable[Any]], int]
+"""Count the tokens of messages; the form of LangChain's `token_counter`."""
 
 FRACTIONS = (0.4, 0.6, 0.8)
 """Shares of a history's tokens at which it is cut."""
@@ -26,18 +29,24 @@ WINDOW = 6
 """Consecutive words in which an identifier must stand to count as quoted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
-    """One identifier that the agent needs again.
+def text_of(message: BaseMessage) -> str:
+    """Return the text of a message, then each tool call with its arguments on lines."""
+    content = message.content
+    text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+    for call in message.tool_calls if isinstance(message, AIMessage) else ():
+        text += f"\n{call['name']} " + "\n".join(str(value) for value in call["args"].values())
+    return text
 
-    Attributes:
-        kind: as it first stood before the cut.
-        distance: messages from its last place before the cut to where it is needed.
-    """
 
-    value: str
-    kind: IdentifierKind
-    distance: int
+def lines_of(messages: Iterable[BaseMessage]) -> Iterator[str]:
+    """Yield the lines of messages."""
+    for message in messages:
+        yield from text_of(message).split("\n")
+
+
+def folded(messages: Iterable[BaseMessage]) -> str:
+    """Join the lines of messages, with single white space."""
+    return "\n".join(" ".join(line.split()) for line in lines_of(messages))
 
 
 def cut_places(messages: Sequence[BaseMessage], count: TokenCount) -> Iterator[int]:
@@ -57,24 +66,17 @@ def cut_places(messages: Sequence[BaseMessage], count: TokenCount) -> Iterator[i
             spent += size
 
 
-def needs(messages: Sequence[BaseMessage], cut: int) -> list[Need]:
+def needs(messages: Sequence[BaseMessage], cut: int) -> list[str]:
     """Find identifiers after a cut that the agent can only know from before it."""
-    last: dict[str, int] = {}
-    kinds: dict[str, IdentifierKind] = {}
-    for place, message in enumerate(messages[:cut]):
-        for value, kind in identifiers(text_of(message)).items():
-            last[value] = place
-            kinds.setdefault(value, kind)
+    before = held_by(messages[:cut])
     shown: set[str] = set()
-    found: dict[str, Need] = {}
-    for place in range(cut, len(messages)):
-        here = identifiers(text_of(messages[place]))
-        if isinstance(messages[place], AIMessage):
-            for value in here:
-                if value in last and value not in shown and value not in found:
-                    found[value] = Need(value, kinds[value], place - last[value])
+    found: dict[str, None] = {}
+    for message in messages[cut:]:
+        here = identifiers(text_of(message))
+        if isinstance(message, AIMessage):
+            found |= dict.fromkeys(v for v in here if v in before and v not in shown)
         shown.update(here)
-    return list(found.values())
+    return list(found)
 
 
 def held_by(messages: Sequence[BaseMessage]) -> set[str]:
@@ -99,7 +101,7 @@ def quoted(
         inside = [value for value in open_ if value in line]
         if not inside:
             continue
-        named: Mapping[str, IdentifierKind] = identifiers(line)
+        named = identifiers(line)
         words = line.split()
         for value in inside:
             if value in named and any(piece in shown for piece in _windows(value, words)):

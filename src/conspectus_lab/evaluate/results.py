@@ -1,353 +1,166 @@
-"""Hold the findings of a measurement, and convert them to JSON and back."""
+"""Hold a measurement as plain data, and compare it with an earlier one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from conspectus.errors import InputError
-from conspectus_lab.evaluate.intervals import Mean
-from conspectus_lab.evaluate.systems import Family
 
-FORMAT = 1
-"""Version of the plain form; a reader refuses another one."""
+SCHEMA = 2
+"""Version of the plain form."""
 
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """A count out of another."""
-
-    held: int
-    wanted: int
-
-    @property
-    def share(self) -> float | None:
-        """Return the share, from 0 to 1; None if nothing was wanted."""
-        return self.held / self.wanted if self.wanted else None
+SHARES = ("quoted", "in_view", "with_recall", "read", "recoverable")
+FAILURES = ("over", "broken")
 
 
 @dataclass(frozen=True, slots=True)
-class Contexts:
-    """The contexts of a system, together.
+class Settings:
+    """Settings that are the same for all systems: the kept tail as text, and sizes in tokens."""
 
-    Attributes:
-        tokens: median size, in tokens.
-        largest: size of the largest, in tokens.
-        over: contexts larger than allowed: kept messages, the first one and the limit of the
-            summary, with 5 % and 40 tokens of slack. One is a failure: a system that keeps
-            everything would score best.
-        broken: tool calls and results without their partner.
-        evicted: messages that left the view.
-        read: those of them that a summariser read whole.
-        recoverable: those of them that came back from the archive unchanged.
-        cited: those of them that a summary names, so that they can be recalled by id.
-        summary_tokens, largest_summary: median and largest summary message, in tokens.
-        calls: calls of a model.
-        input_tokens, output_tokens: tokens to and from a model.
-        seconds: mean time of one compaction, the only figure that differs from run to run.
-    """
-
-    count: int
-    tokens: float
-    largest: int
-    over: int
-    broken: int
-    evicted: int
-    read: int
-    recoverable: int
-    cited: int
-    summary_tokens: float
-    largest_summary: int
-    calls: int
-    input_tokens: int
-    output_tokens: int
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class FutureUse:
-    """The part of later needs that was kept.
-
-    Attributes:
-        quoted: share of far identifiers that stand in the context in their old words; the mean over
-            transcripts of the mean over their cuts. The headline.
-        far: share of far identifiers that stand in it at all.
-        by_kind, by_distance: quoted ones of all transcripts, by kind and by messages until needed.
-        quoted_in: `quoted` by transcript.
-    """
-
-    quoted: Mean
-    far: Mean
-    by_kind: dict[str, Share]
-    by_distance: dict[str, Share]
-    cuts: int
-    contexts: Contexts
-    quoted_in: dict[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """The part of the right answers that was kept.
-
-    Attributes:
-        answers: mean share of an answer that stands in the context and the recalled text.
-        bm25: the same for the tail and a plain BM25 recall.
-        gain: our share less that, question by question.
-        evidence: mean share of evidence messages that stand whole.
-        tokens: median size of context and recalled text together.
-        questions: number of questions marked.
-        unmarked: number of those that could not be.
-        by_category: mean share by category of question.
-        recall_over: recalls larger than requested.
-    """
-
-    answers: Mean
-    bm25: Mean
-    gain: Mean
-    evidence: float
-    tokens: float
-    questions: int
-    unmarked: int
-    by_category: dict[str, Mean]
-    recall_over: int
-    contexts: Contexts
-
-
-@dataclass(frozen=True, slots=True)
-class Rounds:
-    """A growing thread compacted again and again, and once at its end.
-
-    Attributes:
-        one: `quoted` after one compaction at the end; mean over transcripts of that over cuts.
-        many: `quoted` after all rounds.
-        ratio: `many` in `one`; None if `one` is 0.
-        over: summaries larger than their limit.
-        largest_summary: in tokens.
-        broken: tool calls and results without their partner.
-        compactions: mean number of rounds of a cut that compacted something.
-        cuts: number of cuts measured.
-        skipped: cuts before which fewer messages leave than there are rounds.
-    """
-
-    rounds: int
-    one: float
-    many: float
-    ratio: float | None
-    over: int
-    largest_summary: int
-    broken: int
-    compactions: float
-    cuts: int
-    skipped: int
-
-
-@dataclass(frozen=True, slots=True)
-class SystemResult:
-    """One system with one size of summary.
-
-    Attributes:
-        family: its makers.
-        keep: the newest history that stays, as `messages:20`.
-        summary_tokens: limit of its summary, in tokens; 0 without one.
-        future_use: None if no transcript could be measured so.
-        answers: None without questions.
-        rounds: None if not requested.
-    """
-
-    name: str
-    family: Family
     keep: str
-    summary_tokens: int
-    future_use: FutureUse | None = None
-    answers: Answers | None = None
-    rounds: Rounds | None = None
-
-    @property
-    def label(self) -> str:
-        """Return the unique name and size."""
-        return f"{self.name} {self.summary_tokens}" if self.summary_tokens else self.name
-
-    @property
-    def contexts(self) -> dict[str, Contexts]:
-        """Return the contexts of each measure, by its name."""
-        parts = {"future use": self.future_use, "answers": self.answers}
-        return {name: part.contexts for name, part in parts.items() if part is not None}
+    recall_tokens: int
+    minimum: int
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """The first system less another one, on the same transcripts or questions.
-
-    Attributes:
-        measure: `quoted` or `answers`.
-        first, second: labels of the systems.
-        difference: the mean with its interval; above 0 the first is better.
-    """
-
-    measure: str
-    first: str
-    second: str
-    difference: Mean
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """A question or statement whose evidence does not stand in view.
-
-    Attributes:
-        what: `question` or `statement`.
-        missing: the missing texts of a question; the id of a statement's message.
-        recalled: its own words recall it.
-    """
-
-    transcript: str
-    what: str
-    kind: str
-    text: str
-    missing: tuple[str, ...]
-    recalled: bool
-
-
-@dataclass(frozen=True, slots=True)
-class GoingOn:
-    """Evidence that stands in view after whole runs in a window, or one recall away.
-
-    Attributes:
-        window: tokens.
-        transcripts: number of transcripts larger than the window, which were run.
-        in_view: questions whose evidence stands in view.
-        with_recall: the same, or in the question's own recall.
-        statements: planted statements that stand.
-        stale: statements with the old value behind the new one, or without it.
-        lasting: questions and statements whose evidence once stood in the notes, and those of them
-            that stand at the end.
-        rounds: mean number of compactions of a transcript.
-        tokens: median size of the view at the end.
-        fullest: the largest of them, as a share of the window.
-        over: requests larger than the window. One is a failure.
-        cached: share of their tokens that repeat the start of the request before.
-        cost: tokens to pay for each, a repeated one counting a tenth.
-        lost: evidence that is not in view.
-    """
-
-    name: str
-    window: int
-    transcripts: int = 0
-    in_view: Share = Share(0, 0)
-    with_recall: Share = Share(0, 0)
-    statements: Share = Share(0, 0)
-    stale: int = 0
-    lasting: Share = Share(0, 0)
-    rounds: float = 0.0
-    by_kind: dict[str, Share] = field(default_factory=dict)
-    tokens: float = 0.0
-    fullest: float = 0.0
-    over: int = 0
-    requests: int = 0
-    cached: float = 0.0
-    cost: float = 0.0
-    lost: tuple[Lost, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Noted:
-    """The outcome of one transcript.
-
-    Attributes:
-        digest: changes with its messages or questions.
-        messages: number of its messages, without system messages.
-        cuts: number of its cuts measured.
-        questions: number of its questions marked.
-        skipped: the reason if nothing was measured.
-    """
+class Measured:
+    """One transcript: its size, and why it was left out; `skipped` is empty for one that counts."""
 
     name: str
     digest: str
     messages: int
     tokens: int
-    cuts: int
-    questions: int
-    skipped: str
+    skipped: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """Settings of a measurement; only equal ones can be compared.
+class Lost:
+    """A question whose evidence is not in view.
 
     Attributes:
-        keep: the tail that counts as near, as `messages:20`.
-        recall_tokens: limit of recall for a question; 0 for no recall.
-        minimum_tokens: transcripts smaller than this are left out of future use.
-        rounds: number of rounds; 0 for none.
-        counter: the token counter.
-        seed: for the intervals.
+        missing: the first text of each group of evidence that is not there.
+        recalled: whether the question itself recalls it.
     """
 
-    keep: str
-    recall_tokens: int
-    minimum_tokens: int
-    rounds: int
-    counter: str
-    seed: int
+    system: str
+    transcript: str
+    question: str
+    missing: tuple[str, ...]
+    recalled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The figures of one system with one size of summary.
+
+    Attributes:
+        contexts: compactions measured.
+        quoted: share of the identifiers needed again that the view holds in the words around them:
+            mean over transcripts.
+        needed: those identifiers.
+        in_view: share of the questions whose evidence is in view.
+        with_recall: the same, or in what the question recalls.
+        read: share of the evicted messages that the summariser read whole.
+        recoverable: share of them that came back from the archive unchanged.
+        over: summaries larger than their limit.
+        broken: tool calls and results without their partner.
+        tokens: of the view; the median.
+        seconds: of one compaction, on average; the only figure that differs from run to run.
+    """
+
+    name: str
+    ours: bool
+    summary_tokens: int
+    contexts: int
+    quoted: float | None
+    needed: int
+    in_view: float | None
+    with_recall: float | None
+    asked: int
+    read: float | None
+    recoverable: float | None
+    over: int
+    broken: int
+    tokens: int
+    seconds: float
+
+    @property
+    def label(self) -> str:
+        """Return the system and its size of summary."""
+        return f"{self.name}, {self.summary_tokens:,}"
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """A whole measurement.
-
-    Attributes:
-        systems: findings for each system and size.
-        differences: the first system less the others, size by size.
-        going_on: whole runs in a window, if requested.
-    """
+    """A measurement."""
 
     settings: Settings
-    transcripts: tuple[Noted, ...]
-    systems: tuple[SystemResult, ...]
-    differences: tuple[Difference, ...] = ()
-    going_on: tuple[GoingOn, ...] = ()
-
-    def system(self, name: str, summary_tokens: int | None = None) -> SystemResult:
-        """Return the result of one system; its size is only needed if it has several.
-
-        Raises:
-            KeyError: there is none.
-        """
-        for found in self.systems:
-            if found.name == name and summary_tokens in (None, found.summary_tokens):
-                return found
-        raise KeyError(f"no system {name!r} with {summary_tokens} tokens was measured")
+    transcripts: tuple[Measured, ...]
+    results: tuple[Result, ...]
+    lost: tuple[Lost, ...] = ()
+    schema: int = SCHEMA
 
     def to_json(self) -> dict[str, Any]:
-        """Convert the measurement to plain JSON data."""
-        return {"v": FORMAT, **asdict(self)}
+        """Convert to plain JSON data."""
+        return asdict(self)
 
     @classmethod
     def from_json(cls, data: object) -> Evaluation:
-        """Read the measurement that `to_json` wrote.
+        """Read the plain form.
 
         Raises:
-            InputError: another version wrote it, or it is no measurement.
-
-        Example:
-            >>> settings = Settings("messages:20", 0, 10_000, 0, "approximate", 1)
-            >>> empty = Evaluation(settings, (), ())
-            >>> Evaluation.from_json(empty.to_json()) == empty
-            True
+            InputError: it is no measurement of this version.
         """
-        if not isinstance(data, Mapping) or data.get("v") != FORMAT:
-            raise InputError(
-                "this is no measurement of 'conspectus eval --json' of this version; measure again"
-            )
         try:
-            return _READER.validate_python({k: v for k, v in data.items() if k != "v"})
+            read = _READER.validate_python(data)
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(step) for step in first["loc"])
-            raise InputError(f"this measurement is damaged at {where}: {first['msg']}") from error
+            where = ".".join(map(str, error.errors()[0]["loc"])) or "it"
+            raise InputError(f"no measurement ({where}); make one with eval -o FILE") from error
+        if read.schema != SCHEMA:
+            raise InputError("a measurement of another version; make a new one with eval -o FILE")
+        return read
 
 
 _READER = TypeAdapter(Evaluation)
+
+
+def worse(before: Evaluation, after: Evaluation, tolerance: float = 0.01) -> list[str]:
+    """List what got worse under our systems, a sentence each.
+
+    Args:
+        tolerance: how much a share may fall; a count of failures may not rise at all.
+
+    Raises:
+        InputError: the two measured different things.
+    """
+    if before.settings != after.settings:
+        raise InputError("the earlier measurement had other settings; make a new one")
+    if [(m.name, m.digest) for m in before.transcripts] != [
+        (m.name, m.digest) for m in after.transcripts
+    ]:
+        raise InputError("the earlier measurement had other transcripts; make a new one")
+    now = {(result.name, result.summary_tokens): result for result in after.results}
+    found: list[str] = []
+    for old in before.results:
+        if not old.ours:
+            continue
+        new = now.get((old.name, old.summary_tokens))
+        if new is None:
+            raise InputError(f"nothing was measured for {old.label}, as it was before")
+        found += _fallen(old, new, tolerance)
+    return found
+
+
+def _fallen(old: Result, new: Result, tolerance: float) -> Iterator[str]:
+    for name in SHARES:
+        was, now = getattr(old, name), getattr(new, name)
+        if was is not None and (now is None or was - now > tolerance):
+            yield f"{new.label}: {name} fell from {was:.3f} to {0.0 if now is None else now:.3f}"
+    for name in FAILURES:
+        was, now = getattr(old, name), getattr(new, name)
+        if now > was:
+            yield f"{new.label}: {name} rose from {was} to {now}"

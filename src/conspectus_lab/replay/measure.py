@@ -6,10 +6,9 @@ requests, pairs are matched as a provider matches them, and one meter counts tok
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -19,17 +18,18 @@ from conspectus._core.records import Cost
 from conspectus.errors import InputError
 from conspectus.messages import Entry, is_summary_message, read_messages
 from conspectus.model import Summarizer
-from conspectus.model.riding import LastRequest
 from conspectus.tokens import TokenMeter
 from conspectus.tokens.tally import remembered
-from conspectus_lab.billing import Block, Pace, Till, block_of
+from conspectus_lab.billing import Block, Till, block_of
 from conspectus_lab.billing.session import TOOLS
 from conspectus_lab.pairs import broken_pairs
-from conspectus_lab.replay.listening import Notes
-from conspectus_lab.replay.recording import Recording
+from conspectus_lab.recording import Recording
 from conspectus_lab.replay.results import Compaction, Original, Step
 
 OnEvent = Callable[[str, Mapping[str, Any]], None]
+
+STEP_SECONDS, TURN_SECONDS = 15.0, 60.0
+"""Assumed time from one request to the next, and what a user takes longer, for caches."""
 
 
 class Sizes:
@@ -37,18 +37,18 @@ class Sizes:
 
     def __init__(self, meter: TokenMeter) -> None:
         self.meter, self.message = meter, remembered(meter.message)
-        self._tools: tuple[Sequence[Any], int] = ((), 0)
+        self._tools: dict[tuple[int, ...], int] = {}
 
     def messages(self, messages: Iterable[Any]) -> int:
         """Count tokens of messages: the form of LangChain's `token_counter`."""
         return sum(map(self.message, messages))
 
     def tools(self, tools: Sequence[Any]) -> int:
-        known, size = self._tools
-        if len(known) != len(tools) or any(a is not b for a, b in zip(known, tools, strict=True)):
-            size = self.meter.tools(tools)
-            self._tools = (list(tools), size)
-        return size
+        """Count tokens of the tools of a request."""
+        key = tuple(map(id, tools))
+        if key not in self._tools:
+            self._tools[key] = self.meter.tools(tools)
+        return self._tools[key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,6 @@ class Plan:
         chat_model: the model behind the summariser, for a policy that asks it in its own way.
         notify: called with each event of a replay.
         tills: makes those that add up the cost of one run.
-        pace: time between requests.
-        seconds: that each summary takes longer than here.
     """
 
     recording: Recording
@@ -79,19 +77,28 @@ class Plan:
     chat_model: BaseChatModel | None
     notify: OnEvent
     tills: Callable[[], list[Till]]
-    pace: Pace
-    seconds: float
+
+
+@dataclass(slots=True)
+class Reading:
+    """What the summariser of a run was given, and what it cost.
+
+    Attributes:
+        characters: that were read of each message, by its id.
+        costs: of its calls.
+    """
+
+    characters: dict[str, int] = field(default_factory=dict)
+    costs: list[Cost] = field(default_factory=list)
 
 
 class Session:
     """Bill requests at their assumed times."""
 
     def __init__(self, plan: Plan) -> None:
-        self._recording, self._sizes, self._pace = plan.recording, plan.sizes, plan.pace
-        self.tills = plan.tills()
-        self._blocks: dict[Block, Block] = {}
+        self._recording, self._sizes, self.tills = plan.recording, plan.sizes, plan.tills()
         self._known: dict[int, tuple[BaseMessage, Block]] = {}
-        self._at, self._last, self._position = 0.0, 0.0, -1
+        self._at, self._position = 0.0, -1
 
     def pay(
         self,
@@ -110,53 +117,25 @@ class Session:
         """
         if not self.tills:
             return
-        self.arrive(position)
-        self._last = self._at
-        answer = self._recording.answer(position)
-        output = 0 if answer is None else self._sizes.message(answer)
-        blocks = self._blocks_of(messages, tools)
-        for till in self.tills:
-            till.request(blocks, output, self._at, waited)
-
-    def arrive(self, position: int) -> None:
-        """Let time pass until the agent can send the message at a place."""
-        if position == self._position:
-            return
         new = self._recording.messages[self._position + 1 : position + 1]
         if self._position >= 0:
             spoke = any(isinstance(message, HumanMessage) for message in new)
-            self._at += self._pace.step + (self._pace.turn if spoke else 0.0)
+            self._at += STEP_SECONDS + (TURN_SECONDS if spoke else 0.0)
         self._position = position
-
-    @property
-    def age(self) -> float:
-        """Return the seconds since the agent's last request."""
-        return self._at - self._last
-
-    def summarizer(self, cost: Cost) -> None:
-        """Bill calls of the summariser."""
-        for till in self.tills:
-            till.summarizer(cost)
-
-    def ride(self, cost: Cost, last: LastRequest, instruction: int) -> None:
-        """Bill a summary that was requested with the agent's last request."""
-        asked = Block("an instruction", instruction)
-        blocks = [*self._blocks_of(last.messages, last.tools), asked]
-        for till in self.tills:
-            till.ride(blocks, cost, self._at)
-
-    def _blocks_of(self, messages: Sequence[BaseMessage], tools: Sequence[Any]) -> list[Block]:
+        answer = self._recording.answer(position)
+        output = 0 if answer is None else self._sizes.message(answer)
         blocks = [self._block(message) for message in messages]
         if tools:
             names = " ".join(str(getattr(tool, "name", tool)) for tool in tools)
             blocks.insert(0, Block(names, self._sizes.tools(tools), run=TOOLS))
-        return blocks
+        for till in self.tills:
+            till.request(blocks, output, self._at, waited)
 
     def _block(self, message: BaseMessage) -> Block:
         known = self._known.get(id(message))
         if known is None:  # the message is held, so no other takes its place in memory
-            made = block_of(message, self._sizes.message(message))
-            known = self._known[id(message)] = (message, self._blocks.setdefault(made, made))
+            known = (message, block_of(message, self._sizes.message(message)))
+            self._known[id(message)] = known
         return known[1]
 
 
@@ -165,44 +144,29 @@ class Measure:
 
     Args:
         notify: called with each `step` and each `compaction`.
-        beside: the agent runs in simulated time.
 
     Attributes:
-        notes: on the summariser's input.
+        reading: of the run's summariser, filled by its policy.
         causes: of compactions, filled by policies that know them.
-        rode: calls of the summariser with the agent's last request.
     """
 
-    def __init__(self, plan: Plan, notify: OnEvent, beside: bool) -> None:
-        self._plan, self._notify, self._beside = plan, notify, beside
+    def __init__(self, plan: Plan, notify: OnEvent) -> None:
+        self._plan, self._notify = plan, notify
         self._recording, self._sizes = plan.recording, plan.sizes
-        self.session = Session(plan)
-        name, seconds = plan.summarizer.name, plan.seconds
-        self.notes = Notes(name, self.session.summarizer, self._ride, seconds)
+        self.session, self.reading = Session(plan), Reading()
         self.causes: list[str] = []
-        self.rode = 0
+        self.steps: list[Step] = []
+        self.compactions: list[Compaction] = []
         self._since: float | None = None
         self._view: dict[str, BaseMessage] = {}
         self._whole: dict[str, BaseMessage] = {}
         self._short: frozenset[str] = frozenset()
         self._summary = ""
         self._position = -2
-        self.steps: list[Step] = []
-        self.compactions: list[Compaction] = []
 
-    def _ride(self, cost: Cost, last: LastRequest, instruction: int) -> None:
-        self.rode += 1
-        self.session.ride(cost, last, instruction)
-
-    def _clock(self) -> float:
-        """Return the seconds in the agent's time."""
-        passed = asyncio.get_running_loop().time() if self._beside else 0.0
-        return time.perf_counter() + self.notes.shift + passed
-
-    def ready(self, position: int) -> None:
-        """Start to prepare a request whose newest message is at this place."""
-        self._since = self._clock()
-        self.session.arrive(position)
+    def ready(self) -> None:
+        """Note that the agent begins to prepare a request."""
+        self._since = time.perf_counter()
 
     def request(self, messages: Sequence[BaseMessage], tools: Sequence[Any]) -> int:
         """Record a request before it is answered, and return its tokens.
@@ -210,7 +174,7 @@ class Measure:
         Raises:
             InputError: the newest messages are not in it, so its answer was given before.
         """
-        waited = 0.0 if self._since is None else self._clock() - self._since
+        waited = 0.0 if self._since is None else time.perf_counter() - self._since
         self._since = None
         position = self._recording.position(messages)
         if position <= self._position:
@@ -238,6 +202,21 @@ class Measure:
         self._notify("step", {"step": step})
         return sent
 
+    def finish(self) -> tuple[Compaction, ...]:
+        """Bill the summariser, and return the compactions with what was read of each."""
+        for till in self.session.tills:
+            for cost in self.reading.costs:
+                till.summarizer(cost)
+        known = self.reading.characters
+
+        def marked(one: Original) -> Original:
+            return replace(one, read=min(known.get(one.id, 0), len(one.text)))
+
+        return tuple(
+            replace(compaction, left=tuple(map(marked, compaction.left)))
+            for compaction in self.compactions
+        )
+
     def _compared(self, messages: Sequence[BaseMessage], position: int) -> Compaction | None:
         """Find the changes since the request before, apart from new messages."""
         place, recorded = self._recording.place, self._recording.messages
@@ -254,49 +233,31 @@ class Measure:
             str(m.text) for m in messages if is_summary_message(m) and str(m.id) not in place
         )
         changed = left or short - self._short or summary != self._summary
-        view = {name: m for name, m in seen.items() if m.type != "system" or name in place}
-        self._view, self._short = view, short
-        self._position, self._summary = position, summary
-        if not changed:
-            return None
-        return self._compaction(before.values(), left, len(short))
+        self._view = {name: m for name, m in seen.items() if m.type != "system" or name in place}
+        self._short, self._position, self._summary = short, position, summary
+        return self._compaction(before.values(), left, len(short)) if changed else None
 
     def _compaction(
         self, before: Iterable[BaseMessage], left: Sequence[str], short: int
     ) -> Compaction:
-        # The originals as the graph held them, also of messages that were shown short: all that
-        # they hold determines how they are cited.
+        # The originals as the graph held them, also of messages that were clipped: all that they
+        # hold determines how they are cited.
         places, recorded = self._recording.place, self._recording.messages
         entries = read_messages([self._whole.get(n) or recorded[places[n]] for n in left])
-        calls, tokens, embedded = self.notes.take()
-        known = self.notes.read
-        characters = sum(len(entry.reading) for entry in entries)
-        read = sum(min(known.get(e.id, 0), len(e.reading)) for e in entries)
         return Compaction(
             step=len(self.steps) + 1,
             cause=self.causes.pop() if self.causes else f"trigger: {self._plan.in_words}",
             before=self._sizes.messages(before),
             after=self._sizes.messages(self._view.values()),
-            left=tuple(self._shown(entry) for entry in entries),
-            read=characters if embedded else read,
-            characters=characters,
+            left=tuple(map(self._original, entries)),
             summary=self._summary,
-            calls=calls,
-            summarizer_tokens=tokens,
-            by=self.notes.by,
             shortened=short,
         )
 
-    def _shown(self, entry: Entry) -> Original:
+    def _original(self, entry: Entry) -> Original:
         assert isinstance(entry.source, BaseMessage)
-        return Original(
-            id=entry.id,
-            cite=entry.cite,
-            role=entry.role,
-            name=entry.name or "",
-            text=entry.reading,
-            tokens=self._sizes.message(entry.source),
-        )
+        tokens = self._sizes.message(entry.source)
+        return Original(entry.id, entry.cite, entry.role, entry.name or "", entry.reading, tokens)
 
     def missing(
         self, state: Sequence[BaseMessage], archived: Mapping[str, Sequence[BaseMessage]]

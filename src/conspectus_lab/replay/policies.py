@@ -8,22 +8,21 @@ from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, SummarizationMiddleware
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, messages_from_dict
 from langgraph.store.base import BaseStore
 
-from conspectus.agents.state import read_head, scope_of
-from conspectus.archive import Archive
-from conspectus.bridge import run
-from conspectus.compactor.anchors import Anchor
-from conspectus.compactor.memory import Memory
-from conspectus.errors import PolicyError
+from conspectus.archive import Archive, Scope
 from conspectus.guard import ContextGuard
+from conspectus.messages import read_messages
 from conspectus.middleware import SummarizationMiddleware as Ours
-from conspectus.model import EmbeddedSummarizer, Summarizer
-from conspectus_lab.replay.listening import Listening, Riding, as_callable
 from conspectus_lab.replay.measure import Measure, Plan
+from conspectus_lab.summarise import as_callable
 
 Middleware = AgentMiddleware[Any, Any, Any]
+Originals = Mapping[str, Sequence[BaseMessage]]
+"""Messages by their id."""
+
+THREAD = "replay"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,23 +41,6 @@ class Setting:
     measure: Measure
     store: BaseStore
 
-    def listening(self, rides: bool) -> Summarizer:
-        """Return the observed summariser; if it rides, asked as the agent's own model.
-
-        Raises:
-            PolicyError: no chat model summarises.
-        """
-        notes, session = self.measure.notes, self.measure.session
-        if not rides:
-            given = self.plan.summarizer
-            return given if isinstance(given, EmbeddedSummarizer) else Listening(given, notes)
-        if self.plan.chat_model is None:
-            raise PolicyError(
-                "a summary rides the cache where a chat model writes it, and here none does; name "
-                "one as the summariser, or leave this policy out"
-            )
-        return Riding(self.plan.summarizer, notes, self.plan.chat_model, lambda: session.age)
-
 
 @dataclass(frozen=True, slots=True)
 class Policy:
@@ -68,28 +50,36 @@ class Policy:
         name: in commands and results.
         title: the same in words.
         middleware: makes the agent's middleware, from the outside in.
-        archived: originals that can be read back at the end, by id.
-        beside: it makes notes beside the agent, which therefore runs in simulated time.
+        archived: called at the end; returns originals that can be read back, by id, and fills in
+            what the summariser read (`setting.measure.reading`) where that is only known then.
+        ours: whether the promises of this library are checked on it.
     """
 
     name: str
     title: str
     middleware: Callable[[Setting], Sequence[Middleware]]
-    archived: Callable[[Setting, Any], dict[str, list[BaseMessage]]] = lambda setting, state: {}
-    beside: bool = False
+    archived: Callable[[Setting], Originals] = lambda setting: {}
+    ours: bool = False
 
 
 def _langchain(setting: Setting) -> list[Middleware]:
     """Make LangChain's own, with its own limit on a summariser's input."""
-    plan, notes = setting.plan, setting.measure.notes
+    plan, reading = setting.plan, setting.measure.reading
     asked = plan.chat_model or plan.summarizer
+    write = as_callable(
+        asked,
+        plan.summary_tokens,
+        plan.sizes.meter.text,
+        on_read=reading.characters.update,
+        on_cost=reading.costs.append,
+    )
     return [
         SummarizationMiddleware(
             setting.model,
             trigger=plan.trigger,
             keep=plan.keep,
             token_counter=plan.sizes.messages,
-            summarizer=as_callable(asked, notes, plan.summary_tokens, plan.sizes.meter.text),
+            summarizer=write,
         )
     ]
 
@@ -115,10 +105,9 @@ def ours(name: str, title: str, **given: Any) -> Policy:
             "trigger": plan.trigger,
             "keep": plan.keep,
             "token_counter": plan.sizes.messages,
-            "summarizer": setting.listening(given.get("summary_request") == "cached"),
+            "summarizer": plan.summarizer,
             "max_summary_tokens": plan.summary_tokens,
             "on_event": listen,
-            "telemetry": setting.measure.notes.heard,
             **given,
         }
         summarization = Ours(**settings)
@@ -127,22 +116,23 @@ def ours(name: str, title: str, **given: Any) -> Policy:
         # What cannot be made to fit is sent, as without a guard, and counted.
         return [summarization, ContextGuard(summarization, on_stuck="send")]
 
-    return Policy(name, title, middleware, recallable, beside=bool(given.get("background")))
+    return Policy(name, title, middleware, _archived, ours=True)
 
 
-def recallable(setting: Setting, state: Mapping[str, Any]) -> dict[str, list[BaseMessage]]:
-    """Read the originals that this thread's records reach in the store, by id."""
-    held = read_head(state, None, state.get("messages", []))
-    scope = scope_of(held, None, None)
-    with Archive(setting.store) as archive:
-        chain = run(Anchor(archive, Memory(), scope, head=held.head).chain_flow())
-        clips = [clip.key for record in chain for clip in record.clips]
-        keys = dict.fromkeys([*(key for record in chain for key in record.covers), *clips])
-        found = run(archive.flow(archive.find, scope, list(keys)))
+def _archived(setting: Setting) -> Originals:
+    """Read the originals of the records in force; what a record covers was read whole."""
+    reading = setting.measure.reading
+    scope = Scope("local", THREAD, "main")
     by_id: dict[str, list[BaseMessage]] = {}
-    for one in found.values():
-        if isinstance(one.message, BaseMessage):
-            by_id.setdefault(one.id, []).append(one.message)
+    with Archive(setting.store) as archive:
+        chain = archive.chain(scope)
+        reading.costs += [record.cost for record in chain if record.cost.calls]
+        covered = {key for record in chain for key in record.covers}
+        for row in archive.export(scope, chain):
+            [message] = messages_from_dict([row["message"]])
+            by_id.setdefault(row["id"], []).append(message)
+            if row["key"] in covered:
+                reading.characters[row["id"]] = len(read_messages([message])[0].reading)
     return by_id
 
 
@@ -152,11 +142,6 @@ POLICIES = {
         Policy("none", "no compaction", lambda setting: []),
         Policy("langchain", "LangChain's middleware", _langchain),
         ours("conspectus", "Conspectus"),
-        ours("background", "Conspectus in the background", background=True),
-        ours("cached", "Conspectus, the summary rides the cache", summary_request="cached"),
     )
 }
-"""Every policy by its name, in the order in which they are shown."""
-
-USUAL = ("none", "langchain", "conspectus")
-"""Default policies."""
+"""Every policy by its name, in the order in which they are listed."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, hook_config
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
@@ -17,7 +16,7 @@ from langgraph.prebuilt import ToolRuntime
 from pydantic import ConfigDict, Field, SkipValidation
 
 from conspectus.errors import InputError
-from conspectus_lab.replay.recording import Recording
+from conspectus_lab.recording import Recording
 
 OnRequest = Callable[[Sequence[BaseMessage], Sequence[Any]], int]
 """Called with a request (messages with the system prompt, tools); returns its tokens."""
@@ -34,14 +33,12 @@ class RecordedModel(BaseChatModel):
     Args:
         on_request: called with each request; returns its tokens.
         count: tokens of an answer.
-        takes: seconds of each answer on an event loop.
         profile: LangChain's model profile: `{"max_input_tokens": window}`.
     """
 
     recording: SkipValidation[Recording] = Field(exclude=True, repr=False)
     on_request: SkipValidation[OnRequest] = Field(exclude=True, repr=False)
     count: SkipValidation[Callable[[BaseMessage], int]] = Field(exclude=True, repr=False)
-    takes: float = 0.0
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
@@ -74,17 +71,6 @@ class RecordedModel(BaseChatModel):
         usage = {"input_tokens": sent, "output_tokens": written, "total_tokens": sent + written}
         answer = recorded.model_copy(update={"usage_metadata": usage})
         return ChatResult(generations=[ChatGeneration(message=answer)])
-
-    async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        answer = self._generate(messages, stop, None, **kwargs)
-        await asyncio.sleep(self.takes)
-        return answer
 
 
 class RecordedTool(BaseTool):
@@ -122,13 +108,10 @@ class TurnEnds(AgentMiddleware[Any, Any, Any]):
     It stands first, so that nothing is compacted for a call that is never made.
 
     Args:
-        ready: called before the agent prepares a request, with the place of the newest recorded
-            message.
+        ready: called before the agent prepares a request.
     """
 
-    def __init__(
-        self, recording: Recording, ready: Callable[[int], None] = lambda at: None
-    ) -> None:
+    def __init__(self, recording: Recording, ready: Callable[[], None] = lambda: None) -> None:
         super().__init__()
         self._recording, self._ready = recording, ready
 
@@ -138,7 +121,7 @@ class TurnEnds(AgentMiddleware[Any, Any, Any]):
         position = self._recording.position(state["messages"])
         if not self._recording.answers_at(position):
             return {"jump_to": "end"}
-        self._ready(position)
+        self._ready()
         return None
 
     @hook_config(can_jump_to=["end"])

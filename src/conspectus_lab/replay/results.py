@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from conspectus_lab.billing import Bill
-from conspectus_lab.billing.session import CURRENCY
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the plain form."""
 
 
@@ -23,6 +22,7 @@ class Original:
         name: of the speaker or the tool; empty for none.
         text: its whole text, tool calls included.
         tokens: its size.
+        read: characters of it that the summariser was given.
     """
 
     id: str
@@ -31,6 +31,7 @@ class Original:
     name: str
     text: str
     tokens: int
+    read: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +43,8 @@ class Compaction:
         cause: in words.
         before, after: tokens of the messages.
         left: the messages that left the view, in order.
-        read: characters of `left` that the summariser was given.
-        characters: of `left`.
         summary: the whole text of the summary message.
-        calls, summarizer_tokens: of the summariser.
-        by: name of the summariser.
-        shortened: messages that are shown short, with a pointer to their originals.
+        shortened: messages that are clipped, with a pointer to their originals.
     """
 
     step: int
@@ -55,13 +52,18 @@ class Compaction:
     before: int
     after: int
     left: tuple[Original, ...]
-    read: int
-    characters: int
     summary: str
-    calls: int
-    summarizer_tokens: int
-    by: str
     shortened: int = 0
+
+    @property
+    def characters(self) -> int:
+        """Return the length of all texts that left."""
+        return sum(len(original.text) for original in self.left)
+
+    @property
+    def read(self) -> int:
+        """Return how many characters of them the summariser was given."""
+        return sum(original.read for original in self.left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +98,8 @@ class PolicyRun:
         title: the same in words.
         missing: originals that are neither in view nor in the archive at the end.
         stopped: the reason for an early end.
-        seconds: of the whole run.
         bills: cost of the whole session, one for each model of `priced_as`.
-        rode: calls of the summariser with the agent's last request, which its provider had cached.
+        summarizer_calls, summarizer_tokens: of a model that summarised.
     """
 
     policy: str
@@ -107,18 +108,19 @@ class PolicyRun:
     compactions: tuple[Compaction, ...]
     missing: int
     stopped: str = ""
-    seconds: float = 0.0
     bills: tuple[Bill, ...] = ()
-    rode: int = 0
+    summarizer_calls: int = 0
+    summarizer_tokens: int = 0
+
+    @property
+    def totals(self) -> dict[str, Any]:
+        """Return the figures of the run by name."""
+        return totals([self])
 
     @property
     def peak(self) -> int:
         """Return the tokens of the largest request."""
         return max((step.tokens for step in self.steps), default=0)
-
-    @property
-    def sent(self) -> int:
-        return sum(step.tokens for step in self.steps)
 
     @property
     def broken(self) -> int:
@@ -132,22 +134,9 @@ class PolicyRun:
 
     @property
     def read_share(self) -> float | None:
-        """Return the share of the evicted text that a summariser was given."""
-        whole = sum(one.characters for one in self.compactions)
+        """Return the share of the evicted text that a summariser was given; None without any."""
+        whole = sum(compaction.characters for compaction in self.compactions)
         return sum(one.read for one in self.compactions) / whole if whole else None
-
-    @property
-    def summarizer_calls(self) -> int:
-        return sum(one.calls for one in self.compactions)
-
-    @property
-    def summarizer_tokens(self) -> int:
-        return sum(one.summarizer_tokens for one in self.compactions)
-
-    @property
-    def waited(self) -> float:
-        """Add up the seconds that the agent waited for its context."""
-        return sum(step.waited for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,35 +160,36 @@ class Replay:
     trigger: str
     keep: str
     summarizer: str
-    runs: tuple[PolicyRun, ...] = field(default_factory=tuple)
+    runs: tuple[PolicyRun, ...] = ()
     without: tuple[Bill, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Convert to plain JSON data, the totals of each run included."""
         data = {"schema": SCHEMA, **asdict(self)}
         for plain, run in zip(data["runs"], self.runs, strict=True):
-            plain["totals"] = totals([run])
-            _plain_bills(plain["bills"], run.bills)
-        _plain_bills(data["without"], self.without)
+            plain["totals"] = run.totals
+            plain["bills"] = [bill.to_json() for bill in run.bills]
+        data["without"] = [bill.to_json() for bill in self.without]
         return data
 
 
 def totals(runs: Sequence[PolicyRun]) -> dict[str, Any]:
     """Add up the figures of one policy over several transcripts; the peak is the highest."""
-    characters = sum(one.characters for run in runs for one in run.compactions)
-    read = sum(one.read for run in runs for one in run.compactions)
+    compactions = [compaction for run in runs for compaction in run.compactions]
+    characters = sum(compaction.characters for compaction in compactions)
+    read = sum(compaction.read for compaction in compactions)
     return {
         "requests": sum(len(run.steps) for run in runs),
-        "compactions": sum(len(run.compactions) for run in runs),
+        "compactions": len(compactions),
         "peak_tokens": max((run.peak for run in runs), default=0),
-        "sent_tokens": sum(run.sent for run in runs),
+        "sent_tokens": sum(step.tokens for run in runs for step in run.steps),
         "summarizer_calls": sum(run.summarizer_calls for run in runs),
         "summarizer_tokens": sum(run.summarizer_tokens for run in runs),
         "read_share": read / characters if characters else None,
         "broken": sum(run.broken for run in runs),
         "over": sum(run.over for run in runs),
         "missing": sum(run.missing for run in runs),
-        "waited_seconds": sum(run.waited for run in runs),
+        "waited_seconds": sum(step.waited for run in runs for step in run.steps),
     }
 
 
@@ -212,10 +202,10 @@ def is_bad(figure: str, value: float | None) -> bool:
 
 def by_policy(replays: Iterable[Replay]) -> dict[str, list[PolicyRun]]:
     """Group the runs of several transcripts by policy."""
-    found: dict[str, list[PolicyRun]] = {}
+    grouped: dict[str, list[PolicyRun]] = {}
     for run in (run for replay in replays for run in replay.runs):
-        found.setdefault(run.policy, []).append(run)
-    return found
+        grouped.setdefault(run.policy, []).append(run)
+    return grouped
 
 
 def broken_promises(replay: Replay, run: PolicyRun) -> list[str]:
@@ -229,9 +219,3 @@ def broken_promises(replay: Replay, run: PolicyRun) -> list[str]:
         f"of the text that left only {share or 0:.1%} was read": share is not None and share < 1,
     }
     return [f"{replay.name}: {what}" for what, holds in checks.items() if holds]
-
-
-def _plain_bills(plain: Sequence[dict[str, Any]], bills: Sequence[Bill]) -> None:
-    for data, bill in zip(plain, bills, strict=True):
-        data["cached_share"], data["summarizer"] = bill.cached_share, bill.summarizer.to_json()
-        data["currency"] = CURRENCY

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,12 +10,10 @@ from typing import Any
 
 from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.store.base import BaseStore
-from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
 from conspectus._core.choices import names_embedded
@@ -29,13 +25,12 @@ from conspectus.model import ChatModelSummarizer, EmbeddedSummarizer, Summarizer
 from conspectus.observe import Price, price_of
 from conspectus.observe.prices import checked
 from conspectus.tokens import TokenMeter
-from conspectus_lab.billing import Bill, Pace, Till
+from conspectus_lab.billing import Bill, Till
+from conspectus_lab.recording import Recording
 from conspectus_lab.replay.measure import Measure, OnEvent, Plan, Session, Sizes
-from conspectus_lab.replay.policies import POLICIES, USUAL, Policy, Setting
+from conspectus_lab.replay.policies import POLICIES, THREAD, Policy, Setting
 from conspectus_lab.replay.recorded import RecordedModel, TurnEnds, recorded_tools
-from conspectus_lab.replay.recording import Recording
 from conspectus_lab.replay.results import PolicyRun, Replay
-from conspectus_lab.replay.simulated_time import simulated
 
 WINDOW = 8_000
 TRIGGER = ("fraction", 0.85)
@@ -48,11 +43,6 @@ LEAST_SUMMARY, MOST_SUMMARY = 256, 4_096
 PRICED_AS = ("claude-sonnet-5-5",)
 """Default model of prices."""
 
-SUMMARIZER_TIMEOUT = 120
-"""Seconds after which the middleware waits for a summary no longer, by its default."""
-
-THREAD = "replay"
-
 
 def replay(
     messages: Sequence[Source],
@@ -63,12 +53,10 @@ def replay(
     keep: object = KEEP,
     summarizer: Summarizer | BaseChatModel | str | None = None,
     summary_tokens: int | None = None,
-    policies: str | Sequence[str | Policy] = USUAL,
+    policies: str | Sequence[str | Policy] = tuple(POLICIES),
     on_event: OnEvent | None = None,
     priced_as: str | Sequence[str] | None = None,
     prices: Mapping[str, Price] | None = None,
-    pace: Pace = Pace(),  # noqa: B008 - it is frozen
-    summarizer_seconds: float = 0.0,
 ) -> Replay:
     """Run a transcript again through a real agent under each policy, and measure.
 
@@ -87,8 +75,8 @@ def replay(
             `"embedded"`, the `EmbeddedSummarizer`.
         summary_tokens: maximum of a summary's text. Default: an eighth of the window, between 256
             and 4,096.
-        policies: one or several of `"none"`, `"langchain"`, `"conspectus"`, `"background"`,
-            `"cached"`, or a `Policy`. Default: the first three.
+        policies: one or several of `"none"`, `"langchain"` and `"conspectus"`, or a `Policy`.
+            Default: these three.
         on_event: called with a name and data while it runs: `start` (`policy`, `title`,
             `requests`), `step` (`policy`, `step`), `compaction` (`policy`, `compaction`) and `end`
             (`policy`, `run`).
@@ -96,10 +84,6 @@ def replay(
             `PRICED_AS`, or none where its price is not known.
         prices: your own, by model; others are looked up in `genai-prices`, where it is installed.
             A summariser whose model has one is paid at that, another at the agent's.
-        pace: time between two requests, for the lifetime of caches, and beside notes that are made
-            in the background.
-        summarizer_seconds: that each summary takes longer than here, for the seconds that an agent
-            waits; below 120. Not with the embedded one, which nobody waits for.
 
     Returns:
         Figures and compactions of each run. `stopped` has the reason of a run that cannot go on.
@@ -118,25 +102,10 @@ def replay(
     kind, amount = check_size(keep, "keep")
     usual = max(LEAST_SUMMARY, min(MOST_SUMMARY, whole(window, "window") // SUMMARY_SHARE))
     limit = usual if summary_tokens is None else whole(summary_tokens, "summary_tokens")
-    number = isinstance(summarizer_seconds, (int, float)) and not isinstance(
-        summarizer_seconds, bool
-    )
-    if not (number and 0 <= summarizer_seconds < SUMMARIZER_TIMEOUT):
-        raise PolicyError(
-            "summarizer_seconds must be a number of seconds from 0 on and below the "
-            f"{SUMMARIZER_TIMEOUT} that a summary may take, not {summarizer_seconds!r}"
-        )
-    if not isinstance(pace, Pace):
-        raise PolicyError(f"pace must be a Pace(step, turn), not {pace!r}")
     if not clauses:
         raise PolicyError('a replay needs a trigger; write ("fraction", 0.85), say')
     chosen = _policies(_listed(policies))
     model, summarizer = _summarizer(summarizer)
-    if summarizer_seconds and isinstance(summarizer, EmbeddedSummarizer):
-        raise PolicyError(
-            "summarizer_seconds is for a summariser that is asked, and the embedded one is not: "
-            "give another summariser, or leave the seconds out"
-        )
     own = checked({} if prices is None else prices)
     if priced_as is None:
         costs = {name: Cost(1).asked_of(name) for name in PRICED_AS}
@@ -156,8 +125,6 @@ def replay(
         chat_model=model,
         notify=on_event or (lambda event, data: None),
         tills=lambda: [Till(model, own) for model in _listed(priced_as)],
-        pace=pace,
-        seconds=summarizer_seconds,
     )
     without = _without(plan)
     return Replay(
@@ -217,58 +184,49 @@ def _run(plan: Plan, policy: Policy) -> PolicyRun:
         plan.notify(event, {"policy": policy.name, **data})
 
     notify("start", {"title": policy.title, "requests": recording.requests})
-    measure = Measure(plan, notify, policy.beside)
+    measure = Measure(plan, notify)
     model = RecordedModel(
         recording=recording,
         on_request=measure.request,
         count=plan.sizes.message,
-        takes=plan.pace.step,
         profile={"max_input_tokens": plan.window},
     )
-    started = time.perf_counter()
-    with _places(policy) as (saver, store):
+    with _storage() as (saver, store):
         setting = Setting(plan, model, measure, store)
-        own = policy.middleware(setting)
         graph = create_agent(
             model,
             tools=recorded_tools(recording),
             system_prompt=recording.system,
-            middleware=[TurnEnds(recording, measure.ready), *own],
+            middleware=[TurnEnds(recording, measure.ready), *policy.middleware(setting)],
             checkpointer=saver,
             store=store,
         )
-        steps = 8 * len(recording.messages) + 100
         config: RunnableConfig = {
             "configurable": {"thread_id": THREAD},
-            "recursion_limit": steps,
+            "recursion_limit": 8 * len(recording.messages) + 100,
         }
-        if policy.beside:
-            stopped = simulated(_aplay(graph, recording, config, own, plan.pace.turn))
-        else:
-            stopped = _play(graph, recording, config)
-        state = graph.get_state(config).values
-        missing = measure.missing(state.get("messages", []), policy.archived(setting, state))
+        stopped = _play(graph, recording, config)
+        state = graph.get_state(config).values.get("messages", [])
+        missing = measure.missing(state, policy.archived(setting))
+    compactions, costs = measure.finish(), measure.reading.costs
     run = PolicyRun(
         policy=policy.name,
         title=policy.title,
         steps=tuple(measure.steps),
-        compactions=tuple(measure.compactions),
+        compactions=compactions,
         missing=len(missing),
         stopped=stopped,
-        seconds=time.perf_counter() - started,
         bills=tuple(till.bill() for till in measure.session.tills),
-        rode=measure.rode,
+        summarizer_calls=sum(cost.calls for cost in costs),
+        summarizer_tokens=sum(cost.tokens for cost in costs),
     )
     notify("end", {"run": run})
     return run
 
 
 @contextmanager
-def _places(policy: Policy) -> Iterator[tuple[Any, BaseStore]]:
-    """Open checkpointer and store; in memory, without threads, if time is simulated."""
-    if policy.beside:
-        yield InMemorySaver(), InMemoryStore()
-        return
+def _storage() -> Iterator[tuple[Any, BaseStore]]:
+    """Open a checkpointer and a store in a temporary folder."""
     with (
         tempfile.TemporaryDirectory(prefix="conspectus-replay-") as folder,
         SqliteSaver.from_conn_string(str(Path(folder) / "checkpoints.db")) as saver,
@@ -300,24 +258,4 @@ def _play(graph: Any, recording: Recording, config: Any) -> str:
             graph.invoke(said, config, durability="exit")
         except Exception as error:  # an error of a policy's code is a finding
             return f"{type(error).__name__}: {error}"
-    return ""
-
-
-async def _aplay(
-    graph: Any, recording: Recording, config: Any, own: Sequence[Any], pause: float
-) -> str:
-    """Play on an event loop, and wait for the notes under way at the end."""
-    for place, turn in enumerate(recording.turns):
-        try:
-            if place and any(isinstance(message, HumanMessage) for message in turn):
-                await asyncio.sleep(pause)
-            said = {"messages": [message.model_copy() for message in turn]}
-            await graph.ainvoke(said, config, durability="exit")
-        except Exception as error:
-            return f"{type(error).__name__}: {error}"
-        finally:
-            if place == len(recording.turns) - 1:
-                for one in own:
-                    if hasattr(one, "aclose"):
-                        await one.aclose()
     return ""

@@ -1,0 +1,92 @@
+"""The pages of a replay and of a measurement: whole, escaped, and the figures of the data."""
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from conspectus.errors import InputError
+from conspectus_lab.evaluate import Evaluation, Lost, Measured, Result, Settings
+from conspectus_lab.replay import Compaction, Original, PolicyRun, Replay, Step
+from conspectus_lab.report import evaluation_page, replay_page
+
+HOSTILE = (
+    "</pre></details></script><script>document.title='owned'</script>"
+    '<img src=x onerror="alert(1)"><style>body{display:none}</style>'
+    "\u202egnp.exe \u2028 \x00\x1b[31m \ud800"
+)
+
+
+def a_replay(text: str = "plain") -> Replay:
+    left = (
+        Original("i1", "m1", "user", "", f"The rule. {text}", 5, read=10),
+        Original("i2", "m2", "tool", text, "rows", 4),
+    )
+    done = Compaction(2, "window", 1_900, 700, left, f"# Notes\n- kept [m1] {text}")
+    steps = (
+        Step(1, 900, 3, False, 0, 0),
+        Step(2, 700, 2, True, 1, 0),
+        Step(3, 2_500, 4, False, 0, 500),
+    )
+    run = PolicyRun("conspectus", "Conspectus", steps, (done,), 7, f"stopped {text}")
+    return Replay(f"session {text}", 5, 9_000, 2_000, "t", "k", "s", (run,))
+
+
+def loads_nothing(page: str) -> bool:
+    return not re.search(r"<(script|link|img|iframe|object|form)|\b(src|href|on\w+)=.?http", page)
+
+
+def test_a_page_holds_the_figures_the_chart_and_every_original_whole():
+    page = replay_page([a_replay()])
+    for text in ("9,000 tokens", "1,900 → 700 tokens", "The rule. plain", "# Notes", "stopped"):
+        assert text in page
+    for figure in ("2,500", "4,100"):  # the peak, and all that was sent
+        assert f"<td>{figure}</td>" in page
+    failures = re.findall(r'<td class="bad">([^<]*)</td>', page)
+    assert failures == ["52.6%", "1", "1", "7"]  # read, broken, over, missing
+    drawn = ElementTree.fromstring(re.findall(r"<svg.*?</svg>", page, re.DOTALL)[0])
+    points = [p.split(",") for p in drawn.findall("polyline")[0].attrib["points"].split()]
+    assert [float(x) for x, _ in points] == [300.0, 600.0, 900.0]
+    heights = [float(y) for _, y in points]
+    assert heights[2] == 0.0
+    assert heights[1] > heights[0] > float(drawn.findall("line")[0].attrib["y1"])
+    assert len(drawn.findall("circle")) == 1
+
+
+def test_hostile_text_stays_text_and_the_page_loads_nothing():
+    page = replay_page([a_replay(HOSTILE)])
+    assert page.startswith("<!doctype html>")
+    assert loads_nothing(page)
+    assert "&lt;script&gt;document.title" in page
+    assert not re.search(r"[\x00\x1b]", page)
+    page.encode("utf-8")
+    assert "default-src 'none'" in page
+
+
+def test_equal_replays_give_equal_pages_and_none_is_still_a_page():
+    assert replay_page([a_replay()]) == replay_page([a_replay()])
+    assert "<h1>" in replay_page([])
+
+
+def a_measurement(name: str = "conspectus") -> Evaluation:
+    ours = Result(name, True, 512, 4, 0.72, 61, 0.5, 1.0, 12, 1.0, 1.0, 0, 2, 3_052, 0.1)
+    theirs = Result("langchain", False, 512, 4, 0.2, 61, None, None, 0, 0.07, 0.0, 0, 0, 2_700, 0.0)
+    lost = Lost(name, "a.json", "Which key?", ("K-77",), True)
+    skipped = Measured("b.json", "d", 3, 200, "fewer than 10,000 tokens")
+    return Evaluation(Settings("messages:20", 512, 10_000), (skipped,), (ours, theirs), (lost,))
+
+
+def test_the_page_of_a_measurement_has_its_figures_bars_and_what_was_lost():
+    page = evaluation_page(a_measurement())
+    for text in ("72.0%", "3,052", "Which key?", "K-77", "fewer than 10,000 tokens"):
+        assert text in page
+    assert re.findall(r'<td class="bad">([^<]*)</td>', page) == ["2"]
+    widths = re.findall(r"width: ([\d.]+)%; background", page)
+    assert widths == ["43.2", "12.0", "30.0"]  # quoted of both, questions of ours
+    assert loads_nothing(evaluation_page(a_measurement(HOSTILE)))
+
+
+def test_without_the_extra_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "jinja2", None)
+    with pytest.raises(InputError, match=r"report"):
+        replay_page([])
