@@ -13,7 +13,7 @@ from conspectus._core.items import Compact, Item, Keep, Stuck, Window
 from conspectus._core.plan import plan
 from conspectus._core.policy import Policy
 from conspectus.config import create_summarization_middleware, load_config
-from conspectus_lab.commands.config_replay import explained
+from conspectus_lab.commands.config_explain import replayed
 from engine import Scripted, compacted, engine, short
 from scripted_models import ScriptedChatModel
 
@@ -36,7 +36,7 @@ def items(count: int, tokens: int) -> list[Item]:
 
 
 def test_the_minimal_preset_pays_for_no_summary_that_frees_next_to_nothing():
-    found = explained(load_config(PRESET), "talk", talk(18), None)
+    [found] = replayed(load_config(PRESET), "talk", talk(18), None).runs
     assert found.compactions
     assert all(one.after < 0.95 * one.before for one in found.compactions)
 

@@ -15,9 +15,9 @@ from langgraph.store.memory import InMemoryStore
 from conspectus import ArchiveOvertaken, Compactor, Cost, Summary, SummaryError, SummaryRequest
 from conspectus.archive import Archive
 from conspectus.compactor import memory
-from scripted_models import ScriptedChatModel
 from engine import SCOPE, Scripted, engine, short
 from histories import agent, talk
+from scripted_models import ScriptedChatModel
 
 MANY = 200 if os.environ.get("CONSPECTUS_PROFILE") == "long" else 24
 

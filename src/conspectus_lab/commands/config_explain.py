@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,6 +16,7 @@ from conspectus_lab.commands.terminal import SummarizerOption
 
 if TYPE_CHECKING:
     from conspectus.config import SummarizationConfig
+    from conspectus.messages import Source
     from conspectus_lab.replay import Compaction, Policy, PolicyRun, Replay
 
 UNLIMITED = 1_000_000_000
@@ -48,9 +49,7 @@ def explain(
     The transcript runs again through a real agent with the middleware that the file asks for. Its
     model and its tools answer as was recorded, the embedded summariser writes, and nothing is kept.
     """
-    from conspectus.config.building import sizes_of
     from conspectus.transcripts import read_history
-    from conspectus_lab.replay import replay
 
     try:
         config, limit, known = read(file, window)
@@ -63,17 +62,7 @@ def explain(
     for name in dict.fromkeys(transcript):
         history = read_history(name)
         with output.working(f"Replaying {output.shown(name)} …"):
-            replays.append(
-                replay(
-                    history.messages,
-                    name=name,
-                    window=limit if limit is not None else UNLIMITED,
-                    summarizer=writes,
-                    policies=[_configured(config, limit)],
-                    priced_as=(),
-                    **sizes_of(config, limit),
-                )
-            )
+            replays.append(replayed(config, name, history.messages, limit, writes))
     if as_json:
         rows = [_plain(one, config, limit) for one in replays]
         output.print_json({"file": str(file), "window": limit, "transcripts": rows})
@@ -82,6 +71,28 @@ def explain(
             _show(one, config, limit, known, full)
     wrong = any(run.stopped or (limit and run.over) for one in replays for run in one.runs)
     raise typer.Exit(STUCK if wrong else DONE)
+
+
+def replayed(
+    config: SummarizationConfig,
+    name: str,
+    messages: Sequence[Source],
+    window: int | None,
+    summarizer: Any = None,
+) -> Replay:
+    """Run a transcript under a configuration; the window is in tokens, None if unknown."""
+    from conspectus.config.building import sizes_of
+    from conspectus_lab.replay import replay
+
+    return replay(
+        messages,
+        name=name,
+        window=window if window is not None else UNLIMITED,
+        summarizer=summarizer,
+        policies=[_configured(config, window)],
+        priced_as=(),
+        **sizes_of(config, window),
+    )
 
 
 def _configured(config: SummarizationConfig, window: int | None) -> Policy:
