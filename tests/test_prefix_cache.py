@@ -9,40 +9,34 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus import PolicyError
 from conspectus_lab.billing import Block, CacheRules, CacheUse, PrefixCache, rules_for
-from conspectus_lab.billing.prefix_cache import FIVE_MINUTES, HOUR
+from conspectus_lab.billing.prefix_cache import FIVE_MINUTES
 
 SONNET = rules_for("claude-sonnet-4-5")
 GPT = rules_for("gpt-5.4")
 
 
-def book(lifetime: float = FIVE_MINUTES) -> list[Block]:
+def book() -> list[Block]:
     """Anthropic's first example: a whole book behind a breakpoint, and a question of 21 tokens."""
     return [
         Block("You are an assistant that analyses books.", 86),
-        Block("Pride and Prejudice", 188_000, lifetime),
+        Block("Pride and Prejudice", 188_000, mark=True),
         Block("Analyse the major themes.", 21),
     ]
 
 
 def test_the_book_is_written_once_and_then_read():
     cache = PrefixCache(SONNET)
-    assert cache.request(book(), 0) == CacheUse(0, 188_086, 0, 21)
-    assert cache.request(book(), 60) == CacheUse(188_086, 0, 0, 21)
+    assert cache.request(book(), 0) == CacheUse(0, 188_086, 21)
+    assert cache.request(book(), 60) == CacheUse(188_086, 0, 21)
 
 
-@pytest.mark.parametrize("lifetime", [FIVE_MINUTES, HOUR])
-def test_a_lifetime_counts_from_the_start_of_a_request_and_a_hit_begins_it_anew(lifetime):
+def test_a_lifetime_counts_from_the_start_of_a_request_and_a_hit_begins_it_anew():
     cache = PrefixCache(SONNET)
-    cache.request(book(lifetime), 0)
-    assert cache.request(book(lifetime), lifetime).read == 188_086
-    assert cache.request(book(lifetime), 2 * lifetime).read == 188_086
-    late = cache.request(book(lifetime), 3 * lifetime + 1)
-    assert late.read == 0
-    assert (late.written, late.written_hour) == (
-        (188_086, 0) if lifetime == FIVE_MINUTES else (0, 188_086)
-    )
+    cache.request(book(), 0)
+    assert cache.request(book(), FIVE_MINUTES).read == 188_086
+    assert cache.request(book(), 2 * FIVE_MINUTES).read == 188_086
+    assert cache.request(book(), 3 * FIVE_MINUTES + 1) == CacheUse(0, 188_086, 21)
 
 
 @pytest.mark.parametrize(
@@ -69,45 +63,15 @@ def test_a_lifetime_counts_from_the_start_of_a_request_and_a_hit_begins_it_anew(
 def test_below_the_least_length_nothing_is_cached(model, least):
     for tokens, cached in ((least, True), (least - 1, False)):
         cache = PrefixCache(rules_for(model))
-        prompt = [Block("instructions", tokens, None if "claude" not in model else FIVE_MINUTES)]
+        prompt = [Block("instructions", tokens, mark="claude" in model)]
         cache.request(prompt, 0)
         assert (cache.request(prompt, 1).read > 0) is cached
-
-
-def test_three_billing_positions_where_lifetimes_are_mixed():
-    """A is the highest hit, B the highest one-hour breakpoint behind it, C the last breakpoint."""
-    blocks = [
-        Block("tools", 2_000, HOUR),
-        Block("system", 3_000, HOUR),
-        Block("messages", 4_000, FIVE_MINUTES),
-        Block("question", 50),
-    ]
-    cache = PrefixCache(SONNET)
-    assert cache.request(blocks, 0) == CacheUse(0, 4_000, 5_000, 50)
-    assert cache.request(blocks, 299) == CacheUse(9_000, 0, 0, 50)
-    # The five minutes are over, the hour is not.
-    assert cache.request(blocks, 299 + 301) == CacheUse(5_000, 4_000, 0, 50)
-    other = [blocks[0], Block("another system", 3_000, HOUR), *blocks[2:]]
-    assert cache.request(other, 700) == CacheUse(2_000, 4_000, 3_000, 50)
-
-
-def test_a_longer_lifetime_stands_before_a_shorter():
-    wrong = [Block("a", 2_000, FIVE_MINUTES), Block("b", 2_000, HOUR)]
-    with pytest.raises(PolicyError, match="an hour first"):
-        PrefixCache(SONNET).request(wrong, 0)
-
-
-def test_four_breakpoints_at_most():
-    marked = [Block(str(n), 2_000, FIVE_MINUTES) for n in range(5)]
-    PrefixCache(SONNET).request(marked[:4], 0)
-    with pytest.raises(PolicyError, match="takes 4 breakpoints at most, not 5"):
-        PrefixCache(SONNET).request(marked, 0)
 
 
 def growing(count: int, run: str = "") -> list[Block]:
     """A conversation with one breakpoint, on its last block."""
     blocks = [Block(f"block {n}", 1_000, run=run) for n in range(count)]
-    return [*blocks[:-1], Block(f"block {count - 1}", 1_000, FIVE_MINUTES, run)]
+    return [*blocks[:-1], Block(f"block {count - 1}", 1_000, True, run)]
 
 
 def test_twenty_positions_are_looked_at_the_breakpoint_being_the_first():
@@ -117,12 +81,12 @@ def test_twenty_positions_are_looked_at_the_breakpoint_being_the_first():
     assert cache.request(growing(34), 1).read == 15_000
     cache = PrefixCache(SONNET)
     cache.request(growing(15), 0)
-    assert cache.request(growing(35), 1) == CacheUse(0, 35_000, 0, 0)
+    assert cache.request(growing(35), 1) == CacheUse(0, 35_000, 0)
     nearer = growing(35)
-    nearer[20] = Block("block 20", 1_000, FIVE_MINUTES)
+    nearer[20] = Block("block 20", 1_000, mark=True)
     cache = PrefixCache(SONNET)
     cache.request(growing(15), 0)
-    assert cache.request(nearer, 1) == CacheUse(15_000, 20_000, 0, 0)
+    assert cache.request(nearer, 1) == CacheUse(15_000, 20_000, 0)
 
 
 def test_results_of_calls_side_by_side_take_one_position():
@@ -130,8 +94,8 @@ def test_results_of_calls_side_by_side_take_one_position():
     cache.request(growing(15), 0)
     many = growing(15) + [Block(f"result {n}", 100, run="results") for n in range(40)]
     many[14] = Block("block 14", 1_000)
-    many[-1] = Block("last", 100, FIVE_MINUTES)
-    assert cache.request(many, 1) == CacheUse(15_000, 4_000, 0, 0)
+    many[-1] = Block("last", 100, mark=True)
+    assert cache.request(many, 1) == CacheUse(15_000, 4_000, 0)
 
 
 def test_only_what_a_breakpoint_stood_behind_is_found():
@@ -140,7 +104,7 @@ def test_only_what_a_breakpoint_stood_behind_is_found():
     cache.request(growing(10), 0)
     changed = growing(10)
     changed[8] = Block("changed", 1_000)
-    assert cache.request(changed, 1) == CacheUse(0, 10_000, 0, 0)
+    assert cache.request(changed, 1) == CacheUse(0, 10_000, 0)
 
 
 @pytest.mark.parametrize(
@@ -186,12 +150,12 @@ def test_all_of_an_input_is_accounted_for_once(requests, model):
     cache, at = PrefixCache(rules), 0.0
     for sizes, passes in requests:
         blocks = [Block(f"{name} {tokens}", tokens) for name, tokens in sizes]
-        if rules.breakpoints:
-            blocks[-1] = Block(blocks[-1].text, blocks[-1].tokens, FIVE_MINUTES)
+        if rules.marked:
+            blocks[-1] = Block(blocks[-1].text, blocks[-1].tokens, mark=True)
         at += passes
         use = cache.request(blocks, at)
         assert use.input == sum(block.tokens for block in blocks)
-        assert min(use.read, use.written, use.written_hour, use.plain) >= 0
+        assert min(use.read, use.written, use.plain) >= 0
         assert use.read == 0 or use.read >= rules.least
         assert cache.request(blocks, at).plain <= use.plain
 

@@ -1,19 +1,17 @@
-"""Simulate the prefix cache of a provider.
+"""Simulate the prefix cache of a provider, by the rules of its pages as read on 2026-11-23.
 
 Nothing here reads a clock: the caller gives the time of each request.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from dataclasses import dataclass
+from itertools import accumulate, takewhile
 
-from conspectus.errors import PolicyError
-
-MINUTES = 60.0
-FIVE_MINUTES, HALF_HOUR, HOUR = 5 * MINUTES, 30 * MINUTES, 60 * MINUTES
-"""Lifetimes in seconds that providers offer."""
+FIVE_MINUTES, HALF_HOUR = 300.0, 1_800.0
+"""Lifetimes of entries, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +21,14 @@ class Block:
     Attributes:
         text: all that the provider compares.
         tokens: its size.
-        lifetime: seconds of a breakpoint at its end (`cache_control`); None for no breakpoint.
-        run: neighbours with the same name share one position of a look-back; empty for none.
+        mark: whether a breakpoint (`cache_control`) is at its end.
+        run: its kind, such as `tools`, `system` or `results`; neighbouring results share one
+            position of a look-back.
     """
 
     text: str
     tokens: int
-    lifetime: float | None = None
+    mark: bool = False
     run: str = ""
 
 
@@ -40,42 +39,69 @@ class CacheRules:
     Attributes:
         least: tokens of the shortest prefix that is cached.
         step: tokens; reads come in multiples of this beyond `least`.
-        breakpoints: maximum of one request; 0 for a cache that keeps every prefix by itself.
-        moving: seconds of a breakpoint that the provider sets at the end of each request.
-        lifetime: seconds of a prefix without a breakpoint; each read starts them anew.
-        look_back: positions up to a breakpoint that are searched for an entry; None for all.
-        source: the provider's page.
+        marked: only prefixes that end at a breakpoint are kept, and writing them has a price;
+            otherwise every prefix is kept.
+        moving: the provider sets a breakpoint at the end of each request by itself.
+        lifetime: seconds of an entry; each read starts them anew.
+        look_back: positions up to a breakpoint that are searched for an entry.
     """
 
     least: int
     step: int = 1
-    breakpoints: int = 0
-    moving: float | None = None
+    marked: bool = False
+    moving: bool = False
     lifetime: float = FIVE_MINUTES
-    look_back: int | None = None
-    source: str = ""
+    look_back: int = 20
+
+
+RULES: dict[str, CacheRules] = {
+    # https://platform.claude.com/docs/en/build-with-claude/prompt-caching
+    r"claude-(fable|mythos)|claude-(opus|sonnet|haiku)-5-5|claude-opus-5": CacheRules(
+        512, marked=True
+    ),
+    r"claude-opus-4-7|claude-(3-5-haiku|haiku-3)|claude-3-haiku": CacheRules(2_048, marked=True),
+    r"claude-opus-4-[56]|claude-haiku-4-5": CacheRules(4_096, marked=True),
+    r"claude": CacheRules(1_024, marked=True),
+    # https://ai.google.dev/gemini-api/docs/caching: no lifetime is named; five minutes are assumed.
+    r"gemini-2\.5": CacheRules(2_048),
+    r"gemini": CacheRules(4_096),
+    # https://developers.openai.com/api/docs/guides/prompt-caching: from GPT-5.6 on at breakpoints.
+    r"gpt-(5\.([6-9]|\d\d)|[6-9]|1\d)": CacheRules(
+        1_024, marked=True, moving=True, lifetime=HALF_HOUR, look_back=80
+    ),
+    r"": CacheRules(1_024, step=128),
+}
+"""Rules by the beginning of a model's name; the first that matches holds."""
+
+
+def rules_for(model: str) -> CacheRules:
+    """Return the rules of the cache of a model's provider.
+
+    Args:
+        model: its name, with or without a provider before it (`anthropic:claude-sonnet-5-5`), or as
+            Bedrock names it. Any unknown name has the rules of OpenAI before GPT-5.6.
+
+    Example:
+        >>> rules_for("claude-haiku-4-5-20251001").least, rules_for("gpt-5.4").step
+        (4096, 128)
+    """
+    # Bedrock writes `us.anthropic.claude-haiku-4-5-20251001-v1:0`.
+    name = (re.findall(r"(?:claude|gemini|gpt)[^/]*", model.lower()) or [""])[-1]
+    return next(rules for pattern, rules in RULES.items() if re.match(pattern, name))
 
 
 @dataclass(frozen=True, slots=True)
 class CacheUse:
-    """Input tokens of one request; the four add up to all of them.
-
-    Attributes:
-        read: from the cache.
-        written: for at most half an hour.
-        written_hour: for an hour.
-        plain: neither read nor written.
-    """
+    """Input tokens of one request: read from the cache, written to it, or neither."""
 
     read: int = 0
     written: int = 0
-    written_hour: int = 0
     plain: int = 0
 
     @property
     def input(self) -> int:
         """Return all tokens of the input."""
-        return self.read + self.written + self.written_hour + self.plain
+        return self.read + self.written + self.plain
 
 
 class PrefixCache:
@@ -85,14 +111,14 @@ class PrefixCache:
         >>> cache = PrefixCache(CacheRules(least=1_024, step=128))
         >>> prompt = [Block("instructions", 2_006)]
         >>> cache.request(prompt, at=0.0)
-        CacheUse(read=0, written=0, written_hour=0, plain=2006)
+        CacheUse(read=0, written=0, plain=2006)
         >>> cache.request(prompt, at=60.0)
-        CacheUse(read=1920, written=0, written_hour=0, plain=86)
+        CacheUse(read=1920, written=0, plain=86)
     """
 
     def __init__(self, rules: CacheRules) -> None:
         self._rules = rules
-        self._ends: dict[int, tuple[float, float]] = {}
+        self._ends: dict[int, float] = {}
         self._whole: list[tuple[Sequence[Block], float]] = []
 
     def request(self, blocks: Sequence[Block], at: float) -> CacheUse:
@@ -101,80 +127,47 @@ class PrefixCache:
         Args:
             blocks: of its input, in order.
             at: seconds since any moment; never less than at the request before.
-
-        Raises:
-            PolicyError: there are too many breakpoints, or one of a longer lifetime stands behind a
-                shorter one.
         """
-        if self._rules.breakpoints or self._rules.moving is not None:
-            return self._marked(blocks, at)
-        return self._automatic(blocks, at)
+        return self._marked(blocks, at) if self._rules.marked else self._automatic(blocks, at)
 
     def _automatic(self, blocks: Sequence[Block], at: float) -> CacheUse:
         """Keep every prefix, and read the longest known one."""
         rules = self._rules
         size = sum(block.tokens for block in blocks)
         self._whole = [(known, end) for known, end in self._whole if end >= at]
-        same = [_in_common(known, blocks) for known, _ in self._whole]
-        read = max((tokens for _, tokens in same), default=0)
+        shared = [_in_common(known, blocks) for known, _ in self._whole]
+        read = max((tokens for _, tokens in shared), default=0)
         read = 0 if read < rules.least else read - (read - rules.least) % rules.step
         if size >= rules.least:
-            pairs = zip(self._whole, same, strict=True)
-            longer = [one for one, (count, _) in pairs if count < len(one[0])]
+            pairs = zip(self._whole, shared, strict=True)
+            longer = [entry for entry, (count, _) in pairs if count < len(entry[0])]
             self._whole = [*longer, (tuple(blocks), at + rules.lifetime)]
         return CacheUse(read=read, plain=size - read)
 
     def _marked(self, blocks: Sequence[Block], at: float) -> CacheUse:
         """Keep prefixes at breakpoints alone, and search backwards from there."""
         rules = self._rules
-        if rules.moving is not None and blocks:
-            blocks = [*blocks[:-1], replace(blocks[-1], lifetime=rules.moving)]
-        marks = [place for place, block in enumerate(blocks) if block.lifetime is not None]
-        self._check(blocks, marks)
-        names, sizes = _prefixes(blocks)
-        live = {name: end for name, end in self._ends.items() if end[0] >= at}
+        marks = [place for place, block in enumerate(blocks) if block.mark]
+        if rules.moving and blocks:
+            marks = [*marks, len(blocks) - 1]
+        names = list(accumulate((b.text for b in blocks), lambda *pair: hash(pair), initial=0))[1:]
+        sizes = list(accumulate(block.tokens for block in blocks))
+        live = {name: end for name, end in self._ends.items() if end >= at}
         places = (n for mark in reversed(marks) for n in _behind(blocks, mark, rules.look_back))
         hit = next((place for place in places if names[place] in live), None)
-        read = 0 if hit is None else sizes[hit]
         kept = [mark for mark in marks if sizes[mark] >= rules.least]
-        if hit is not None:
-            for place in {hit, *(mark for mark in kept if mark <= hit)}:
-                if names[place] in live:  # a read begins its lifetime anew
-                    lasts = live[names[place]][1]
-                    live[names[place]] = (at + lasts, lasts)
         new = [mark for mark in kept if names[mark] not in live]
-        for mark in new:
-            lasts = blocks[mark].lifetime or 0.0
-            live[names[mark]] = (at + lasts, lasts)
+        # What is written begins its lifetime, and what is read begins it anew.
+        read_again = [] if hit is None else [hit, *takewhile(lambda mark: mark <= hit, kept)]
+        live |= {names[mark]: at + rules.lifetime for mark in (*new, *read_again)}
         self._ends = live
-        hour = max(read, *(sizes[m] for m in new if (blocks[m].lifetime or 0.0) >= HOUR), 0)
-        last = max(hour, *(sizes[mark] for mark in new), 0)
-        return CacheUse(read, last - hour, hour - read, sum(b.tokens for b in blocks) - last)
-
-    def _check(self, blocks: Sequence[Block], marks: Sequence[int]) -> None:
-        if len(marks) > self._rules.breakpoints:
-            raise PolicyError(
-                f"a request takes {self._rules.breakpoints} breakpoints at most, not "
-                f"{len(marks)}; take cache_control from some blocks"
-            )
-        lifetimes = [blocks[mark].lifetime or 0.0 for mark in marks]
-        if any(later > earlier for earlier, later in pairwise(lifetimes)):
-            raise PolicyError(
-                "a breakpoint of a longer lifetime stands behind one of a shorter; put those of an "
-                "hour first"
-            )
+        read = 0 if hit is None else sizes[hit]
+        last = max([read, *(sizes[mark] for mark in new)])
+        return CacheUse(read, last - read, sum(block.tokens for block in blocks) - last)
 
 
-def _prefixes(blocks: Sequence[Block]) -> tuple[list[int], list[int]]:
-    """Name each prefix, and count its tokens."""
-    names = list(accumulate((b.text for b in blocks), lambda *pair: hash(pair), initial=0))
-    return names[1:], list(accumulate(block.tokens for block in blocks))
-
-
-def _behind(blocks: Sequence[Block], mark: int, look_back: int | None) -> Sequence[int]:
+def _behind(blocks: Sequence[Block], mark: int, look_back: int) -> Sequence[int]:
     """Return the places from a breakpoint backwards, as far as a provider searches."""
-    if look_back is None:
-        return range(mark, -1, -1)
     positions, place = 1, mark
     while place > 0:
         run = blocks[place].run
@@ -199,13 +192,10 @@ def _in_common(known: Sequence[Block], blocks: Sequence[Block]) -> tuple[int, in
     return count, tokens
 
 
-def _alike(one: str, other: str) -> int:
+def _alike(first: str, second: str) -> int:
     """Return the length of the common start of two texts."""
-    low, high = 0, min(len(one), len(other))
+    low, high = 0, min(len(first), len(second))
     while low < high:
         middle = (low + high + 1) // 2
-        if one[:middle] == other[:middle]:
-            low = middle
-        else:
-            high = middle - 1
+        low, high = (middle, high) if first[:middle] == second[:middle] else (low, middle - 1)
     return low

@@ -16,8 +16,7 @@ from conspectus._core.records import Cost
 from conspectus.errors import PolicyError, install_command
 from conspectus.observe import Price, price_of
 from conspectus.observe.prices import checked
-from conspectus_lab.billing.prefix_cache import FIVE_MINUTES, Block, CacheRules, PrefixCache
-from conspectus_lab.billing.rules import rules_for
+from conspectus_lab.billing.prefix_cache import Block, CacheRules, PrefixCache, rules_for
 
 CURRENCY = "USD"
 
@@ -30,7 +29,6 @@ class Bill:
         model: the one with the prices and the cache.
         requests: of the agent.
         cached_tokens, written_tokens: part of `input_tokens` read from or written to the cache.
-        hour_tokens: part of `written_tokens` that was written for an hour.
         summarizer: calls and tokens of the summariser; the embedded one calls no model.
         money: cost of all of it, in US dollars.
         summarizer_money: the summariser's part of it.
@@ -42,7 +40,6 @@ class Bill:
     input_tokens: int = 0
     cached_tokens: int = 0
     written_tokens: int = 0
-    hour_tokens: int = 0
     output_tokens: int = 0
     summarizer: Cost = Cost()  # noqa: RUF009 - it is frozen
     money: float = 0.0
@@ -79,7 +76,6 @@ class Till:
 
     Args:
         prices: your own, by model; others are looked up in `genai-prices`.
-        lifetime: seconds of the breakpoints that an agent sets, if the provider needs them.
 
     Raises:
         PolicyError: the model has no price, or `prices` are none.
@@ -92,14 +88,11 @@ class Till:
         (1920, 0.01471)
     """
 
-    def __init__(
-        self, model: str, prices: Mapping[str, Price] | None = None, lifetime: float = FIVE_MINUTES
-    ) -> None:
+    def __init__(self, model: str, prices: Mapping[str, Price] | None = None) -> None:
         self._prices = checked({} if prices is None else prices)
         if not self._is_priced(model):
             raise _unknown(model, self._prices)
         self._rules = rules_for(model)
-        self._lifetime = lifetime
         self._cache = PrefixCache(self._rules)
         self._bill = Bill(model)
 
@@ -112,22 +105,14 @@ class Till:
             at: seconds since the session began.
             waited: seconds that the agent waited before it.
         """
-        use = self._cache.request(marked(blocks, self._rules, self._lifetime), at)
-        spent = Cost(
-            1,
-            use.input,
-            output,
-            cached_tokens=use.read,
-            written_tokens=use.written + use.written_hour,
-            hour_tokens=use.written_hour,
-        )
+        use = self._cache.request(marked(blocks, self._rules), at)
+        spent = Cost(1, use.input, output, cached_tokens=use.read, written_tokens=use.written)
         self._bill += Bill(
             self._bill.model,
             requests=1,
             input_tokens=spent.input_tokens,
             cached_tokens=spent.cached_tokens,
             written_tokens=spent.written_tokens,
-            hour_tokens=spent.hour_tokens,
             output_tokens=output,
             money=self._money(self._bill.model, spent),
             waited=waited,
@@ -142,7 +127,7 @@ class Till:
         names = list(cost.models)
         own = len(names) == 1 and self._is_priced(names[0])
         rules = rules_for(names[0]) if own else self._rules
-        if rules.moving is not None and not cost.cached_tokens + cost.written_tokens:
+        if rules.moving and not cost.cached_tokens + cost.written_tokens:
             cost = replace(cost, written_tokens=cost.input_tokens)
         money = self._money(names[0] if own else self._bill.model, cost)
         self._bill += Bill(self._bill.model, summarizer=cost, money=money, summarizer_money=money)
@@ -158,19 +143,19 @@ class Till:
         return self._bill
 
 
-def marked(blocks: Sequence[Block], rules: CacheRules, lifetime: float) -> Sequence[Block]:
+def marked(blocks: Sequence[Block], rules: CacheRules) -> Sequence[Block]:
     """Set the breakpoints of LangChain's middleware for Anthropic.
 
     They stand behind the tools, the system prompt and the last message, and behind no system
     message that comes later; a provider that sets its own gets none.
     """
-    if not rules.breakpoints or rules.moving is not None or not blocks:
+    if not rules.marked or rules.moving or not blocks:
         return blocks
     lead = takewhile(lambda block: block.run in STABLE, blocks)
     ends = {block.run: place for place, block in enumerate(lead)}
     places = {*ends.values(), len(blocks) - 1}
     return [
-        replace(block, lifetime=lifetime) if place in places else block
+        replace(block, mark=True) if place in places else block
         for place, block in enumerate(blocks)
     ]
 
