@@ -313,13 +313,6 @@ def test_without_compaction_the_whole_history_is_sent_each_time(compared):
 
 
 @pytest.mark.slow
-def test_all_policies_get_the_same_requests_until_one_compacts(compared):
-    first = {run.policy: run.steps[0] for run in compared.runs}
-    assert first["none"] == first["langchain"] == first["conspectus"]
-    assert len({len(run.steps) for run in compared.runs}) == 1
-
-
-@pytest.mark.slow
 def test_what_left_is_told_whole_and_can_be_followed_from_the_summary(compared):
     recording = Recording.of(SESSION)
     texts = {e.id: e.reading for e in read_messages(recording.messages)}
@@ -433,17 +426,6 @@ def test_a_request_without_the_newest_messages_ends_the_run_with_the_reason(meas
     assert "newest messages have left" in run.stopped
     run = measured(Changing(lambda messages: [HumanMessage("a summary", id="s")]))
     assert "none of the recorded messages" in run.stopped
-
-
-@pytest.mark.slow
-def test_an_error_of_a_policy_ends_its_run_and_no_other(measured, monkeypatch):
-    def fail(messages: Any) -> Any:
-        raise RuntimeError("no more")
-
-    run = measured(Changing(fail))
-    assert run.stopped == "RuntimeError: no more"
-    both = replay(SESSION, window=WINDOW, policies=["bad", "none"])
-    assert [bool(one.stopped) for one in both.runs] == [True, False]
 
 
 def test_pairs_are_matched_as_a_provider_matches_them():
