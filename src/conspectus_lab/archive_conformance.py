@@ -30,7 +30,7 @@ from langgraph.store.base import BaseStore, Op, SearchOp
 from conspectus._core.records import ClipMark, Cost, Draft, Record
 from conspectus.archive import Archive, Archived, Scope
 from conspectus.bridge import arun, run
-from conspectus.errors import InputError, NotFoundError
+from conspectus.errors import NotFoundError
 from conspectus.messages import Entry, Source, encode, read_messages
 from conspectus.recall import recall_flow
 
@@ -390,10 +390,6 @@ class ArchiveConformance:
         assert self.drive(same()) == plain
         forgotten = self.drive(arun(archive.flow(archive.forget, tenant, "async")))
         assert forgotten == archive.forget(tenant, "sync")
-
-    def test_recall_needs_one_way_of_asking(self, archive: Archive, scope: Scope) -> None:
-        with pytest.raises(InputError, match="exactly one"):
-            run(recall_flow(archive, scope, (), query="a", range=("b", "c"), count=len))
 
 
 def _timeless(found: Sequence[Archived]) -> list[tuple[str, str, bool, str]]:

@@ -1,20 +1,15 @@
 """Find identifiers: exact strings that an agent cannot guess and must have kept.
 
-The six kinds are searched in order; a later kind does not see the text of an earlier one. The
-definitions are those of an outside measure of retention, so that figures can be compared, and
-deliberately not those of the notes: a compactor must not judge itself.
+Six kinds are searched in order: addresses, paths, names of errors, opaque ids, symbols, numbers; a
+later kind does not see the text of an earlier one. The definitions are deliberately not those of
+the notes: a compactor must not judge itself.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import lru_cache
-from types import MappingProxyType
-from typing import Literal, get_args
 
-IdentifierKind = Literal["url", "path", "error", "opaque", "symbol", "number"]
-KINDS: tuple[IdentifierKind, ...] = get_args(IdentifierKind)
 SHORTEST = 4
 """Minimum characters of an identifier."""
 
@@ -28,7 +23,7 @@ _ENDINGS = "|".join(
 _STEP = r"[\w@+-][\w.@+-]*"
 """One step of a path."""
 
-_PATTERNS: Mapping[IdentifierKind, tuple[str, ...]] = {
+_PATTERNS = {
     "url": (r"https?://[^\s\"'<>)\]}\\`]+",),
     "path": (
         rf"(?<![\w/.@+-])(?:\.{{0,2}}/)?(?:{_STEP}/)+{_STEP}",
@@ -62,36 +57,31 @@ _ENDS_LIKE_A_FILE = re.compile(rf"\.(?:{_ENDINGS})$")
 _EDIT_COMMAND = re.compile(r"\d*(?:,\d+)?s/")
 """A `sed` command such as `s/old/new/`, which looks like a path."""
 
-_CHECKOUTS = ("/testbed/", "testbed/")
-"""Folders of benchmarks of coding agents, cut off so that a file has one name."""
-
 _SAY_NOTHING = frozenset({"returncode", "output", "stdout", "stderr", "utf-8", "e.g", "i.e"})
 _LETTER_OR_DIGIT = re.compile(r"[A-Za-z0-9]")
 
 
 @lru_cache(maxsize=REMEMBERED)
-def identifiers(text: str) -> Mapping[str, IdentifierKind]:
-    """Find the identifiers in a text, each with its kind.
+def identifiers(text: str) -> frozenset[str]:
+    """Find the identifiers in a text.
 
     Example:
-        >>> dict(identifiers("see src/app.py:12, ValueError on 2024-05-01"))
-        {'src/app.py': 'path', 'ValueError': 'error', '2024-05-01': 'number'}
+        >>> sorted(identifiers("see src/app.py:12, ValueError on 2024-05-01"))
+        ['2024-05-01', 'ValueError', 'src/app.py']
     """
-    found: dict[str, IdentifierKind] = {}
+    found: set[str] = set()
     for kind, pattern in _COMPILED.items():
-        taken = False
-        for match in pattern.finditer(text):
-            taken = True
-            value = match.group().rstrip(".,:;")
-            if kind == "path":
-                value = _path(value)
-            if value.lower() in _SAY_NOTHING or not _LETTER_OR_DIGIT.search(value):
-                continue
-            if len(value) >= SHORTEST:
-                found.setdefault(value, kind)
-        if taken:
+        values = [match.group().rstrip(".,:;") for match in pattern.finditer(text)]
+        if values:
             text = pattern.sub(" ", text)
-    return MappingProxyType(found)
+        found.update(map(_path, values) if kind == "path" else values)
+    return frozenset(
+        value
+        for value in found
+        if len(value) >= SHORTEST
+        and value.lower() not in _SAY_NOTHING
+        and _LETTER_OR_DIGIT.search(value)
+    )
 
 
 def _path(value: str) -> str:
@@ -102,6 +92,4 @@ def _path(value: str) -> str:
         return ""
     if value.count("/") < 2 and not _ENDS_LIKE_A_FILE.search(value):
         return ""  # and/or
-    for start in _CHECKOUTS:
-        value = value.removeprefix(start)
     return value.rstrip("/")
