@@ -86,7 +86,8 @@ async def aside(body: Coroutine[Any, Any, T]) -> T:
     finally:
         if not waiting.done():
             work.cancel()
-            await asyncio.wait({waiting}, timeout=CLEAN_UP)
+            await asyncio.wait({waiting, *work.tasks}, timeout=CLEAN_UP)
+            await asyncio.sleep(0)  # for a call that had not begun
 
 
 class _Aside:
@@ -94,6 +95,7 @@ class _Aside:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop, self._lock, self.home = loop, threading.Lock(), threading.get_ident()
+        self.tasks: set[asyncio.Task[Any]] = set()
         self._calls: set[Future[Any]] = set()
         self._cancelled = False
 
@@ -105,7 +107,7 @@ class _Aside:
         with self._lock:
             if self._cancelled:
                 raise asyncio.CancelledError
-            made = asyncio.run_coroutine_threadsafe(_on_loop(call, acall, timeout), self._loop)
+            made = asyncio.run_coroutine_threadsafe(self._ado(call, acall, timeout), self._loop)
             self._calls.add(made)
         try:
             return made.result()
@@ -114,6 +116,16 @@ class _Aside:
         finally:
             self._calls.discard(made)
             del made  # its failure holds this frame
+
+    async def _ado(self, call: Call, acall: ACall, timeout: float | None) -> Any:
+        task = asyncio.current_task()
+        assert task is not None
+        self.tasks.add(task)
+        _MODE.set(False)
+        try:
+            return await _ado(call, acall, timeout)
+        finally:
+            self.tasks.discard(task)
 
     def cancel(self) -> None:
         with self._lock:
@@ -126,11 +138,6 @@ def home() -> int:
     """Return the thread without which the work here cannot go on: its loop's, or its own."""
     mode = _MODE.get()
     return mode.home if isinstance(mode, _Aside) else threading.get_ident()
-
-
-async def _on_loop(call: Call, acall: ACall, timeout: float | None) -> Any:
-    _MODE.set(False)
-    return await _ado(call, acall, timeout)
 
 
 async def io(call: Call, acall: ACall | None = None, timeout: float | None = None) -> Any:
