@@ -19,8 +19,8 @@ from conspectus._core.choices import EMBEDDED
 from conspectus._core.items import Size, Window
 from conspectus._core.records import Record
 from conspectus.agents.engine import KEPT, GraphEngine
-from conspectus.agents.identity import is_checkpointed, thread_of_run
-from conspectus.agents.state import HeadState, read_head, scope_of
+from conspectus.agents.identity import is_checkpointed, name_messages, thread_of_run
+from conspectus.agents.state import HeadState, as_data, read_head, scope_of
 from conspectus.agents.views import laid_over
 from conspectus.archive import Archive, Scope
 from conspectus.archive.values import manifest
@@ -162,9 +162,30 @@ class Channel:
 
     # The archive's pointer
 
-    async def pointed(self) -> tuple[Record, ...]:
+    async def inherited(self, *, replaced: bool) -> Channel:
+        """Put the record of an earlier run in force, as far as it fits the messages.
+
+        Without a checkpointer only messages come back, as they do to an agent that is a node of
+        another graph, and Deep Agents gives a fork its parent's messages and no private state.
+        Records of another branch do not fit and are dropped.
+        """
         archive = self.graph.open_archive(self.runtime)
-        return () if archive is None else (await archive.flow(archive.chain, self.scope))
+        if archive is None:
+            chain = self.graph.engine.memory.of(self.scope).chain
+        else:
+            chain = await archive.flow(archive.chain, self.scope)
+        if not chain:
+            return self
+        name_messages(self.messages)
+        held = replace(self.held, data=as_data(chain))
+        history = await self.holding(held).session(None).fold(self.messages)
+        if history.head is None:
+            return self
+        whole = len(history.sources) == len(self.messages)
+        whole = whole and all(map(is_, history.sources, self.messages))
+        pending, after = replaced and not whole, history.head.size_after
+        held = replace(held, data=as_data(history.chain), after=after, pending=pending)
+        return self.holding(held)
 
     async def follow(self, *, turn: bool) -> Channel:
         """Move the archive's pointer with the state, and originals with a copied thread.

@@ -37,7 +37,8 @@ STORES = 8
 """Stores of graphs whose archives stay open for the next step."""
 
 HISTORIES = 1024
-"""Histories whose record in force is cached; the least recently used goes first."""
+"""Histories whose record in force is cached, and runs that have asked for theirs; the least
+recently used goes first."""
 
 KIND = "conspectus.compaction"
 """The `type` of our custom stream events."""
@@ -51,6 +52,7 @@ class GraphEngine:
         model: the only model that the window is for; empty for any.
         reaches: the records of channels, and the keys that they cover.
         heads: the record in force that this process has seen last, by archive and history.
+        runs: runs of subgraphs that have looked for their record.
         keeps: returns the location of one agent's originals without an archive; None where the
             channel is rewritten.
         written: writes the files of a record that comes into force with a request; returns an
@@ -66,6 +68,7 @@ class GraphEngine:
     heads: Newest[tuple[ref[Archive], Scope], str] = field(
         default_factory=lambda: Newest(HISTORIES)
     )
+    runs: Newest[str, bool] = field(default_factory=lambda: Newest(HISTORIES))
     keeps: Callable[[Scope], str] | None = None
     written: Callable[[HeadState, Any, object], Awaitable[dict[str, Any] | None]] | None = None
     _archives: Newest[int, tuple[BaseStore, Archive]] = field(
