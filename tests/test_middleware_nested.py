@@ -1,4 +1,4 @@
-"""Agents that are nodes of another graph: their own state ends with each run, their records do not."""
+"""Agents that are nodes of another graph: their state ends with a run, their records do not."""
 
 from collections import Counter
 from typing import Any
@@ -91,7 +91,7 @@ def test_two_agents_have_records_of_their_own():
     before = sum(alice.read.values())
     ask(graph, 10, "alice")
     assert sum(alice.read.values()) - before < 8
-    assert not any("secret-1" == one.text[-8:] for one in alice.sent if not is_summary_message(one))
+    assert not any(one.text[-8:] == "secret-1" for one in alice.sent if not is_summary_message(one))
 
 
 def test_an_agent_that_is_called_in_a_node_twice_or_by_a_handoff():
@@ -114,9 +114,11 @@ def test_an_agent_that_is_called_in_a_node_twice_or_by_a_handoff():
         history = graph.invoke({"messages": [said, *handed]}, thread())["messages"]
     assert len(history) == 5 * TURNS
     for member in (first, second):
-        assert len(member.sent) <= 12 and len(member.sessions) == 1
+        assert len(member.sent) <= 12
+        assert len(member.sessions) == 1
         questions = [count for text, count in member.read.items() if text.startswith("Question")]
-        assert len(questions) > TURNS - 5 and set(questions) == {1}
+        assert len(questions) > TURNS - 5
+        assert set(questions) == {1}
 
 
 def test_a_parent_that_goes_back_takes_its_records_along():
