@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 from conspectus._core.records import Record, Sent, originals_of

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from inspect import signature
-from typing import Any, TypeVar
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
@@ -17,35 +16,10 @@ from conspectus.errors import PolicyError
 from conspectus.messages.recalled import LEAST_RECALL
 from conspectus.model.base import Summarizer
 
-T = TypeVar("T")
-
 Model = BaseChatModel | Runnable[Any, Any]
 
 KEEP = ("messages", 20)
 """The default of `keep`."""
-
-
-class Setting:
-    """A parameter of a middleware that can be read, and set from the next step on."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __get__(self, own: Any, owner: type | None = None) -> Any:
-        return self if own is None else own._built.read(self._name)
-
-    def __set__(self, own: Any, value: Any) -> None:
-        own._set(self._name, value)
-
-
-def settable(middleware: type[T]) -> type[T]:
-    """Make a `Setting` of each parameter of a middleware but its name."""
-    parameters = signature(middleware).parameters.values()
-    names = {one.name for one in parameters if one.kind is not one.VAR_KEYWORD} - {"name"}
-    for name in names:
-        setattr(middleware, name, Setting(name))
-    middleware.settings = frozenset(names)  # type: ignore[attr-defined]
-    return middleware
 
 
 DEPRECATED = {"max_tokens_before_summary": "trigger", "messages_to_keep": "keep"}
