@@ -15,6 +15,7 @@ from conspectus.compactor.settings import AnySummarizer, warn_caller
 from conspectus.errors import PolicyError
 from conspectus.messages.recalled import LEAST_RECALL
 from conspectus.model.base import Summarizer
+from conspectus.model.chat_model import chat_model_named
 
 Model = BaseChatModel | Runnable[Any, Any]
 
@@ -86,9 +87,7 @@ def built_model(model: str | Model | None) -> Model | None:
     if names_embedded(model):
         return None
     if isinstance(model, str):
-        from langchain.chat_models import init_chat_model
-
-        return init_chat_model(model)
+        return chat_model_named(model)
     if model is not None and not isinstance(model, Runnable):
         raise PolicyError(
             "model must be a LangChain chat model, a 'provider:model' string or None, not "
