@@ -29,6 +29,7 @@ from conspectus.compactor.memory import FailedSummary, Memory
 from conspectus.compactor.session import Session
 from conspectus.errors import ArchiveError
 from conspectus.messages import is_summary_message
+from conspectus.messages.thoughts import without_stale_thoughts
 from conspectus.observe import log
 
 
@@ -146,6 +147,23 @@ class Channel:
         if len(sent) == len(self.messages) and all(map(is_, sent, self.messages)):
             return view
         return laid_over(view, self.messages, sent)
+
+    async def thoughtful(self, messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
+        """Leave out the thoughts of messages that the latest compaction has kept."""
+        if self.held.data is None or not self.held.messages_after:
+            return messages
+        rewritten = self.graph.keeps is None and not self.held.pending
+        try:
+            view = self.messages if rewritten else await self.view()
+        except ArchiveError:
+            return messages
+        kept = {message.id for message in view[: self.held.messages_after]}
+        last = max((n for n, message in enumerate(messages) if message.id in kept), default=-1)
+        # Most models ask for the newest thoughts beside their calls, until there are newer ones.
+        newer = last + 1 < len(messages)
+        fresh = without_stale_thoughts(messages[: last + 1], last + 1, all_of_them=newer)
+        fresh += messages[last + 1 :]
+        return messages if all(map(is_, fresh, messages)) else fresh
 
     async def reached(self) -> tuple[tuple[Record, ...], frozenset[str]]:
         """Return the records in force that fit, and the keys that they cover."""

@@ -19,13 +19,13 @@ from langchain.agents.middleware.types import (
     TracePolicy,
     omit_payload,
 )
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AnyMessage, BaseMessage
 
 from conspectus._core.choices import OnFailure
 from conspectus._core.items import Window
 from conspectus._core.policy import Policy
 from conspectus.agents.channel import Channel
-from conspectus.agents.engine import GraphEngine
+from conspectus.agents.engine import GraphEngine, Send, send_thoughtful
 from conspectus.agents.identity import Tenant, name_messages
 from conspectus.agents.state import CompactionState, read_requested
 from conspectus.bridge import arun, io, run
@@ -58,7 +58,6 @@ _INSIDE: ContextVar[bool] = ContextVar("inside a guard", default=False)
 """Of two guards around one call, only the outer one updates the state."""
 
 Request = ModelRequest[Any]
-Send = Callable[[Request], Awaitable[Any]]
 OnStuck = Literal["raise", "send"]
 
 
@@ -236,8 +235,11 @@ class ContextGuard(AgentMiddleware[CompactionState, ContextT, ResponseT]):
                 if not inside:
                     self._fitter.tell_sent(call, measured)
                 try:
-                    with self._graph.sending(call.sent):
-                        response = await send(call.sent)
+                    sent = call.sent
+                    shown = cast("list[AnyMessage]", await call.channel.thoughtful(sent.messages))
+                    sent = sent if shown is sent.messages else sent.override(messages=shown)
+                    with self._graph.sending(sent):
+                        response = await send_thoughtful(sent, send)
                     break
                 except Exception as error:
                     if not is_overflow(error):

@@ -24,10 +24,10 @@ from conspectus._core.choices import OnFailure
 from conspectus._core.policy import LEAST_GAIN
 from conspectus._core.stale import AnyStale
 from conspectus.agents.channel import Channel
-from conspectus.agents.engine import GraphEngine
+from conspectus.agents.engine import GraphEngine, Send, send_thoughtful
 from conspectus.agents.identity import Tenant, name_messages
 from conspectus.agents.state import CompactionState, asking
-from conspectus.bridge import arun, run
+from conspectus.bridge import arun, io, run
 from conspectus.compactor.background import AnyBackground, Closing, Preparations
 from conspectus.compactor.engine import OnEvent
 from conspectus.compactor.hooks import BeforeSummarization
@@ -354,10 +354,11 @@ class SummarizationMiddleware(
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """Show the model the view of a preserved history, and recalled originals."""
-        shown = run(self._shown(request))
-        with self.graph_engine.sending(shown):
-            return handler(shown)
+        """Show the model the view of a preserved history, and recalled originals.
+
+        Thoughts that a provider refuses behind another beginning are left out of the request.
+        """
+        return run(self._called(request, lambda shown: io(lambda: handler(shown))))
 
     async def awrap_model_call(
         self,
@@ -365,9 +366,13 @@ class SummarizationMiddleware(
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
         """`wrap_model_call` on an event loop."""
-        shown = await arun(self._shown(request))
+        send: Send = lambda shown: io(lambda: None, lambda: handler(shown))  # noqa: E731
+        return await arun(self._called(request, send))
+
+    async def _called(self, request: ModelRequest[Any], send: Send) -> Any:
+        shown = await self._shown(request)
         with self.graph_engine.sending(shown):
-            return await handler(shown)
+            return await send_thoughtful(shown, send)
 
     async def _shown(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         self.graph_engine.engine.tools.learn(request.tools)
@@ -381,6 +386,7 @@ class SummarizationMiddleware(
             messages = await channel.shown(messages)
         if self._built.turn_recall is not None:
             messages = await self._built.turn_recall.shown(channel, messages)
+        messages = await channel.thoughtful(messages)
         if messages is request.messages:
             return request
         return request.override(messages=cast("list[AnyMessage]", messages))
