@@ -45,13 +45,16 @@ def thread_of(runtime: object, messages: Sequence[BaseMessage]) -> str:
 
 
 def thread_id_of(runtime: object) -> str | None:
-    thread = thread_of_run(runtime) or _configured().get("thread_id")
-    return str(thread) if thread else None
+    return thread_of_run(runtime) or _name(_configured().get("thread_id"))
 
 
 def thread_of_run(runtime: object) -> str | None:
-    thread = getattr(getattr(runtime, "execution_info", None), "thread_id", None)
-    return str(thread) if thread else None
+    return _name(getattr(getattr(runtime, "execution_info", None), "thread_id", None))
+
+
+def _name(thread: object) -> str | None:
+    """Return the name of a thread, which may be a number or a UUID, as text."""
+    return None if thread is None or thread == "" else str(thread)
 
 
 def session_of(runtime: object, messages: Sequence[BaseMessage]) -> str:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
+from uuid import UUID
 
 from conspectus._core.choices import OnFailure
 from conspectus._core.plan import budget_of
@@ -39,6 +40,7 @@ from conspectus.compactor.settings import (
 )
 from conspectus.errors import InputError, PolicyError
 from conspectus.messages import Source, read_messages
+from conspectus.messages.reading import as_messages
 from conspectus.model.calls import profile_window
 from conspectus.notes.tools import Tool
 from conspectus.observe import heard_by, log
@@ -49,6 +51,10 @@ from conspectus.tokens import TokenCounter
 
 if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
+
+
+ThreadId = str | int | UUID
+"""Names of conversations: 7 and "7" are the same."""
 
 
 class Compactor(Closing):
@@ -215,7 +221,7 @@ class Compactor(Closing):
         self,
         messages: Sequence[Source],
         *,
-        thread_id: str,
+        thread_id: ThreadId,
         tenant: str | None = None,
         session: str = "main",
         force: bool = False,
@@ -228,8 +234,9 @@ class Compactor(Closing):
 
         Args:
             messages: LangChain messages, dicts in OpenAI's or Anthropic's form, or items of
-                OpenAI's Responses. Never changed.
-            thread_id: names the conversation.
+                OpenAI's Responses. Never changed. Objects of a provider's SDK come back as dicts.
+                A dict with them as `messages` is taken for these.
+            thread_id: names the conversation: a text, a whole number or a UUID.
             tenant: its owner. Default: `"local"`.
             session: names one agent's own history, if several share a thread.
             force: compact in any case.
@@ -237,7 +244,7 @@ class Compactor(Closing):
 
         Raises:
             MessageError: a message cannot be understood.
-            InputError: `thread_id` or `tenant` is no text.
+            InputError: `thread_id` or `tenant` is no name.
             ArchiveError: the archive cannot be read. If it cannot be written, the result says so,
                 unless `on_failure` is `"raise"`.
             SummaryError: no summariser succeeded, and `on_failure` is `"raise"`.
@@ -250,7 +257,7 @@ class Compactor(Closing):
         self,
         messages: Sequence[Source],
         *,
-        thread_id: str,
+        thread_id: ThreadId,
         tenant: str | None = None,
         session: str = "main",
         force: bool = False,
@@ -263,7 +270,8 @@ class Compactor(Closing):
     def _compact(
         self, scope: Scope, messages: Sequence[Source], force: bool, focus: str | None
     ) -> Awaitable[CompactionResult]:
-        flow = compact_flow(self._session(scope), messages, force, focus or "")
+        given = as_messages(messages)
+        flow = compact_flow(self._session(scope), given, force, focus or "")
         return heard_by(self._engine.listeners, flow)
 
     def _sent(self, scope: Scope, result: CompactionResult) -> CompactionResult:
@@ -276,7 +284,7 @@ class Compactor(Closing):
         self,
         messages: Sequence[Source],
         *,
-        thread_id: str,
+        thread_id: ThreadId,
         tenant: str | None = None,
         session: str = "main",
     ) -> Preparation:
@@ -294,7 +302,7 @@ class Compactor(Closing):
         Raises:
             PolicyError: `background` is off.
             MessageError: a message cannot be understood.
-            InputError: `thread_id` or `tenant` is no text.
+            InputError: `thread_id` or `tenant` is no name.
 
         Example:
             >>> compactor = Compactor(window=8_000, background=True)
@@ -308,7 +316,7 @@ class Compactor(Closing):
         self,
         messages: Sequence[Source],
         *,
-        thread_id: str,
+        thread_id: ThreadId,
         tenant: str | None = None,
         session: str = "main",
     ) -> Preparation:
@@ -320,7 +328,7 @@ class Compactor(Closing):
             raise PolicyError(
                 "notes are prepared where background=True, so that compact() swaps them in"
             )
-        entries = read_messages(list(messages))
+        entries = read_messages(list(as_messages(messages)))
         return await begin_flow(self._session(scope), lambda own: own.folded(entries))
 
     def _session(self, scope: Scope) -> Session:
@@ -332,7 +340,7 @@ class Compactor(Closing):
         self,
         query: str | None = None,
         *,
-        thread_id: str,
+        thread_id: ThreadId,
         tenant: str | None = None,
         session: str = "main",
         id: str | None = None,
@@ -362,7 +370,7 @@ class Compactor(Closing):
         self,
         query: str | None = None,
         *,
-        thread_id: str,
+        thread_id: ThreadId,
         tenant: str | None = None,
         session: str = "main",
         id: str | None = None,
@@ -389,12 +397,14 @@ class Compactor(Closing):
         return await aside(recall_flow(archive, scope, chain, count=count, **asked))
 
 
-def scope_of(tenant: str | None, thread_id: str, session: str) -> Scope:
+def scope_of(tenant: str | None, thread_id: ThreadId, session: str) -> Scope:
     """Name a history; raise `InputError` for a name that is empty or no text."""
+    if isinstance(thread_id, (int, UUID)) and not isinstance(thread_id, bool):
+        thread_id = str(thread_id)
     named: Mapping[str, object] = {"thread_id": thread_id, "tenant": tenant, "session": session}
     for name, value in named.items():
         if value is None and name == "tenant":
             continue
         if not isinstance(value, str) or not value:
             raise InputError(f"{name} must be a text that names it, not {value!r}")
-    return Scope(LOCAL if tenant is None else tenant, thread_id, session)
+    return Scope(LOCAL if tenant is None else tenant, str(thread_id), session)
