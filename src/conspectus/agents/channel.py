@@ -19,7 +19,12 @@ from conspectus._core.choices import EMBEDDED
 from conspectus._core.items import Size, Window
 from conspectus._core.records import Record
 from conspectus.agents.engine import KEPT, GraphEngine
-from conspectus.agents.identity import is_checkpointed, name_messages, thread_of_run
+from conspectus.agents.identity import (
+    is_checkpointed,
+    name_messages,
+    run_of_subgraph,
+    thread_of_run,
+)
 from conspectus.agents.state import HeadState, as_data, read_head, scope_of
 from conspectus.agents.views import laid_over
 from conspectus.archive import Archive, Scope
@@ -189,7 +194,8 @@ class Channel:
         """
         archive = self.graph.open_archive(self.runtime)
         if archive is None:
-            chain = self.graph.engine.memory.of(self.scope).chain
+            memory = self.graph.engine.memory
+            chain = memory.of(self.scope).chain if run_of_subgraph() else ()
         else:
             chain = await archive.flow(archive.chain, self.scope)
         if not chain:
