@@ -71,10 +71,10 @@ def test_a_clip_that_came_back_is_the_callers_own_object():
     assert [id(m) for m in again.messages] == [id(m) for m in result.messages]
 
 
-def test_the_summary_stands_behind_the_request_that_is_under_way():
+def test_the_summary_stands_before_the_request_that_is_under_way():
     messages = agent(30)
     result = compacted(messages, engine(window=3_000, keep=("messages", 4)))
     assert result.outcome == "compacted"
     kept = [m for m in result.messages if not is_summary_message(m)]
     assert [id(m) for m in kept[:2]] == [id(m) for m in messages[:2]], "the rules and the request"
-    assert is_summary_message(result.messages[2])
+    assert is_summary_message(result.messages[1]), "the newest message of a user is the user's own"

@@ -88,7 +88,7 @@ def _(side: Side) -> Any:
 @behaviour(
     AGENT,
     "a run with four calls of a tool: what is left in the end",
-    "the newest user message stays as well, before the summary of what came after it: LangChain's "
+    "the newest user message stays as well, behind the summary: LangChain's "
     "agent has lost its task by then",
 )
 def _(side: Side) -> Any:

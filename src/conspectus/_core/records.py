@@ -301,9 +301,9 @@ def fold(chain: Chain, history: Sequence[Sent]) -> View:
     dropped = 0
     summary = next((r for r in reversed(live) if r.summary), None)
     pending = summary
-    behind = place_of_summary([(sent.system, sent.user and not sent.record) for sent in history])
+    first = place_of_summary([sent.system for sent in history])
     for index, sent in enumerate(history):
-        if pending is not None and index == behind:
+        if pending is not None and index == first:
             shown.append(Shown(None, f"summary:{pending.id}"))
             pending = None
         if sent.record in known:
@@ -319,17 +319,12 @@ def fold(chain: Chain, history: Sequence[Sent]) -> View:
     return View(live, tuple(shown), dropped)
 
 
-def place_of_summary(history: Sequence[tuple[bool, bool]]) -> int:
-    """Return the index before which the summary stands.
+def place_of_summary(system: Sequence[bool]) -> int:
+    """Return the index before which the summary stands: behind the leading system messages.
 
-    That is after leading system messages, and after the user's newest message if it comes next: all
-    covered messages came after it, so the current request is read first, and its bytes stay in the
-    provider's cache. `history` has for each message whether it is a system message, and whether a
-    user said it.
+    Whoever looks for the user's newest message from the end then finds the request, and no summary.
     """
-    at = next((i for i, (system, _) in enumerate(history) if not system), len(history))
-    newest = max((i for i, (_, user) in enumerate(history) if user), default=-1)
-    return at + 1 if newest == at else at
+    return next((i for i, one in enumerate(system) if not one), len(system))
 
 
 def originals_of(chain: Chain) -> dict[str, list[str]]:

@@ -168,9 +168,14 @@ class Room:
         if self.policy.keep_first:
             roomy = int(self.budget / REARM)
             kept = self._kept([item.tokens for item in self.items])[self.wanted]
-            for share in (limit, self._beside(kept, roomy, limit)):
-                if 0 < share <= roomy - kept and (
-                    found := self._fit(self.wanted, share, level, roomy)
+            # At last `keep` holds beside short notes and a quarter of the room to grow.
+            tight, half = (3 * self.budget + roomy) // 4, (self.tokens - kept) // 2
+            short = (min(limit, tight - kept, half), floor) if self._leaves(self.wanted) else ()
+            tries = [(limit, roomy), (self._beside(kept, roomy, limit), roomy)]
+            tries += [(share, tight) for share in short if share >= floor]
+            for share, room in tries:
+                if 0 < share <= room - kept and (
+                    found := self._fit(self.wanted, share, level, room)
                 ):
                     return found
         aim = self._aim(self.budget)

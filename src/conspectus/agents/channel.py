@@ -19,8 +19,13 @@ from conspectus._core.choices import EMBEDDED
 from conspectus._core.items import Size, Window
 from conspectus._core.records import Record
 from conspectus.agents.engine import KEPT, GraphEngine
-from conspectus.agents.identity import is_checkpointed, thread_of_run
-from conspectus.agents.state import HeadState, read_head, scope_of
+from conspectus.agents.identity import (
+    is_checkpointed,
+    name_messages,
+    run_of_subgraph,
+    thread_of_run,
+)
+from conspectus.agents.state import HeadState, as_data, read_head, scope_of
 from conspectus.agents.views import laid_over
 from conspectus.archive import Archive, Scope
 from conspectus.archive.values import manifest
@@ -29,6 +34,7 @@ from conspectus.compactor.memory import FailedSummary, Memory
 from conspectus.compactor.session import Session
 from conspectus.errors import ArchiveError
 from conspectus.messages import is_summary_message
+from conspectus.messages.thoughts import without_stale_thoughts
 from conspectus.observe import log
 
 
@@ -147,6 +153,23 @@ class Channel:
             return view
         return laid_over(view, self.messages, sent)
 
+    async def thoughtful(self, messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
+        """Leave out the thoughts of messages that the latest compaction has kept."""
+        if self.held.data is None or not self.held.messages_after:
+            return messages
+        rewritten = self.graph.keeps is None and not self.held.pending
+        try:
+            view = self.messages if rewritten else await self.view()
+        except ArchiveError:
+            return messages
+        kept = {message.id for message in view[: self.held.messages_after]}
+        last = max((n for n, message in enumerate(messages) if message.id in kept), default=-1)
+        # Most models ask for the newest thoughts beside their calls, until there are newer ones.
+        newer = last + 1 < len(messages)
+        fresh = without_stale_thoughts(messages[: last + 1], last + 1, all_of_them=newer)
+        fresh += messages[last + 1 :]
+        return messages if all(map(is_, fresh, messages)) else fresh
+
     async def reached(self) -> tuple[tuple[Record, ...], frozenset[str]]:
         """Return the records in force that fit, and the keys that they cover."""
         if self.held.data is None:
@@ -162,9 +185,31 @@ class Channel:
 
     # The archive's pointer
 
-    async def pointed(self) -> tuple[Record, ...]:
+    async def inherited(self, *, replaced: bool) -> Channel:
+        """Put the record of an earlier run in force, as far as it fits the messages.
+
+        Without a checkpointer only messages come back, as they do to an agent that is a node of
+        another graph, and Deep Agents gives a fork its parent's messages and no private state.
+        Records of another branch do not fit and are dropped.
+        """
         archive = self.graph.open_archive(self.runtime)
-        return () if archive is None else (await archive.flow(archive.chain, self.scope))
+        if archive is None:
+            memory = self.graph.engine.memory
+            chain = memory.of(self.scope).chain if run_of_subgraph() else ()
+        else:
+            chain = await archive.flow(archive.chain, self.scope)
+        if not chain:
+            return self
+        name_messages(self.messages)
+        held = replace(self.held, data=as_data(chain))
+        history = await self.holding(held).session(None).fold(self.messages)
+        if history.head is None:
+            return self
+        whole = len(history.sources) == len(self.messages)
+        whole = whole and all(map(is_, history.sources, self.messages))
+        pending, after = replaced and not whole, history.head.size_after
+        held = replace(held, data=as_data(history.chain), after=after, pending=pending)
+        return self.holding(held)
 
     async def follow(self, *, turn: bool) -> Channel:
         """Move the archive's pointer with the state, and originals with a copied thread.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from operator import is_
 from typing import Any
 from weakref import ref
 
@@ -27,17 +28,21 @@ from conspectus.archive import Archive, Scope
 from conspectus.compactor.engine import Engine, OnEvent
 from conspectus.compactor.redacting import redacted_texts_flow
 from conspectus.compactor.riding import sending
+from conspectus.messages.thoughts import refuses_thoughts, without_stale_thoughts
 from conspectus.model.riding import LastRequest
 from conspectus.observe import log
 
 KEPT = "kept in the history"
 """Location of originals in a clip, where the channel keeps every message."""
 
+Send = Callable[[ModelRequest[Any]], Awaitable[Any]]
+
 STORES = 8
 """Stores of graphs whose archives stay open for the next step."""
 
 HISTORIES = 1024
-"""Histories whose record in force is cached; the least recently used goes first."""
+"""Histories whose record in force is cached, and runs that have asked for theirs; the least
+recently used goes first."""
 
 KIND = "conspectus.compaction"
 """The `type` of our custom stream events."""
@@ -51,6 +56,7 @@ class GraphEngine:
         model: the only model that the window is for; empty for any.
         reaches: the records of channels, and the keys that they cover.
         heads: the record in force that this process has seen last, by archive and history.
+        runs: runs of subgraphs that have looked for their record.
         keeps: returns the location of one agent's originals without an archive; None where the
             channel is rewritten.
         written: writes the files of a record that comes into force with a request; returns an
@@ -66,6 +72,7 @@ class GraphEngine:
     heads: Newest[tuple[ref[Archive], Scope], str] = field(
         default_factory=lambda: Newest(HISTORIES)
     )
+    runs: Newest[str, bool] = field(default_factory=lambda: Newest(HISTORIES))
     keeps: Callable[[Scope], str] | None = None
     written: Callable[[HeadState, Any, object], Awaitable[dict[str, Any] | None]] | None = None
     _archives: Newest[int, tuple[BaseStore, Archive]] = field(
@@ -133,6 +140,20 @@ class GraphEngine:
     def say_once(self, text: str) -> None:
         if self.engine.memory.is_news(text):
             log("setting_missing", text)
+
+
+async def send_thoughtful(request: ModelRequest[Any], send: Send) -> Any:
+    """Send a request; once more without thoughts if the provider refuses those."""
+    try:
+        return await send(request)
+    except Exception as error:
+        if not refuses_thoughts(error):
+            raise
+        fresh = without_stale_thoughts(request.messages, 0, all_of_them=True)
+        if all(map(is_, fresh, request.messages)):
+            raise
+    log("thoughts_refused", "the provider refused thoughts of the model: sent without them")
+    return await send(request.override(messages=fresh))
 
 
 def last_request(request: ModelRequest[Any], window: int | None) -> LastRequest | None:

@@ -45,35 +45,54 @@ def thread_of(runtime: object, messages: Sequence[BaseMessage]) -> str:
 
 
 def thread_id_of(runtime: object) -> str | None:
-    thread = thread_of_run(runtime) or _configured().get("thread_id")
-    return str(thread) if thread else None
+    return thread_of_run(runtime) or _name(_configured().get("thread_id"))
 
 
 def thread_of_run(runtime: object) -> str | None:
-    thread = getattr(getattr(runtime, "execution_info", None), "thread_id", None)
-    return str(thread) if thread else None
+    return _name(getattr(getattr(runtime, "execution_info", None), "thread_id", None))
+
+
+def _name(thread: object) -> str | None:
+    """Return the name of a thread, which may be a number or a UUID, as text."""
+    return None if thread is None or thread == "" else str(thread)
 
 
 def session_of(runtime: object, messages: Sequence[BaseMessage]) -> str:
     """Return the session of a history: subagents share the thread of their caller.
 
-    A retried step must get the same one, to find its drafts. So it is derived from the first
-    message, or from the subagent's call.
+    A retried step, and the next run of the same agent, must get the same one. So it is derived from
+    the agent's place in the graph and its first message, or from the subagent's call.
     """
     info = getattr(runtime, "execution_info", None)
-    namespace = getattr(info, "checkpoint_ns", None) or ""
-    if "|" not in namespace:
+    caller = _above(getattr(info, "checkpoint_ns", None))
+    if not caller:
         return MAIN
-    # Every subagent with the same job has the same derived id.
-    derived = bool(messages) and (messages[0].id or DERIVED).startswith(DERIVED)
-    caller = namespace.rpartition("|")[0] if derived else ""
+    # Every subagent with the same job has the same derived id: only their calls differ.
+    if messages and not (messages[0].id or DERIVED).startswith(DERIVED):
+        caller = "|".join(node.partition(":")[0] for node in caller.split("|"))
     return f"sub-{_digest_of_first(messages, caller)}"
 
 
+def run_of_subgraph() -> str:
+    """Return the name of this run of a subgraph; empty where its state outlives the run.
+
+    LangGraph puts the id of the calling task into the namespace of a subgraph whose state begins
+    anew with each call, and into no other.
+    """
+    caller = _above(_configured().get("checkpoint_ns"))
+    return caller if ":" in caller else ""
+
+
 def is_checkpointed() -> bool:
-    """Return whether a checkpointer keeps the state of the running graph."""
+    """Return whether a checkpointer keeps the state of the running graph from run to run."""
     # LangGraph has no public way to ask; this is where it hands the checkpointer to subgraphs.
-    return _configured().get("__pregel_checkpointer") not in (None, False)
+    checkpointer = _configured().get("__pregel_checkpointer")
+    return checkpointer not in (None, False) and not run_of_subgraph()
+
+
+def _above(namespace: str | None) -> str:
+    """Return the namespace of the graph that a node is in; empty for one that no other called."""
+    return (namespace or "").rpartition("|")[0]
 
 
 def name_messages(messages: Sequence[BaseMessage], before: Iterable[BaseMessage] = ()) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from conspectus.model.calls import named
+from conspectus.model.calls import profile_window as profile_window
 
 OUTPUT_SETTINGS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
 """Settings that limit an answer."""
@@ -16,14 +17,6 @@ MOST_OUTPUT = 0.5
 def model_name(model: object) -> str:
     """Return a name that tells a model from others, or an empty text."""
     return "" if model is None else f"{type(model).__name__}:{named(model)}"
-
-
-def profile_window(model: object) -> int | None:
-    """Return the input limit in a model's profile, in tokens, or None."""
-    profile = getattr(model, "profile", None)
-    limit = profile.get("max_input_tokens") if isinstance(profile, Mapping) else None
-    known = isinstance(limit, int) and not isinstance(limit, bool) and limit > 0
-    return limit if known else None
 
 
 def reserved_for_answer(holders: Sequence[object], window: int | None) -> int:

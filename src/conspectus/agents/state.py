@@ -159,6 +159,11 @@ class HeadState:
         }
 
 
+def as_data(chain: Sequence[Record]) -> list[Mapping[str, Any]] | str:
+    """Return a chain as `HeadState` holds it."""
+    return chain[-1].id if chain[-1].archived else [record.to_json() for record in chain]
+
+
 def scope_of(held: HeadState, tenant: Tenant, runtime: object) -> Scope:
     """Return the scope; the tenant is never read from state, which users can write."""
     return Scope(tenant_of(tenant, runtime), held.thread, held.session)

@@ -15,6 +15,7 @@ from weakref import ref
 
 from langchain_core.messages import BaseMessage
 
+from conspectus._core.records import place_of_summary
 from conspectus._newest import Newest
 from conspectus.archive import Scope
 from conspectus.tokens.tally import fingerprint
@@ -131,7 +132,7 @@ def laid_over(
     for message in view:
         if message.id not in own and message.id not in there:
             last = next((n for n, m in enumerate(out) if before and m.id == before[-1]), -1)
-            out.insert(last + 1, message)
+            out.insert(max(last + 1, place_of_summary([m.type == "system" for m in out])), message)
         before.append(message.id)
     return out
 

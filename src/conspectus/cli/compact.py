@@ -93,7 +93,7 @@ def compact(
                 "a fraction is a share of the window; give --window, the input limit of the model "
                 "that will answer, or write tokens:8000 or messages:50"
             )
-        settings |= {"window": window, "model": options.known_model(history.model)}
+        settings |= {"window": window, "tokenizer": options.known_model(history.model)}
         name = history.thread_hint if thread is None else thread
         progress(f"Compacting {len(given.messages):,} messages …")
         with _compactor(where, settings, progress) as (compactor, caveats):

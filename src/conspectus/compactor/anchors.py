@@ -90,7 +90,7 @@ class Anchor:
         """Put a record in force on top of a chain."""
         assert not self.aside, "what is prepared is not put in force"
         if self.archive is None:
-            if self.head is None:
+            if self.head is None or not self.checkpointed:
                 memory = self.memory.of(self.scope)
                 memory.chain = (*chain, record)
                 memory.chains.put(record.name, memory.chain)

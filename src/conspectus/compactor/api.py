@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
+from uuid import UUID
 
 from conspectus._core.choices import OnFailure
 from conspectus._core.plan import budget_of
@@ -32,37 +33,49 @@ from conspectus.compactor.settings import (
     AnySummarizer,
     EngineSettings,
     Pin,
+    meter_of,
+    model_of,
     warn_caller,
     window_of,
 )
 from conspectus.errors import InputError, PolicyError
 from conspectus.messages import Source, read_messages
+from conspectus.messages.reading import as_messages
+from conspectus.model.calls import profile_window
 from conspectus.notes.tools import Tool
 from conspectus.observe import heard_by, log
 from conspectus.recall import RecallResult, recall_flow
 from conspectus.recall.flow import unknown_thread
 from conspectus.redaction import Redact
-from conspectus.tokens import TokenCounter, TokenMeter
+from conspectus.tokens import TokenCounter
 
 if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
     from langchain_core.runnables import Runnable
+
+
+ThreadId = str | int | UUID
+"""Names of conversations: 7 and "7" are the same."""
 
 
 class Compactor(Closing):
     """Keep histories inside a window, and every original within reach.
 
     Args:
-        summarizer: a `Summarizer`, a LangChain chat model, a `provider:model` string, a callable
-            or Runnable that takes messages and returns text, or `"embedded"`. Default:
-            `"embedded"`, the `EmbeddedSummarizer`, which extracts by rules and needs no model and
-            no network; a model is recommended.
+        model: the model that answers, as a LangChain chat model or a `provider:model` string. It
+            writes the summaries unless `summarizer` does, and gives the tokenizer and the window,
+            if it has a profile. A summariser as for `summarizer` may stand in its place, which only
+            writes. Default: none; then the embedded summariser writes.
+        summarizer: who writes instead of `model`: a `Summarizer`, a chat model, a `provider:model`
+            string, a callable or Runnable that takes messages and returns text, or `"embedded"`,
+            the `EmbeddedSummarizer`, which extracts by rules and needs no model and no network; a
+            model is recommended.
         trigger: when to compact: `("tokens", N)`, `("messages", N)`, `("fraction", F)` of the
             window; a dict for conditions that must all hold; a list for alternatives. Default:
             `("fraction", 0.85)` with a `window`, else `("tokens", 170_000)`.
         keep: how much of the newest history stays in view, as one such tuple. Default: 20 messages.
         window: input limit of the model that answers, in tokens. The result always fits it.
-            Default: unknown; then the result must fit in the smallest `tokens` trigger.
+            Default: that of the profile of `model`; if that is unknown, the result must fit in the
+            smallest `tokens` trigger.
         reserved_tokens: tokens of the window for output, system prompt and tools that are not in
             the messages. Default: 0.
         archive: where originals go: an `Archive`, a LangGraph `BaseStore`, a path or a URL
@@ -71,9 +84,10 @@ class Compactor(Closing):
         token_counter: a LangChain `token_counter`, or a vocabulary such as
             `"tiktoken:o200k_base"` or `"tokenizers:path/to/tokenizer.json"` (extra `tokens`).
             Default: an estimate, corrected by the usage that models reported in the history.
-        model: the model that answers, as a name or a LangChain model, whose tokenizer is estimated.
-            Default, and for an unknown name (which is logged): for each piece of a text, the
-            tokens of the family that takes most.
+        tokenizer: what counts tokens, for counting alone: the name of a model, whose tokenizer is
+            estimated, or a vocabulary as for `token_counter`. Default: that of `model`; without
+            one, and for an unknown name (which is logged): for each piece of a text, the tokens of
+            the family that takes most.
         max_summary_tokens: most tokens of the text of a summary, without the first line and the
             note of its message, some 35 tokens. A longer one is asked for once more, shorter, then
             cut at the end of a line, and `Record.cut` says so. Default: a third of the budget is
@@ -138,15 +152,16 @@ class Compactor(Closing):
 
     def __init__(
         self,
-        summarizer: AnySummarizer | None = None,
+        model: AnySummarizer | None = None,
         *,
+        summarizer: AnySummarizer | None = None,
         trigger: object = None,
         keep: object = ("messages", 20),
         window: int | None = None,
         reserved_tokens: int = 0,
         archive: AnyArchive | None = None,
         token_counter: TokenCounter | str | None = None,
-        model: str | BaseChatModel | None = None,
+        tokenizer: str | None = None,
         max_summary_tokens: int | None = None,
         notes: bool = True,
         tool_table: Sequence[Tool] = (),
@@ -166,6 +181,8 @@ class Compactor(Closing):
         summary_request: Literal["smallest", "cached"] | Runnable[Any, Any] = "smallest",
     ) -> None:
         given = dict(locals())
+        model = given["model"] = model_of(model, summarizer)
+        window = profile_window(model) if window is None else window
         room = window_of(window, reserved_tokens)
         if trigger is None:
             trigger = ("fraction", 0.85) if room else ("tokens", 170_000)  # as in Deep Agents
@@ -186,7 +203,7 @@ class Compactor(Closing):
             warn_caller(caveat, UserWarning, self)
         if is_runnable(summary_request):
             given["summary_request"] = "cached"
-        meter = TokenMeter(token_counter, model=model, file_tokens=file_tokens)
+        meter = meter_of(token_counter, tokenizer, model, file_tokens)
         self._engine = EngineSettings.of(given).engine(policy, meter)
         self._last_request = last_request_of(self._engine, summary_request, window)
         self.policy, self.archive = self._engine.policy, self._engine.archive
@@ -204,7 +221,7 @@ class Compactor(Closing):
         self,
         messages: Sequence[Source],
         *,
-        thread_id: str,
+        thread_id: ThreadId,
         tenant: str | None = None,
         session: str = "main",
         force: bool = False,
@@ -217,8 +234,9 @@ class Compactor(Closing):
 
         Args:
             messages: LangChain messages, dicts in OpenAI's or Anthropic's form, or items of
-                OpenAI's Responses. Never changed.
-            thread_id: names the conversation.
+                OpenAI's Responses. Never changed. Objects of a provider's SDK come back as dicts.
+                A dict with them as `messages` is taken for these.
+            thread_id: names the conversation: a text, a whole number or a UUID.
             tenant: its owner. Default: `"local"`.
             session: names one agent's own history, if several share a thread.
             force: compact in any case.
@@ -226,7 +244,7 @@ class Compactor(Closing):
 
         Raises:
             MessageError: a message cannot be understood.
-            InputError: `thread_id` or `tenant` is no text.
+            InputError: `thread_id` or `tenant` is no name.
             ArchiveError: the archive cannot be read. If it cannot be written, the result says so,
                 unless `on_failure` is `"raise"`.
             SummaryError: no summariser succeeded, and `on_failure` is `"raise"`.
@@ -239,7 +257,7 @@ class Compactor(Closing):
         self,
         messages: Sequence[Source],
         *,
-        thread_id: str,
+        thread_id: ThreadId,
         tenant: str | None = None,
         session: str = "main",
         force: bool = False,
@@ -252,7 +270,8 @@ class Compactor(Closing):
     def _compact(
         self, scope: Scope, messages: Sequence[Source], force: bool, focus: str | None
     ) -> Awaitable[CompactionResult]:
-        flow = compact_flow(self._session(scope), messages, force, focus or "")
+        given = as_messages(messages)
+        flow = compact_flow(self._session(scope), given, force, focus or "")
         return heard_by(self._engine.listeners, flow)
 
     def _sent(self, scope: Scope, result: CompactionResult) -> CompactionResult:
@@ -265,7 +284,7 @@ class Compactor(Closing):
         self,
         messages: Sequence[Source],
         *,
-        thread_id: str,
+        thread_id: ThreadId,
         tenant: str | None = None,
         session: str = "main",
     ) -> Preparation:
@@ -283,7 +302,7 @@ class Compactor(Closing):
         Raises:
             PolicyError: `background` is off.
             MessageError: a message cannot be understood.
-            InputError: `thread_id` or `tenant` is no text.
+            InputError: `thread_id` or `tenant` is no name.
 
         Example:
             >>> compactor = Compactor(window=8_000, background=True)
@@ -297,7 +316,7 @@ class Compactor(Closing):
         self,
         messages: Sequence[Source],
         *,
-        thread_id: str,
+        thread_id: ThreadId,
         tenant: str | None = None,
         session: str = "main",
     ) -> Preparation:
@@ -309,7 +328,7 @@ class Compactor(Closing):
             raise PolicyError(
                 "notes are prepared where background=True, so that compact() swaps them in"
             )
-        entries = read_messages(list(messages))
+        entries = read_messages(list(as_messages(messages)))
         return await begin_flow(self._session(scope), lambda own: own.folded(entries))
 
     def _session(self, scope: Scope) -> Session:
@@ -321,7 +340,7 @@ class Compactor(Closing):
         self,
         query: str | None = None,
         *,
-        thread_id: str,
+        thread_id: ThreadId,
         tenant: str | None = None,
         session: str = "main",
         id: str | None = None,
@@ -351,7 +370,7 @@ class Compactor(Closing):
         self,
         query: str | None = None,
         *,
-        thread_id: str,
+        thread_id: ThreadId,
         tenant: str | None = None,
         session: str = "main",
         id: str | None = None,
@@ -378,12 +397,14 @@ class Compactor(Closing):
         return await aside(recall_flow(archive, scope, chain, count=count, **asked))
 
 
-def scope_of(tenant: str | None, thread_id: str, session: str) -> Scope:
+def scope_of(tenant: str | None, thread_id: ThreadId, session: str) -> Scope:
     """Name a history; raise `InputError` for a name that is empty or no text."""
+    if isinstance(thread_id, (int, UUID)) and not isinstance(thread_id, bool):
+        thread_id = str(thread_id)
     named: Mapping[str, object] = {"thread_id": thread_id, "tenant": tenant, "session": session}
     for name, value in named.items():
         if value is None and name == "tenant":
             continue
         if not isinstance(value, str) or not value:
             raise InputError(f"{name} must be a text that names it, not {value!r}")
-    return Scope(LOCAL if tenant is None else tenant, thread_id, session)
+    return Scope(LOCAL if tenant is None else tenant, str(thread_id), session)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 from conspectus._core.records import Record, Sent, originals_of
@@ -106,7 +106,7 @@ def _unmarked(
             there = sum(map(len, covered[: number + 1]))
             beyond = new or any(covered[number + 1 :])
             own = not there or (there < sums[number] and not (beyond and talk))
-            if i == first or (i != newest and own) or _behind_the_request(i, entries, number_of):
+            if i == first or (i != newest and own):
                 return i
         if entry.key in number_of:
             covered[number_of[entry.key]].add(entry.key)
@@ -114,15 +114,6 @@ def _unmarked(
             new = True
         talk = talk or entry.role in ("assistant", "tool")
     return None
-
-
-def _behind_the_request(place: int, entries: Sequence[Entry], covered: Container[str] = ()) -> bool:
-    """Return whether a message is where a summary stands behind the request under way."""
-    at = _first(entries)
-    asked = place == at + 1 and entries[at].role == "user" and entries[at].key not in covered
-    after = entries[place + 1].role if place + 1 < len(entries) else ""
-    later = any(entry.role == "user" for entry in entries[place + 1 :])
-    return asked and after in ("assistant", "tool") and not later
 
 
 def _first(entries: Sequence[Entry]) -> int:

@@ -34,7 +34,6 @@ class Seen:
         sizes: their tokens, uncorrected.
         reports: the models' reports of usage among them.
         kept, clipped, dropped: as for `CompactionResult`.
-        behind: the summary stands behind the user's request, before which it goes with the next.
     """
 
     sent: list[Source]
@@ -48,7 +47,6 @@ class Seen:
     clipped: int
     dropped: int
     foreign: bool
-    behind: bool
 
     def __len__(self) -> int:
         return len(self.sent)
@@ -57,7 +55,6 @@ class Seen:
     def of(cls, messages: Sequence[Source], history: History, head: object) -> Seen:
         """Remember a history, measured and not corrected."""
         places = history.places
-        summary = next((n for n, one in enumerate(places) if one.entry is None), None)
         return cls(
             sent=list(messages),
             held=[_copied(_state(one)) for one in messages],
@@ -70,7 +67,6 @@ class Seen:
             clipped=sum(one.item.clipped for one in places),
             dropped=history.dropped,
             foreign=any(one.item.summary and one.entry is not None for one in places),
-            behind=bool(summary) and places[summary - 1].item.role == "user",  # type: ignore[operator]
         )
 
     def beginning(self, messages: Sequence[Source]) -> Seen | None:
@@ -106,7 +102,7 @@ class Seen:
         if not later:
             return self
         entries = read_messages(later)
-        if any(map(self._is_special, entries)):
+        if any(map(_is_special, entries)):
             return None
         tokens, sizes, reports = sum(self.sizes), [*self.sizes], [*self.reports]
         for message, entry in zip(later, entries, strict=True):
@@ -127,18 +123,17 @@ class Seen:
             kept=self.kept + len(later),
         )
 
-    def _is_special(self, entry: Entry) -> bool:
-        """Tell whether a message may change how those before it are seen."""
-        if self.behind and entry.role == "user":
-            return True
-        return entry.text.startswith(SUMMARY_LINE) or POINTER in entry.reading
-
     def size(self, ratio: float) -> Size:
         """Return the size of the view, corrected message by message as a plan does."""
         tokens = sum(self.sizes)
         if ratio != 1.0:
             tokens = sum(math.ceil(one * ratio) for one in self.sizes)
         return Size(tokens, len(self.sizes))
+
+
+def _is_special(entry: Entry) -> bool:
+    """Tell whether a message may change how those before it are seen."""
+    return entry.text.startswith(SUMMARY_LINE) or POINTER in entry.reading
 
 
 def _state(message: Source) -> Any:

@@ -27,7 +27,7 @@ from conspectus.notes.skills import Skills
 from conspectus.notes.tools import Tool, ToolTable
 from conspectus.observe import Listener, listeners_of
 from conspectus.redaction import Redact, Redaction
-from conspectus.tokens import TokenMeter
+from conspectus.tokens import TokenCounter, TokenMeter
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -55,6 +55,7 @@ class EngineSettings:
     `Compactor` and `SummarizationMiddleware` document them.
     """
 
+    model: AnySummarizer | None = None
     summarizer: AnySummarizer | None = None
     archive: AnyArchive | None = None
     summary_prompt: str | None = None
@@ -105,7 +106,7 @@ class EngineSettings:
     def engine(self, policy: Policy, meter: TokenMeter) -> Engine:
         listeners = listeners_of(self.telemetry)
         named: dict[str, Summarizer] = {}
-        for one in (self._made(self.summarizer), *map(self._made, self.fallbacks)):
+        for one in (self._writer(), *map(self._made, self.fallbacks)):
             name = one.name
             # The embedded one's name is its own: it is the last resort under it.
             while name in named or (name == EMBEDDED and not isinstance(one, EmbeddedSummarizer)):
@@ -144,6 +145,13 @@ class EngineSettings:
             timeout=self.summarizer_timeout,
         )
 
+    def _writer(self) -> Summarizer:
+        """Make the first summariser: `summarizer`, else the model."""
+        if self.summarizer is None and is_runnable(self.model):
+            # Whatever stands for the model answers prompts, and is no function of messages.
+            return self.chat_model(self.model)
+        return self._made(self.model if self.summarizer is None else self.summarizer)
+
     def _made(self, given: AnySummarizer | None) -> Summarizer:
         if given is None or names_embedded(given):
             return EmbeddedSummarizer()
@@ -161,6 +169,51 @@ class EngineSettings:
             "'embedded', a callable or Runnable that takes messages and returns text, or an "
             "object with name, identity, summarize and asummarize"
         )
+
+
+def model_of(model: AnySummarizer | None, summarizer: AnySummarizer | None) -> Any:
+    """Return the model of an entry point, built if it is a name.
+
+    Where another one writes, a name whose model cannot be built stays a name: it still says which
+    tokens to estimate.
+
+    Raises:
+        PolicyError: it writes and cannot be built, or is no model and another one writes.
+    """
+    if isinstance(model, str) and not names_embedded(model):
+        from conspectus.model.chat_model import chat_model_named
+
+        try:
+            return chat_model_named(model)
+        except PolicyError:
+            if summarizer is None:
+                raise
+            return model
+    if summarizer is not None and model is not None and not is_runnable(model):
+        raise PolicyError(
+            "model must be a chat model or a 'provider:model' string where summarizer= writes, not "
+            f"{model!r}"
+        )
+    return model
+
+
+def meter_of(
+    counter: TokenCounter | str | None, tokenizer: str | None, model: Any, file_tokens: int | None
+) -> TokenMeter:
+    """Make the meter of a counter, or of a tokenizer's name, or else of the model."""
+    if tokenizer is None:
+        named = model if isinstance(model, str) or is_runnable(model) else None
+        return TokenMeter(counter, model=named, file_tokens=file_tokens)
+    if not isinstance(tokenizer, str) or not tokenizer:
+        raise PolicyError(
+            "tokenizer must be the name of a model, such as 'gpt-4o', or a vocabulary, such as "
+            f"'tiktoken:o200k_base', not {tokenizer!r}; a function goes into token_counter="
+        )
+    if counter is not None:
+        raise PolicyError("give tokenizer= or token_counter=, not both: each says what counts")
+    if tokenizer.partition(":")[0] in ("tiktoken", "tokenizers"):
+        return TokenMeter(tokenizer, file_tokens=file_tokens)
+    return TokenMeter(model=tokenizer, file_tokens=file_tokens)
 
 
 def frame_of(meter: TokenMeter) -> int:

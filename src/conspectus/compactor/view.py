@@ -286,14 +286,9 @@ def applied(
     places: list[Place] = []
     summary = summary_place(record, engine, history.like) if record.summary else None
     covers = set(record.covers)
-    behind = place_of_summary(
-        [
-            (i.role == "system" and not i.summary, i.role == "user" and not (i.summary or i.marked))
-            for i in history.items
-        ]
-    )
+    first = place_of_summary([i.role == "system" and not i.summary for i in history.items])
     for index, place in enumerate(history.places):
-        if summary is not None and index == behind:
+        if summary is not None and index == first:
             places.append(summary)
             summary = None
         replaced = place.entry is None or place.item.key in covers

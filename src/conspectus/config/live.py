@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from langchain.agents.middleware.types import AgentMiddleware, ModelCallResult
 
+from conspectus.agents.engine import Send
 from conspectus.agents.identity import Tenant
 from conspectus.agents.state import read_head
 from conspectus.archive import Archive
@@ -22,7 +23,7 @@ from conspectus.config.reading import SECTION, read_text
 from conspectus.config.schema import SummarizationConfig
 from conspectus.errors import ConfigError, PolicyError
 from conspectus.guard import ContextGuard
-from conspectus.guard.api import OnStuck, Request, Send
+from conspectus.guard.api import OnStuck, Request
 from conspectus.middleware import SummarizationMiddleware
 from conspectus.observe import log
 

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
+from copy import deepcopy
 from dataclasses import replace
-from typing import Any, Literal, NoReturn, Protocol, cast, runtime_checkable
+from typing import Any, Literal, NoReturn, Protocol, Self, cast, runtime_checkable
 
 from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
 from langchain.agents.middleware.types import (
     AgentMiddleware,
+    ContextT,
     ModelCallResult,
     ModelRequest,
     ModelResponse,
+    ResponseT,
+    TracePolicy,
+    omit_payload,
 )
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AnyMessage, BaseMessage
 
 from conspectus._core.choices import OnFailure
 from conspectus._core.items import Window
 from conspectus._core.policy import Policy
 from conspectus.agents.channel import Channel
-from conspectus.agents.engine import GraphEngine
+from conspectus.agents.engine import GraphEngine, Send, send_thoughtful
 from conspectus.agents.identity import Tenant, name_messages
 from conspectus.agents.state import CompactionState, read_requested
 from conspectus.bridge import arun, io, run
@@ -53,7 +58,6 @@ _INSIDE: ContextVar[bool] = ContextVar("inside a guard", default=False)
 """Of two guards around one call, only the outer one updates the state."""
 
 Request = ModelRequest[Any]
-Send = Callable[[Request], Awaitable[Any]]
 OnStuck = Literal["raise", "send"]
 
 
@@ -63,16 +67,16 @@ class HasGraphEngine(Protocol):
     def graph_engine(self) -> GraphEngine: ...
 
 
-class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
+class ContextGuard(AgentMiddleware[CompactionState, ContextT, ResponseT]):
     """Measure the request that is really sent, make it fit, and rescue overflows.
 
     Put it last in the list of middleware: later ones would change the request unseen. It tells the
-        next plan of `SummarizationMiddleware` the size of system prompt, tools and output. A
-        request that
-    does not fit its window is compacted at once. One that the provider refused as too long is sent
-    again, smaller each time, at most five times. The size that was taken is remembered for that
-    model. What was summarised here is in the state, and is not paid for again. Without an archive
-    large results of tools are shown short for one request only, and stay whole in the state.
+    next plan of `SummarizationMiddleware` the size of system prompt, tools and output. A request
+    that does not fit its window is compacted at once. One that the provider refused as too long is
+    sent again, smaller each time, at most five times. The size that was taken is remembered for
+    that model. What was summarised here is in the state, and is not paid for again. Without an
+    archive large results of tools are shown short for one request only, and stay whole in the
+    state.
 
     Args:
         summarization: the `SummarizationMiddleware` of the same agent, whose summariser, archive
@@ -99,6 +103,7 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
 
     state_schema = CompactionState
     transformers = (InternalCallTransformer,)
+    trace_policy = TracePolicy(process_inputs=omit_payload)
 
     def __init__(
         self,
@@ -120,7 +125,7 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         telemetry: AnyListeners = None,
         name: str = "ContextGuard",
     ) -> None:
-        given = dict(locals())
+        given = {key: value for key, value in locals().items() if key not in ("self", "__class__")}
         super().__init__()
         window_of(window, reserved_tokens or 0)
         if on_stuck not in ("raise", "send"):
@@ -135,13 +140,34 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
                 "redact is for a guard that stands alone; pass it to the SummarizationMiddleware, "
                 "whose settings are used"
             )
-        if summarization is None:
-            meter = TokenMeter(token_counter, file_tokens=file_tokens)
-            engine = EngineSettings.of(given).engine(Policy.build(keep=keep), meter)
-            self._own = GraphEngine(engine, tenant)
-        self._summarization, self._on_stuck, self._name = summarization, on_stuck, name
-        self._window, self._reserved = window, reserved_tokens
+        self._begin(given)
+
+    def _begin(self, given: dict[str, Any]) -> None:
+        self._given, self._summarization = given, given["summarization"]
+        if self._summarization is None:
+            meter = TokenMeter(given["token_counter"], file_tokens=given["file_tokens"])
+            engine = EngineSettings.of(given).engine(Policy.build(keep=given["keep"]), meter)
+            self._own = GraphEngine(engine, given["tenant"])
+        self._on_stuck, self._name = given["on_stuck"], str(given["name"])
         self._known: RequestFitter | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        made = ("_own", "_known", "_summarization")
+        return {key: value for key, value in self.__dict__.items() if key not in made}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._begin(state["_given"])
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        memo[id(self)] = copied = type(self).__new__(type(self))
+        shared = (self._graph.engine.archive, self._given["archive"], self._given["telemetry"])
+        memo.update((id(one), one) for one in shared if one is not None)
+        state = self.__getstate__()
+        if self._summarization is None:
+            state["_given"] = {**self._given, "archive": self._own.engine.archive}
+        copied.__setstate__(deepcopy(state, memo))
+        return copied
 
     @property
     def _graph(self) -> GraphEngine:
@@ -151,7 +177,8 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
     def _fitter(self) -> RequestFitter:
         graph = self._graph
         if self._known is None or self._known.graph is not graph:
-            measuring = Measuring(graph.engine.meter, self._window, self._reserved, graph)
+            window, reserved = self._given["window"], self._given["reserved_tokens"]
+            measuring = Measuring(graph.engine.meter, window, reserved, graph)
             self._known = RequestFitter(graph, measuring)
         return self._known
 
@@ -208,8 +235,11 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
                 if not inside:
                     self._fitter.tell_sent(call, measured)
                 try:
-                    with self._graph.sending(call.sent):
-                        response = await send(call.sent)
+                    sent = call.sent
+                    shown = cast("list[AnyMessage]", await call.channel.thoughtful(sent.messages))
+                    sent = sent if shown is sent.messages else sent.override(messages=shown)
+                    with self._graph.sending(sent):
+                        response = await send_thoughtful(sent, send)
                     break
                 except Exception as error:
                     if not is_overflow(error):

@@ -37,6 +37,30 @@ ROLES: dict[str, Role] = {
 DATE_KEYS = ("timestamp", "created_at", "date", "session_time", "time")
 
 
+def as_messages(given: Any) -> Any:
+    """Return the messages that a caller means, in a form that is read.
+
+    The body of a request, or a graph's state, is its `messages`. Objects of a provider's SDK, such
+    as OpenAI's `ChatCompletionMessage`, become dicts. All else stays as it is.
+
+    Example:
+        >>> as_messages({"messages": [{"role": "user", "content": "hi"}]})
+        [{'role': 'user', 'content': 'hi'}]
+    """
+    if isinstance(given, Mapping) and "role" not in given and "messages" in given:
+        given = given["messages"]
+    if not isinstance(given, (list, tuple)) or not any(map(_is_model, given)):
+        return given
+    return [one.model_dump(exclude_none=True) if _is_model(one) else one for one in given]
+
+
+def _is_model(message: Any) -> bool:
+    """Return whether it is a pydantic object that stands for a message or an item."""
+    if type(message) is dict or is_message(message):
+        return False
+    return callable(getattr(message, "model_dump", None)) and not isinstance(message, type)
+
+
 def read(message: Any, place: int) -> Entry:
     """Read one message, without a key; `place` names it in a `MessageError`."""
     if is_message(message):
@@ -45,6 +69,7 @@ def read(message: Any, place: int) -> Entry:
         raise MessageError(
             f"message {place} is {type(message).__name__}; give LangChain messages or dicts such "
             'as {"role": "user", "content": "..."}'
+            + ("; of this one, message.model_dump()" if _is_model(message) else "")
         )
     if is_item(message):
         parts = Parts()
@@ -113,6 +138,11 @@ def _from_dict(message: Mapping[str, Any], place: int) -> Entry:
         raise MessageError(
             f"the content of message {place} is {type(content).__name__}; it must be text, a list "
             "of content blocks, or null"
+        )
+    if "content" not in message and ROLES[role_name.lower()] in ("user", "system"):
+        raise MessageError(
+            f'message {place} has the role {role_name!r} and no "content"; give its text, which '
+            "may be empty"
         )
     parts = Parts()
     if thought := message.get("reasoning_content"):

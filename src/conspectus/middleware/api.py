@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Generic, Literal, Self, cast
 
 from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
-from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, ModelResponse
+from langchain.agents.middleware.types import (
+    AgentMiddleware,
+    ContextT,
+    ModelRequest,
+    ModelResponse,
+    ResponseT,
+    TracePolicy,
+    omit_payload,
+)
 from langchain_core.messages import AnyMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
@@ -15,10 +24,10 @@ from conspectus._core.choices import OnFailure
 from conspectus._core.policy import LEAST_GAIN
 from conspectus._core.stale import AnyStale
 from conspectus.agents.channel import Channel
-from conspectus.agents.engine import GraphEngine
+from conspectus.agents.engine import GraphEngine, Send, send_thoughtful
 from conspectus.agents.identity import Tenant, name_messages
 from conspectus.agents.state import CompactionState, asking
-from conspectus.bridge import arun, run
+from conspectus.bridge import arun, io, run
 from conspectus.compactor.background import AnyBackground, Closing, Preparations
 from conspectus.compactor.engine import OnEvent
 from conspectus.compactor.hooks import BeforeSummarization
@@ -26,7 +35,7 @@ from conspectus.compactor.settings import AnyArchive, AnyListeners, AnySummarize
 from conspectus.errors import PolicyError
 from conspectus.middleware.building import Built, built
 from conspectus.middleware.preview import PreviewChoice
-from conspectus.middleware.settings import Model, deprecated, settable
+from conspectus.middleware.settings import Model, deprecated
 from conspectus.middleware.tools import compact_tool as tool_to_compact
 from conspectus.middleware.tools import recall_tool
 from conspectus.notes.skills import Skills
@@ -39,9 +48,16 @@ HistoryMode = Literal["replace", "preserve"]
 Recall = Literal["off", "tool", "auto"]
 RequestKind = Literal["smallest", "cached"]
 
+NO_SETTINGS = ("self", "name", "deprecated_kwargs", "__class__")
+"""Parameters of the middleware that are no settings of its engine."""
 
-@settable
-class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closing):
+MADE = ("_built", "_earlier", "_opened", "_address", "tools")
+"""What is made of the settings, and is made anew in a copy."""
+
+
+class SummarizationMiddleware(
+    AgentMiddleware[CompactionState, ContextT, ResponseT], Closing, Generic[ResponseT, ContextT]
+):
     """Summarise the older part of a conversation when it grows; lose nothing of it.
 
     It takes every parameter of `langchain.agents.middleware.SummarizationMiddleware` with the same
@@ -106,9 +122,10 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
             so that the provider reads it from its cache; `"smallest"` sends only what leaves. See
             `docs/bill.md`. Default: `"smallest"`.
 
-    Each of these but `name` can be read, and set: `middleware.keep = ("messages", 5)` counts from
+    Each of these is an attribute, and can be set: `middleware.keep = ("messages", 5)` counts from
     the next step on. Agents and their states depend on `archive`, `history`, `recall`,
-    `recall_tokens` and `compact_tool`, which cannot be set.
+    `recall_tokens`, `compact_tool` and `name`, which cannot be set. `copy.deepcopy` shares the
+    archive; `pickle` opens it again by its path or address.
 
     As a context manager, or with `close()`, it stops preparing notes at the end, and closes an
     archive that it has opened.
@@ -130,11 +147,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
 
     state_schema = CompactionState
     transformers = (InternalCallTransformer,)
-
-    if TYPE_CHECKING:  # the parameters, each of which `settable` makes an attribute
-
-        def __getattr__(self, name: str) -> Any: ...
-        def __setattr__(self, name: str, value: Any) -> None: ...
+    trace_policy = TracePolicy(process_inputs=omit_payload)
 
     def __init__(
         self,
@@ -176,25 +189,59 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
         summary_request: RequestKind = "smallest",
         **deprecated_kwargs: Any,
     ) -> None:
-        given = {name: value for name, value in locals().items() if name in self.settings}
+        given = {key: value for key, value in locals().items() if key not in NO_SETTINGS}
         super().__init__()
         given["trigger"], given["keep"] = deprecated(self, deprecated_kwargs, trigger, keep)
         self._name = name if name is not None else type(self).__name__
         if not isinstance(self._name, str) or not self._name:
             raise PolicyError(f"name must be a text, not {name!r}")
-        self._built, self._earlier = built(given), list[Preparations]()
-        found = self.graph_engine.engine.archive
-        self._opened = found if isinstance(archive, (str, Path)) else None
+        self._begin(given)
         self._warn()
+
+    def _begin(self, given: Mapping[str, Any]) -> None:
+        self._built, self._earlier = built(given), list[Preparations]()
+        found, self._address = self.graph_engine.engine.archive, given["archive"]
+        self._opened = found if isinstance(self._address, (str, Path)) else None
         self.tools = []
-        if recall != "off":
-            self.tools.append(recall_tool(lambda: self._built.planner, 2 * recall_tokens))
-        if compact_tool:
+        if self.recall != "off":
+            self.tools.append(recall_tool(lambda: self._built.planner, 2 * self.recall_tokens))
+        if self.compact_tool:
             self.tools.append(tool_to_compact())
 
-    def _set(self, setting: str, value: Any) -> None:
-        self._go_on_with(self._built.with_setting(setting, value))
+    def __getattr__(self, name: str) -> Any:
+        made = self.__dict__.get("_built")
+        if made is None or name not in made.given:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return made.read(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        made = self.__dict__.get("_built")
+        if made is None or name not in made.given:
+            super().__setattr__(name, value)
+            return
+        self._go_on_with(made.with_setting(name, value))
         self._warn()
+
+    def __getstate__(self) -> dict[str, Any]:
+        own = {key: value for key, value in self.__dict__.items() if key not in MADE}
+        given = {**self._built.given, "archive": self._address}
+        return {**own, "given": given, "written": self.graph_engine.written}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        rest = dict(state)
+        given, written = rest.pop("given"), rest.pop("written")
+        self.__dict__.update(rest)
+        self._begin(given)
+        self.graph_engine.written = written
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        memo[id(self)] = copied = type(self).__new__(type(self))
+        state, archive = self.__getstate__(), self.graph_engine.engine.archive
+        state["given"]["archive"] = archive  # it stays with the one that opened it
+        shared = (archive, self.telemetry, self._address)
+        memo.update((id(one), one) for one in shared if one is not None)
+        copied.__setstate__(deepcopy(state, memo))
+        return copied
 
     def _go_on_with(self, built: Built) -> None:
         self._earlier, self._built = [one for one in self._prepares() if one.busy], built
@@ -252,7 +299,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
 
     def _step(self, state: Any, runtime: Any) -> Awaitable[dict[str, Any] | None]:
         if self._built.shown["trigger"] != self._built.trigger:  # its own list was changed
-            self._set("trigger", self._built.shown["trigger"])
+            self.trigger = self._built.shown["trigger"]
         return (self._built.turn_recall or self._built.planner).step(state, runtime)
 
     def compact(
@@ -307,10 +354,11 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """Show the model the view of a preserved history, and recalled originals."""
-        shown = run(self._shown(request))
-        with self.graph_engine.sending(shown):
-            return handler(shown)
+        """Show the model the view of a preserved history, and recalled originals.
+
+        Thoughts that a provider refuses behind another beginning are left out of the request.
+        """
+        return run(self._called(request, lambda shown: io(lambda: handler(shown))))
 
     async def awrap_model_call(
         self,
@@ -318,9 +366,13 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
         """`wrap_model_call` on an event loop."""
-        shown = await arun(self._shown(request))
+        send: Send = lambda shown: io(lambda: None, lambda: handler(shown))  # noqa: E731
+        return await arun(self._called(request, send))
+
+    async def _called(self, request: ModelRequest[Any], send: Send) -> Any:
+        shown = await self._shown(request)
         with self.graph_engine.sending(shown):
-            return await handler(shown)
+            return await send_thoughtful(shown, send)
 
     async def _shown(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         self.graph_engine.engine.tools.learn(request.tools)
@@ -334,6 +386,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
             messages = await channel.shown(messages)
         if self._built.turn_recall is not None:
             messages = await self._built.turn_recall.shown(channel, messages)
+        messages = await channel.thoughtful(messages)
         if messages is request.messages:
             return request
         return request.override(messages=cast("list[AnyMessage]", messages))

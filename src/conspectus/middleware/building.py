@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from langchain_core.runnables import Runnable
-
 from conspectus._core.arguments import Arguments
 from conspectus._core.policy import Policy
 from conspectus.agents.engine import KEPT, GraphEngine
@@ -85,10 +83,7 @@ def built(given: Mapping[str, Any]) -> Built:
         raise PolicyError(f'history must be "replace" or "preserve", not {history!r}')
     recall, recall_tokens = given["recall"], given["recall_tokens"]
     read_recall(recall, recall_tokens)
-    settings = EngineSettings.of(given)
-    if settings.summarizer is None and isinstance(model, Runnable):
-        # Whatever stands for the model answers prompts, and is no function of messages.
-        settings = replace(settings, summarizer=settings.chat_model(model))
+    settings = EngineSettings.of({**given, "model": model})
     meter = meter_for(given["token_counter"], model, given["file_tokens"])
     engine = replace(
         settings.engine(policy, meter),

@@ -10,16 +10,14 @@ that report is the size after it: the history has to grow by a tenth from there.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from langchain_core.messages import BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
 from conspectus.model.calls import model_and_provider
 from conspectus.tokens import TokenCounter, TokenMeter
-from conspectus.tokens.meter import checked_count
+from conspectus.tokens.counters import MessageCounter
 from conspectus.tokens.tally import Sizes
 
 MOST_SCALE = 1.25
@@ -47,21 +45,19 @@ class Counting:
     def __init__(self, counter: TokenCounter, model: object) -> None:
         self.approximate = counter is count_tokens_approximately
         self._provider = model_and_provider(model, "")[1]
-        self._counter: Callable[[list[BaseMessage]], Any] = rounded(counter)
+        anthropic = str(getattr(model, "_llm_type", "")).startswith("anthropic-chat")
+        characters = ANTHROPIC_CHARACTERS if anthropic else CHARACTERS
+        approximation = partial(count_tokens_approximately, chars_per_token=characters)
         self.whole: TokenCounter = counter
         if self.approximate:
-            anthropic = str(getattr(model, "_llm_type", "")).startswith("anthropic-chat")
-            characters = ANTHROPIC_CHARACTERS if anthropic else CHARACTERS
-            self._counter = partial(count_tokens_approximately, chars_per_token=characters)
-            self.whole = partial(
-                count_tokens_approximately,
-                chars_per_token=characters,
-                use_usage_metadata_scaling=True,
-            )
-        self.base = 0 if self.approximate else self._nothing()
+            self.whole = partial(approximation, use_usage_metadata_scaling=True)
+        self._count = MessageCounter(
+            approximation if self.approximate else counter, lambda one: approximation([one])
+        )
+        self.base = self._count.base
 
     def message(self, message: BaseMessage) -> int:
-        return max(0, checked_count(self._counter([message])) - self.base)
+        return max(0, self._count(message) - self.base)
 
     def asked(self, sizes: Sizes, since: int) -> int:
         """Return the size for the trigger, in tokens; reports before `since` are out of date."""
@@ -98,30 +94,10 @@ class Counting:
         own = self._provider
         return bool(provider) and (provider == own or provider in ALIASES.get(own, ()))
 
-    def _nothing(self) -> int:
-        try:
-            found = self._counter([])
-        except Exception:  # a counter may not be made for an empty list
-            return 0
-        return found if isinstance(found, int) and found > 0 else 0
-
-
-def rounded(counter: TokenCounter) -> TokenCounter:
-    """Round a counter's fractions of tokens up; users write characters / 4."""
-
-    def counted(messages: Any) -> Any:
-        count: Any = counter(messages)
-        fraction = isinstance(count, float) and math.isfinite(count)
-        return math.ceil(count) if fraction else count
-
-    return counted
-
 
 def meter_for(
     counter: TokenCounter | str | None, model: object, file_tokens: int | None = None
 ) -> TokenMeter:
     """Make the meter of requests: the user's counter, or else our own estimate."""
-    if counter is count_tokens_approximately:
-        counter = None
-    exact = rounded(counter) if callable(counter) else counter
-    return TokenMeter(exact, model=model, file_tokens=file_tokens)
+    approximate = counter is count_tokens_approximately
+    return TokenMeter(None if approximate else counter, model=model, file_tokens=file_tokens)

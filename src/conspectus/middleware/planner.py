@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import is_
 from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage
@@ -19,7 +18,7 @@ from conspectus._core.items import Size, Window
 from conspectus._core.policy import grown
 from conspectus.agents.channel import Channel
 from conspectus.agents.engine import GraphEngine, hide_from_streams
-from conspectus.agents.identity import is_checkpointed, name_messages
+from conspectus.agents.identity import is_checkpointed, name_messages, run_of_subgraph
 from conspectus.agents.state import (
     ASKED,
     FORKED,
@@ -134,7 +133,7 @@ class Planner:
             name_messages(messages)
         known = found
         if found.held.data is None and self._may_be_known(state, messages):
-            known = await self._inherited(found)
+            known = await found.inherited(replaced=not self.preserve)
             if self.preserve and state.get(FORKED) and known.held.data is not None:
                 return {HELD: known.held.to_json()}
         channel = await known.follow(turn=True)
@@ -174,34 +173,19 @@ class Planner:
             await begin_flow(self._session(now), lambda own: own.fold(messages), head)
 
     def _may_be_known(self, state: Mapping[str, Any], messages: Sequence[BaseMessage]) -> bool:
-        """Return whether the archive may hold records of a history that came without any.
+        """Return whether there may be records of a history that came without any.
 
-        Such are a forked subagent's, and one that a client sends again without a checkpointer.
+        Such are a forked subagent's, one that a client sends again without a checkpointer, and that
+        of an agent in another graph, at the first step of each run.
         """
         if state.get(FORKED):
             return self.preserve
+        if run := run_of_subgraph():
+            asked = self.graph.runs.get(run)
+            self.graph.runs.put(run, True)
+            return len(messages) > 1 and not asked
         turn = len(messages) > 1 and isinstance(messages[-1], HumanMessage)
         return turn and not is_checkpointed()
-
-    async def _inherited(self, channel: Channel) -> Channel:
-        """Put the record in force that the archive points to, as far as it fits the messages.
-
-        Deep Agents gives a fork its parent's messages and no private state; without a checkpointer
-        only messages come back. Records of another branch do not fit and are dropped.
-        """
-        chain, messages = (await channel.pointed()), channel.messages
-        if not chain:
-            return channel
-        name_messages(messages)
-        held = replace(channel.held, data=chain[-1].id)
-        history = await channel.holding(held).session(None).fold(messages)
-        if history.head is None:
-            return channel
-        view, head = history.sources, history.head
-        whole = len(view) == len(messages) and all(map(is_, view, messages))
-        pending = not self.preserve and not whole
-        held = replace(held, data=head.id, after=head.size_after, pending=pending)
-        return channel.holding(held)
 
     def _size(self, view: Sequence[BaseMessage]) -> Size:
         return Size(sum(map(self._counting.message, view)), len(view))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from inspect import signature
-from typing import Any, TypeVar
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
@@ -16,36 +15,12 @@ from conspectus.compactor.settings import AnySummarizer, warn_caller
 from conspectus.errors import PolicyError
 from conspectus.messages.recalled import LEAST_RECALL
 from conspectus.model.base import Summarizer
-
-T = TypeVar("T")
+from conspectus.model.chat_model import chat_model_named
 
 Model = BaseChatModel | Runnable[Any, Any]
 
 KEEP = ("messages", 20)
 """The default of `keep`."""
-
-
-class Setting:
-    """A parameter of a middleware that can be read, and set from the next step on."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __get__(self, own: Any, owner: type | None = None) -> Any:
-        return self if own is None else own._built.read(self._name)
-
-    def __set__(self, own: Any, value: Any) -> None:
-        own._set(self._name, value)
-
-
-def settable(middleware: type[T]) -> type[T]:
-    """Make a `Setting` of each parameter of a middleware but its name."""
-    parameters = signature(middleware).parameters.values()
-    names = {one.name for one in parameters if one.kind is not one.VAR_KEYWORD} - {"name"}
-    for name in names:
-        setattr(middleware, name, Setting(name))
-    middleware.settings = frozenset(names)  # type: ignore[attr-defined]
-    return middleware
 
 
 DEPRECATED = {"max_tokens_before_summary": "trigger", "messages_to_keep": "keep"}
@@ -112,9 +87,7 @@ def built_model(model: str | Model | None) -> Model | None:
     if names_embedded(model):
         return None
     if isinstance(model, str):
-        from langchain.chat_models import init_chat_model
-
-        return init_chat_model(model)
+        return chat_model_named(model)
     if model is not None and not isinstance(model, Runnable):
         raise PolicyError(
             "model must be a LangChain chat model, a 'provider:model' string or None, not "

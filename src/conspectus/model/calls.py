@@ -188,6 +188,14 @@ def named(model: object) -> str:
     return next((one for one in said if one and isinstance(one, str)), "")
 
 
+def profile_window(model: object) -> int | None:
+    """Return the input limit in a model's profile, in tokens, or None."""
+    profile = getattr(getattr(model, "bound", model), "profile", None)
+    limit = profile.get("max_input_tokens") if isinstance(profile, Mapping) else None
+    known = isinstance(limit, int) and not isinstance(limit, bool) and limit > 0
+    return limit if known else None
+
+
 def call_config() -> RunnableConfig:
     """Mark a call as a summariser's own, on top of the marks of a run around it."""
     from langchain.agents.middleware.internal_call_transformer import internal_call_metadata

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import is_runnable
 from conspectus.bridge import gather
-from conspectus.errors import PolicyError, SummarizerOverflow
+from conspectus.errors import PolicyError, SummarizerOverflow, install_command
 from conspectus.messages import Entry, as_data
 from conspectus.model import prompts
 from conspectus.model.base import Form, SummaryRequest, check_settings
@@ -107,16 +108,33 @@ def _model_and_name(model: object) -> tuple[Runnable[Any, Any], str]:
         kind, name = type(getattr(model, "bound", model)).__name__, named(model)
         return model, f"{kind}:{name}" if name else kind
     if isinstance(model, str):
-        return _built(model), model
+        return chat_model_named(model), model
     form = "a LangChain chat model or a text such as 'openai:gpt-5-mini'"
     raise PolicyError(f"model must be {form}, not {model!r}")
 
 
-def _built(model: str) -> Runnable[Any, Any]:
+PROVIDERS = ("anthropic", "openai")
+"""Providers whose packages are extras of ours."""
+
+
+def chat_model_named(model: str) -> BaseChatModel:
+    """Return the chat model of a name, such as `openai:gpt-5-mini`.
+
+    Raises:
+        PolicyError: it cannot be built; names the package to install where that is missing.
+    """
     from langchain.chat_models import init_chat_model
 
     try:
         return init_chat_model(model)
+    except ImportError as error:
+        found = re.search(r"langchain[-_]([a-z_-]+)", str(error))
+        package = found.group(1).replace("_", "-") if found else "openai"
+        command = f"pip install langchain-{package}"
+        if package in PROVIDERS:
+            command = install_command(package)
+        what = f"the model {model!r} needs a package that is not installed"
+        raise PolicyError(f"{what}; install it with: {command}") from error
     except Exception as error:
         what = f"the model {model!r} could not be built ({type(error).__name__}: {error})"
         form = "write it as in 'openai:gpt-5-mini', `pip install` its provider's package"

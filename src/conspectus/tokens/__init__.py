@@ -1,9 +1,10 @@
 """Tokens of messages and tools: an estimate by family of tokenizers, or a counter."""
 
+from conspectus.tokens.counters import TokenCounter
 from conspectus.tokens.estimate import estimate
 from conspectus.tokens.families import FAMILIES, KNOWN, Family
 from conspectus.tokens.media import PER_MEDIA
-from conspectus.tokens.meter import TokenCounter, TokenMeter
+from conspectus.tokens.meter import TokenMeter
 from conspectus.tokens.usage import Report, correction
 
 __all__ = ["FAMILIES", "KNOWN", "PER_MEDIA", "Family", "Report", "TokenCounter", "TokenMeter"]

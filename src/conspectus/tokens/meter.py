@@ -14,6 +14,7 @@ from conspectus._langchain import is_message
 from conspectus._newest import Newest
 from conspectus.errors import PolicyError
 from conspectus.messages import Entry, Source, read_message, read_messages
+from conspectus.tokens.counters import MessageCounter, TokenCounter
 from conspectus.tokens.estimate import estimate
 from conspectus.tokens.families import family_and_maker, warn_unknown
 from conspectus.tokens.media import media_tokens
@@ -22,9 +23,6 @@ from conspectus.tokens.vocabularies import vocabulary
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
-
-TokenCounter = Callable[[Iterable[Any]], int]
-"""Tokens of a list of messages: the form of LangChain's `token_counter`."""
 
 PER_MESSAGE = 4  # Tokens that a chat format spends on each message: role and delimiters
 PER_CALL = 8  # Tokens that it spends on each tool call: id, type, name and delimiters
@@ -72,14 +70,15 @@ class TokenMeter:
         self.family, self.maker = family_and_maker(model)
         self.exact, self.ratio = counter is not None, 1.0
         self._file_tokens = file_tokens
-        self._counter: TokenCounter | None = None
+        self._counter: MessageCounter | None = None
         self._text: Callable[[str], int] = partial(estimate, family=self.family)
         # Meters that count alike share the sizes that are remembered with messages.
         self._way: object = f"{counter} {self.family} {self.maker} {file_tokens}"
         if isinstance(counter, str):
             self._text = vocabulary(counter)
         elif callable(counter):
-            self._counter, self._way = counter, object()
+            self._counter = MessageCounter(counter, lambda one: self._estimate(read_message(one)))
+            self._way = object()
         elif counter is not None:
             raise PolicyError(
                 "token_counter must be a callable that takes a list of messages and returns their "
@@ -118,7 +117,7 @@ class TokenMeter:
         if self._counter is None:
             return self._corrected(self._text(text))
         if self._nothing is None:
-            self._nothing = self._ask({"role": "user", "content": ""})
+            self._nothing = self._counter.empty
         return max(0, self._ask({"role": "user", "content": text}) - self._nothing)
 
     def tools(self, tools: Sequence[Any]) -> int:
@@ -159,6 +158,9 @@ class TokenMeter:
     def _size(self, entry: Entry) -> int:
         if self._counter is not None:
             return self._ask(entry.source)
+        return self._estimate(entry)
+
+    def _estimate(self, entry: Entry) -> int:
         texts = [entry.text, entry.name]
         texts += [part for call in entry.calls for part in (call.name, call.args)]
         media = sum(media_tokens(block, self.maker, self._file_tokens) for block in entry.media)
@@ -168,16 +170,7 @@ class TokenMeter:
 
     def _ask(self, message: Source) -> int:
         assert self._counter is not None
-        return checked_count(self._counter([_as_langchain(message)]))
-
-
-def checked_count(count: object) -> int:
-    """Return the count of a caller's counter; raise `PolicyError` if it is none."""
-    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-        raise PolicyError(
-            f"token_counter must return a whole number of tokens, and returned {count!r}"
-        )
-    return count
+        return self._counter(_as_langchain(message))
 
 
 def _as_langchain(message: Source) -> BaseMessage:

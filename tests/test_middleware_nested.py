@@ -1,0 +1,159 @@
+"""Agents that are nodes of another graph: their state ends with a run, their records do not."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.store.memory import InMemoryStore
+
+from conspectus import Compactor, ContextGuard, SummarizationMiddleware
+from conspectus.messages import is_summary_message
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from graph_support import thread
+
+TURNS = 24
+
+
+class Member:
+    """One agent of a team; what its summariser has read, and the names of its sessions."""
+
+    def __init__(self, name: str, history: str = "preserve", trigger: int = 10, **more: Any):
+        self.read: Counter[str] = Counter()
+        self.sessions: set[str] = set()
+        self.model = ScriptedChatModel(answers=lambda messages: f"{name} answers.")
+        own = SummarizationMiddleware(
+            None,
+            summarizer=self._summarise,
+            trigger=("messages", trigger),
+            keep=("messages", 4),
+            history=history,  # type: ignore[arg-type]
+            on_event=lambda _, data: self.sessions.add(data["session"]),
+        )
+        stack = [own, ContextGuard(own, window=30_000)]
+        self.agent: Any = create_agent(self.model, middleware=stack, name=name, **more)
+
+    def _summarise(self, messages: list[Any]) -> str:
+        self.read.update(str(one.text) for one in messages if not is_summary_message(one))
+        return "- What was asked was done.\n" * 3
+
+    @property
+    def sent(self) -> list[BaseMessage]:
+        return list(self.model.calls[-1].messages)
+
+
+class Team(MessagesState):
+    active: str
+
+
+def team(*members: Member, saver: bool = True, store: Any = None) -> Any:
+    builder = StateGraph(Team)
+    for member in members:
+        builder.add_node(member.agent.name, member.agent)
+    names = [member.agent.name for member in members]
+    builder.add_conditional_edges(START, lambda state: state["active"], names)
+    return builder.compile(checkpointer=InMemorySaver() if saver else None, store=store)
+
+
+def ask(graph: Any, n: int, active: str, *before: BaseMessage) -> dict[str, Any]:
+    said = HumanMessage(f"Question {n}: secret-{n}", id=f"u{n}")
+    done: dict[str, Any] = graph.invoke({"messages": [*before, said], "active": active}, thread())
+    return done
+
+
+@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize("history", ["replace", "preserve"])
+def test_each_message_is_read_once(history, stored):
+    alice = Member("alice", history)
+    graph = team(alice, store=InMemoryStore() if stored else None)
+    for n in range(TURNS):
+        ask(graph, n, "alice")
+        assert len(alice.sent) <= 11
+    assert {count for text, count in alice.read.items() if text.startswith("Question")} == {1}
+    assert sum(text.startswith("Question") for text in alice.read) >= TURNS - 6
+    assert len(alice.sessions) == 1
+
+
+def test_two_agents_have_records_of_their_own():
+    alice, bob = Member("alice"), Member("bob", trigger=1_000)
+    store = InMemoryStore()
+    graph = team(alice, bob, store=store)
+    for n in range(9):
+        ask(graph, n, "alice")
+    ask(graph, 9, "bob")
+    assert len(bob.sent) > 12, "what one has summarised, the other one still sees"
+    [session] = alice.sessions
+    found = Compactor(archive=store).recall("secret-1", thread_id="t", session=session)
+    assert "secret-1" in found.text
+    before = sum(alice.read.values())
+    ask(graph, 10, "alice")
+    assert sum(alice.read.values()) - before < 8
+    assert not any(one.text[-8:] == "secret-1" for one in alice.sent if not is_summary_message(one))
+
+
+def test_an_agent_that_is_called_in_a_node_twice_or_by_a_handoff():
+    first, second = Member("first", "replace"), Member("second", "replace")
+    history: list[BaseMessage] = []
+
+    def node(state: MessagesState) -> dict[str, Any]:
+        answers = []
+        for member in (first, second):
+            answers.append(member.agent.invoke({"messages": state["messages"]})["messages"][-1])
+        return {"messages": answers}
+
+    builder = StateGraph(MessagesState).add_node("node", node).add_edge(START, "node")
+    graph: Any = builder.compile(checkpointer=InMemorySaver(), store=InMemoryStore())
+    for n in range(TURNS):
+        call = {"name": "transfer", "args": {}, "id": f"c{n}"}
+        handed = [AIMessage("", tool_calls=[call], id=f"a{n}")]
+        handed += [ToolMessage("Handed over.", tool_call_id=f"c{n}", id=f"r{n}")]
+        said = HumanMessage(f"Question {n}", id=f"u{n}")
+        history = graph.invoke({"messages": [said, *handed]}, thread())["messages"]
+    assert len(history) == 5 * TURNS
+    for member in (first, second):
+        assert len(member.sent) <= 12
+        assert len(member.sessions) == 1
+        questions = [count for text, count in member.read.items() if text.startswith("Question")]
+        assert len(questions) > TURNS - 5
+        assert set(questions) == {1}
+
+
+def test_a_parent_that_goes_back_takes_its_records_along():
+    alice = Member("alice")
+    graph = team(alice, store=InMemoryStore())
+    for n in range(TURNS):
+        ask(graph, n, "alice")
+    early = [one for one in graph.get_state_history(thread()) if len(one.values["messages"]) == 6]
+    again = {"messages": [HumanMessage("Something else", id="x")], "active": "alice"}
+    graph.invoke(again, early[0].config)
+    assert not any(map(is_summary_message, alice.sent))
+    assert [one.text for one in alice.sent[:-1]] == [
+        one.text for one in early[0].values["messages"]
+    ]
+
+
+def test_the_recall_tool_of_a_nested_agent():
+    own = SummarizationMiddleware(
+        None, trigger=("messages", 10), keep=("messages", 4), recall="tool", history="preserve"
+    )
+
+    def answer(messages: list[BaseMessage]) -> AIMessage:
+        if "LOOK" in messages[-1].text:
+            return AIMessage(
+                "", tool_calls=[{"name": "recall", "args": {"query": "zebra"}, "id": "c"}]
+            )
+        return AIMessage("Fine.")
+
+    model = ScriptedChatModel(answers=answer)
+    inner = create_agent(model, [], middleware=[own])
+    builder = StateGraph(MessagesState).add_node("inner", inner).add_edge(START, "inner")
+    graph: Any = builder.compile(checkpointer=InMemorySaver(), store=InMemoryStore())
+    log = "\n".join(f"row {k} of the log" for k in range(60))
+    graph.invoke({"messages": [HumanMessage(f"{log}\nThe zebra is 4711.\n{log}")]}, thread())
+    for n in range(12):
+        graph.invoke({"messages": [HumanMessage(f"Question {n}")]}, thread())
+    graph.invoke({"messages": [HumanMessage("LOOK it up.")]}, thread())
+    assert "4711" in model.calls[-1].messages[-1].text

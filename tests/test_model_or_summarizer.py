@@ -1,0 +1,114 @@
+"""`model=` writes and gives tokenizer and window; `summarizer=` writes; `tokenizer=` counts."""
+
+import sys
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage
+from langgraph.runtime import Runtime
+
+from conspectus import Compactor, PolicyError, SummarizationMiddleware
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
+
+MESSAGES: list[Any] = [HumanMessage(f"Look at module {n}, please.", id=f"m{n}") for n in range(12)]
+
+
+def chat(**more: Any) -> ScriptedChatModel:
+    return ScriptedChatModel(answers=lambda _: "- all modules are sound [m0]", **more)
+
+
+def written_by(made: Any) -> str:
+    """Who wrote the notes of a compaction that is asked for."""
+    if isinstance(made, Compactor):
+        return str(made.compact(MESSAGES, thread_id="t", force=True).summary)
+    update: Any = made.compact({"messages": list(MESSAGES)}, Runtime())
+    return str(update["messages"][1].content)
+
+
+@pytest.mark.parametrize("surface", [Compactor, SummarizationMiddleware])
+def test_the_model_writes_unless_another_one_does(surface):
+    keep = ("messages", 2)
+    assert "all modules are sound" in written_by(surface(chat(), keep=keep))
+    assert "all modules are sound" in written_by(surface(model=chat(), keep=keep))
+    model = chat()
+    assert "all modules" not in written_by(surface(model, summarizer="embedded", keep=keep))
+    assert "by a function" in written_by(
+        surface(model, summarizer=lambda _: "- by a function", keep=keep)
+    )
+    assert "all modules" in written_by(surface(None, summarizer=model, keep=keep))
+    assert len(model.calls) == 1
+
+
+def test_the_model_gives_the_window_and_another_one_does_not():
+    model = chat(profile={"max_input_tokens": 900})
+    made = Compactor(model, keep=("fraction", 0.5))
+    assert made.compact(MESSAGES, thread_id="t").budget == 900
+    own = Compactor(model, window=700, reserved_tokens=100)
+    assert own.compact(MESSAGES, thread_id="t").budget == 600
+    with pytest.raises(PolicyError, match="window="):
+        Compactor(summarizer=model, keep=("fraction", 0.5))
+
+
+def test_the_tokenizer_counts_and_does_nothing_else():
+    def tokens(**more: Any) -> int:
+        made = Compactor(**more).compact([HumanMessage("wörter zählen " * 40)], thread_id="t")
+        return made.tokens_before
+
+    named = {name: tokens(tokenizer=name) for name in ("gpt-4o", "claude-sonnet-4-5")}
+    assert named["gpt-4o"] != named["claude-sonnet-4-5"]
+    model = chat()
+    assert tokens(model=model, tokenizer="gpt-4o") == named["gpt-4o"]
+    assert model.calls == []
+    for wrong in (7, "", len):
+        with pytest.raises(PolicyError, match="tokenizer must be"):
+            Compactor(tokenizer=wrong)  # type: ignore[arg-type]
+    with pytest.raises(PolicyError, match="not both"):
+        Compactor(tokenizer="gpt-4o", token_counter=len)
+    with pytest.raises(PolicyError, match="tiktoken"):
+        Compactor(tokenizer="tiktoken:no-such-encoding")
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "command"),
+    [
+        ("gpt-4o", "langchain_openai", "openai"),
+        ("openai:gpt-5-mini", "langchain_openai", "openai"),
+        ("anthropic:claude-sonnet-4-5", "langchain_anthropic", "anthropic"),
+        ("groq:llama", "langchain_groq", "pip install langchain-groq"),
+    ],
+)
+@pytest.mark.parametrize(
+    "surface",
+    [
+        Compactor,
+        SummarizationMiddleware,
+        lambda name: Compactor(summarizer=name),
+        lambda name: SummarizationMiddleware(None, summarizer=name),
+    ],
+)
+def test_a_missing_package_is_named_with_its_extra(surface, name, package, command, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(PolicyError, match="install") as failed:
+        surface(name)
+    assert command in str(failed.value)
+    assert "pip install" in str(failed.value)
+
+
+def test_a_name_whose_package_is_missing_still_says_which_tokens_where_another_one_writes(
+    monkeypatch,
+):
+    monkeypatch.setitem(sys.modules, "langchain_openai", None)
+    text = [HumanMessage("wörter zählen " * 40)]
+    counts = {
+        Compactor(**given).compact(text, thread_id="t").tokens_before
+        for given in (
+            {"model": "gpt-4o", "summarizer": "embedded"},
+            {"tokenizer": "gpt-4o"},
+        )
+    }
+    assert len(counts) == 1
+
+
+def test_what_is_no_model_beside_a_summarizer_is_an_error():
+    with pytest.raises(PolicyError, match="model must be"):
+        Compactor(lambda _: "text", summarizer="embedded")
