@@ -19,6 +19,12 @@ WORTH = 10
 """A plan that stays above the limit must save at least one part in this many of the history."""
 
 
+CURE = (
+    "raise max_tokens, shorten the system prompt or the newest message, or pass archive=, so that "
+    "large messages can be clipped"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The requested limits, in tokens.
@@ -148,7 +154,6 @@ class _Cutting(Room):
             return Keep("a summary would not make it smaller", self.tokens)
         reason = (
             f"what must stay in view takes {needed:,} tokens and max_tokens is {limits.most:,}: "
-            "raise max_tokens, shorten the system prompt or the newest message, or pass archive=, "
-            "so that large messages can be clipped"
+            f"{CURE}"
         )
         return Stuck(reason, self.tokens, needed, limits.most)

@@ -25,9 +25,9 @@ from conspectus.short_term.prompts import (
     DEFAULT_INITIAL_SUMMARY_PROMPT,
     Prompt,
 )
-from conspectus.short_term.running_summary import RunningSummary, SummarizationResult
 from conspectus.short_term.settings import NAMES, ShortTermSettings, TokenCounter
 from conspectus.short_term.step import ShortTermCall
+from conspectus.short_term.summary import RunningSummary, SummarizationResult
 
 
 def summarize_messages(
@@ -153,49 +153,40 @@ async def aclose_background(timeout: float | None = None) -> None:
 async def _closed_flow(timeout: float | None) -> None:
     check_seconds(timeout)
     with _LOCK:
-        _CLOSING.update(one for beside in _BESIDE.values() for one, _ in beside.values())
-        _BESIDE.clear()
+        _CLOSING.update(one for kept in _PREPARING.values() for one, _ in kept.values())
+        _PREPARING.clear()
         closing = list(_CLOSING)
     for one in closing:
         await one.close_flow(timeout)
         _CLOSING.discard(one)
 
 
-class _Nowhere:
-    """Stands for the archive of calls that have none."""
-
-
 _LOCK = threading.Lock()
 _CLOSING: set[Preparations] = set()
-_BESIDE: WeakKeyDictionary[object, dict[Background, tuple[Preparations, Memory]]]
-_BESIDE = WeakKeyDictionary()
-"""Preparations and memories of calls of the functions, by archive and setting: threads of two
-archives may have one name."""
+_PREPARING: WeakKeyDictionary[object, dict[Background, tuple[Preparations, Memory]]]
+_PREPARING = WeakKeyDictionary()
+"""Preparations of the functions, and memories, by archive and setting: threads of two archives may
+have one name. Without an archive, `Memory` itself is the key."""
 
 
 def _call(given: Mapping[str, Any]) -> ShortTermCall:
     """Make one call of a function; its memory ends with it, unless notes are prepared."""
-    settings = {name: value for name, value in given.items() if name in NAMES}
-    archive, setting = given.get("archive"), Background.of(given.get("background"))
-    if archive == "memory:":
+    settings = ShortTermSettings(**{name: given[name] for name in NAMES})
+    archive, setting = settings.archive, Background.of(given["background"])
+    if archive == "memory:" or (setting is not None and isinstance(archive, (str, Path))):
+        why = "would be gone after the call" if archive == "memory:" else "is used after the call"
         raise PolicyError(
-            "an archive of 'memory:' would be gone after each call; make one with "
-            "Archive.open('memory:') and pass that"
+            f"the archive {str(archive)!r} {why}: open it once with "
+            f"Archive.open({str(archive)!r}) and pass that"
         )
-    background, memory = None, Memory()
+    preparations, memory = None, Memory()
     if setting is not None:
-        if isinstance(archive, (str, Path)):
-            raise PolicyError(
-                "background=True uses the archive after the call: open it once with "
-                f"Archive.open({str(archive)!r}) and pass that"
-            )
         with _LOCK:
-            beside = _BESIDE.setdefault(_Nowhere if archive is None else archive, {})
-            background, memory = beside.setdefault(setting, (Preparations(setting), memory))
-    thread = given.get("thread_id") or configured_thread()
-    return ShortTermCall(ShortTermSettings(**settings), memory, thread, background)
+            kept = _PREPARING.setdefault(Memory if archive is None else archive, {})
+            preparations, memory = kept.setdefault(setting, (Preparations(setting), memory))
+    return ShortTermCall(settings, memory, given["thread_id"] or thread_of_run(), preparations)
 
 
-def configured_thread() -> object:
+def thread_of_run() -> object:
     """Return the thread of the running graph, or None."""
     return (ensure_config().get("configurable") or {}).get("thread_id")

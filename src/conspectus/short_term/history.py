@@ -3,42 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import compress, takewhile
-from operator import attrgetter, not_
+from itertools import takewhile
 from typing import Any
 
 from langchain_core.messages import BaseMessage, SystemMessage
 
 from conspectus.errors import InputError, MessageError
 from conspectus.messages.recalled import is_users
-from conspectus.short_term.running_summary import RunningSummary
+from conspectus.short_term.summary import RunningSummary
 
 AROUND = 400
 """Characters of a template around a summary that is known by its text."""
 
 
-_id = attrgetter("id")
-
-
 @dataclass(frozen=True, slots=True)
 class HistoryParts:
-    """A history in its parts.
-
-    Attributes:
-        back: messages that show the running summary and came back, as with one key for both.
-        rest: messages not summarised yet, and the newest human message in any case.
-    """
+    """A history in its parts; `rest` is what no summary covers, and the newest human message."""
 
     messages: list[BaseMessage]
-    system: BaseMessage | None
-    back: list[BaseMessage]
+    system: list[BaseMessage]
     rest: list[BaseMessage]
-
-    @property
-    def alone(self) -> list[BaseMessage]:
-        return [] if self.system is None else [self.system]
 
     @property
     def leading(self) -> int:
@@ -53,51 +39,45 @@ def divide(
         raise MessageError(f"messages must be a list of messages, not {type(messages).__name__}")
     given = list(messages)
     if not all(issubclass(kind, BaseMessage) for kind in set(map(type, given))):
-        place, other = next((n, m) for n, m in enumerate(given) if not isinstance(m, BaseMessage))
+        at, other = next((n, m) for n, m in enumerate(given) if not isinstance(m, BaseMessage))
         raise MessageError(
-            f"message {place} is {type(other).__name__}; give LangChain messages, as "
+            f"message {at} is {type(other).__name__}; give LangChain messages, as "
             "langchain_core.messages.convert_to_messages makes them"
         )
-    back: list[BaseMessage] = []
-    system, start = None, 0
-    known = {_words(message) for message in shown}
+    known = set(map(_words, shown))
+    system: list[BaseMessage] = []
+    start = 0
     while start < len(given) and isinstance(given[start], SystemMessage):
-        if running is not None and _came_back(given[start], given, running, known):
-            back.append(given[start])
-        elif start == 0:
-            system = given[start]
-        else:
-            break
+        if running is None or not _shows(given[start], given, running, known):
+            if start:
+                break
+            system = [given[0]]
         start += 1
     rest = given[start:]
-    ids: list[str | None] = [*map(_id, rest)]
     if running is not None:
         covered = running.summarized_message_ids
-        is_covered = [*map(covered.__contains__, ids)]
-        _refuse_twice(ids, is_covered, covered)
-        places = (n for n in range(len(rest) - 1, -1, -1) if is_users(rest[n]))
-        newest = next((n for n in places if _words(rest[n]) not in known), None)
-        if newest is not None:  # a client has gone back to it, or another library's summary has it
-            is_covered[newest] = False
-        new = [*compress(rest, map(not_, is_covered))]
-        again = [m for m in new if _words(m) in known] if known else []
-        if again:
-            back += again
-            new = [m for m in new if _words(m) not in known]
-        rest, ids = new, [*map(_id, new)]
-    if None in ids:
+        refuse_equal_ids(
+            (m.id for m in rest if m.id in covered),
+            "Message with ID {} has already been summarized, and another that has not been read "
+            "has the same ID",
+        )
+        newest = next((m for m in reversed(rest) if is_users(m) and _words(m) not in known), None)
+        # A client has gone back to the newest, or another library's summary has it.
+        rest = [m for m in rest if m is newest or m.id not in covered]
+        rest = [m for m in rest if _words(m) not in known] if known else rest
+    if any(m.id is None for m in rest):
         raise InputError(
             "Messages are required to have ID field. LangGraph's add_messages gives them ids; "
             "elsewhere set message.id, and let it stay the same from call to call."
         )
-    return HistoryParts(given, system, back, rest)
+    return HistoryParts(given, system, rest)
 
 
 def _words(message: BaseMessage) -> tuple[type, str]:
     return type(message), str(message.content)
 
 
-def _came_back(
+def _shows(
     message: BaseMessage,
     given: Sequence[BaseMessage],
     running: RunningSummary,
@@ -117,23 +97,12 @@ def _came_back(
     return not any(m.id in covered or _words(m) in known for m in given)
 
 
-def _refuse_twice(ids: list[str | None], is_covered: list[bool], covered: set[str]) -> None:
-    """Refuse a second message with an id that the summary covers: it was never read."""
-    if sum(is_covered) > len(covered.intersection(ids)):
-        counts = Counter(compress(ids, is_covered))
-        name = next(one for one, count in counts.items() if count > 1)
+def refuse_equal_ids(
+    ids: Iterable[str | None], said: str = "{} is the ID of several messages"
+) -> None:
+    """Refuse equal ids: a summary is known by the ids of the messages that it stands for."""
+    name, count = next(iter(Counter(ids).most_common(1)), (None, 0))
+    if count > 1:
         raise InputError(
-            f"Message with ID {name} has already been summarized. Another message in the history "
-            "has the same ID and has not been read; give it one of its own."
-        )
-
-
-def refuse_equal_ids(messages: Sequence[BaseMessage]) -> None:
-    """Refuse equal ids before anything is summarised."""
-    counts = Counter(message.id for message in messages)
-    name = next((one for one, count in counts.items() if count > 1), None)
-    if name is not None:
-        raise InputError(
-            f"{counts[name]} messages have the ID {name}; give each its own, as a summary is known "
-            "by the IDs of the messages that it stands for"
+            f"{said.format(name)}: {count} messages have the ID {name}; give each its own"
         )

@@ -8,8 +8,9 @@ from typing import Any
 
 from langchain_core.messages import RemoveMessage
 from langchain_core.messages.utils import count_tokens_approximately
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import RunnableConfig
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from langgraph.utils.runnable import RunnableCallable
 from pydantic import BaseModel
 
 from conspectus._core.choices import OnFailure
@@ -19,7 +20,7 @@ from conspectus.compactor.memory import Memory
 from conspectus.compactor.settings import AnyArchive, open_archive
 from conspectus.errors import InputError
 from conspectus.redaction import Redact
-from conspectus.short_term.api import configured_thread
+from conspectus.short_term.api import thread_of_run
 from conspectus.short_term.prompts import (
     DEFAULT_EXISTING_SUMMARY_PROMPT,
     DEFAULT_FINAL_SUMMARY_PROMPT,
@@ -28,10 +29,9 @@ from conspectus.short_term.prompts import (
 )
 from conspectus.short_term.settings import NAMES, ShortTermSettings, TokenCounter
 from conspectus.short_term.step import ShortTermCall
-from conspectus.tokens.tally import Tallies
 
 
-class SummarizationNode(Closing, Runnable[Any, dict[str, Any]]):
+class SummarizationNode(Closing, RunnableCallable):
     """Summarise the oldest messages of a state once enough has gathered.
 
     It takes the parameters of `summarize_messages`, and reads and writes the state in LangMem's
@@ -84,67 +84,51 @@ class SummarizationNode(Closing, Runnable[Any, dict[str, Any]]):
         notes: bool = False,
         background: AnyBackground = False,
     ) -> None:
-        vars(self).update({name: value for name, value in locals().items() if name in NAMES})
-        self._thread = thread_id
-        self._counted: tuple[TokenCounter, Tallies] | None = None
-        self._memory = Memory()
-        self._background = Preparations.of(background)
-        self._settings()  # what cannot mean anything is refused before the archive is opened
+        settings = {name: value for name, value in locals().items() if name in NAMES}
+        ShortTermSettings(**settings)  # what is invalid is refused before the archive is opened
+        super().__init__(self._summarise, self._asummarise, name=name, trace=False)
         opened = open_archive(archive)
-        self.archive: AnyArchive | None = opened
         self._opened = opened if isinstance(archive, (str, Path)) else None
+        vars(self).update(settings, archive=opened)
+        self._thread, self._memory = thread_id, Memory()
+        self._background = Preparations.of(background)
         self.input_messages_key = input_messages_key
         self.output_messages_key = output_messages_key
-        self.name = name
 
-    def invoke(
-        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> dict[str, Any]:
-        """Return the update of a state, a dict or a pydantic model.
+    def _summarise(self, given: Any, config: RunnableConfig) -> dict[str, Any]:
+        return run(self._updated(given, config))
 
-        Raises:
-            ValueError: the state is neither, or has no messages; see `summarize_messages`.
-        """
-        return run(self._updated(input, config))
+    async def _asummarise(self, given: Any, config: RunnableConfig) -> dict[str, Any]:
+        return await arun(self._updated(given, config))
 
-    async def ainvoke(
-        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> dict[str, Any]:
-        """`invoke` on an event loop."""
-        return await arun(self._updated(input, config))
-
-    async def _updated(self, given: Any, config: RunnableConfig | None) -> dict[str, Any]:
+    async def _updated(self, given: Any, config: RunnableConfig) -> dict[str, Any]:
         messages, context = self._read(given)
-        configured = ((config or {}).get("configurable") or {}).get("thread_id")
-        thread = self._thread or configured or configured_thread()
-        call = ShortTermCall(self._settings(), self._memory, thread, self._background)
+        configured = (config.get("configurable") or {}).get("thread_id")
+        call = ShortTermCall(
+            ShortTermSettings(**{name: vars(self)[name] for name in NAMES}),  # as they are now
+            self._memory,
+            self._thread or configured or thread_of_run(),
+            self._background,
+            named=True,
+        )
         done = await call.run(messages, context.get("running_summary"))
-        made: list[Any] = done.messages
-        update: dict[str, Any] = {self.output_messages_key: made}
+        update: dict[str, Any] = {self.output_messages_key: done.messages}
         if done.running_summary is not None:
             if self.input_messages_key == self.output_messages_key:
-                update[self.output_messages_key] = [RemoveMessage(REMOVE_ALL_MESSAGES), *made]
+                removal = RemoveMessage(REMOVE_ALL_MESSAGES)
+                update[self.output_messages_key] = [removal, *done.messages]
             update["context"] = {**context, "running_summary": done.running_summary}
         return update
-
-    def _settings(self) -> ShortTermSettings:
-        """Return the settings as the attributes are now."""
-        given = ShortTermSettings(**{name: vars(self)[name] for name in NAMES})
-        counter = given.token_counter
-        if self._counted is None or self._counted[0] is not counter:
-            self._counted = counter, given.tallies
-        given.tallies = self._counted[1]
-        return given
 
     def __getstate__(self) -> dict[str, Any]:
         """Copy without caches and preparations; the original closes the archive."""
         setting = self._background and self._background.setting
-        dropped = dict.fromkeys(("_counted", "_memory", "_opened"))
-        return {**vars(self), **dropped, "_background": setting}
+        new = {"func": None, "afunc": None, "_memory": None, "_opened": None}
+        return {**vars(self), **new, "_background": setting}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        background = Preparations.of(state["_background"])
-        vars(self).update(state, _memory=Memory(), _background=background)
+        vars(self).update(state, _memory=Memory(), func=self._summarise, afunc=self._asummarise)
+        self._background = Preparations.of(state["_background"])
 
     def _read(self, given: Any) -> tuple[Any, Mapping[str, Any]]:
         key = self.input_messages_key

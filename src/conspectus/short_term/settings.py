@@ -1,4 +1,4 @@
-"""Check the parameters of the functions and the node."""
+"""Check the parameters of the functions and the node, and count tokens."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from conspectus.compactor.settings import AnyArchive
 from conspectus.errors import PolicyError
 from conspectus.redaction import Redact, Redaction
 from conspectus.short_term.prompts import Prompt, shown
-from conspectus.tokens.tally import Tallies
+from conspectus.tokens.tally import Sizes, Tallies
 
 TokenCounter = Callable[[Iterable[Any]], int]
 """LangMem's name. Fractions are rounded up."""
@@ -27,14 +27,14 @@ TIMEOUT = 120.0
 """Seconds for one call of the model."""
 
 COUNTERS = 8
-"""Counters whose sizes are cached between calls of the functions."""
+"""Counters whose sizes are cached between calls."""
 
 _tallies: Newest[Any, Tallies] = Newest(COUNTERS)
 
 
 @dataclass(kw_only=True)
 class ShortTermSettings:
-    """The parameters of one call or node; `known` sizes of messages are by `id()`."""
+    """The parameters of one call; `known` sizes of messages are by `id()`."""
 
     model: Any
     max_tokens: int
@@ -79,24 +79,24 @@ class ShortTermSettings:
     def redaction(self) -> Redaction | None:
         return Redaction.of(self.redact, TIMEOUT)
 
-    @cached_property
-    def tallies(self) -> Tallies:
-        """The sizes that the counter has given so far: a message is counted once."""
-        counter = self.token_counter
-
-        def count(message: BaseMessage) -> int:
-            return _whole(counter, [message])
-
-        try:
-            return _tallies.get_or_make(counter, lambda: Tallies(count, by_content=False))
-        except TypeError:  # it has no hash: a method of a model
-            return Tallies(count, by_content=False)
-
     @property
     def reach(self) -> int:
         """Tokens that gather before anything is summarised."""
         before = self.max_tokens_before_summary
         return self.max_tokens if before is None else before
+
+    def sizes(self, thread: str, messages: Sequence[BaseMessage]) -> Sizes:
+        """Count a history; each message object is counted once, over all calls."""
+        counter = self.token_counter
+
+        def made() -> Tallies:
+            return Tallies(lambda message: _whole(counter, [message]), by_content=False)
+
+        try:
+            tallies = _tallies.get_or_make(counter, made)
+        except TypeError:  # a counter without a hash
+            tallies = made()
+        return tallies.follow(thread, messages)
 
     def count(self, messages: Iterable[Any]) -> int:
         counted = list(messages)

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
+from uuid import NAMESPACE_URL, uuid5
 
 from langchain_core.messages import BaseMessage
 
 from conspectus._core.choices import EMBEDDED
 from conspectus._core.items import Compact, Keep, Plan, Size, Stuck, Window
-from conspectus._core.oldest_first import Limits, oldest_first
+from conspectus._core.oldest_first import CURE, Limits, oldest_first
 from conspectus._core.policy import Policy, grown
 from conspectus._core.records import Record
 from conspectus._core.sizes import TriggerClause
+from conspectus._langchain import hide_from_streams
+from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import io
-from conspectus.compactor.anchors import Anchor
+from conspectus.compactor.anchors import Anchor, Chain
 from conspectus.compactor.background import Background, Preparations
 from conspectus.compactor.compaction import Compaction
 from conspectus.compactor.engine import SLACK, Engine
@@ -28,61 +31,61 @@ from conspectus.compactor.result import Failed, as_the_models
 from conspectus.compactor.session import SUMMARY_FLOOR, Session
 from conspectus.compactor.settings import open_archive
 from conspectus.compactor.view import SMALL, History, look_flow, with_floors
-from conspectus.errors import ArchiveError, RedactionError, StuckError, SummaryError
+from conspectus.errors import ArchiveError, InputError, RedactionError, StuckError, SummaryError
 from conspectus.messages import read_messages, summary_message, summary_text
 from conspectus.model.embedded import EmbeddedSummarizer
 from conspectus.observe import emit, log
-from conspectus.short_term import prompts, records
+from conspectus.short_term import prompts
 from conspectus.short_term.history import HistoryParts, divide, refuse_equal_ids
-from conspectus.short_term.running_summary import (
+from conspectus.short_term.settings import ShortTermSettings
+from conspectus.short_term.summarizer import PromptedSummarizer
+from conspectus.short_term.summary import (
     RunningSummary,
     SummarizationResult,
     name_of,
     read_running,
 )
-from conspectus.short_term.settings import ShortTermSettings
-from conspectus.short_term.summarizer import PromptedSummarizer
 from conspectus.tokens import TokenMeter
+
+REMEMBERED = 256
+"""Most running summaries whose notes are in memory, where there is no archive."""
+
+_chains: Newest[tuple[object, str], Chain] = Newest(REMEMBERED)
 
 
 @dataclass(frozen=True, slots=True)
 class ShortTermCall:
-    """One call; the memory of a function is new each time, unless it prepares."""
+    """One call.
+
+    A caller's state holds only the running summary. So the records that led to it are found by its
+    name, in the archive or in this process, and time travel brings them back with it.
+
+    Attributes:
+        named: the messages that show the summary get ids, as in a graph's state.
+    """
 
     settings: ShortTermSettings
     memory: Memory
     thread: object = None
     background: Preparations | None = None
+    named: bool = False
 
     async def run(self, messages: Sequence[Any], running_summary: object) -> SummarizationResult:
         given = self.settings
         running = read_running(running_summary)
-        standing = [] if running is None else prompts.standing(given.final_prompt, running.summary)
+        standing = [] if running is None else prompts.shown(given.final_prompt, running.summary)
         parts = divide(messages, running, standing)
-        total = given.tallies.follow(_name(parts), parts.rest).totals[0]
         if given.archive is None:
-            if total < given.reach and not self._may_begin(parts, total, running):
-                return self._plain(parts, running)
-            return await self._work(parts, running, standing, None)
-        scope = records.scope_of(self.thread)
-        around = [message for message in (parts.system, *standing) if message is not None]
-        whole = total + sum(given.count([message]) for message in around)
-        due = total >= given.reach or whole > given.max_tokens
-        due = due or self._may_begin(parts, total, running)
-        if not due and not records.is_news(given.archive, scope, running):
-            return self._plain(parts, running)
+            return await self._step(parts, running, standing, None)
+        if self.thread in (None, ""):
+            raise InputError(
+                "archive= needs to know the conversation: pass thread_id=, or call it in a graph "
+                'whose config has {"configurable": {"thread_id": ...}}'
+            )
         try:
-            archive = given.archive
-            if not isinstance(archive, Archive):
-                archive = await io(lambda: open_archive(given.archive))
+            archive = await io(lambda: open_archive(given.archive))
             try:
-                await records.follow_flow(archive, given.archive, scope, running)
-                if not due:
-                    return self._plain(parts, running)
-                result = await self._work(parts, running, standing, archive)
-                now = result.running_summary
-                await records.follow_flow(archive, given.archive, scope, now)
-                return result
+                return await self._step(parts, running, standing, archive)
             finally:
                 if archive is not given.archive:
                     archive.close()
@@ -91,218 +94,185 @@ class ShortTermCall:
                 raise
             said = "the archive cannot be read for now, nothing is summarised: %s"
             log("history_kept", said, error)
-            return self._plain(parts, running)
+            return self._result(parts, running, parts.rest)
 
-    # The result
-
-    def _plain(self, parts: HistoryParts, running: RunningSummary | None) -> SummarizationResult:
-        if running is None:
-            return SummarizationResult(list(parts.messages))
-        return self._result(parts, running, parts.rest)
-
-    def _result(
-        self, parts: HistoryParts, running: RunningSummary, rest: Sequence[BaseMessage]
-    ) -> SummarizationResult:
-        made = prompts.shown(self.settings.final_prompt, running.summary, parts.system, rest)
-        # A summary that stands in the state already keeps its id there.
-        back = {(type(m), str(m.content)): m for m in reversed(parts.back)}
-        kept = {id(parts.system), *map(id, rest)}
-        made = [m if id(m) in kept else back.get((type(m), str(m.content)), m) for m in made]
-        return SummarizationResult(made, running)
-
-    # The work
-
-    async def _work(
+    async def _step(
         self,
         parts: HistoryParts,
         running: RunningSummary | None,
         standing: list[BaseMessage],
         archive: Archive | None,
     ) -> SummarizationResult:
-        given, scope = self._knowing(parts), self._scope(parts)
-        chain = () if archive is None else (await records.chain_flow(archive, scope, running))
-        before: tuple[Record, ...] = ()
-        if archive is None and running is not None:
-            before = records.notes_before(running, self._where(parts, running))
-        # A caller's history decides what is made anew: drafts are kept in archives only, and in
-        # memory where they were prepared.
-        memory = Memory() if self.background is None else self.memory
-        engine = _engine(given, archive, memory, self.background)
-        history = await _history(engine, parts, running, standing, chain)
-        history = replace(history, before=before)
-        history, decided = decide(given, engine, history, clip=archive is not None)
+        given, rest = self.settings, parts.rest
+        sizes, scope = given.sizes(str(rest[0].id) if rest else "", rest), self._scope(parts)
+        total, share = sizes.totals[0], 1.0
+        if self.background is not None:
+            share = self.background.setting.prepare
+        whole = total + sum(given.count([one]) for one in (*parts.system, *standing))
+        chain = await self._chain(archive, scope, running)
+        if total < given.reach * share and whole <= given.max_tokens:
+            return self._result(parts, running, rest)
+        given.known = {id(m): sizes.upto(n + 1) - sizes.upto(n) for n, m in enumerate(rest)}
+        engine = self._engine(archive)
+        history = await self._history(engine, parts, running, standing, chain)
+        session = Turn(
+            engine, scope, None, Anchor(archive, self.memory, scope, chain), settings=given
+        )
+        return await self._work(session, parts, running, history)
+
+    async def _chain(
+        self, archive: Archive | None, scope: Scope, running: RunningSummary | None
+    ) -> Chain:
+        """Return the records behind a running summary; the archive's pointer moves with them."""
+        if archive is None:
+            noted = running is not None and self.settings.notes
+            return (_chains.get((self.thread, name_of(running))) if noted else None) or ()
+        chain = await archive.flow(archive.chain_of, scope, name_of(running))
+        head = chain[-1].id if chain else None
+        if (await archive.flow(archive.pointer, scope)) not in (None, head):
+            await archive.flow(archive.set_head, scope, head)  # for recall without a state
+        said = running.summary if running is not None else ""
+        return chain if chain and chain[-1].summary in (said, "") else ()
+
+    async def _work(
+        self,
+        session: Turn,
+        parts: HistoryParts,
+        running: RunningSummary | None,
+        history: History,
+    ) -> SummarizationResult:
+        given, memory = self.settings, session.engine.memory.of(session.scope)
+        history, decided = session.planned(history, given.reach)
         over = history.size.tokens > given.max_tokens
-        failed = self.memory.of(scope).failure(_mark(running), history.size.messages, over)
-        held = failed is not None and not grown(history.size.tokens, failed.size.tokens)
+        size, mark = history.size, name_of(running)
+        failure = FailedSummary(mark, size, size, over)
+        failed = memory.failure(mark, size.messages, over)
+        held = failed is not None and not grown(size.tokens, failed.size.tokens)
         if held and isinstance(decided, Compact) and decided.evict:
-            decided = Keep("its latest summary failed", history.size.tokens)
-        anchor = Anchor(archive, memory, scope, head=chain)
-        turn, chosen = Turn(engine, scope, None, anchor, settings=given), Chosen(decided)
+            decided = Keep("its latest summary failed", size.tokens)
+        chosen = Chosen(decided)
         if self.background is not None and not held:
-            room = Window(given.max_tokens)
-            chosen = await chosen_flow(replace(turn, room=room), history, decided)
+            session = replace(session, room=Window(given.max_tokens))
+            chosen = await chosen_flow(session, history, decided)
         history, decided = chosen.view or history, chosen.plan
+        if isinstance(decided, Stuck):
+            self._complain(session.scope, decided)
         if not isinstance(decided, Compact):
-            return self._unchanged(parts, running, history, decided)
+            return self._result(parts, running, _shown(parts, history))
         if decided.at_most > given.max_tokens:
-            most = decided.budget or 0
             reason = (
                 f"what must stay in view and a summary take up to {decided.at_most:,} tokens and "
-                f"max_tokens is {most:,}: raise max_tokens, shorten the system prompt or the "
-                "newest message, or pass archive=, so that large messages can be clipped"
+                f"max_tokens is {given.max_tokens:,}: {CURE}"
             )
-            self._complain(Stuck(reason, decided.tokens, decided.at_most, most))
-        refuse_equal_ids(parts.rest)
-        left = [entry.source for i in decided.evicted if (entry := history.places[i].entry)]
-        gone = [str(message.id) for message in left if isinstance(message, BaseMessage)]
-        ids = (running.summarized_message_ids if running else set()) | set(gone)
+            limits = decided.tokens, decided.at_most, given.max_tokens
+            self._complain(session.scope, Stuck(reason, *limits))
+        refuse_equal_ids(m.id for m in parts.rest)
+        left = [entry.id for i in decided.evicted if (entry := history.places[i].entry)]
+        ids = (running.summarized_message_ids if running else set()) | set(map(str, left))
         last = next((m.id for m in reversed(parts.messages) if m.id in ids), None)
 
         def after(record: Record) -> RunningSummary | None:
             return RunningSummary(record.summary, ids, last) if decided.evict else running
 
-        anchor.names = lambda record: name_of(after(record))
-        turn = replace(turn, engine=replace(engine, order=chosen.order or engine.order))
+        session.anchor.names = lambda record: name_of(after(record))
+        order = chosen.order or session.engine.order
+        session = replace(session, engine=replace(session.engine, order=order))
+        ready, waited = chosen.draft, chosen.waited
         try:
-            ready, waited = chosen.draft, chosen.waited
-            compaction = Compaction(turn, history, decided, ready=ready, waited=waited)
+            compaction = Compaction(session, history, decided, ready=ready, waited=waited)
             outcome, view = await compaction.run()
-            await settled_flow(turn, history, chosen, outcome)
+            await settled_flow(session, history, chosen, outcome)
         except (SummaryError, RedactionError) as error:
-            self._failed(scope, running, history)
+            memory.failed = failure
             if isinstance(error, RedactionError):
                 raise
             raise as_the_models(error) from error.__cause__
         if isinstance(outcome, Failed):
             if not isinstance(outcome.error, ArchiveError):
-                self._failed(scope, running, history)
-            return self._unchanged(parts, running, history, Keep(outcome.reason, 0))
-        self.memory.of(scope).failed = None
+                memory.failed = failure
+            return self._result(parts, running, _shown(parts, history))
+        memory.failed = None
         now = after(outcome.record)
-        if now is not None and archive is None:
-            records.keep_notes(now, self._where(parts, now), [*before, outcome.record])
-        return self._viewed(parts, now, view)
+        if session.engine.archive is None and given.notes:
+            _chains.put((self.thread, name_of(now)), view.chain)
+        return self._result(parts, now, _shown(parts, view))
+
+    def _result(
+        self, parts: HistoryParts, running: RunningSummary | None, rest: Sequence[BaseMessage]
+    ) -> SummarizationResult:
+        if running is None:
+            return SummarizationResult([*parts.system, *rest])
+        system = next(iter(parts.system), None)
+        made = prompts.shown(self.settings.final_prompt, running.summary, system, rest)
+        own = {id(message) for message in (*parts.system, *rest)}
+        named = {
+            id(one): one.model_copy(update={"id": str(uuid5(NAMESPACE_URL, str(one.content)))})
+            for one in made
+            if id(one) not in own
+        }
+        # A node writes them to a state; a caller of the function may do so, too.
+        if hide_from_streams(named.values()) or self.named:
+            made = [named.get(id(one), one) for one in made]
+        return SummarizationResult(made, running)
 
     def _scope(self, parts: HistoryParts) -> Scope:
-        if self.settings.archive is not None:
-            return records.scope_of(self.thread)
-        if self.background is None:
-            return Scope("local", _name(parts))
-        # Drafts lie in memory from one call to the next, and ids such as "1" tell nobody apart.
-        first = str(parts.rest[0].content) if parts.rest else ""
-        return Scope("local", f"{self.thread or ''}\0{_name(parts)}\0{first:.200}")
+        if self.thread not in (None, ""):
+            return Scope("local", str(self.thread))
+        # Drafts may be in memory from one call to the next, and ids such as "1" are in all.
+        first = f"{parts.rest[0].id}\0{parts.rest[0].content}" if parts.rest else ""
+        return Scope("local", hashlib.sha256(first.encode("utf-8", "replace")).hexdigest()[:16])
 
-    def _may_begin(self, parts: HistoryParts, total: int, running: RunningSummary | None) -> bool:
-        jobs = self.background
-        if jobs is None or total < self.settings.reach * jobs.setting.prepare:
-            return False
-        known = jobs.latest(self._scope(parts))
-        count = len(parts.rest) + (parts.system is not None) + (running is not None)
-        head = known.head if known is not None else ""
-        return jobs.wanted(self._scope(parts), head, Size(total, count))
-
-    def _where(self, parts: HistoryParts, running: RunningSummary) -> object:
-        return records.conversation(self.thread, parts.messages, running)
-
-    def _knowing(self, parts: HistoryParts) -> ShortTermSettings:
-        """Return the settings with the sizes that were already counted."""
-        given, rest = self.settings, parts.rest
-        sizes = given.tallies.follow(_name(parts), rest)
-        knowing = copy(given)
-        knowing.known = {id(m): sizes.upto(n + 1) - sizes.upto(n) for n, m in enumerate(rest)}
-        return knowing
-
-    def _unchanged(
-        self,
-        parts: HistoryParts,
-        running: RunningSummary | None,
-        history: History,
-        decided: Keep | Stuck,
-    ) -> SummarizationResult:
-        if isinstance(decided, Stuck):
-            self._complain(decided)
-        if not any(place.item.clipped for place in history.places):
-            return self._plain(parts, running)
-        return self._viewed(parts, running, history)
-
-    def _viewed(
-        self, parts: HistoryParts, running: RunningSummary | None, view: History
-    ) -> SummarizationResult:
-        found = [place.source for place in view.places if not place.item.summary]
-        rest = [m for m in found if isinstance(m, BaseMessage) and m is not parts.system]
-        if running is None:
-            return SummarizationResult([*parts.alone, *rest])
-        return self._result(parts, running, rest)
-
-    def _complain(self, stuck: Stuck) -> None:
-        scope = records.scope_of(self.thread) if self.thread else None
+    def _complain(self, scope: Scope, stuck: Stuck) -> None:
         emit("stuck", scope, tokens_before=stuck.tokens, needed=stuck.needed, budget=stuck.budget)
         if self.settings.on_failure == "raise":
             raise StuckError(stuck.reason, needed=stuck.needed, budget=stuck.budget)
         log("history_does_not_fit", "%s", stuck.reason)
 
-    def _failed(self, scope: Scope, running: RunningSummary | None, history: History) -> None:
-        size, over = history.size, history.size.tokens > self.settings.max_tokens
-        self.memory.of(scope).failed = FailedSummary(_mark(running), size, size, over)
+    async def _history(
+        self,
+        engine: Engine,
+        parts: HistoryParts,
+        running: RunningSummary | None,
+        standing: list[BaseMessage],
+        chain: Chain,
+    ) -> History:
+        """Read the history with the summary in the form in which the engine knows it."""
+        between: list[Any] = []
+        if running is not None:
+            head = chain[-1] if chain else None
+            mark = {"mark": head.mark} if head else {}
+            text = summary_text(running.summary, archived=bool(head and head.archived), **mark)
+            between = [summary_message(text, head.id if head else "before")]
+        leading, rest = parts.rest[: parts.leading], parts.rest[parts.leading :]
+        entries = read_messages([*parts.system, *leading, *between, *rest])
+        history = await look_flow(engine, entries, chain)
+        size = sum(map(engine.meter.message, standing))
+        places = tuple(
+            replace(place, item=replace(place.item, tokens=size)) if place.item.summary else place
+            for place in history.places
+        )
+        return replace(history, places=places)
 
-
-def _name(parts: HistoryParts) -> str:
-    return str(parts.rest[0].id) if parts.rest else ""
-
-
-def _mark(running: RunningSummary | None) -> str | None:
-    if running is None:
-        return None
-    return f"{len(running.summarized_message_ids)} {running.last_summarized_message_id}"
-
-
-async def _history(
-    engine: Engine,
-    parts: HistoryParts,
-    running: RunningSummary | None,
-    standing: list[BaseMessage],
-    chain: Sequence[Record],
-) -> History:
-    leading, head = parts.leading, chain[-1] if chain else None
-    between: list[Any] = []
-    if running is not None:
-        # A record's own message if it is known, else one like another library's.
-        mark = {"mark": head.mark} if head is not None else {}
-        archived = head is not None and head.archived
-        text = summary_text(running.summary, archived=archived, **mark)
-        between = [summary_message(text, head.id if head is not None else "before")]
-    messages = [*parts.alone, *parts.rest[:leading], *between, *parts.rest[leading:]]
-    history = await look_flow(engine, read_messages(messages), chain)
-    size = sum(map(engine.meter.message, standing))
-    places = tuple(
-        replace(place, item=replace(place.item, tokens=size)) if place.item.summary else place
-        for place in history.places
-    )
-    return replace(history, places=places)
-
-
-def _engine(
-    given: ShortTermSettings,
-    archive: Archive | None,
-    memory: Memory,
-    background: Preparations | None,
-) -> Engine:
-    asked = PromptedSummarizer(given)
-    return Engine(
-        policy=swaps_below(given),
-        memory=memory,
-        background=background,
-        meter=TokenMeter(given.count),
-        frame=given.summary_size(""),
-        archive=archive,
-        summarizers={asked.name: asked, EMBEDDED: EmbeddedSummarizer()},
-        order=(asked.name,),
-        on_failure=given.on_failure,
-        timeout=None,
-        size=given.summary_size,
-        redaction=given.redaction,
-        notes=given.notes,
-    )
+    def _engine(self, archive: Archive | None) -> Engine:
+        given = self.settings
+        asked = PromptedSummarizer(given)
+        # With a prepared summary, less has gathered.
+        enough = min(given.reach + given.max_summary_tokens, given.max_tokens)
+        return Engine(
+            policy=Policy(trigger=(TriggerClause(tokens=max(1, enough)),)),
+            memory=self.memory,
+            background=self.background,
+            meter=TokenMeter(given.count),
+            frame=given.summary_size(""),
+            archive=archive,
+            summarizers={asked.name: asked, EMBEDDED: EmbeddedSummarizer()},
+            order=(asked.name,),
+            on_failure=given.on_failure,
+            timeout=None,
+            size=given.summary_size,
+            redaction=given.redaction,
+            notes=given.notes,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,36 +286,31 @@ class Turn(Session):
 
     def foresees(self, history: History, share: float) -> tuple[History, Plan]:
         """Plan as if a share of the trigger had to gather."""
-        sooner = copy(self.settings)
-        sooner.max_tokens_before_summary = math.ceil(self.settings.reach * share)
-        return decide(sooner, self.engine, history, clip=False)
+        return self.planned(history, math.ceil(self.settings.reach * share), clip=False)
 
     def message_size(self, body: str) -> int:
         return self.settings.summary_size(body)
 
+    def planned(self, history: History, reach: int, *, clip: bool = True) -> tuple[History, Plan]:
+        """Plan without clips; with them, which need an archive, only if that is not enough."""
+        given, frame = self.settings, self.engine.frame
+        limits = Limits(
+            most=given.max_tokens,
+            reach=reach,
+            share=given.max_summary_tokens,
+            frame=frame,
+            floor=frame + SUMMARY_FLOOR,
+            slack=SLACK,
+        )
+        decided = oldest_first(history.items, limits, clip=False)
+        fits = isinstance(decided, Compact) and decided.at_most <= given.max_tokens
+        if not clip or self.engine.archive is None or fits or history.size.tokens <= limits.most:
+            return history, decided
+        history = with_floors(history, self.engine, SMALL)
+        return history, oldest_first(history.items, limits, clip=True)
 
-def swaps_below(given: ShortTermSettings) -> Policy:
-    """Return the policy by which prepared notes free enough: with them, less has gathered."""
-    reach = min(given.reach + given.max_summary_tokens, given.max_tokens)
-    return Policy(trigger=(TriggerClause(tokens=max(1, reach)),))
 
-
-def decide(
-    given: ShortTermSettings, engine: Engine, history: History, clip: bool
-) -> tuple[History, Plan]:
-    """Plan without clips; with them only if that is not enough."""
-    frame = given.summary_size("")
-    limits = Limits(
-        most=given.max_tokens,
-        reach=given.reach,
-        share=given.max_summary_tokens,
-        frame=frame,
-        floor=frame + SUMMARY_FLOOR,
-        slack=SLACK,
-    )
-    decided = oldest_first(history.items, limits, clip=False)
-    fits = isinstance(decided, Compact) and decided.at_most <= given.max_tokens
-    if not clip or fits or history.size.tokens <= given.max_tokens:
-        return history, decided
-    history = with_floors(history, engine, SMALL)
-    return history, oldest_first(history.items, limits, clip=True)
+def _shown(parts: HistoryParts, view: History) -> list[BaseMessage]:
+    """Return the messages in view behind the system message, without the summary."""
+    sources = [place.source for place in view.places if not place.item.summary]
+    return [m for m in sources if isinstance(m, BaseMessage)][len(parts.system) :]

@@ -1,4 +1,4 @@
-"""Define the running summary, which the caller keeps."""
+"""Define the running summary, which the caller keeps, and the result of a call."""
 
 from __future__ import annotations
 
@@ -64,6 +64,7 @@ def read_running(given: object) -> RunningSummary | None:
 
 
 def name_of(running: RunningSummary | None) -> str:
+    """Name a running summary: the records that led to it are found by this name."""
     if running is None:
         return "short-term\nnone"
     ids = "\0".join(sorted(map(str, running.summarized_message_ids)))
