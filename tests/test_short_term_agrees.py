@@ -43,9 +43,8 @@ def answers(
     library: Any, messages: list[AnyMessage], running: Any, limits: dict[str, Any]
 ) -> tuple[Any, PlainModel]:
     model = PlainModel()
-    alone = {"notes": []} if library is ours else {}  # LangMem writes the model's text alone
     found = library.summarize_messages(
-        messages, running_summary=running, model=model, **limits, **PROMPTS, **alone
+        messages, running_summary=running, model=model, **limits, **PROMPTS
     )
     return found, model
 
@@ -96,9 +95,8 @@ def test_the_histories_above_are_no_easy_ones():
     """Enough of them were summarised by both, and enough of LangMem's were wrong."""
     if not SEEN:
         test_the_result_is_langmems_wherever_that_is_valid()
-    assert SEEN["same, with a summary"] >= 20, SEEN
-    assert SEEN["same, without a call"] >= 20, SEEN
-    assert SEEN["LangMem's was not valid"] >= 20, SEEN
+    for kind in ("same, with a summary", "same, without a call", "LangMem's was not valid"):
+        assert SEEN[kind] >= SEEN.total() / 20, SEEN
 
 
 @settings(max_examples=few(200), deadline=None)
@@ -146,7 +144,7 @@ def test_the_coroutine_function_has_the_types_and_the_type_errors_of_its_twin():
             function([], running_summary=None, model=PlainModel())
 
 
-def test_the_signatures_are_langmems_and_six_more_keywords():
+def test_the_signatures_are_langmems_and_a_few_more_keywords():
     import inspect
 
     for name in ("summarize_messages", "asummarize_messages", "SummarizationNode"):

@@ -19,12 +19,6 @@ WORTH = 10
 """A plan that stays above the limit must save at least one part in this many of the history."""
 
 
-CURE = (
-    "raise max_tokens, shorten the system prompt or the newest message, or pass archive=, so that "
-    "large messages can be clipped"
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The requested limits, in tokens.
@@ -152,8 +146,13 @@ class _Cutting(Room):
             return found
         if self.tokens <= limits.most:
             return Keep("a summary would not make it smaller", self.tokens)
-        reason = (
-            f"what must stay in view takes {needed:,} tokens and max_tokens is {limits.most:,}: "
-            f"{CURE}"
-        )
-        return Stuck(reason, self.tokens, needed, limits.most)
+        return Stuck(too_large(needed, limits.most), self.tokens, needed, limits.most)
+
+
+def too_large(needed: int, most: int) -> str:
+    """Say that a history does not fit, and what to do."""
+    return (
+        f"what must stay in view, with its summary, takes up to {needed:,} tokens and max_tokens "
+        f"is {most:,}: raise max_tokens, shorten the system prompt or the newest message, or pass "
+        "archive=, so that large messages can be clipped"
+    )

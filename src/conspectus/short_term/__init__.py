@@ -6,19 +6,14 @@ Example:
     'So far so good.'
 """
 
-from conspectus.short_term.api import (
-    aclose_background,
-    asummarize_messages,
-    close_background,
-    summarize_messages,
-)
+from conspectus.short_term.api import asummarize_messages, summarize_messages
+from conspectus.short_term.history import RunningSummary, SummarizationResult
 from conspectus.short_term.node import SummarizationNode
 from conspectus.short_term.prompts import (
     DEFAULT_EXISTING_SUMMARY_PROMPT,
     DEFAULT_FINAL_SUMMARY_PROMPT,
     DEFAULT_INITIAL_SUMMARY_PROMPT,
 )
-from conspectus.short_term.summary import RunningSummary, SummarizationResult
 
 __all__ = [
     "DEFAULT_EXISTING_SUMMARY_PROMPT",
@@ -27,8 +22,6 @@ __all__ = [
     "RunningSummary",
     "SummarizationNode",
     "SummarizationResult",
-    "aclose_background",
     "asummarize_messages",
-    "close_background",
     "summarize_messages",
 ]

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from langchain_core.messages import AnyMessage
 from langchain_core.messages.utils import count_tokens_approximately
@@ -14,20 +11,18 @@ from langchain_core.runnables.config import ensure_config
 
 from conspectus._core.choices import OnFailure
 from conspectus.bridge import arun, run
-from conspectus.compactor.background import AnyBackground, Background, Preparations, check_seconds
-from conspectus.compactor.memory import Memory
 from conspectus.compactor.settings import AnyArchive
 from conspectus.errors import PolicyError
 from conspectus.redaction import Redact
+from conspectus.short_term.history import RunningSummary, SummarizationResult
 from conspectus.short_term.prompts import (
     DEFAULT_EXISTING_SUMMARY_PROMPT,
     DEFAULT_FINAL_SUMMARY_PROMPT,
     DEFAULT_INITIAL_SUMMARY_PROMPT,
     Prompt,
 )
-from conspectus.short_term.settings import NAMES, ShortTermSettings, TokenCounter
-from conspectus.short_term.step import ShortTermCall
-from conspectus.short_term.summary import RunningSummary, SummarizationResult
+from conspectus.short_term.settings import NAMES, ShortTerm, TokenCounter
+from conspectus.short_term.step import summarized
 
 
 def summarize_messages(
@@ -47,7 +42,6 @@ def summarize_messages(
     on_failure: OnFailure = "degrade",
     redact: Redact = None,
     notes: bool = False,
-    background: AnyBackground = False,
 ) -> SummarizationResult:
     """Replace the oldest messages by a summary once enough has gathered.
 
@@ -82,9 +76,6 @@ def summarize_messages(
             None, for off.
         notes: whether the user's words and one line a call are written beside the model's summary;
             see `Compactor`. Default: False, the summary alone, as in LangMem.
-        background: True prepares the next summary in the background, from seven tenths of
-            `max_tokens_before_summary` on; `{"prepare": 0.6}` from another share of it. The
-            archive, if there is one, must be open. Default: False. See `docs/background.md`.
 
     Returns:
         The messages to send to the model, and the running summary to pass the next time.
@@ -107,7 +98,7 @@ def summarize_messages(
         >>> [message.type for message in result.messages], result.running_summary.summary
         (['system', 'human'], 'They greeted each other.')
     """
-    return run(_call(locals()).run(messages, running_summary))
+    return run(_call(locals()))
 
 
 async def asummarize_messages(
@@ -127,64 +118,20 @@ async def asummarize_messages(
     on_failure: OnFailure = "degrade",
     redact: Redact = None,
     notes: bool = False,
-    background: AnyBackground = False,
 ) -> SummarizationResult:
     """`summarize_messages` on an event loop; a model without `ainvoke` gets a thread."""
-    return await arun(_call(locals()).run(messages, running_summary))
+    return await arun(_call(locals()))
 
 
-def close_background(timeout: float | None = None) -> None:
-    """Wait for preparations of the functions, so that their store can be closed.
-
-    Args:
-        timeout: seconds to wait; later answers of a model are thrown away. Default: no limit.
-
-    Raises:
-        PolicyError: `timeout` is no number of seconds.
-    """
-    run(_closed_flow(timeout))
-
-
-async def aclose_background(timeout: float | None = None) -> None:
-    """`close_background` on an event loop."""
-    await arun(_closed_flow(timeout))
-
-
-async def _closed_flow(timeout: float | None) -> None:
-    check_seconds(timeout)
-    with _LOCK:
-        _CLOSING.update(one for kept in _PREPARING.values() for one, _ in kept.values())
-        _PREPARING.clear()
-        closing = list(_CLOSING)
-    for one in closing:
-        await one.close_flow(timeout)
-        _CLOSING.discard(one)
-
-
-_LOCK = threading.Lock()
-_CLOSING: set[Preparations] = set()
-_PREPARING: WeakKeyDictionary[object, dict[Background, tuple[Preparations, Memory]]]
-_PREPARING = WeakKeyDictionary()
-"""Preparations of the functions, and memories, by archive and setting: threads of two archives may
-have one name. Without an archive, `Memory` itself is the key."""
-
-
-def _call(given: Mapping[str, Any]) -> ShortTermCall:
-    """Make one call of a function; its memory ends with it, unless notes are prepared."""
-    settings = ShortTermSettings(**{name: given[name] for name in NAMES})
-    archive, setting = settings.archive, Background.of(given["background"])
-    if archive == "memory:" or (setting is not None and isinstance(archive, (str, Path))):
-        why = "would be gone after the call" if archive == "memory:" else "is used after the call"
+def _call(given: Mapping[str, Any]) -> Awaitable[SummarizationResult]:
+    own = ShortTerm(**{name: given[name] for name in NAMES if name in given})
+    if own.archive == "memory:":
         raise PolicyError(
-            f"the archive {str(archive)!r} {why}: open it once with "
-            f"Archive.open({str(archive)!r}) and pass that"
+            "an archive of 'memory:' would be gone after each call; make one with "
+            "Archive.open('memory:') and pass that"
         )
-    preparations, memory = None, Memory()
-    if setting is not None:
-        with _LOCK:
-            kept = _PREPARING.setdefault(Memory if archive is None else archive, {})
-            preparations, memory = kept.setdefault(setting, (Preparations(setting), memory))
-    return ShortTermCall(settings, memory, given["thread_id"] or thread_of_run(), preparations)
+    thread = given["thread_id"] or thread_of_run()
+    return summarized(own, given["messages"], given["running_summary"], thread)
 
 
 def thread_of_run() -> object:

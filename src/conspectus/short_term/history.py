@@ -1,9 +1,10 @@
-"""Divide a history: system message, earlier summary, covered messages, the rest."""
+"""Define the running summary, and divide a history by it."""
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -12,10 +13,70 @@ from langchain_core.messages import BaseMessage, SystemMessage
 
 from conspectus.errors import InputError, MessageError
 from conspectus.messages.recalled import is_users
-from conspectus.short_term.summary import RunningSummary
 
 AROUND = 400
 """Characters of a template around a summary that is known by its text."""
+
+
+@dataclass
+class RunningSummary:
+    """The summary so far, and the messages that it stands for.
+
+    LangGraph's serializers bring it back; a strict one brings a dict with the same names, which is
+    accepted everywhere.
+
+    Attributes:
+        summary: its text.
+        summarized_message_ids: ids of the messages that it stands for.
+        last_summarized_message_id: the id of the last of them in the history.
+
+    Example:
+        >>> RunningSummary("They said hello.", {"m1", "m2"}, "m2").last_summarized_message_id
+        'm2'
+    """
+
+    summary: str
+    summarized_message_ids: set[str]
+    last_summarized_message_id: str | None
+
+
+@dataclass
+class SummarizationResult:
+    """The result of one call.
+
+    Attributes:
+        messages: the messages to send to the model.
+        running_summary: the value to pass the next time; None while nothing was summarised.
+    """
+
+    messages: list[Any]
+    running_summary: RunningSummary | None = None
+
+
+def read_running(given: object) -> RunningSummary | None:
+    """Read a running summary of a state: ours, LangMem's, or a dict."""
+    if given is None:
+        return None
+    names = ("summary", "summarized_message_ids", "last_summarized_message_id")
+    parts: Mapping[str, Any] = (
+        given if isinstance(given, Mapping) else getattr(given, "__dict__", {})
+    )
+    summary, ids, last = map(parts.get, names)
+    if not isinstance(summary, str) or not isinstance(ids, (set, frozenset, list, tuple)):
+        raise InputError(
+            f"running_summary must be a RunningSummary, or a dict with {', '.join(names)}, not "
+            f"{given!r:.200}; pass what the last call gave back, or None"
+        )
+    return RunningSummary(summary, ids if isinstance(ids, set) else set(ids), last)
+
+
+def name_of(running: RunningSummary | None) -> str:
+    """Name a running summary, so that the records that led to it are found."""
+    if running is None:
+        return "short-term\nnone"
+    ids = "\0".join(sorted(map(str, running.summarized_message_ids)))
+    digest = hashlib.sha256(ids.encode("utf-8", "backslashreplace")).hexdigest()
+    return f"short-term\n{digest}\n{running.summary}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +96,14 @@ def divide(
     messages: Sequence[Any], running: RunningSummary | None, shown: Sequence[BaseMessage]
 ) -> HistoryParts:
     """Divide a history; `shown` are the messages that show the running summary now."""
-    if not isinstance(messages, Sequence) or isinstance(messages, (str, bytes)):
-        raise MessageError(f"messages must be a list of messages, not {type(messages).__name__}")
-    given = list(messages)
-    if not all(issubclass(kind, BaseMessage) for kind in set(map(type, given))):
-        at, other = next((n, m) for n, m in enumerate(given) if not isinstance(m, BaseMessage))
+    listed = isinstance(messages, Sequence) and not isinstance(messages, (str, bytes))
+    wrong = (m for m in messages if not isinstance(m, BaseMessage)) if listed else iter([messages])
+    for other in wrong:
         raise MessageError(
-            f"message {at} is {type(other).__name__}; give LangChain messages, as "
+            f"messages must be a list of LangChain messages, not of {type(other).__name__}; "
             "langchain_core.messages.convert_to_messages makes them"
         )
-    known = set(map(_words, shown))
+    given, known = list(messages), set(map(_words, shown))
     system: list[BaseMessage] = []
     start = 0
     while start < len(given) and isinstance(given[start], SystemMessage):
@@ -58,8 +117,7 @@ def divide(
         covered = running.summarized_message_ids
         refuse_equal_ids(
             (m.id for m in rest if m.id in covered),
-            "Message with ID {} has already been summarized, and another that has not been read "
-            "has the same ID",
+            "Message with ID {} has already been summarized, and another has the same ID",
         )
         newest = next((m for m in reversed(rest) if is_users(m) and _words(m) not in known), None)
         # A client has gone back to the newest, or another library's summary has it.
@@ -97,12 +155,10 @@ def _shows(
     return not any(m.id in covered or _words(m) in known for m in given)
 
 
-def refuse_equal_ids(
-    ids: Iterable[str | None], said: str = "{} is the ID of several messages"
-) -> None:
+def refuse_equal_ids(ids: Iterable[str | None], said: str = "{} is no ID of one message") -> None:
     """Refuse equal ids: a summary is known by the ids of the messages that it stands for."""
-    name, count = next(iter(Counter(ids).most_common(1)), (None, 0))
-    if count > 1:
-        raise InputError(
-            f"{said.format(name)}: {count} messages have the ID {name}; give each its own"
-        )
+    for name, count in Counter(ids).most_common(1):
+        if count > 1:
+            raise InputError(
+                f"{said.format(name)}: {count} messages have the ID {name}; give each its own"
+            )

@@ -10,7 +10,7 @@ from langchain_core.messages import RemoveMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
-from langgraph.utils.runnable import RunnableCallable
+from langgraph.utils.runnable import RunnableCallable  # type: ignore[attr-defined]
 from pydantic import BaseModel
 
 from conspectus._core.choices import OnFailure
@@ -27,11 +27,11 @@ from conspectus.short_term.prompts import (
     DEFAULT_INITIAL_SUMMARY_PROMPT,
     Prompt,
 )
-from conspectus.short_term.settings import NAMES, ShortTermSettings, TokenCounter
-from conspectus.short_term.step import ShortTermCall
+from conspectus.short_term.settings import NAMES, ShortTerm, TokenCounter
+from conspectus.short_term.step import summarized
 
 
-class SummarizationNode(Closing, RunnableCallable):
+class SummarizationNode(ShortTerm, Closing, RunnableCallable):
     """Summarise the oldest messages of a state once enough has gathered.
 
     It takes the parameters of `summarize_messages`, and reads and writes the state in LangMem's
@@ -85,13 +85,11 @@ class SummarizationNode(Closing, RunnableCallable):
         background: AnyBackground = False,
     ) -> None:
         settings = {name: value for name, value in locals().items() if name in NAMES}
-        ShortTermSettings(**settings)  # what is invalid is refused before the archive is opened
-        super().__init__(self._summarise, self._asummarise, name=name, trace=False)
-        opened = open_archive(archive)
+        ShortTerm.__init__(self, **settings)  # what is invalid is refused before it is opened
+        RunnableCallable.__init__(self, self._summarise, self._asummarise, name=name, trace=False)
+        self.archive = opened = open_archive(archive)
         self._opened = opened if isinstance(archive, (str, Path)) else None
-        vars(self).update(settings, archive=opened)
-        self._thread, self._memory = thread_id, Memory()
-        self._background = Preparations.of(background)
+        self._thread = thread_id
         self.input_messages_key = input_messages_key
         self.output_messages_key = output_messages_key
 
@@ -104,17 +102,13 @@ class SummarizationNode(Closing, RunnableCallable):
     async def _updated(self, given: Any, config: RunnableConfig) -> dict[str, Any]:
         messages, context = self._read(given)
         configured = (config.get("configurable") or {}).get("thread_id")
-        call = ShortTermCall(
-            ShortTermSettings(**{name: vars(self)[name] for name in NAMES}),  # as they are now
-            self._memory,
-            self._thread or configured or thread_of_run(),
-            self._background,
-            named=True,
-        )
-        done = await call.run(messages, context.get("running_summary"))
+        thread = self._thread or configured or thread_of_run()
+        same = self.input_messages_key == self.output_messages_key
+        running = context.get("running_summary")
+        done = await summarized(self, messages, running, thread, named=same)
         update: dict[str, Any] = {self.output_messages_key: done.messages}
         if done.running_summary is not None:
-            if self.input_messages_key == self.output_messages_key:
+            if same:
                 removal = RemoveMessage(REMOVE_ALL_MESSAGES)
                 update[self.output_messages_key] = [removal, *done.messages]
             update["context"] = {**context, "running_summary": done.running_summary}
@@ -122,13 +116,14 @@ class SummarizationNode(Closing, RunnableCallable):
 
     def __getstate__(self) -> dict[str, Any]:
         """Copy without caches and preparations; the original closes the archive."""
-        setting = self._background and self._background.setting
-        new = {"func": None, "afunc": None, "_memory": None, "_opened": None}
-        return {**vars(self), **new, "_background": setting}
+        return {
+            **vars(self),
+            **dict.fromkeys(("func", "afunc", "memory", "_background", "_opened")),
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _memory=Memory(), func=self._summarise, afunc=self._asummarise)
-        self._background = Preparations.of(state["_background"])
+        vars(self).update(state, func=self._summarise, afunc=self._asummarise)
+        self.memory, self._background = Memory(), Preparations.of(self.background)
 
     def _read(self, given: Any) -> tuple[Any, Mapping[str, Any]]:
         key = self.input_messages_key

@@ -65,15 +65,24 @@ def filled(prompt: Prompt, name: str, slots: Mapping[str, Any]) -> list[BaseMess
     return list(made)
 
 
+def asking(
+    first: Prompt, later: Prompt, messages: Sequence[BaseMessage], text: str
+) -> list[BaseMessage]:
+    """Ask for the first summary of messages, or for an existing one to be brought up to date."""
+    slots: dict[str, Any] = {"messages": list(messages)}
+    if not text:
+        return filled(first, "initial_summary_prompt", slots)
+    return filled(later, "existing_summary_prompt", {**slots, "existing_summary": text})
+
+
 def shown(
     prompt: Prompt,
     summary: str,
-    system: BaseMessage | None = None,
+    system: Sequence[BaseMessage] = (),
     messages: Sequence[BaseMessage] = (),
 ) -> list[BaseMessage]:
     """Put system message, summary and messages together, as `final_prompt` does."""
-    alone = [] if system is None else [system]
-    slots = {"system_message": alone, "summary": summary, "messages": list(messages)}
+    slots = {"system_message": list(system), "summary": summary, "messages": list(messages)}
     return filled(prompt, "final_prompt", slots)
 
 

@@ -1,40 +1,73 @@
-"""Check the parameters of the functions and the node, and count tokens."""
+"""Hold and check the parameters of the functions and the node, and count tokens."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from functools import cached_property
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, replace
 from numbers import Real
 from typing import Any
 
-from langchain_core.messages import BaseMessage
-
-from conspectus._core.choices import FAILURES, OnFailure
-from conspectus._core.sizes import whole
+from conspectus._core.choices import OnFailure
+from conspectus._core.policy import Policy
+from conspectus._core.sizes import TriggerClause, whole
 from conspectus._newest import Newest
-from conspectus.compactor.settings import AnyArchive
+from conspectus.archive import Archive
+from conspectus.compactor.background import AnyBackground, Preparations
+from conspectus.compactor.engine import Engine
+from conspectus.compactor.memory import Memory
+from conspectus.compactor.settings import AnyArchive, EngineSettings
 from conspectus.errors import PolicyError
-from conspectus.redaction import Redact, Redaction
-from conspectus.short_term.prompts import Prompt, shown
-from conspectus.tokens.tally import Sizes, Tallies
+from conspectus.redaction import Redact
+from conspectus.short_term import prompts
+from conspectus.short_term.prompts import Prompt
+from conspectus.short_term.summarizer import TIMEOUT, PromptedSummarizer
+from conspectus.tokens import TokenMeter
+from conspectus.tokens.tally import Tallies, remembered
 
 TokenCounter = Callable[[Iterable[Any]], int]
 """LangMem's name. Fractions are rounded up."""
 
-TIMEOUT = 120.0
-"""Seconds for one call of the model."""
-
 COUNTERS = 8
 """Counters whose sizes are cached between calls."""
 
-_tallies: Newest[Any, Tallies] = Newest(COUNTERS)
+
+class Counts:
+    """A caller's counter: it is asked once for each message."""
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self._counter = counter
+        self._of_one = remembered(lambda message: self._whole([message]))
+        self.tallies = Tallies(self._of_one, by_content=False)
+
+    @classmethod
+    def of(cls, counter: TokenCounter) -> Counts:
+        try:
+            return _counts.get_or_make(counter, lambda: cls(counter))
+        except TypeError:  # a counter without a hash
+            return cls(counter)
+
+    def __call__(self, messages: Iterable[Any]) -> int:
+        counted = list(messages)
+        return self._of_one(counted[0]) if len(counted) == 1 else self._whole(counted)
+
+    def _whole(self, messages: list[Any]) -> int:
+        count: object = self._counter(messages)
+        known = isinstance(count, Real) and not isinstance(count, bool)
+        size = float(count) if known else math.nan  # type: ignore[arg-type]
+        if not 0 <= size < math.inf:
+            raise PolicyError(
+                f"token_counter must return a number of tokens, and returned {count!r}"
+            )
+        return math.ceil(size)
 
 
-@dataclass(kw_only=True)
-class ShortTermSettings:
-    """The parameters of one call; `known` sizes of messages are by `id()`."""
+_counts: Newest[Any, Counts] = Newest(COUNTERS)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ShortTerm:
+    """The parameters, as attributes that are read at each call; `summarize_messages` has them."""
 
     model: Any
     max_tokens: int
@@ -48,12 +81,16 @@ class ShortTermSettings:
     on_failure: OnFailure
     redact: Redact
     notes: bool
-    known: Mapping[int, int] = field(default_factory=dict)
+    background: AnyBackground = False
 
     def __post_init__(self) -> None:
+        self.check()
+        self.memory, self._background = Memory(), Preparations.of(self.background)
+
+    def check(self) -> None:
+        """Raise `PolicyError` for an invalid parameter."""
         whole(self.max_tokens, "max_tokens")
-        if self.max_tokens_before_summary is not None:
-            whole(self.max_tokens_before_summary, "max_tokens_before_summary", 0)
+        whole(self.reach, "max_tokens_before_summary", 0)
         whole(self.max_summary_tokens, "max_summary_tokens", 0)
         if self.max_summary_tokens >= self.max_tokens:
             # The first sentence is the one that users of LangMem look for.
@@ -72,12 +109,7 @@ class ShortTermSettings:
                 "token_counter must be a callable that takes a list of messages and returns their "
                 f"tokens, not {self.token_counter!r:.200}"
             )
-        if self.on_failure not in FAILURES:
-            raise PolicyError(f"on_failure must be one of {FAILURES}, not {self.on_failure!r}")
-
-    @cached_property
-    def redaction(self) -> Redaction | None:
-        return Redaction.of(self.redact, TIMEOUT)
+        EngineSettings.of(vars(self))
 
     @property
     def reach(self) -> int:
@@ -85,37 +117,28 @@ class ShortTermSettings:
         before = self.max_tokens_before_summary
         return self.max_tokens if before is None else before
 
-    def sizes(self, thread: str, messages: Sequence[BaseMessage]) -> Sizes:
-        """Count a history; each message object is counted once, over all calls."""
-        counter = self.token_counter
-
-        def made() -> Tallies:
-            return Tallies(lambda message: _whole(counter, [message]), by_content=False)
-
-        try:
-            tallies = _tallies.get_or_make(counter, made)
-        except TypeError:  # a counter without a hash
-            tallies = made()
-        return tallies.follow(thread, messages)
-
-    def count(self, messages: Iterable[Any]) -> int:
-        counted = list(messages)
-        if len(counted) == 1 and (size := self.known.get(id(counted[0]))) is not None:
-            return size
-        return _whole(self.token_counter, counted)
-
     def summary_size(self, summary: str) -> int:
         """Count the tokens of the messages that show a summary."""
-        return self.count(shown(self.final_prompt, summary))
+        return Counts.of(self.token_counter)(prompts.shown(self.final_prompt, summary))
+
+    def engine(self, archive: Archive | None) -> Engine:
+        """Return the engine of a call."""
+        count = Counts.of(self.token_counter)
+        templates = self.initial_summary_prompt, self.existing_summary_prompt
+        asked = PromptedSummarizer(self.model, templates, max(self.max_tokens, self.reach), count)
+        # With a prepared summary, less has gathered.
+        enough = max(1, min(self.reach + self.max_summary_tokens, self.max_tokens))
+        own = {"summarizer": asked, "archive": archive, "summarizer_timeout": TIMEOUT}
+        engine = EngineSettings.of({**vars(self), **own}).engine(
+            Policy(trigger=(TriggerClause(tokens=enough),)), TokenMeter(count)
+        )
+        return replace(
+            engine,
+            memory=self.memory,
+            background=self._background,
+            frame=self.summary_size(""),
+            size=self.summary_size,
+        )
 
 
-NAMES = tuple(one.name for one in fields(ShortTermSettings) if one.name != "known")
-
-
-def _whole(counter: TokenCounter, messages: Sequence[Any]) -> int:
-    count: object = counter(messages)
-    known = isinstance(count, Real) and not isinstance(count, bool)
-    size = float(count) if known else math.nan  # type: ignore[arg-type]
-    if not 0 <= size < math.inf:
-        raise PolicyError(f"token_counter must return a number of tokens, and returned {count!r}")
-    return math.ceil(size)
+NAMES = tuple(one.name for one in fields(ShortTerm))

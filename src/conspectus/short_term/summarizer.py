@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,9 @@ from conspectus.model.callables import readings
 from conspectus.model.calls import Caller, Steps, named
 from conspectus.model.checks import PART, wrong_with
 from conspectus.short_term import prompts
-from conspectus.short_term.settings import TIMEOUT, ShortTermSettings
+
+TIMEOUT = 120.0
+"""Seconds for one call of the model."""
 
 ONE_MORE = 5 / 4
 """Factor by which a reading may exceed what gathers: the last message usually does."""
@@ -45,20 +47,21 @@ class PromptedSummarizer(Steps):
     min_tokens = 0  # it has its own measure
     _cure = "have it write less"
 
-    def __init__(self, settings: ShortTermSettings) -> None:
-        model = settings.model
-        self._settings, self._model, self._timeout = settings, _runnable(model), TIMEOUT
+    def __init__(
+        self,
+        model: Any,
+        templates: tuple[prompts.Prompt, prompts.Prompt],
+        most: int,
+        count: Callable[[list[Any]], int],
+    ) -> None:
+        self._model, self._timeout, self._count = _runnable(model), TIMEOUT, count
+        self._templates, self._most = templates, int(most * ONE_MORE)
         name = named(model) or type(model).__name__
         self.name = f"{name}'" if name == EMBEDDED else name
-
-    @property
-    def identity(self) -> str:
-        """Model, templates and sizes that a draft depends on."""
-        given, model = self._settings, self._settings.model
-        used = (given.initial_summary_prompt, given.existing_summary_prompt)
         kind = f"{type(model).__module__}.{type(model).__qualname__} {self.name}"
         options = repr(getattr(model, "kwargs", None))
-        return "\0".join([kind, options, str(given.max_tokens), *map(prompts.identity, used)])
+        # All that a draft depends on.
+        self.identity = "\0".join([kind, options, str(most), *map(prompts.identity, templates)])
 
     async def _write(self, request: SummaryRequest, caller: Caller) -> str:
         most = (request.limit if request.most is None else request.most) + SLACK
@@ -68,11 +71,9 @@ class PromptedSummarizer(Steps):
         whole, left = room, deque((one, room) for one in self._read(request.entries, room, request))
         while left:
             piece, room = left.popleft()
-            name = "existing_summary_prompt" if text else "initial_summary_prompt"
-            slots = {"messages": piece, **({"existing_summary": text} if text else {})}
-            prompt = prompts.filled(getattr(self._settings, name), name, slots)
+            asked = prompts.asking(*self._templates, piece, text)
             try:
-                text = await caller.ask(prompt, check, most=0 if left else most)
+                text = await caller.ask(asked, check, most=0 if left else most)
             except SummarizerOverflow:
                 if room // 2 <= whole // SMALLEST:
                     raise
@@ -81,15 +82,13 @@ class PromptedSummarizer(Steps):
         return text
 
     def _room(self, request: SummaryRequest) -> int:
-        given = self._settings
-        most = int(max(given.max_tokens, given.reach) * ONE_MORE)
-        before = given.count([SystemMessage(request.notes)]) if request.notes else 0
-        return max(most - before, most // 2, 1)
+        before = self._count([SystemMessage(request.notes)]) if request.notes else 0
+        return max(self._most - before, self._most // 2, 1)
 
     def _read(
         self, entries: Sequence[Entry], room: int, request: SummaryRequest
     ) -> Iterator[list[BaseMessage]]:
-        count = self._settings.count
+        count = self._count
         own = [entry for entry in entries if not is_summary_message(entry.source)]
         frame = count([HumanMessage("[part 10 of 10]\n")])
         for piece in readings(own, room, request.count, lambda one: (count([one.source]), frame)):
@@ -110,33 +109,31 @@ def _runnable(model: Any) -> Runnable[Any, Any]:
             return await in_a_daemon(lambda: ask(messages))
         return _answer(await later(messages))
 
-    return RunnableLambda(ask, ask_later)
+    return RunnableLambda(ask, ask_later, name="summarization")
 
 
 def _answer(answer: object) -> object:
-    if isinstance(answer, (BaseMessage, str)):
-        return answer if isinstance(answer, BaseMessage) else AIMessage(answer)
-    content = getattr(answer, "content", None)
-    return AIMessage(content) if isinstance(content, (str, list)) else answer
+    content = answer if isinstance(answer, str) else getattr(answer, "content", None)
+    known = isinstance(answer, BaseMessage) or not isinstance(content, (str, list))
+    return answer if known else AIMessage(content)
 
 
-def self_contained(piece: Sequence[BaseMessage]) -> list[BaseMessage]:
+def self_contained(piece: list[BaseMessage]) -> list[BaseMessage]:
     """Make a reading that providers accept.
 
-    Calls and results without each other, as of an exchange larger than a reading, become text.
+    Where calls and results miss each other, as of an exchange larger than a reading, all become
+    text.
     """
-    answers = {m.tool_call_id for m in piece if isinstance(m, ToolMessage)}
-    whole: set[str | None] = set()
-    for message in piece:
-        if isinstance(message, AIMessage) and (made := {c["id"] for c in message.tool_calls}):
-            whole |= made if made <= answers else set()
-    return [_as_text(message, whole) for message in piece]
+    calls = [call["id"] for m in piece if isinstance(m, AIMessage) for call in m.tool_calls]
+    if set(calls) == {m.tool_call_id for m in piece if isinstance(m, ToolMessage)}:
+        return piece
+    return list(map(_as_text, piece))
 
 
-def _as_text(message: BaseMessage, whole: set[str | None]) -> BaseMessage:
-    if isinstance(message, ToolMessage) and message.tool_call_id not in whole:
+def _as_text(message: BaseMessage) -> BaseMessage:
+    if isinstance(message, ToolMessage):
         return HumanMessage(f"[result of a tool]\n{message.text}", id=message.id)
-    if isinstance(message, AIMessage) and not {c["id"] for c in message.tool_calls} <= whole:
+    if isinstance(message, AIMessage) and message.tool_calls:
         calls = "\n".join(f"[call of {c['name']}] {c['args']}" for c in message.tool_calls)
         return AIMessage(f"{message.text}\n{calls}", id=message.id)
     return message
