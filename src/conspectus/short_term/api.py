@@ -130,10 +130,5 @@ def _call(given: Mapping[str, Any]) -> Awaitable[SummarizationResult]:
             "an archive of 'memory:' would be gone after each call; make one with "
             "Archive.open('memory:') and pass that"
         )
-    thread = given["thread_id"] or thread_of_run()
+    thread = given["thread_id"] or (ensure_config().get("configurable") or {}).get("thread_id")
     return summarized(own, given["messages"], given["running_summary"], thread)
-
-
-def thread_of_run() -> object:
-    """Return the thread of the running graph, or None."""
-    return (ensure_config().get("configurable") or {}).get("thread_id")

@@ -58,10 +58,8 @@ def read_running(given: object) -> RunningSummary | None:
     if given is None:
         return None
     names = ("summary", "summarized_message_ids", "last_summarized_message_id")
-    parts: Mapping[str, Any] = (
-        given if isinstance(given, Mapping) else getattr(given, "__dict__", {})
-    )
-    summary, ids, last = map(parts.get, names)
+    own = given if isinstance(given, Mapping) else getattr(given, "__dict__", {})
+    summary, ids, last = map(own.get, names)
     if not isinstance(summary, str) or not isinstance(ids, (set, frozenset, list, tuple)):
         raise InputError(
             f"running_summary must be a RunningSummary, or a dict with {', '.join(names)}, not "

@@ -20,7 +20,6 @@ from conspectus.compactor.memory import Memory
 from conspectus.compactor.settings import AnyArchive, open_archive
 from conspectus.errors import InputError
 from conspectus.redaction import Redact
-from conspectus.short_term.api import thread_of_run
 from conspectus.short_term.prompts import (
     DEFAULT_EXISTING_SUMMARY_PROMPT,
     DEFAULT_FINAL_SUMMARY_PROMPT,
@@ -47,8 +46,10 @@ class SummarizationNode(ShortTerm, Closing, RunnableCallable):
             `input_messages_key` replaces the history.
         name: of the node. Default: `"summarization"`.
         archive, on_failure, redact, notes: as for `summarize_messages`. The archive is opened once.
-        background: as for `summarize_messages`. Close the node, or use it as a context manager,
-            before you close its store.
+        background: True prepares the next summary in the background, from seven tenths of
+            `max_tokens_before_summary` on; `{"prepare": 0.6}` from another share of it. Close the
+            node, or use it as a context manager, before you close its store. Default: False. See
+            `docs/background.md`.
         thread_id: the conversation, for the archive. Default: that of each run's config.
 
     Raises:
@@ -101,8 +102,7 @@ class SummarizationNode(ShortTerm, Closing, RunnableCallable):
 
     async def _updated(self, given: Any, config: RunnableConfig) -> dict[str, Any]:
         messages, context = self._read(given)
-        configured = (config.get("configurable") or {}).get("thread_id")
-        thread = self._thread or configured or thread_of_run()
+        thread = self._thread or (config.get("configurable") or {}).get("thread_id")
         same = self.input_messages_key == self.output_messages_key
         running = context.get("running_summary")
         done = await summarized(self, messages, running, thread, named=same)
@@ -126,17 +126,14 @@ class SummarizationNode(ShortTerm, Closing, RunnableCallable):
         self.memory, self._background = Memory(), Preparations.of(self.background)
 
     def _read(self, given: Any) -> tuple[Any, Mapping[str, Any]]:
-        key = self.input_messages_key
-        if isinstance(given, Mapping):
-            messages, context = given.get(key), given.get("context")
-        elif isinstance(given, BaseModel):
-            messages, context = getattr(given, key, None), getattr(given, "context", None)
-        else:
+        if not isinstance(given, (Mapping, BaseModel)):
             raise InputError(f"Invalid input type: {type(given)}. Give a dict or a pydantic model.")
+        state = given if isinstance(given, Mapping) else vars(given)
+        messages, context = state.get(self.input_messages_key), state.get("context")
         if messages is None:
             raise InputError(
-                f"Missing required field `{key}` in the input. Name the one that holds the history "
-                "with input_messages_key."
+                f"Missing required field `{self.input_messages_key}` in the input. Name the one "
+                "that holds the history with input_messages_key."
             )
         if context is not None and not isinstance(context, Mapping):
             raise InputError(f"context must be a dict, not {type(context).__name__}")

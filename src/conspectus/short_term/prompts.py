@@ -84,10 +84,3 @@ def shown(
     """Put system message, summary and messages together, as `final_prompt` does."""
     slots = {"system_message": list(system), "summary": summary, "messages": list(messages)}
     return filled(prompt, "final_prompt", slots)
-
-
-def identity(prompt: Prompt) -> str:
-    """Return the words of a template, the same in every process."""
-    parts = getattr(prompt, "messages", ())
-    words = [str(getattr(getattr(part, "prompt", part), "template", "")) for part in parts]
-    return "\0".join([type(prompt).__name__, *words])

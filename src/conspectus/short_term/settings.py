@@ -23,7 +23,7 @@ from conspectus.short_term import prompts
 from conspectus.short_term.prompts import Prompt
 from conspectus.short_term.summarizer import TIMEOUT, PromptedSummarizer
 from conspectus.tokens import TokenMeter
-from conspectus.tokens.tally import Tallies, remembered
+from conspectus.tokens.tally import remembered
 
 TokenCounter = Callable[[Iterable[Any]], int]
 """LangMem's name. Fractions are rounded up."""
@@ -33,12 +33,10 @@ COUNTERS = 8
 
 
 class Counts:
-    """A caller's counter: it is asked once for each message."""
+    """A caller's counter: it is asked once for each message, which is known by its content."""
 
     def __init__(self, counter: TokenCounter) -> None:
-        self._counter = counter
-        self._of_one = remembered(lambda message: self._whole([message]))
-        self.tallies = Tallies(self._of_one, by_content=False)
+        self._counter, self._of_one = counter, remembered(lambda message: self._whole([message]))
 
     @classmethod
     def of(cls, counter: TokenCounter) -> Counts:
@@ -50,6 +48,10 @@ class Counts:
     def __call__(self, messages: Iterable[Any]) -> int:
         counted = list(messages)
         return self._of_one(counted[0]) if len(counted) == 1 else self._whole(counted)
+
+    def each(self, messages: Iterable[Any]) -> int:
+        """Count messages one by one."""
+        return sum(map(self._of_one, messages))
 
     def _whole(self, messages: list[Any]) -> int:
         count: object = self._counter(messages)

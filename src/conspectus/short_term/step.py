@@ -103,9 +103,9 @@ class Step:
 
     async def run(self, archive: Archive | None) -> SummarizationResult:
         own, rest = self.own, self.parts.rest
-        count, name = Counts.of(own.token_counter), str(rest[0].id) if rest else ""
-        total = count.tallies.follow(name, rest).totals[0]
-        whole = total + sum(count([one]) for one in (*self.parts.system, *self.standing))
+        count = Counts.of(own.token_counter)
+        total = count.each(rest)
+        whole = total + count.each((*self.parts.system, *self.standing))
         chain = await self._chain(archive)
         jobs = own._background
         near = own.reach * (jobs.setting.prepare if jobs is not None else 1)

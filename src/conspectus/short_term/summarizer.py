@@ -61,7 +61,7 @@ class PromptedSummarizer(Steps):
         kind = f"{type(model).__module__}.{type(model).__qualname__} {self.name}"
         options = repr(getattr(model, "kwargs", None))
         # All that a draft depends on.
-        self.identity = "\0".join([kind, options, str(most), *map(prompts.identity, templates)])
+        self.identity = "\0".join([kind, options, str(most), *map(repr, templates)])
 
     async def _write(self, request: SummaryRequest, caller: Caller) -> str:
         most = (request.limit if request.most is None else request.most) + SLACK
