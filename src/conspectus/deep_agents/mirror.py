@@ -62,31 +62,16 @@ class Mirror:
                 media.update(files)
                 texts.append(readable(entry, list(files)))
         text = "\n".join(texts).encode("utf-8", "backslashreplace")
-        files = {**media, f"{self.folder}/{number:04}-{record.id}.md": text}
-        for path, content in files.items():
-            problem = await self._put_one(path, content)
-            if problem is not None:
-                log("mirror_failed", "the readable copy %s could not be written: %s", path, problem)
-                return False
-        return True
-
-    async def _put_one(self, path: str, content: bytes) -> str | None:
-        """Write one file; return the problem, or None."""
-        backend = self.backend
+        all_files = [*media.items(), (f"{self.folder}/{number:04}-{record.id}.md", text)]
+        upload = partial(self.backend.upload_files, all_files)
         try:
-            if path.endswith(".md"):
-                written = (path, content.decode())
-                result = await io(
-                    partial(backend.write, *written), partial(backend.awrite, *written)
-                )
-                return result.error if result is not None else "the backend returned nothing"
-            both = [(path, content)]
-            answers = await io(
-                partial(backend.upload_files, both), partial(backend.aupload_files, both)
-            )
-            return str(answers[0].error) if answers and answers[0].error else None
+            answers = await io(upload, partial(self.backend.aupload_files, all_files))
+            problems = [f"{one.path}: {one.error}" for one in answers if one.error]
         except Exception as error:  # a backend may raise anything
-            return f"{type(error).__name__}: {error}"
+            problems = [f"{type(error).__name__}: {error}"]
+        if problems:
+            log("mirror_failed", "readable copies could not be written: %s", "; ".join(problems))
+        return not problems
 
 
 def readable(entry: Entry, media: Sequence[str] = ()) -> str:

@@ -7,13 +7,13 @@ Example:
 """
 
 from conspectus.short_term.api import asummarize_messages, summarize_messages
-from conspectus.short_term.history import RunningSummary, SummarizationResult
 from conspectus.short_term.node import SummarizationNode
 from conspectus.short_term.prompts import (
     DEFAULT_EXISTING_SUMMARY_PROMPT,
     DEFAULT_FINAL_SUMMARY_PROMPT,
     DEFAULT_INITIAL_SUMMARY_PROMPT,
 )
+from conspectus.short_term.running_summary import RunningSummary, SummarizationResult
 
 __all__ = [
     "DEFAULT_EXISTING_SUMMARY_PROMPT",

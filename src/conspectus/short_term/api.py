@@ -14,13 +14,13 @@ from conspectus.bridge import arun, run
 from conspectus.compactor.settings import AnyArchive
 from conspectus.errors import PolicyError
 from conspectus.redaction import Redact
-from conspectus.short_term.history import RunningSummary, SummarizationResult
 from conspectus.short_term.prompts import (
     DEFAULT_EXISTING_SUMMARY_PROMPT,
     DEFAULT_FINAL_SUMMARY_PROMPT,
     DEFAULT_INITIAL_SUMMARY_PROMPT,
     Prompt,
 )
+from conspectus.short_term.running_summary import RunningSummary, SummarizationResult
 from conspectus.short_term.settings import NAMES, ShortTerm, TokenCounter
 from conspectus.short_term.step import summarized
 

@@ -32,7 +32,8 @@ from conspectus.compactor.view import SMALL, History, look_flow, with_floors
 from conspectus.errors import ArchiveError, InputError, RedactionError, StuckError, SummaryError
 from conspectus.messages import read_messages, summary_message, summary_text
 from conspectus.observe import emit, log
-from conspectus.short_term.history import (
+from conspectus.short_term.prompts import shown
+from conspectus.short_term.running_summary import (
     RunningSummary,
     SummarizationResult,
     divide,
@@ -40,7 +41,6 @@ from conspectus.short_term.history import (
     read_running,
     refuse_equal_ids,
 )
-from conspectus.short_term.prompts import shown
 from conspectus.short_term.settings import Counts, ShortTerm
 
 REMEMBERED = 256
