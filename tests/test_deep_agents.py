@@ -22,7 +22,6 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
-import deep_agent_run as scenario
 from conspectus import ContextGuard, PolicyError, SummarizationMiddleware
 from conspectus.deep_agents import (
     create_deep_agent,
@@ -442,3 +441,24 @@ def test_without_the_extra_it_is_said_how_to_install_it():
     )
     done = ran("-c", code)
     assert install_command("deepagents") in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.slow
+def test_no_session_has_anothers_files(tmp_path):
+    backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
+    chat = model(40_000, "Seen. " * 30)
+    compiled = mirroring(chat, backend)
+    for turn in range(8):
+        for who in ("ann", "bob"):
+            thread: Any = {"configurable": {"thread_id": who}}
+            compiled.invoke({"messages": [HumanMessage(f"{who} asks {turn}")]}, thread)
+    folders: dict[str, str] = {}
+    for name, content in files(tmp_path).items():
+        place = name.split("/")[1]
+        folders[place] = folders.get(place, "") + content.decode()
+    assert len(folders) == 2
+    assert sorted(("ann asks" in text, "bob asks" in text) for text in folders.values()) == [
+        (False, True),
+        (True, False),
+    ]
+    assert not any("ann" in name or "bob" in name for name in folders)

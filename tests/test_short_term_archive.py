@@ -196,3 +196,12 @@ def test_a_summary_of_langmems_or_of_a_time_without_archive_is_taken_over():
     assert summarised(before) < summarised(found.running_summary)
     kept = {m.id for m in originals(archive)} - {None}
     assert kept >= summarised(found.running_summary) - summarised(before)
+
+
+def test_a_rewind_before_the_first_summary_leaves_nothing_to_recall():
+    archive = Archive(InMemoryStore())
+    messages = talk(12)
+    assert summarise(messages, archive=archive).running_summary is not None
+    assert originals(archive)
+    assert summarise(messages[:1], archive=archive).running_summary is None
+    assert originals(archive) == []

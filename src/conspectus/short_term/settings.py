@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from numbers import Real
 from typing import Any
+
+from langchain_core.messages import BaseMessage
 
 from conspectus._core.choices import OnFailure
 from conspectus._core.policy import Policy
@@ -23,7 +25,7 @@ from conspectus.short_term import prompts
 from conspectus.short_term.prompts import Prompt
 from conspectus.short_term.summarizer import TIMEOUT, PromptedSummarizer
 from conspectus.tokens import TokenMeter
-from conspectus.tokens.tally import remembered
+from conspectus.tokens.tally import Tallies
 
 TokenCounter = Callable[[Iterable[Any]], int]
 """LangMem's name. Fractions are rounded up."""
@@ -33,10 +35,11 @@ COUNTERS = 8
 
 
 class Counts:
-    """A caller's counter: it is asked once for each message, which is known by its content."""
+    """A caller's counter; while nothing is due, it is asked once for each message object."""
 
     def __init__(self, counter: TokenCounter) -> None:
-        self._counter, self._of_one = counter, remembered(lambda message: self._whole([message]))
+        self._counter = counter
+        self._tallies = Tallies(lambda message: self([message]), by_content=False)
 
     @classmethod
     def of(cls, counter: TokenCounter) -> Counts:
@@ -45,16 +48,13 @@ class Counts:
         except TypeError:  # a counter without a hash
             return cls(counter)
 
+    def history(self, messages: Sequence[BaseMessage]) -> int:
+        """Count the messages of a history, one by one."""
+        name = str(messages[0].id) if messages else ""
+        return self._tallies.follow(name, messages).totals[0]
+
     def __call__(self, messages: Iterable[Any]) -> int:
-        counted = list(messages)
-        return self._of_one(counted[0]) if len(counted) == 1 else self._whole(counted)
-
-    def each(self, messages: Iterable[Any]) -> int:
-        """Count messages one by one."""
-        return sum(map(self._of_one, messages))
-
-    def _whole(self, messages: list[Any]) -> int:
-        count: object = self._counter(messages)
+        count: object = self._counter(list(messages))
         known = isinstance(count, Real) and not isinstance(count, bool)
         size = float(count) if known else math.nan  # type: ignore[arg-type]
         if not 0 <= size < math.inf:

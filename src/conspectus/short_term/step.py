@@ -104,8 +104,8 @@ class Step:
     async def run(self, archive: Archive | None) -> SummarizationResult:
         own, rest = self.own, self.parts.rest
         count = Counts.of(own.token_counter)
-        total = count.each(rest)
-        whole = total + count.each((*self.parts.system, *self.standing))
+        total = count.history(rest)
+        whole = total + sum(count([one]) for one in (*self.parts.system, *self.standing))
         chain = await self._chain(archive)
         jobs = own._background
         near = own.reach * (jobs.setting.prepare if jobs is not None else 1)
@@ -118,10 +118,10 @@ class Step:
 
     async def _chain(self, archive: Archive | None) -> Chain:
         """Return the records behind the running summary; the archive's pointer goes to them."""
-        running, name = self.running, name_of(self.running)
+        running, notes = self.running, self.own.notes
         if archive is None:
-            return (_chains.get((self.thread, name)) if self.own.notes else None) or ()
-        chain = await archive.flow(archive.chain_of, self.scope, name)
+            return (_chains.get((self.thread, name_of(running))) if notes else None) or ()
+        chain = await archive.flow(archive.chain_of, self.scope, name_of(running))
         head = chain[-1].id if chain else None
         if (await archive.flow(archive.pointer, self.scope)) not in (None, head):
             await archive.flow(archive.set_head, self.scope, head)  # for recall without a state
