@@ -1,4 +1,4 @@
-"""The example and the benchmark of the short-term memory do what they say."""
+"""The example of the short-term memory does what it says."""
 
 import subprocess
 import sys
