@@ -119,7 +119,10 @@ def test_what_is_no_history_is_refused_with_what_to_do(bad):
         ({"archive": "memory:"}, "would be gone after each call"),
         ({"archive": 3, "thread_id": "t"}, "archive must be a path"),
         ({"archive": "x.db"}, "pass thread_id="),
-        ({"final_prompt": ChatPromptTemplate([("user", "{other}")])}, "final_prompt must be"),
+        (
+            {"final_prompt": ChatPromptTemplate([("user", "{other}")])},
+            "must be a ChatPromptTemplate",
+        ),
     ],
 )
 def test_a_setting_that_means_nothing_is_refused(wrong, said):

@@ -52,27 +52,18 @@ DEFAULT_FINAL_SUMMARY_PROMPT = ChatPromptTemplate.from_messages(
 """Puts the result together. Slots: `system_message`, `summary`, `messages`."""
 
 
-def filled(prompt: Prompt, name: str, slots: Mapping[str, Any]) -> list[BaseMessage]:
-    """Fill the template that was passed under this parameter's name."""
+def filled(prompt: Prompt, slots: Mapping[str, Any]) -> list[BaseMessage]:
+    """Fill a template; raise `InputError` if it has other slots."""
     try:
         # Filled and not run: a run would stand in traces, also where only a size is measured.
         fill = getattr(prompt, "format_prompt", None)
         made = (fill(**slots) if fill is not None else prompt.invoke(dict(slots))).to_messages()
     except (KeyError, AttributeError, TypeError) as error:
         raise InputError(
-            f"{name} must be a ChatPromptTemplate with the slots {', '.join(slots)}: {error!s:.300}"
+            f"the prompt for {', '.join(slots)} must be a ChatPromptTemplate with just these "
+            f"slots: {error!s:.300}"
         ) from error
     return list(made)
-
-
-def asking(
-    first: Prompt, later: Prompt, messages: Sequence[BaseMessage], text: str
-) -> list[BaseMessage]:
-    """Ask for the first summary of messages, or for an existing one to be brought up to date."""
-    slots: dict[str, Any] = {"messages": list(messages)}
-    if not text:
-        return filled(first, "initial_summary_prompt", slots)
-    return filled(later, "existing_summary_prompt", {**slots, "existing_summary": text})
 
 
 def shown(
@@ -83,4 +74,4 @@ def shown(
 ) -> list[BaseMessage]:
     """Put system message, summary and messages together, as `final_prompt` does."""
     slots = {"system_message": list(system), "summary": summary, "messages": list(messages)}
-    return filled(prompt, "final_prompt", slots)
+    return filled(prompt, slots)

@@ -6,7 +6,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import Any
 
 from langchain_core.messages import BaseMessage, SystemMessage
@@ -84,10 +83,6 @@ class HistoryParts:
     messages: list[BaseMessage]
     system: list[BaseMessage]
     rest: list[BaseMessage]
-
-    @property
-    def leading(self) -> int:
-        return sum(1 for _ in takewhile(lambda m: isinstance(m, SystemMessage), self.rest))
 
 
 def divide(

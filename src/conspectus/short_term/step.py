@@ -137,8 +137,7 @@ class Step:
             archived = head is not None and head.archived
             text = summary_text(self.running.summary, archived=archived, **mark)
             between = [summary_message(text, head.id if head else "before")]
-        leading, rest = parts.rest[: parts.leading], parts.rest[parts.leading :]
-        entries = read_messages([*parts.system, *leading, *between, *rest])
+        entries = read_messages([*parts.system, *between, *parts.rest])
         history = await look_flow(engine, entries, chain)
         size = sum(map(engine.meter.message, self.standing))
         places = tuple(

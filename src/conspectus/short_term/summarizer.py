@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableLambda
 
 from conspectus._core.choices import EMBEDDED
@@ -20,7 +20,7 @@ from conspectus.model.base import SummaryRequest
 from conspectus.model.callables import readings
 from conspectus.model.calls import Caller, Steps, named
 from conspectus.model.checks import PART, wrong_with
-from conspectus.short_term import prompts
+from conspectus.short_term.prompts import Prompt, filled
 
 TIMEOUT = 120.0
 """Seconds for one call of the model."""
@@ -50,7 +50,7 @@ class PromptedSummarizer(Steps):
     def __init__(
         self,
         model: Any,
-        templates: tuple[prompts.Prompt, prompts.Prompt],
+        templates: tuple[Prompt, Prompt],
         most: int,
         count: Callable[[list[Any]], int],
     ) -> None:
@@ -71,7 +71,8 @@ class PromptedSummarizer(Steps):
         whole, left = room, deque((one, room) for one in self._read(request.entries, room, request))
         while left:
             piece, room = left.popleft()
-            asked = prompts.asking(*self._templates, piece, text)
+            slots = {"messages": piece, **({"existing_summary": text} if text else {})}
+            asked = filled(self._templates[bool(text)], slots)
             try:
                 text = await caller.ask(asked, check, most=0 if left else most)
             except SummarizerOverflow:
@@ -91,8 +92,7 @@ class PromptedSummarizer(Steps):
         count = self._count
         own = [entry for entry in entries if not is_summary_message(entry.source)]
         frame = count([HumanMessage("[part 10 of 10]\n")])
-        for piece in readings(own, room, request.count, lambda one: (count([one.source]), frame)):
-            yield self_contained(piece)
+        return readings(own, room, request.count, lambda one: (count([one.source]), frame))
 
 
 def _runnable(model: Any) -> Runnable[Any, Any]:
@@ -116,24 +116,3 @@ def _answer(answer: object) -> object:
     content = answer if isinstance(answer, str) else getattr(answer, "content", None)
     known = isinstance(answer, BaseMessage) or not isinstance(content, (str, list))
     return answer if known else AIMessage(content)
-
-
-def self_contained(piece: list[BaseMessage]) -> list[BaseMessage]:
-    """Make a reading that providers accept.
-
-    Where calls and results miss each other, as of an exchange larger than a reading, all become
-    text.
-    """
-    calls = [call["id"] for m in piece if isinstance(m, AIMessage) for call in m.tool_calls]
-    if set(calls) == {m.tool_call_id for m in piece if isinstance(m, ToolMessage)}:
-        return piece
-    return list(map(_as_text, piece))
-
-
-def _as_text(message: BaseMessage) -> BaseMessage:
-    if isinstance(message, ToolMessage):
-        return HumanMessage(f"[result of a tool]\n{message.text}", id=message.id)
-    if isinstance(message, AIMessage) and message.tool_calls:
-        calls = "\n".join(f"[call of {c['name']}] {c['args']}" for c in message.tool_calls)
-        return AIMessage(f"{message.text}\n{calls}", id=message.id)
-    return message
