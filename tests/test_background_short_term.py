@@ -133,18 +133,6 @@ def test_rounds_go_on_one_after_the_other(kept, heard):
     assert all(str(one.content) in read for one in said if one.id in summarised(caller.running))
 
 
-def test_a_summary_of_messages_that_were_edited_is_dropped(heard, kept):
-    model = Held.at_once()
-    caller = Caller(model, **kept)
-    caller(until_size(450))
-    heard.until("finished")
-    whole = until_size(1_050)
-    whole[1] = AIMessage("Something else was said.", id=whole[1].id)
-    caller(whole)
-    assert heard.steps("dropped")
-    assert "Something else was said." in model.read[-1]
-
-
 def test_conversations_without_a_thread_do_not_get_each_others(heard):
     """Their messages have the same ids, as counters make them."""
     model = Held.at_once()

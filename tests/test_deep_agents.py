@@ -194,49 +194,18 @@ def test_a_profile_that_leaves_out_their_summarisation_leaves_out_ours(stacks):
             assert not any(one.name == named or isinstance(one, ContextGuard) for one in stack)
 
 
-def test_a_version_that_is_put_together_in_another_way_is_refused_with_what_to_do():
-    def other(model: Any) -> Any:
-        return model
-
+def test_another_version_is_refused_and_old_names_of_parameters_stand_before_the_defaults():
     with pytest.raises(ImportError, match=r"conspectus\[deepagents\]"):
-        wiring._rebound(other, wiring._slots(None))
-
-
-@pytest.mark.slow
-def test_every_agent_has_the_tool_recall_and_what_a_turn_needs_is_shown_to_it(stacks):
-    main = model(9_000, answers="Noted. " * 40)
-    agent = create_deep_agent(
-        main, subagents=[subagent("a")], checkpointer=InMemorySaver(), store=InMemoryStore()
-    )
-    for stack in stacks.values():
-        ours = next(one for one in stack if isinstance(one, DeepAgentsSummarization))
-        assert [tool.name for tool in ours.tools] == ["recall"]
-    said = ["The staging database is on port 5433.", *(f"Look at m_{n}.py." for n in range(40))]
-    for text in [*said, "Which port has the staging database?"]:
-        state = agent.invoke({"messages": [HumanMessage(text)]}, THREAD)
-    *_, recalled, question = main.calls[-1].messages
-    assert question.text == state["messages"][-2].text
-    assert recalled.text.startswith("<recalled>")
-    assert "port 5433" in recalled.text
-    assert recalled not in state["messages"]
-
-
-# Defaults
-
-
-def test_old_names_of_parameters_stand_before_the_defaults():
+        wiring._rebound(lambda model: model, wiring._slots(None))
     with pytest.warns(DeprecationWarning, match="is deprecated") as caught:
         ours = summarization_middleware(
             model(200_000), max_tokens_before_summary=9_000, messages_to_keep=5
         )
     assert (ours.trigger, ours.keep) == (("tokens", 9_000), ("messages", 5))
     assert {one.filename for one in caught} == {__file__}
-    assert ours.for_model(model(8_000)).trigger == ("tokens", 9_000)
-    with pytest.warns(DeprecationWarning, match="max_tokens_before_summary"):
-        new = summarization_middleware(
-            model(), trigger=("tokens", 7_000), max_tokens_before_summary=9_000
-        )
-    assert (new.trigger, new.keep) == (("tokens", 7_000), ("fraction", 0.1))
+
+
+# Defaults
 
 
 def test_a_wrong_profile_can_be_overridden():

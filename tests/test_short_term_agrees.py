@@ -1,6 +1,5 @@
 """Both libraries on the same histories: wherever LangMem's result is valid, ours is the same."""
 
-import asyncio
 from collections import Counter
 from typing import Any
 
@@ -123,18 +122,6 @@ def test_ours_is_always_valid(messages, limits, calls):
             assert running.summary in "\n".join(str(m.content) for m in found.messages)
             assert all(m in messages for m in shown)
         messages = [*messages, AIMessage("done " * 25, id=f"more-a{step}"), human(f"m-h{step}", 25)]
-
-
-@settings(max_examples=few(60), deadline=None)
-@given(histories(), LIMITS)
-def test_with_and_without_an_event_loop_it_is_the_same(messages, limits):
-    one = ours.summarize_messages(messages, running_summary=None, model=PlainModel(), **limits)
-    coroutine = ours.asummarize_messages(
-        messages, running_summary=None, model=PlainModel(), **limits
-    )
-    two = asyncio.run(coroutine)
-    assert words_of(one.messages) == words_of(two.messages)
-    assert one.running_summary == two.running_summary
 
 
 def test_the_coroutine_function_has_the_types_and_the_type_errors_of_its_twin():

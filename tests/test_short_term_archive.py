@@ -13,7 +13,6 @@ import short_term_support
 from conspectus import Archive, ArchiveError, Compactor
 from conspectus.archive import Scope
 from short_term_support import (
-    TOLD,
     PlainModel,
     ai,
     count,
@@ -184,18 +183,6 @@ def test_a_call_that_is_made_again_is_not_paid_for_again():
     again = summarise(messages, archive=archive, model=model)
     assert again == first
     assert len(model.calls) == calls
-
-
-def test_a_summary_of_langmems_or_of_a_time_without_archive_is_taken_over():
-    archive = Archive(InMemoryStore())
-    messages = talk(16)
-    before = summarise(messages[:9]).running_summary
-    model = PlainModel("Now this.")
-    found = summarise(messages, before, archive=archive, model=model)
-    assert any(TOLD in str(m.content) for m in model.calls[0])
-    assert summarised(before) < summarised(found.running_summary)
-    kept = {m.id for m in originals(archive)} - {None}
-    assert kept >= summarised(found.running_summary) - summarised(before)
 
 
 def test_a_rewind_before_the_first_summary_leaves_nothing_to_recall():

@@ -18,11 +18,6 @@ def test_the_example_keeps_the_name_over_four_turns(example, capsys):
     assert "word for word: True" in said
 
 
-def test_the_example_says_so_when_the_name_is_lost(example, monkeypatch):
-    monkeypatch.setattr(example, "answered", lambda messages: f"I do not know. {example.POEM}")
-    assert example.main() == 1
-
-
 @pytest.mark.slow
 def test_the_core_imports_no_graph_for_the_root_package():
     code = (
