@@ -48,15 +48,11 @@ UNKNOWN: SummarizationDefaults = {
 def summarization_defaults(model: object, *, window: int | None = None) -> SummarizationDefaults:
     """Return when to summarise for a model, and how much to keep.
 
-    Args:
-        model: a chat model.
-        window: its input limit in tokens, if its profile has none or a wrong one.
-
-    Returns:
-        With a known limit: trigger at 85 % of it, keep 10 % of it, and reserve the tokens of an
-        answer, at most half of the window. Without: trigger at 170,000 tokens, keep 6 messages.
-        Large arguments are shortened from the same trigger on, before the same 10 %; without a
-        known limit from 20 messages on, before the newest 20.
+    With a known input limit: trigger at 85 % of it, keep 10 % of it, and reserve the tokens of an
+    answer, at most half of the window. Without: trigger at 170,000 tokens, keep 6 messages. Large
+    arguments are shortened from the same trigger on, before the same 10 %; without a known limit
+    from 20 messages on, before the newest 20. `window` is the limit in tokens, where the model's
+    profile has none or a wrong one.
 
     Raises:
         PolicyError: the window is no whole number of tokens.

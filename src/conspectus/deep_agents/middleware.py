@@ -26,7 +26,7 @@ with deepagents():
     from deepagents.backends.protocol import BackendProtocol
     from deepagents.middleware.summarization import SummarizationMiddleware as Replaced
 
-    from conspectus.deep_agents.mirror import Mirror, folder_of
+    from conspectus.deep_agents.mirror import folder_of, write
 
 
 MIRRORED = "_conspectus_mirrored"
@@ -114,12 +114,12 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         if backend is None or held.data is None or done_up_to == held.head_id:
             return None
         channel, last = Channel(self.graph_engine, state, runtime, held), None
-        mirror = Mirror(backend, folder_of(backend, channel.scope))
+        folder, find = folder_of(backend, channel.scope), partial(self._find, channel)
         try:
             chain = await channel.session(None).anchor.chain_flow()
             known = next((i for i, one in enumerate(chain) if one.id == done_up_to), -1)
             for number, record in enumerate(chain[known + 1 :], start=known + 2):
-                if not (await mirror.write(number, record, partial(self._find, channel))):
+                if not (await write(backend, folder, number, record, find)):
                     break
                 last = record.id
         except (ArchiveError, RedactionError) as error:
