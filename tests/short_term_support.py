@@ -42,7 +42,8 @@ class PlainModel:
     def read(self) -> dict[str, str]:
         """What it was given of each message, by id, its parts put together again."""
         found: dict[str, str] = {}
-        asked = [call for call in self.calls if call[-2:][0].id is not None]  # not to shorten one
+        again = "An earlier answer to this request was not used"
+        asked = [call for call in self.calls if again not in str(call[-1].content)]
         for message in (m for call in asked for m in call if m.id is not None):
             text = LABELS.sub("", str(message.content)).partition("\n[call of ")[0]
             text = text.partition("\nlook ")[0]  # the calls of a message that was divided

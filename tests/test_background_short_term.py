@@ -1,8 +1,7 @@
-"""Short-term memory whose next summary is prepared beside its caller: node and functions."""
+"""A node whose next summary is prepared beside its caller."""
 
 import asyncio
 import copy
-import pickle
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,19 +14,13 @@ from langchain_core.messages.utils import count_tokens_approximately as count
 from background_support import LIMIT, Gate, until
 from conspectus import Archive, PolicyError
 from conspectus.archive import Scope
-from short_term_support import TOLD, ai, human, ours, result, summarised, talk, torn
+from short_term_support import TOLD, ours, summarised, talk, torn
 
 SIZES: dict[str, Any] = {
     "max_tokens": 1_000,
     "max_tokens_before_summary": 600,
     "max_summary_tokens": 100,
 }
-
-
-@pytest.fixture(autouse=True)
-def _nothing_is_left() -> Iterator[None]:
-    yield
-    ours.close_background(0)
 
 
 @dataclass
@@ -49,29 +42,19 @@ class Held(Gate):
 
 
 class Caller:
-    """Calls the node or the function again and again, as a graph would."""
+    """Calls the node again and again, as a graph would."""
 
-    def __init__(self, model: Held, how: str, **more: Any) -> None:
-        self.how, self.running = how, None
-        self.given: dict[str, Any] = {"model": model, "background": True, **SIZES, **more}
-        self.node = ours.SummarizationNode(**self.given) if how == "node" else None
+    def __init__(self, model: Held, **more: Any) -> None:
+        self.running: Any = None
+        self.node = ours.SummarizationNode(**{"model": model, "background": True, **SIZES, **more})
 
     def __call__(self, messages: list[AnyMessage]) -> list[Any]:
-        if self.node is not None:
-            context = {"running_summary": self.running}
-            update = self.node.invoke({"messages": messages, "context": context})
-            self.running = update.get("context", context)["running_summary"]
-            shown: list[Any] = update["summarized_messages"]
-        else:
-            done = ours.summarize_messages(messages, running_summary=self.running, **self.given)
-            self.running, shown = done.running_summary, done.messages
+        context = {"running_summary": self.running}
+        update = self.node.invoke({"messages": messages, "context": context})
+        self.running = update.get("context", context)["running_summary"]
+        shown: list[Any] = update["summarized_messages"]
         assert not torn(shown)
         return shown
-
-
-@pytest.fixture(params=["node", "function"])
-def how(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 @pytest.fixture(params=["archive", "no archive"])
@@ -93,9 +76,9 @@ def until_size(tokens: int) -> list[AnyMessage]:
     return talk(turns)
 
 
-def test_a_summary_is_swapped_in_without_waiting(heard, how, kept):
+def test_a_summary_is_swapped_in_without_waiting(heard, kept):
     model = Held()
-    caller = Caller(model, how, **kept)
+    caller = Caller(model, **kept)
     near = until_size(450)
     assert caller(near) == near
     assert model.asked.wait(LIMIT)
@@ -111,29 +94,15 @@ def test_a_summary_is_swapped_in_without_waiting(heard, how, kept):
     assert gone
     assert {one.id for one in whole} - gone <= {one.id for one in shown}
     assert all(str(one.content) in model.read[0] for one in whole if one.id in gone)
-    assert TOLD in caller.running.summary  # type: ignore[attr-defined]
+    assert TOLD in caller.running.summary
     if kept:
         rows = kept["archive"].export(Scope("local", "t"))
         assert gone <= {row["id"] for row in rows}
 
 
-def test_what_came_after_the_snapshot_stays_as_it_is(how, heard):
-    model = Held.at_once()
-    caller = Caller(model, how)
-    near = until_size(450)
-    caller(near)
-    heard.until("finished")
-    later = [*near, ai("edit", 3, "c1"), result("done", "c1", 4), ai("told", 150)]
-    later.append(human("next", 60))
-    shown = caller(later)
-    assert heard.steps("swapped_in")
-    assert shown[-4:] == later[-4:]
-    assert not {"edit", "done", "told", "next"} & summarised(caller.running)
-
-
-def test_the_caller_goes_on_while_it_fits_and_waits_where_it_does_not(heard, how):
+def test_the_caller_goes_on_while_it_fits_and_waits_where_it_does_not(heard):
     model = Held()
-    caller = Caller(model, how)
+    caller = Caller(model)
     caller(until_size(450))
     assert model.asked.wait(LIMIT)
     whole = until_size(700)
@@ -148,9 +117,9 @@ def test_the_caller_goes_on_while_it_fits_and_waits_where_it_does_not(heard, how
 
 
 @pytest.mark.sampled(2)
-def test_rounds_go_on_one_after_the_other(how, kept, heard):
+def test_rounds_go_on_one_after_the_other(kept, heard):
     model = Held.at_once()
-    caller = Caller(model, how, **kept)
+    caller = Caller(model, **kept)
     said = talk(80)
     for end in range(1, len(said), 2):
         shown = caller(said[:end])
@@ -164,36 +133,10 @@ def test_rounds_go_on_one_after_the_other(how, kept, heard):
     assert all(str(one.content) in read for one in said if one.id in summarised(caller.running))
 
 
-def test_a_summary_of_messages_that_were_edited_is_dropped(heard, how, kept):
-    model = Held.at_once()
-    caller = Caller(model, how, **kept)
-    caller(until_size(450))
-    heard.until("finished")
-    whole = until_size(1_050)
-    whole[1] = AIMessage("Something else was said.", id=whole[1].id)
-    caller(whole)
-    assert heard.steps("dropped")
-    assert "Something else was said." in model.read[-1]
-
-
-def test_a_branch_under_another_summary_does_not_get_it(heard, how):
-    model = Held.at_once()
-    caller = Caller(model, how)
-    near = until_size(450)
-    caller(near)
-    heard.until("finished")
-    caller.running = ours.RunningSummary("Another beginning.", {"gone"}, "gone")
-    caller(until_size(620))
-    until(lambda: len(heard.steps("began")) == len(heard.steps("finished")))
-    caller(until_size(1_050))
-    assert any("Another beginning." in read for read in model.read)
-    assert "gone" in summarised(caller.running)
-
-
-def test_conversations_without_a_thread_do_not_get_each_others(how, heard):
+def test_conversations_without_a_thread_do_not_get_each_others(heard):
     """Their messages have the same ids, as counters make them."""
     model = Held.at_once()
-    caller, other = Caller(model, how), Caller(model, how)
+    caller, other = Caller(model), Caller(model)
     other.node = caller.node
     mine, theirs = until_size(450), [one.model_copy() for one in until_size(450)]
     theirs[0] = HumanMessage("Quite another talk. " + "Words. " * 40, id=mine[0].id)
@@ -208,14 +151,14 @@ def test_conversations_without_a_thread_do_not_get_each_others(how, heard):
 
 
 @pytest.mark.parametrize("on_failure", ["degrade", "keep"])
-def test_a_model_that_fails_is_asked_again_when_it_is_due(heard, how, on_failure):
+def test_a_model_that_fails_is_asked_again_when_it_is_due(heard, on_failure):
     model = Held.at_once(fails=True)
-    caller = Caller(model, how, on_failure=on_failure)
+    caller = Caller(model, on_failure=on_failure)
     caller(until_size(450))
     heard.until("finished")
     model.fails = False
     caller(until_size(620))
-    assert TOLD in caller.running.summary  # type: ignore[attr-defined]
+    assert TOLD in caller.running.summary
 
 
 def test_it_is_found_after_a_restart(tmp_path, heard):
@@ -236,50 +179,21 @@ def test_it_is_found_after_a_restart(tmp_path, heard):
     assert heard.steps("swapped_in")
 
 
-def test_two_workers_on_one_thread_ask_the_model_once(heard):
-    model = Held()
-    with Archive.open("memory:") as archive:
-        more = {"archive": archive, "thread_id": "t"}
-        one, two = Caller(model, "node", **more), Caller(model, "node", **more)
-        near = until_size(450)
-        one(near)
-        assert model.asked.wait(LIMIT)
-        two(near)
-        model.going.set()
-        until(lambda: len(heard.steps("finished")) == 1)
-        whole = until_size(620)
-        one(whole), two(whole)
-        assert summarised(one.running) == summarised(two.running) != set()
-    assert len(model.read) == 1
-
-
-@pytest.mark.parametrize("kind", ["node", "function"])
-def test_the_same_on_an_event_loop_and_no_task_is_left(heard, kind):
+def test_the_same_on_an_event_loop_and_no_task_is_left(heard):
     model = Held()
     node = ours.SummarizationNode(model=model, background=True, **SIZES)
 
-    async def call(messages: list[AnyMessage]) -> tuple[list[Any], Any]:
-        if kind == "node":
-            update = await node.ainvoke({"messages": messages})
-            running = update.get("context", {}).get("running_summary")
-            return update["summarized_messages"], running
-        done = await ours.asummarize_messages(
-            messages, running_summary=None, model=model, background=True, **SIZES
-        )
-        return done.messages, done.running_summary
-
     async def session() -> None:
         near = until_size(450)
-        assert (await call(near))[0] == near
+        assert await node.ainvoke({"messages": near}) == {"summarized_messages": near}
         assert await asyncio.to_thread(model.asked.wait, LIMIT)
         model.going.set()
         await asyncio.to_thread(until, lambda: bool(heard.steps("finished")))
         model.going.clear()
-        shown, running = await call(until_size(620))
-        assert summarised(running)
-        assert size(shown) <= SIZES["max_tokens"]
+        update = await node.ainvoke({"messages": until_size(620)})
+        assert summarised(update["context"]["running_summary"])
         model.going.set()
-        await (node.aclose() if kind == "node" else ours.aclose_background())
+        await node.aclose()
         others = asyncio.all_tasks() - {asyncio.current_task()}
         assert not [one for one in others if one.get_name() == "conspectus-background"]
 
@@ -288,39 +202,19 @@ def test_the_same_on_an_event_loop_and_no_task_is_left(heard, kind):
     assert heard.steps("swapped_in")
 
 
-def test_close_gives_up_what_takes_too_long(how, heard):
+def test_close_gives_up_what_takes_too_long(heard):
     model = Held()
     with Archive.open("memory:") as archive:
-        caller = Caller(model, how, archive=archive, thread_id="t")
+        caller = Caller(model, archive=archive, thread_id="t")
         caller(until_size(450))
         assert model.asked.wait(LIMIT)
-        if caller.node is not None:
-            caller.node.close(0)
-        else:
-            ours.close_background(0)
+        caller.node.close(0)
         before = archive.export(Scope("local", "t"))
         model.going.set()
         until(lambda: all(t.name != "conspectus-background" for t in threading.enumerate()))
         assert archive.export(Scope("local", "t")) == before
         caller(until_size(620))  # the notes are made when they are due
-        assert summarised(caller.running) or how == "function"
-
-
-def test_nothing_is_prepared_unless_it_is_asked_for(heard, how):
-    model = Held.at_once()
-    caller = Caller(model, how, background=False)
-    caller(until_size(500))
-    assert not model.read
-    caller(until_size(620))
-    assert len(model.read) == 1
-    assert not heard.all
-
-
-def test_a_copy_of_a_node_prepares_by_itself():
-    node = ours.SummarizationNode(model=TOLD_BY, background={"prepare": 0.5}, **SIZES)
-    again = pickle.loads(pickle.dumps(node))
-    assert again._background.setting.prepare == 0.5
-    assert again._background is not node._background
+        assert summarised(caller.running)
 
 
 def test_a_copy_of_a_node_leaves_the_archive_to_the_first(tmp_path):
@@ -331,42 +225,6 @@ def test_a_copy_of_a_node_leaves_the_archive_to_the_first(tmp_path):
         assert "summarized_messages" in node.invoke({"messages": until_size(1_100)})
 
 
-def test_threads_of_two_archives_with_one_name_wait_for_their_own_model(heard):
-    slow, quick = Held(), Held.at_once()
-    try:
-        with Archive.open("memory:") as one, Archive.open("memory:") as other:
-            Caller(slow, "function", archive=one, thread_id="t")(until_size(450))
-            assert slow.asked.wait(LIMIT)
-            caller = Caller(quick, "function", archive=other, thread_id="t")
-            caller(until_size(450))
-            assert quick.asked.wait(LIMIT / 4)
-            slow.going.set()
-            ours.close_background(LIMIT)
-    finally:
-        slow.going.set()
-
-
-def test_two_threads_may_close_at_once_and_both_wait(heard):
-    model, ended = Held(), list[str]()
-    with Archive.open("memory:") as archive:
-        Caller(model, "function", archive=archive, thread_id="t")(until_size(450))
-        assert model.asked.wait(LIMIT)
-
-        def close() -> None:
-            ours.close_background(LIMIT)
-            ended.append("")
-
-        closers = [threading.Thread(target=close) for _ in range(4)]
-        for one in closers:
-            one.start()
-        closers[-1].join(0.1)
-        assert not ended
-        model.going.set()
-        for one in closers:
-            one.join(LIMIT)
-        assert len(ended) == len(closers)
-
-
 class ToldBy:
     def invoke(self, messages: list[Any]) -> Any:
         return AIMessage(TOLD)
@@ -375,19 +233,7 @@ class ToldBy:
 TOLD_BY = ToldBy()
 
 
-def test_a_function_is_given_an_open_archive():
-    with pytest.raises(PolicyError, match="open it once"):
-        ours.summarize_messages(
-            talk(2),
-            running_summary=None,
-            model=TOLD_BY,
-            background=True,
-            archive="agent.db",
-            **SIZES,
-        )
-
-
 @pytest.mark.parametrize("given", ["yes", 1, {"prepare": 0}, {"at": 0.5}])
-def test_a_setting_that_means_nothing_is_refused(how, given):
+def test_a_setting_that_means_nothing_is_refused(given):
     with pytest.raises(PolicyError):
-        Caller(Held(), how, background=given)(talk(1))
+        Caller(Held(), background=given)(talk(1))

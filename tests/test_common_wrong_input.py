@@ -13,7 +13,7 @@ from openai.types.chat import ChatCompletionMessage
 from conspectus import Compactor, MessageError, SummarizationMiddleware
 from conspectus.errors import InputError
 from conspectus.messages import read_messages
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from scripted_models import ScriptedChatModel
 
 CALL = {
     "id": "c1",

@@ -1,13 +1,11 @@
 """Deep Agents with our middleware: in every agent, with its own limits, and all else as it was."""
 
-import asyncio
 import base64
 import inspect
 import logging
 import re
 import runpy
 import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +22,6 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
-import deep_agent_run as scenario
 from conspectus import ContextGuard, PolicyError, SummarizationMiddleware
 from conspectus.deep_agents import (
     create_deep_agent,
@@ -82,15 +79,16 @@ def test_it_is_called_like_the_one_of_deep_agents():
 
 def test_ours_stands_in_every_agent_with_the_limits_of_its_model_and_a_guard_last(stacks):
     main, own = model(50_000), model(8_000)
-    create_deep_agent(main, subagents=[subagent("a", model=own), subagent("b")])
-    assert set(stacks) == {"main", "general-purpose", "a", "b"}
+    fork: Any = {"name": "f", "description": "f", "mode": "fork", "model": own}
+    create_deep_agent(main, subagents=[subagent("a", model=own), subagent("b"), fork])
+    assert set(stacks) == {"main", "general-purpose", "a", "b", "f"}
     for name, stack in stacks.items():
         found = [one for one in stack if one.name == "SummarizationMiddleware"]
         assert [type(one) for one in found] == [DeepAgentsSummarization], name
         ours = found[0]
         assert isinstance(ours, DeepAgentsSummarization)
         assert ours.history == "preserve"
-        assert ours.model is (own if name == "a" else main)
+        assert ours.model is (own if name in "af" else main)
         assert isinstance(stack[-1], ContextGuard)
 
 
@@ -136,14 +134,6 @@ def test_settings_of_the_main_agent_reach_every_subagent(stacks):
         assert ours.window == (None if name == "a" else 9_000)
 
 
-def test_a_summarisation_of_the_users_own_stays_where_it_was_put(stacks):
-    theirs = Theirs(model(), backend=StateBackend())
-    create_deep_agent(model(), subagents=[subagent("a", middleware=[theirs]), subagent("b")])
-    assert theirs in stacks["a"]
-    assert not any(isinstance(one, ContextGuard) for one in stacks["a"])
-    assert isinstance(stacks["b"][-1], ContextGuard)
-
-
 def test_a_limit_that_was_given_holds_for_a_subagent_with_the_same_model_made_again(stacks):
     # As where `middleware` and the agent each have "provider:model".
     mine = summarization_middleware(model(50_000), None, archive="memory:", window=9_000)
@@ -179,15 +169,6 @@ def test_a_summarisation_that_takes_the_place_of_ours_is_said_in_the_log(caplog,
     assert not any("takes the place" in one.getMessage() for one in caplog.records)
 
 
-def test_a_fork_has_the_limits_of_its_own_model(stacks):
-    main, own = model(50_000), model(8_000)
-    mine = summarization_middleware(main, None, archive="memory:")
-    fork = {"name": "f", "description": "f", "mode": "fork", "model": own}
-    create_deep_agent(main, middleware=[mine], subagents=[fork])  # type: ignore[list-item]
-    ours = next(one for one in stacks["f"] if isinstance(one, DeepAgentsSummarization))
-    assert ours.model is own
-
-
 def test_compiled_and_remote_subagents_are_left_alone_and_the_log_says_so(caplog, stacks):
     runnable = model()
     remote: Any = {"name": "far", "description": "far", "graph_id": "g", "url": "http://localhost"}
@@ -213,96 +194,18 @@ def test_a_profile_that_leaves_out_their_summarisation_leaves_out_ours(stacks):
             assert not any(one.name == named or isinstance(one, ContextGuard) for one in stack)
 
 
-def test_a_version_that_is_put_together_in_another_way_is_refused_with_what_to_do():
-    def other(model: Any) -> Any:
-        return model
-
+def test_another_version_is_refused_and_old_names_of_parameters_stand_before_the_defaults():
     with pytest.raises(ImportError, match=r"conspectus\[deepagents\]"):
-        wiring._rebound(other, wiring._slots(None))
-
-
-def test_nothing_outside_of_the_call_is_changed():
-    before = dict(vars(wiring.real))
-    create_deep_agent(model())
-    assert all(vars(wiring.real)[name] is value for name, value in before.items())
-
-
-@pytest.mark.slow
-def test_every_agent_has_the_tool_recall_and_what_a_turn_needs_is_shown_to_it(stacks):
-    main = model(9_000, answers="Noted. " * 40)
-    agent = create_deep_agent(
-        main, subagents=[subagent("a")], checkpointer=InMemorySaver(), store=InMemoryStore()
-    )
-    for stack in stacks.values():
-        ours = next(one for one in stack if isinstance(one, DeepAgentsSummarization))
-        assert [tool.name for tool in ours.tools] == ["recall"]
-    said = ["The staging database is on port 5433.", *(f"Look at m_{n}.py." for n in range(40))]
-    for text in [*said, "Which port has the staging database?"]:
-        state = agent.invoke({"messages": [HumanMessage(text)]}, THREAD)
-    *_, recalled, question = main.calls[-1].messages
-    assert question.text == state["messages"][-2].text
-    assert recalled.text.startswith("<recalled>")
-    assert "port 5433" in recalled.text
-    assert recalled not in state["messages"]
-
-
-def test_a_tool_of_the_users_that_is_called_recall_takes_the_place_of_ours():
-    def recall(what: str) -> str:
-        """Look in the user's own memory."""
-        return f"{what} is remembered"
-
-    asks = {"name": "recall", "args": {"what": "tea"}, "id": "1"}
-    answers = iter([AIMessage("", tool_calls=[asks]), AIMessage("It is so.")])
-    main = model(answers=lambda messages: next(answers))
-    state = create_deep_agent(main, tools=[recall]).invoke({"messages": [HumanMessage("tea?")]})
-    assert state["messages"][-2].text == "tea is remembered"
-    offered = [tool.name for tool in main.calls[0].options["tools"]]
-    assert offered.count("recall") == 1
-
-
-def test_a_warning_of_deep_agents_points_at_the_line_of_the_caller():
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        line = inspect.currentframe().f_lineno + 1  # type: ignore[union-attr]
-        create_deep_agent(None)
-    found = [one for one in caught if "model=None" in str(one.message)]
-    assert [(one.filename, one.lineno) for one in found] == [(__file__, line)]
-
-
-# Defaults
-
-
-def test_old_names_of_parameters_stand_before_the_defaults():
+        wiring._rebound(lambda model: model, wiring._slots(None))
     with pytest.warns(DeprecationWarning, match="is deprecated") as caught:
         ours = summarization_middleware(
             model(200_000), max_tokens_before_summary=9_000, messages_to_keep=5
         )
     assert (ours.trigger, ours.keep) == (("tokens", 9_000), ("messages", 5))
     assert {one.filename for one in caught} == {__file__}
-    assert ours.for_model(model(8_000)).trigger == ("tokens", 9_000)
-    with pytest.warns(DeprecationWarning, match="max_tokens_before_summary"):
-        new = summarization_middleware(
-            model(), trigger=("tokens", 7_000), max_tokens_before_summary=9_000
-        )
-    assert (new.trigger, new.keep) == (("tokens", 7_000), ("fraction", 0.1))
 
 
-def test_defaults_come_from_the_profile():
-    assert summarization_defaults(model(200_000)) == {
-        "trigger": ("fraction", 0.85),
-        "keep": ("fraction", 0.10),
-        "truncate_args_settings": {"trigger": ("fraction", 0.85), "keep": ("fraction", 0.10)},
-    }
-
-
-@pytest.mark.parametrize("profile", [None, {}, {"max_input_tokens": 0}, {"max_input_tokens": -5}])
-def test_defaults_without_a_usable_profile_are_fixed(profile):
-    chat = ScriptedChatModel(answers=[], profile=profile)
-    assert summarization_defaults(chat) == {
-        "trigger": ("tokens", 170_000),
-        "keep": ("messages", 6),
-        "truncate_args_settings": {"trigger": ("messages", 20), "keep": ("messages", 20)},
-    }
+# Defaults
 
 
 def test_a_wrong_profile_can_be_overridden():
@@ -314,64 +217,7 @@ def test_a_wrong_profile_can_be_overridden():
         summarization_defaults(model(), window=-1)
 
 
-def test_what_the_model_may_answer_is_reserved():
-    class Limited(ScriptedChatModel):
-        max_tokens: int = 4_000
-
-    chat = Limited(answers=[], profile={"max_input_tokens": 20_000})
-    assert summarization_defaults(chat)["reserved_tokens"] == 4_000
-    small = Limited(answers=[], profile={"max_input_tokens": 6_000})
-    assert summarization_defaults(small)["reserved_tokens"] == 3_000
-    ours = summarization_middleware(chat, archive="memory:")
-    assert ours.graph_engine.window.budget == 16_000
-
-
 # Runs
-
-
-def agent(folder: Path, **more: Any) -> tuple[Any, Any]:
-    run = scenario.Run(folder, create_deep_agent, **more)
-    main = run.model("main", run._either, run.main_window)
-    backend = FilesystemBackend(root_dir=folder, virtual_mode=True)
-    ours = summarization_middleware(main, backend, summarizer=scenario.summarise(run.watch))
-    compiled = run.agent(checkpointer=InMemorySaver(), store=InMemoryStore(), middleware=[ours])
-    return compiled, run
-
-
-@pytest.mark.slow
-def test_each_subagent_is_compacted_by_its_own_limits(tmp_path):
-    compiled, run = agent(tmp_path, main_window=9_000, sub_windows=(5_500, 7_500))
-    for turn in range(15):
-        compiled.invoke(scenario.ask(turn), THREAD)
-    sizes = run.watch.sizes
-    assert sizes["reader"] <= 5_500 < sizes["counter"] <= 7_500 < sizes["main"] <= 9_000
-    assert run.watch.torn == 0
-    folders = list((tmp_path / "conversation_history").iterdir())
-    assert len(folders) >= 3  # the main agent's, and one for each job that was compacted
-
-
-@pytest.mark.slow
-def test_sync_and_async_give_the_same(tmp_path):
-    one, run = agent(tmp_path / "sync")
-    other, arun = agent(tmp_path / "async")
-
-    async def talk() -> None:
-        for turn in range(8):
-            await other.ainvoke(scenario.ask(turn), THREAD)
-
-    for turn in range(8):
-        one.invoke(scenario.ask(turn), THREAD)
-    asyncio.run(talk())
-    # Ids of results are drawn anew in each run; what was recalled cites them.
-    views = [
-        [
-            re.sub(r"\[\w{8} ", "[id ", str(m.text))
-            for m in each.models["main"].calls[-1].messages[2:]
-        ]
-        for each in (run, arun)
-    ]
-    assert views[0] == views[1]
-    assert run.watch.summaries == arun.watch.summaries > 0
 
 
 @pytest.mark.slow
@@ -518,35 +364,14 @@ def test_files_are_written_once_and_hold_arguments_and_media_whole(tmp_path):
     assert f"/{folder}" in str(shown.content)
 
 
-@pytest.mark.slow
-def test_no_session_has_anothers_files(tmp_path):
-    backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
-    chat = model(40_000, "Seen. " * 30)
-    compiled = mirroring(chat, backend)
-    for turn in range(8):
-        for who in ("ann", "bob"):
-            thread: Any = {"configurable": {"thread_id": who}}
-            compiled.invoke({"messages": [HumanMessage(f"{who} asks {turn}")]}, thread)
-    folders: dict[str, str] = {}
-    for name, content in files(tmp_path).items():
-        place = name.split("/")[1]
-        folders[place] = folders.get(place, "") + content.decode()
-    assert len(folders) == 2
-    assert sorted(("ann asks" in text, "bob asks" in text) for text in folders.values()) == [
-        (False, True),
-        (True, False),
-    ]
-    assert not any("ann" in name or "bob" in name for name in folders)
-
-
 def test_a_backend_that_fails_holds_nothing_up_and_is_written_later(tmp_path, caplog):
     class Failing(FilesystemBackend):
         down = True
 
-        def write(self, file_path: str, content: str) -> Any:
-            if self.down and "conversation_history" in file_path:
+        def upload_files(self, files: list[tuple[str, bytes]]) -> Any:
+            if self.down:
                 raise OSError("no space left on device")
-            return super().write(file_path, content)
+            return super().upload_files(files)
 
     backend = Failing(root_dir=tmp_path, virtual_mode=True)
     chat = model(40_000, "Seen. " * 30)
@@ -559,44 +384,6 @@ def test_a_backend_that_fails_holds_nothing_up_and_is_written_later(tmp_path, ca
     backend.down = False
     compiled.invoke({"messages": [HumanMessage("And now?")]}, THREAD)
     assert "Question 0" in "".join(content.decode() for content in files(tmp_path).values())
-
-
-@pytest.mark.slow
-def test_files_in_the_state_can_be_read_by_the_agent():
-    read: list[str] = []
-
-    def answers(messages: list[Any]) -> Any:
-        if isinstance(messages[-1], ToolMessage):
-            read.append(str(messages[-1].text))
-            return "Read."
-        if "find" in str(messages[-1].content):
-            args = {"pattern": "Question 0", "output_mode": "content"}
-            return AIMessage("", tool_calls=[{"name": "grep", "args": args, "id": "g1"}])
-        return "Seen. " * 30
-
-    chat = model(40_000, answers)
-    compiled = mirroring(chat, StateBackend())
-    for turn in range(6):
-        compiled.invoke({"messages": [HumanMessage(f"Question {turn}")]}, THREAD)
-    compiled.invoke({"messages": [HumanMessage("please find it")]}, THREAD)
-    assert "Question 0" in read[0]
-
-
-def test_without_a_mirror_no_file_is_written(tmp_path):
-    backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
-    chat = model(40_000, "Seen. " * 30)
-    mine = summarization_middleware(
-        chat, backend, mirror=False, trigger=("messages", 8), keep=("messages", 2)
-    )
-    assert isinstance(mine, SummarizationMiddleware)
-    compiled = create_deep_agent(
-        chat, backend=backend, middleware=[mine], checkpointer=InMemorySaver()
-    )
-    for turn in range(8):
-        compiled.invoke({"messages": [HumanMessage(f"Question {turn}")]}, THREAD)
-    assert not (tmp_path / "conversation_history").exists()
-    with pytest.raises(PolicyError, match="backend"):
-        summarization_middleware(chat, "/tmp")  # type: ignore[arg-type]
 
 
 # The example, and what is said without the extra
@@ -623,3 +410,24 @@ def test_without_the_extra_it_is_said_how_to_install_it():
     )
     done = ran("-c", code)
     assert install_command("deepagents") in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.slow
+def test_no_session_has_anothers_files(tmp_path):
+    backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
+    chat = model(40_000, "Seen. " * 30)
+    compiled = mirroring(chat, backend)
+    for turn in range(8):
+        for who in ("ann", "bob"):
+            thread: Any = {"configurable": {"thread_id": who}}
+            compiled.invoke({"messages": [HumanMessage(f"{who} asks {turn}")]}, thread)
+    folders: dict[str, str] = {}
+    for name, content in files(tmp_path).items():
+        place = name.split("/")[1]
+        folders[place] = folders.get(place, "") + content.decode()
+    assert len(folders) == 2
+    assert sorted(("ann asks" in text, "bob asks" in text) for text in folders.values()) == [
+        (False, True),
+        (True, False),
+    ]
+    assert not any("ann" in name or "bob" in name for name in folders)

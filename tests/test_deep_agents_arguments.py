@@ -10,13 +10,9 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
-from conspectus import PolicyError, SummarizationMiddleware
-from conspectus._core.arguments import Arguments
-from conspectus._core.items import Size
 from conspectus.deep_agents import (
     create_deep_agent,
     summarization_defaults,
-    summarization_middleware,
 )
 from conspectus.messages import read_messages, with_short_arguments
 from scripted_models import ScriptedChatModel
@@ -87,50 +83,10 @@ def test_old_arguments_are_shortened_after_the_import_swap_alone(store, way, tmp
     assert len(chat.calls[-1].messages) == 28  # nothing was summarised, and the prompt
 
 
-@pytest.mark.slow
-def test_what_was_shortened_makes_a_summary_needless():
-    chat = writer(12_000)
-    chat_calls: list[int] = []
-
-    def summarise(messages: list[BaseMessage]) -> str:
-        chat_calls.append(len(messages))
-        return "Modules were written."
-
-    mine = summarization_middleware(
-        chat,
-        archive="memory:",
-        trigger=("tokens", 6_000),
-        summarizer=summarise,
-        truncate_args_settings={"trigger": ("tokens", 4_000), "keep": ("messages", 4)},
-    )
-    graph = create_deep_agent(chat, middleware=[mine], checkpointer=InMemorySaver())
-    talk(graph, 12)
-    assert not chat_calls
-    seen = contents(chat.calls[-1].messages)
-    assert len(seen) == 12
-    assert sum(len(text) < 200 for text in seen) >= 6
-
-
 def test_the_defaults_are_those_of_deep_agents():
     for chat in (writer(200_000), writer()):
         theirs = compute_summarization_defaults(chat)
         assert summarization_defaults(chat) == theirs
-
-
-def test_settings_mean_what_they_mean_to_deep_agents():
-    how = Arguments.build({"trigger": ("fraction", 0.5), "keep": ("tokens", 100)})
-    assert (how.longest, how.ending) == (2_000, "...(argument truncated)")
-    assert how.fired(Size(500, 3), 1_000)
-    assert not how.fired(Size(499, 3), 1_000)
-    assert not how.fired(Size(10**6, 3), None)
-    assert how.old([40, 40, 40, 40], None) == 2
-    assert how.old([10, 10], None) == 0
-    assert Arguments.build({"trigger": None}) is None
-    assert Arguments.build(None) is None
-    for one in ({"max_length": 0}, {"keep": 4}, {"length": 4}, {"truncation_text": 1}):
-        wrong: Any = {"trigger": ("messages", 2), **one}
-        with pytest.raises(PolicyError, match="truncate_args_settings"):
-            SummarizationMiddleware(None, truncate_args_settings=wrong)
 
 
 def test_every_form_of_a_call_is_shortened_and_nothing_else():

@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 import pytest
-from deepagents.backends import StateBackend
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
@@ -14,7 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import StuckError, TokenMeter
-from conspectus.deep_agents import create_deep_agent, summarization_middleware
+from conspectus.deep_agents import create_deep_agent
 from conspectus.guard.measuring import TRIES
 from scripted_models import ScriptedChatModel
 
@@ -118,26 +117,3 @@ def test_parallel_subagents_are_rescued_each_in_its_own_session():
     assert [m.text for m in values["messages"] if m.type == "tool"] == ["Done.", "Done."]
     assert provider.refused <= 2 * TRIES
     assert "_conspectus" not in values  # the main agent has compacted nothing
-
-
-def test_a_provider_that_takes_nothing_ends_it_with_the_error_that_their_users_catch():
-    provider = Provider()
-    provider.limit = 10
-    graph = create_deep_agent(provider.model, [read_table], checkpointer=InMemorySaver())
-    with pytest.raises(ContextOverflowError):
-        graph.invoke({"messages": [HumanMessage("Hello.")]}, THREAD)
-    assert provider.refused <= TRIES + 1
-
-
-@pytest.mark.slow
-def test_a_backend_that_is_given_by_hand_and_no_mirror_says_where_the_originals_are():
-    provider = Provider()
-    mine = summarization_middleware(provider.model, StateBackend(), mirror=False)
-    graph = create_deep_agent(
-        provider.model, [read_table], middleware=[mine], checkpointer=InMemorySaver()
-    )
-    values = talk(graph, ASKED)
-    assert "files" not in values or not any("history" in path for path in values["files"])
-    shown = [m.text for m in provider.model.calls[-1].messages if m.type == "tool"]
-    assert all("original kept in the history]" in text for text in shown if "clipped" in text)
-    assert any("clipped" in text for text in shown)

@@ -34,7 +34,6 @@ from graph_support import (
     is_summary,
     look,
     middleware,
-    on_a_loop,
     said,
     steps,
     summaries,
@@ -118,20 +117,6 @@ def test_the_messages_of_a_run_hold_no_summary(loop):
     assert own.model.calls
     assert texts[-1] == "The very end of it."
     assert not [text for text in texts if SUMMARY in text]
-
-
-@on_a_loop
-async def test_events_of_a_summariser_are_marked_as_its_own():
-    own = middleware(model=streaming_summariser())
-    graph, _ = agent(StreamingModel(answers=steps(12, "The very end of it.")), own)
-    seen = [event async for event in graph.astream_events(task(), thread(), version="v2")]
-    streamed = [e for e in seen if e["event"] == "on_chat_model_stream"]
-    ours = [e for e in streamed if e["metadata"].get("lc_source") == "summarization"]
-    others = [e for e in streamed if e not in ours]
-    assert ours
-    assert others
-    assert SUMMARY in "".join(e["data"]["chunk"].text for e in ours)
-    assert SUMMARY not in "".join(e["data"]["chunk"].text for e in others)
 
 
 def test_a_step_of_ours_is_an_update_only_when_something_changes():

@@ -12,8 +12,8 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus import Compactor, ContextGuard, SummarizationMiddleware
 from conspectus.messages import is_summary_message
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import thread
+from scripted_models import ScriptedChatModel
 
 TURNS = 24
 

@@ -8,7 +8,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
 
 from conspectus import Compactor, PolicyError, SummarizationMiddleware
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from scripted_models import ScriptedChatModel
 
 MESSAGES: list[Any] = [HumanMessage(f"Look at module {n}, please.", id=f"m{n}") for n in range(12)]
 

@@ -1,6 +1,5 @@
 """Both libraries on the same histories: wherever LangMem's result is valid, ours is the same."""
 
-import asyncio
 from collections import Counter
 from typing import Any
 
@@ -43,9 +42,8 @@ def answers(
     library: Any, messages: list[AnyMessage], running: Any, limits: dict[str, Any]
 ) -> tuple[Any, PlainModel]:
     model = PlainModel()
-    alone = {"notes": []} if library is ours else {}  # LangMem writes the model's text alone
     found = library.summarize_messages(
-        messages, running_summary=running, model=model, **limits, **PROMPTS, **alone
+        messages, running_summary=running, model=model, **limits, **PROMPTS
     )
     return found, model
 
@@ -96,9 +94,8 @@ def test_the_histories_above_are_no_easy_ones():
     """Enough of them were summarised by both, and enough of LangMem's were wrong."""
     if not SEEN:
         test_the_result_is_langmems_wherever_that_is_valid()
-    assert SEEN["same, with a summary"] >= 20, SEEN
-    assert SEEN["same, without a call"] >= 20, SEEN
-    assert SEEN["LangMem's was not valid"] >= 20, SEEN
+    for kind in ("same, with a summary", "same, without a call", "LangMem's was not valid"):
+        assert SEEN[kind] >= SEEN.total() / 20, SEEN
 
 
 @settings(max_examples=few(200), deadline=None)
@@ -127,18 +124,6 @@ def test_ours_is_always_valid(messages, limits, calls):
         messages = [*messages, AIMessage("done " * 25, id=f"more-a{step}"), human(f"m-h{step}", 25)]
 
 
-@settings(max_examples=few(60), deadline=None)
-@given(histories(), LIMITS)
-def test_with_and_without_an_event_loop_it_is_the_same(messages, limits):
-    one = ours.summarize_messages(messages, running_summary=None, model=PlainModel(), **limits)
-    coroutine = ours.asummarize_messages(
-        messages, running_summary=None, model=PlainModel(), **limits
-    )
-    two = asyncio.run(coroutine)
-    assert words_of(one.messages) == words_of(two.messages)
-    assert one.running_summary == two.running_summary
-
-
 def test_the_coroutine_function_has_the_types_and_the_type_errors_of_its_twin():
     assert ours.asummarize_messages.__annotations__ == ours.summarize_messages.__annotations__
     for function in (ours.summarize_messages, ours.asummarize_messages):
@@ -146,7 +131,7 @@ def test_the_coroutine_function_has_the_types_and_the_type_errors_of_its_twin():
             function([], running_summary=None, model=PlainModel())
 
 
-def test_the_signatures_are_langmems_and_six_more_keywords():
+def test_the_signatures_are_langmems_and_a_few_more_keywords():
     import inspect
 
     for name in ("summarize_messages", "asummarize_messages", "SummarizationNode"):

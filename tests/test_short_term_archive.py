@@ -1,12 +1,11 @@
 """With an archive: originals first, recall, clips, rewinds, walls, drafts, failures."""
 
-import asyncio
 import functools
 from collections import Counter
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
@@ -14,14 +13,11 @@ import short_term_support
 from conspectus import Archive, ArchiveError, Compactor
 from conspectus.archive import Scope
 from short_term_support import (
-    LIMITS,
-    TOLD,
     PlainModel,
     ai,
     count,
     human,
     ours,
-    result,
     summarised,
     talk,
 )
@@ -69,25 +65,6 @@ def test_what_was_summarised_is_archived_and_recalled_over_rounds():
     assert compactor.recall(id="h3", thread_id="t").text
 
 
-def test_an_event_loop_a_file_and_an_address_do_the_same(tmp_path):
-    for where in (tmp_path / "a.db", f"sqlite:///{tmp_path}/b.db"):
-        running: Any = None
-        for upto in (9, 13, 17):
-            found = asyncio.run(
-                ours.asummarize_messages(
-                    talk(8)[:upto],
-                    running_summary=running,
-                    model=PlainModel(),
-                    archive=where,
-                    thread_id="t",
-                    **LIMITS,
-                )
-            )
-            running = found.running_summary
-        with Archive.open(where) as archive:
-            assert {m.id for m in originals(archive)} == summarised(running)
-
-
 def test_the_thread_is_that_of_the_graphs_config():
     archive = Archive(InMemoryStore())
     graph, seen = node_graph(InMemorySaver(), archive=archive)
@@ -123,15 +100,6 @@ def test_a_rewind_takes_recall_back_with_it():
     now = summarised(graph.get_state(config()).values["context"]["running_summary"])
     assert {m.id for m in originals(archive)} == now
     assert not {"question 14 " in str(m.content) for m in originals(archive)} - {False}
-
-
-def test_a_rewind_before_the_first_summary_leaves_nothing_to_recall():
-    archive = Archive(InMemoryStore())
-    messages = talk(12)
-    assert summarise(messages, archive=archive).running_summary is not None
-    assert originals(archive)
-    assert summarise(messages[:1], archive=archive).running_summary is None
-    assert originals(archive) == []
 
 
 @pytest.mark.slow
@@ -185,18 +153,6 @@ def test_a_giant_newest_message_is_shown_short_and_read_whole_later():
     assert [m.content for m in originals(archive) if m.id == "giant"] == [text]
 
 
-def test_a_giant_result_of_a_tool_is_shown_short_in_its_place():
-    archive = Archive(InMemoryStore())
-    messages: list[Any] = [human("h0"), ai("a0", 5, "c0"), result("t0", "c0", 3_000)]
-    found = summarise(messages, archive=archive)
-    shown = {m.id: m for m in found.messages if m.id}
-    assert list(shown) == ["h0", "a0", "t0"]
-    assert isinstance(shown["t0"], ToolMessage)
-    assert shown["t0"].tool_call_id == "c0"
-    assert count(found.messages) <= 200
-    assert found.running_summary is None
-
-
 def test_an_archive_that_is_away_changes_nothing_and_says_so(caplog):
     store = Down()
     archive = Archive(store)
@@ -229,25 +185,10 @@ def test_a_call_that_is_made_again_is_not_paid_for_again():
     assert len(model.calls) == calls
 
 
-def test_a_summary_of_langmems_or_of_a_time_without_archive_is_taken_over():
+def test_a_rewind_before_the_first_summary_leaves_nothing_to_recall():
     archive = Archive(InMemoryStore())
-    messages = talk(16)
-    before = summarise(messages[:9]).running_summary
-    model = PlainModel("Now this.")
-    found = summarise(messages, before, archive=archive, model=model)
-    assert any(TOLD in str(m.content) for m in model.calls[0])
-    assert summarised(before) < summarised(found.running_summary)
-    kept = {m.id for m in originals(archive)} - {None}
-    assert kept >= summarised(found.running_summary) - summarised(before)
-
-
-def test_no_thread_reads_what_another_has_archived():
-    archive = Archive(InMemoryStore())
-    summarise(talk(8), archive=archive, thread_id="one")
-    other = summarise(
-        [AIMessage("so " * 200, id="x"), human("y", 200), human("z", 5)],
-        archive=archive,
-        thread_id="two",
-    )
-    assert {m.id for m in originals(archive, "two")} == summarised(other.running_summary)
-    assert not {"x", "y"} & {m.id for m in originals(archive, "one")}
+    messages = talk(12)
+    assert summarise(messages, archive=archive).running_summary is not None
+    assert originals(archive)
+    assert summarise(messages[:1], archive=archive).running_summary is None
+    assert originals(archive) == []

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
-from langgraph.graph.message import add_messages
 
 from short_term_support import (
     BOTH,
@@ -57,21 +56,6 @@ def test_a_cut_after_the_first_of_several_results():
     assert summarised(found.running_summary) == {"h0", "a0", "t-c0", "t-c1", "t-c2"}
 
 
-def test_a_final_message_larger_than_what_is_left_for_the_rest():
-    messages = [*talk(1), human("h9", 140)]
-    assert count(messages[-1:]) > 200 - 60
-    assert all(m.id != "h9" for m in summarise(theirs, messages).messages)
-    assert summarise(ours, messages).messages[-1] is messages[-1]
-
-
-def test_a_final_result_of_a_tool_is_not_summarised_before_anybody_saw_it():
-    messages = [human("h0", 30), ai("a0", 20, "c0"), result("t0", "c0", 60)]
-    limits = {"max_tokens": 180, "max_summary_tokens": 60, "max_tokens_before_summary": 120}
-    assert [m.id for m in summarise(theirs, messages, **limits).messages] == [None]
-    shown = summarise(ours, messages, **limits).messages
-    assert [m.id for m in shown if m.id] == ["h0", "a0", "t0"]
-
-
 def test_a_system_message_larger_than_the_budget():
     messages: list[Any] = [SystemMessage("Be brief. " * 64, id="s"), *talk(14)]
     assert 200 - 60 < count(messages[:1]) < 200
@@ -96,77 +80,6 @@ def test_an_empty_or_overlong_summary(bad):
     kept = summarise(ours, messages, model=PlainModel(bad), on_failure="keep")
     assert kept.running_summary is None
     assert kept.messages == messages
-
-
-def test_messages_that_the_model_never_saw():
-    messages = talk(8)
-    limits = {"max_tokens": 100, "max_summary_tokens": 50, "max_tokens_before_summary": 300}
-    read = {name: PlainModel() for name in BOTH}
-    found = {
-        name: summarise(one, messages, model=read[name], **limits) for name, one in BOTH.items()
-    }
-    unseen = {
-        name: [m for m in summarised(answer.running_summary) if m not in read[name].read]
-        for name, answer in found.items()
-    }
-    assert len(unseen["LangMem"]) >= 3
-    assert unseen["Conspectus"] == []
-    assert all(
-        read["Conspectus"].read[str(m.id)] == m.content
-        for m in messages[:-1]
-        if m.id in summarised(found["Conspectus"].running_summary)
-    )
-
-
-def turns(library: Any, count_of: int) -> tuple[list[AnyMessage], PlainModel, Any]:
-    """A graph's state with one key for input and output, over some turns."""
-    number = iter(range(10_000))
-    model = PlainModel(lambda messages: f"Summary number {next(number)} of all that was said.")
-    limits: dict[str, Any] = {"max_tokens": 600, "max_tokens_before_summary": 140}
-    node = library.SummarizationNode(model=model, output_messages_key="messages", **limits)
-    state: dict[str, Any] = {"messages": [SystemMessage("Be brief.", id="s")], "context": {}}
-    for n in range(count_of):
-        state["messages"] = add_messages(state["messages"], [human(f"h{n}", 20)])
-        update = node.invoke(state)
-        state["messages"] = add_messages(state["messages"], update["messages"])
-        state["context"] = update.get("context", state["context"])
-        state["messages"] = add_messages(state["messages"], [ai(f"a{n}", 20)])
-    return state["messages"], model, state["context"]
-
-
-def shows_a_summary(message: Any) -> bool:
-    return isinstance(message, SystemMessage) and "Summary number" in str(message.content)
-
-
-def test_one_key_for_input_and_output():
-    _, model, _ = turns(theirs, 20)
-    again = [call for call in model.calls if any(map(shows_a_summary, call))]
-    assert again  # the old summary is read as if it were a message, and what it said twice
-    shown, own, context = turns(ours, 20)
-    assert sum(map(shows_a_summary, shown)) == 1
-    assert len(own.calls) > 3
-    assert not any(shows_a_summary(m) for call in own.calls for m in call)
-    assert context["running_summary"].summary in str(shown[1].content)
-    assert [m.id for m in shown[:1]] == ["s"]
-    assert len(summarised(context["running_summary"])) + len(shown) == 20 * 2 + 2
-
-
-def test_summary_messages_do_not_pile_up_while_nothing_is_due():
-    piles = {}
-    for name, library in BOTH.items():
-        node = library.SummarizationNode(
-            model=PlainModel(), output_messages_key="messages", **LIMITS
-        )
-        state: dict[str, Any] = {"messages": [SystemMessage("Be brief.", id="s"), *talk(4)]}
-        for n in range(4):
-            update = node.invoke(state)
-            state["messages"] = add_messages(state["messages"], update["messages"])
-            state["messages"] = add_messages(state["messages"], [human(f"more{n}", 1)])
-            state["context"] = update["context"]
-        summary = state["context"]["running_summary"].summary
-        piles[name] = sum(summary in str(m.content) for m in state["messages"])
-    assert piles["LangMem"] >= 3
-    assert piles["Conspectus"] == 1
 
 
 def test_the_last_summarised_message_is_lost():
@@ -210,18 +123,6 @@ def test_every_call_counts_the_whole_rest_twice():
         counted[name] = sum(seen)
     assert counted["LangMem"] == 3 * 2 * len(messages)
     assert counted["Conspectus"] == len(messages)
-
-
-def test_a_compaction_counts_no_message_of_the_rest_twice():
-    messages, seen = talk(40), list[str]()
-
-    def counter(given: Any) -> int:
-        seen.extend(m.id for m in given if m in messages)
-        return count(given)
-
-    found = summarise(ours, messages, token_counter=counter)
-    assert found.running_summary is not None
-    assert len(seen) == len(set(seen)) == len(messages)
 
 
 def test_a_second_message_with_the_id_of_a_summarised_one_is_refused_as_there():

@@ -1,10 +1,8 @@
 """The node and the function in real graphs: states, keys, checkpoints, serializers, threads."""
 
-import asyncio
 import copy
 import inspect
 import pickle
-from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any, TypedDict
 
 import pytest
@@ -12,14 +10,12 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
+from langgraph.graph.message import add_messages
 from langgraph.types import Command, interrupt
 from pydantic import BaseModel, Field
 
-from scripted_models import ScriptedChatModel
-from short_term_support import LIMITS, PlainModel, human, ours, summarised, talk, theirs, torn
+from short_term_support import LIMITS, PlainModel, ours, summarised, talk, theirs, torn
 
 
 class State(MessagesState):
@@ -95,18 +91,6 @@ SERIALIZERS = {
 }
 
 
-@pytest.mark.parametrize("serializer", SERIALIZERS)
-def test_a_running_summary_survives_a_serializer(serializer):
-    serde = SERIALIZERS[serializer]
-    running = ours.RunningSummary("修复了登录页面。", {"a", "b"}, "b")
-    back = serde.loads_typed(serde.dumps_typed({"running_summary": running}))["running_summary"]
-    assert isinstance(back, dict) == (serializer == "strict")
-    messages = [human("a", 200), human("b", 200), human("c", 5)]
-    found = ours.summarize_messages(messages, running_summary=back, model=PlainModel(), **LIMITS)
-    assert found.running_summary == running
-    assert [m.id for m in found.messages] == [None, "c"]
-
-
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("serializer", SERIALIZERS)
 def test_a_graph_goes_on_from_its_checkpoints(serializer):
@@ -129,62 +113,6 @@ def test_a_graph_goes_on_from_its_checkpoints(serializer):
         assert len(read) == len(set(read))
 
 
-def test_a_sqlite_checkpoint_and_a_new_process_go_on(tmp_path):
-    model = numbered()
-    for n in range(12):
-        with SqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver:
-            graph, seen = node_graph(saver, model)
-            graph.invoke(said(n), config())
-            state = graph.get_state(config()).values
-    assert len(state["messages"]) == 24
-    covered = summarised(state["context"]["running_summary"])
-    shown = {m.id for m in seen[-1] if m.id}
-    assert covered | shown == {m.id for m in state["messages"][:-1]}
-    assert not covered & shown
-
-
-def test_the_node_works_on_an_event_loop():
-    async def run() -> list[list[Any]]:
-        graph, seen = node_graph(InMemorySaver(), ScriptedChatModel(answers=lambda m: "All well."))
-        for n in range(12):
-            await graph.ainvoke(said(n), config())
-        return seen
-
-    seen = asyncio.run(run())
-    assert "All well." in seen[-1][0].content
-
-
-def test_two_threads_share_a_node_and_nothing_else():
-    graph, seen = node_graph(InMemorySaver(), PlainModel(lambda m: f"Of {m[0].content[:6]}."))
-
-    def run(name: str) -> str:
-        for n in range(12):
-            text = f"{name} {n} " + "why " * 20
-            graph.invoke({"messages": [HumanMessage(text)]}, config(name))
-        return str(graph.get_state(config(name)).values["context"]["running_summary"].summary)
-
-    with ThreadPoolExecutor(2) as pool:
-        first, second = pool.map(run, ["first ", "second"])
-    assert first != second
-    for shown in seen:
-        assert len({m.content[:6] for m in shown if m.type == "human"}) == 1
-
-
-def test_time_travel_brings_back_the_running_summary_of_then():
-    model = numbered()
-    graph, seen = node_graph(InMemorySaver(), model)
-    for n in range(14):
-        graph.invoke(said(n), config())
-    past = [s for s in graph.get_state_history(config()) if len(s.values["messages"]) == 14][-1]
-    graph.invoke(said(99), past.config)
-    running = past.values.get("context", {}).get("running_summary")
-    now = graph.get_state(config()).values["messages"]
-    shown = {m.id for m in seen[-1] if m.id}
-    known = {m.id for m in now}
-    assert shown <= known
-    assert summarised(running) <= known
-
-
 class Model(BaseModel):
     messages: Annotated[list[AnyMessage], add_messages]
     context: dict[str, Any] | None = Field(default=None)
@@ -195,12 +123,6 @@ def test_a_pydantic_state_with_a_context_of_none():
     update = node.invoke(Model(messages=talk(8)))
     assert list(update) == ["summarized_messages", "context"]
     assert summarised(update["context"]["running_summary"])
-
-
-def test_other_keys_of_the_context_stay():
-    node = ours.SummarizationNode(model=PlainModel(), **LIMITS)
-    update = node.invoke({"messages": talk(8), "context": {"mine": 1}})
-    assert update["context"]["mine"] == 1
 
 
 def test_without_a_summary_the_update_holds_the_messages_alone():
@@ -255,21 +177,6 @@ def test_one_key_for_both_replaces_the_history():
     # A summary that stands has one id; a new one is another message.
     assert len(names) == len(model.calls) >= 3
     assert not any("Summary number" in str(m.content) for c in model.calls for m in c if m.id)
-
-
-def test_the_first_of_a_replaced_history_removes_all():
-    node = ours.SummarizationNode(model=PlainModel(), output_messages_key="messages", **LIMITS)
-    update = node.invoke({"messages": talk(8)})
-    assert update["messages"][0].id == REMOVE_ALL_MESSAGES
-
-
-def test_a_summary_is_streamed_under_the_nodes_name_only():
-    graph, _ = node_graph(InMemorySaver(), ScriptedChatModel(answers=lambda m: "All well."))
-    nodes = set()
-    for n in range(12):
-        for _, metadata in graph.stream(said(n), config(), stream_mode="messages"):
-            nodes.add(metadata["langgraph_node"])
-    assert nodes == {"summarize", "call_model"}
 
 
 @pytest.mark.parametrize("on_failure", ["degrade", "keep", "raise"])

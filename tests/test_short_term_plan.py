@@ -73,15 +73,6 @@ def test_every_plan_is_legal_and_says_what_it_comes_to(items, limits, clip):
     assert plan.at_most == kept + (plan.summary_tokens if gone else standing)
 
 
-@settings(max_examples=few(300), deadline=None)
-@given(histories(), LIMITS)
-def test_less_than_is_asked_for_leaves_everything(items, limits):
-    own = [item for item in items if not item.summary]
-    system = own[0].tokens if own and items[0].role == "system" else 0
-    if sum(item.tokens for item in own) - system < limits.reach and items[:1] == own[:1]:
-        assert isinstance(oldest_first(items, limits, clip=True), Keep)
-
-
 def test_the_cut_is_the_first_that_is_enough():
     talk = [Item(f"{n}", "user" if n % 2 == 0 else "assistant", 10) for n in range(9)]
     plan = oldest_first(talk, Limits(60, 60, 20, 4, 10), clip=False)

@@ -10,8 +10,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from conspectus import ContextGuard
 from conspectus.messages.thoughts import without_stale_thoughts
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import agent, is_summary, middleware, thread
+from scripted_models import ScriptedChatModel
 
 
 class Refused(Exception):

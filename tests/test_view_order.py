@@ -8,8 +8,8 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableLambda
 
 from conspectus import ContextGuard
-from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import agent, is_summary, look, middleware, said, steps, thread
+from scripted_models import ScriptedChatModel
 
 
 class SystemFirst(AgentMiddleware[Any, Any, Any]):

@@ -7,6 +7,7 @@ a second, which callers who pass dicts are spared.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -59,3 +60,32 @@ def is_store(value: object) -> TypeIs[BaseStore]:
 def is_memory_store(value: object) -> TypeIs[InMemoryStore]:
     """Return whether it is LangGraph's store in memory, or one derived from it."""
     return isinstance(value, known("langgraph.store.memory", "InMemoryStore"))
+
+
+def without_streams(callbacks: Any) -> Any:
+    """Return a run's callbacks without the handlers that stream tokens and events to the user."""
+    kind = known("langchain_core.tracers._streaming", "_StreamingCallbackHandler")
+    if isinstance(callbacks, list):
+        return [one for one in callbacks if not isinstance(one, kind)]
+    quiet = callbacks.copy()
+    for name in ("handlers", "inheritable_handlers"):
+        setattr(quiet, name, [one for one in getattr(quiet, name) if not isinstance(one, kind)])
+    return quiet
+
+
+def hide_from_streams(messages: Iterable[Any]) -> bool:
+    """Keep messages that a step writes out of `stream_mode="messages"`, and a removal of all.
+
+    LangGraph shows every message of a node's update that it has not seen, and a summary or a
+    removal is not part of the chat. Its handlers know messages by id; handlers of another kind show
+    all. Return whether there is such a handler.
+    """
+    run = sys.modules.get("langchain_core.runnables.config")
+    config = (run and run.var_child_runnable_config.get()) or {}
+    handlers = getattr(config.get("callbacks"), "handlers", None) or ()
+    seen = [one.seen for one in handlers if hasattr(one, "stream") and hasattr(one, "seen")]
+    if seen:
+        ids = {"__remove_all__", *(message.id for message in messages)}
+        for one in seen:
+            one.update(ids)
+    return bool(seen)

@@ -146,9 +146,13 @@ class _Cutting(Room):
             return found
         if self.tokens <= limits.most:
             return Keep("a summary would not make it smaller", self.tokens)
-        reason = (
-            f"what must stay in view takes {needed:,} tokens and max_tokens is {limits.most:,}: "
-            "raise max_tokens, shorten the system prompt or the newest message, or pass archive=, "
-            "so that large messages can be clipped"
-        )
-        return Stuck(reason, self.tokens, needed, limits.most)
+        return Stuck(too_large(needed, limits.most), self.tokens, needed, limits.most)
+
+
+def too_large(needed: int, most: int) -> str:
+    """Say that a history does not fit, and what to do."""
+    return (
+        f"what must stay in view, with its summary, takes up to {needed:,} tokens and max_tokens "
+        f"is {most:,}: raise max_tokens, shorten the system prompt or the newest message, or pass "
+        "archive=, so that large messages can be clipped"
+    )

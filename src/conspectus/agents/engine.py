@@ -6,7 +6,7 @@ setting changes.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from operator import is_
@@ -14,13 +14,12 @@ from typing import Any
 from weakref import ref
 
 from langchain.agents.middleware.types import ModelRequest
-from langchain_core.messages import BaseMessage
 from langgraph.store.base import BaseStore
 
 from conspectus._core.items import Window
 from conspectus._core.records import Record
 from conspectus._newest import Newest
-from conspectus.agents.identity import Tenant, config_of_run
+from conspectus.agents.identity import Tenant
 from conspectus.agents.models import profile_window
 from conspectus.agents.state import HeadState, Requested, read_head, scope_of
 from conspectus.agents.views import Grown, Views
@@ -174,17 +173,3 @@ def last_request(request: ModelRequest[Any], window: int | None) -> LastRequest 
         settings=dict(request.model_settings),
         window=window or profile_window(request.model),
     )
-
-
-def hide_from_streams(messages: Iterable[BaseMessage]) -> None:
-    """Keep messages that a step writes out of `stream_mode="messages"`.
-
-    LangGraph shows every message of a node's update that it has not seen, and a summary or a
-    removal is not part of the chat. Its handlers know messages by id; handlers of another kind show
-    all.
-    """
-    ids = {message.id for message in messages}
-    for handler in getattr(config_of_run().get("callbacks"), "handlers", None) or ():
-        seen = getattr(handler, "seen", None)
-        if isinstance(seen, set) and hasattr(handler, "stream"):
-            seen.update(ids)

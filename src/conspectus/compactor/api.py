@@ -14,7 +14,7 @@ from conspectus._core.choices import OnFailure
 from conspectus._core.plan import budget_of
 from conspectus._core.policy import LEAST_GAIN, Policy
 from conspectus._core.stale import AnyStale
-from conspectus._langchain import is_runnable
+from conspectus._langchain import hide_from_streams, is_message, is_runnable
 from conspectus.archive import Scope
 from conspectus.bridge import arun, aside, run
 from conspectus.compactor.anchors import Anchor
@@ -39,7 +39,7 @@ from conspectus.compactor.settings import (
     window_of,
 )
 from conspectus.errors import InputError, PolicyError
-from conspectus.messages import Source, read_messages
+from conspectus.messages import Source, is_summary_message, read_messages
 from conspectus.messages.reading import as_messages
 from conspectus.model.calls import profile_window
 from conspectus.notes.tools import Tool
@@ -275,6 +275,9 @@ class Compactor(Closing):
         return heard_by(self._engine.listeners, flow)
 
     def _sent(self, scope: Scope, result: CompactionResult) -> CompactionResult:
+        hide_from_streams(
+            one for one in result.messages if is_message(one) and is_summary_message(one)
+        )
         if self._last_request is not None:
             last = replace(self._last_request, messages=tuple(result.messages), at=monotonic())
             self._engine.memory.of(scope).last_request = last

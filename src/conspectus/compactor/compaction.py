@@ -215,7 +215,11 @@ class Compaction:
             if self.engine.archive is not None:
                 await self._archive(self.engine.archive)
             written = await self._summary()
-            return written if isinstance(written, Failed) else written.draft
+            if isinstance(written, Failed):
+                return written
+            # Summaries of other libraries were read as what was known before.
+            read = dict.fromkeys((*written.draft.read, *self.material.keys))
+            return replace(written.draft, read=tuple(read))
         except ArchiveError as error:
             return Failed(said_once(error), error, Cost())
         finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NotRequired, TypedDict
 
@@ -10,35 +10,6 @@ from conspectus._core.sizes import ContextSize
 from conspectus.agents.models import profile_window, reserved_for_answer
 from conspectus.compactor.settings import window_of
 from conspectus.errors import install_command
-
-TRIGGER: ContextSize = ("fraction", 0.85)
-KEEP: ContextSize = ("fraction", 0.10)
-"""Shares of a known window, as in Deep Agents."""
-
-
-class TruncateArgsSettings(TypedDict, total=False):
-    """When and how large arguments of old file calls are shortened.
-
-    Attributes:
-        trigger: size of the history from which on; None for never.
-        keep: how much of the newest history is left alone. Default: 20 messages.
-        max_length: characters above which an argument is shortened. Default: 2,000.
-        truncation_text: stands behind its first 20 characters.
-    """
-
-    trigger: ContextSize | None
-    keep: ContextSize
-    max_length: int
-    truncation_text: str
-
-
-UNKNOWN_TRIGGER: ContextSize = ("tokens", 170_000)
-UNKNOWN_KEEP: ContextSize = ("messages", 6)
-"""Sizes without a known window, as in Deep Agents."""
-
-TRUNCATE: TruncateArgsSettings = {"trigger": TRIGGER, "keep": KEEP}
-UNKNOWN_TRUNCATE: TruncateArgsSettings = {"trigger": ("messages", 20), "keep": ("messages", 20)}
-"""Sizes for arguments of old calls, with and without a known window, as in Deep Agents."""
 
 
 class SummarizationDefaults(TypedDict):
@@ -56,21 +27,32 @@ class SummarizationDefaults(TypedDict):
     keep: ContextSize
     window: NotRequired[int]
     reserved_tokens: NotRequired[int]
-    truncate_args_settings: TruncateArgsSettings
+    truncate_args_settings: Mapping[str, ContextSize]
+
+
+KNOWN: SummarizationDefaults = {
+    "trigger": ("fraction", 0.85),
+    "keep": ("fraction", 0.10),
+    "truncate_args_settings": {"trigger": ("fraction", 0.85), "keep": ("fraction", 0.10)},
+}
+"""Shares of a known window, as in Deep Agents."""
+
+UNKNOWN: SummarizationDefaults = {
+    "trigger": ("tokens", 170_000),
+    "keep": ("messages", 6),
+    "truncate_args_settings": {"trigger": ("messages", 20), "keep": ("messages", 20)},
+}
+"""Sizes without a known window, as in Deep Agents."""
 
 
 def summarization_defaults(model: object, *, window: int | None = None) -> SummarizationDefaults:
     """Return when to summarise for a model, and how much to keep.
 
-    Args:
-        model: a chat model.
-        window: its input limit in tokens, if its profile has none or a wrong one.
-
-    Returns:
-        With a known limit: trigger at 85 % of it, keep 10 % of it, and reserve the tokens of an
-        answer, at most half of the window. Without: trigger at 170,000 tokens, keep 6 messages.
-        Large arguments are shortened from the same trigger on, before the same 10 %; without a
-        known limit from 20 messages on, before the newest 20.
+    With a known input limit: trigger at 85 % of it, keep 10 % of it, and reserve the tokens of an
+    answer, at most half of the window. Without: trigger at 170,000 tokens, keep 6 messages. Large
+    arguments are shortened from the same trigger on, before the same 10 %; without a known limit
+    from 20 messages on, before the newest 20. `window` is the limit in tokens, where the model's
+    profile has none or a wrong one.
 
     Raises:
         PolicyError: the window is no whole number of tokens.
@@ -86,21 +68,10 @@ def summarization_defaults(model: object, *, window: int | None = None) -> Summa
     """
     window_of(window, 0)
     known = window if window is not None else profile_window(model)
-    if known is None:
-        return {
-            "trigger": UNKNOWN_TRIGGER,
-            "keep": UNKNOWN_KEEP,
-            "truncate_args_settings": UNKNOWN_TRUNCATE,
-        }
-    settings: SummarizationDefaults = {
-        "trigger": TRIGGER,
-        "keep": KEEP,
-        "truncate_args_settings": TRUNCATE,
-    }
+    settings = SummarizationDefaults(**(UNKNOWN if known is None else KNOWN))
     if window is not None:
         settings["window"] = window
-    reserved = reserved_for_answer((model,), known)
-    if reserved:
+    if known is not None and (reserved := reserved_for_answer((model,), known)):
         settings["reserved_tokens"] = reserved
     return settings
 

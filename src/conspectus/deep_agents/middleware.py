@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any, NotRequired, cast
+from typing import Annotated, Any, NotRequired
 from weakref import WeakSet
 
 from langchain.agents.middleware.types import ModelRequest, PrivateStateAttr
@@ -17,16 +17,16 @@ from conspectus.agents.state import CompactionState, HeadState, read_head
 from conspectus.compactor.background import Preparations
 from conspectus.deep_agents.defaults import deepagents, summarization_defaults
 from conspectus.errors import ArchiveError, PolicyError, RedactionError
-from conspectus.messages import Entry, Source, read_messages
+from conspectus.messages import Source, read_messages
 from conspectus.middleware import SummarizationMiddleware
-from conspectus.middleware.settings import DEPRECATED, KEEP, deprecated
+from conspectus.middleware.settings import DEPRECATED
 from conspectus.observe import log
 
 with deepagents():
     from deepagents.backends.protocol import BackendProtocol
     from deepagents.middleware.summarization import SummarizationMiddleware as Replaced
 
-    from conspectus.deep_agents.mirror import Mirror, folder_of
+    from conspectus.deep_agents.mirror import folder_of, write
 
 
 MIRRORED = "_conspectus_mirrored"
@@ -64,15 +64,15 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         self, model: str | BaseChatModel, backend: BackendProtocol | None, options: dict[str, Any]
     ) -> None:
         self._copies: WeakSet[DeepAgentsSummarization] = WeakSet()
-        options = self._by_new_names(options)
-        window = options.get("window")
-        settings: dict[str, Any] = {"history": "preserve", "recall": "auto", "name": NAME}
         if isinstance(model, str):
             from langchain.chat_models import init_chat_model
 
             model = init_chat_model(model)
-        defaults = cast("dict[str, Any]", summarization_defaults(model, window=window))
-        super().__init__(model, **{**settings, **defaults, **options})
+        defaults: dict[str, Any] = {"history": "preserve", "recall": "auto", "name": NAME}
+        defaults.update(summarization_defaults(model, window=options.get("window")))
+        for old in DEPRECATED.keys() & options.keys():
+            defaults.pop(DEPRECATED[old])
+        super().__init__(model, **{**defaults, **options})
         if self.graph_engine.engine.archive is not None:
             options = {**options, "archive": self.graph_engine.engine.archive}
         self._options, self._backend = options, backend
@@ -82,13 +82,6 @@ class DeepAgentsSummarization(SummarizationMiddleware):
                 self.graph_engine.keeps = lambda scope: KEPT_IN.format(
                     folder=folder_of(backend, scope)
                 )
-
-    def _by_new_names(self, options: dict[str, Any]) -> dict[str, Any]:
-        old = {name: options[name] for name in DEPRECATED if name in options}
-        trigger, keep = deprecated(self, old, options.get("trigger"), options.get("keep", KEEP))
-        found = {"trigger": trigger, "keep": keep}
-        rest = {name: value for name, value in options.items() if name not in old}
-        return {**rest, **{DEPRECATED[name]: found[DEPRECATED[name]] for name in old}}
 
     def for_model(self, model: BaseChatModel) -> DeepAgentsSummarization:
         """Make the same with the limits of another model, and the same archive.
@@ -109,8 +102,6 @@ class DeepAgentsSummarization(SummarizationMiddleware):
 
     async def _step(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         update = await super()._step(state, runtime)
-        if self._backend is None:
-            return update
         held = read_head({**state, **(update or {})}, runtime, state["messages"])
         written = await self._written(held, state, runtime)
         return {**(update or {}), **written} if written else update
@@ -122,49 +113,32 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         backend, done_up_to = self._backend, state.get(MIRRORED)
         if backend is None or held.data is None or done_up_to == held.head_id:
             return None
-        channel = Channel(self.graph_engine, state, runtime, held)
-        mirror = Mirror(backend, folder_of(backend, channel.scope))
+        channel, last = Channel(self.graph_engine, state, runtime, held), None
+        folder, find = folder_of(backend, channel.scope), partial(self._find, channel)
         try:
             chain = await channel.session(None).anchor.chain_flow()
-        except ArchiveError as error:
+            known = next((i for i, one in enumerate(chain) if one.id == done_up_to), -1)
+            for number, record in enumerate(chain[known + 1 :], start=known + 2):
+                if not (await write(backend, folder, number, record, find)):
+                    break
+                last = record.id
+        except (ArchiveError, RedactionError) as error:
             log("mirror_failed", "the readable copies could not be written: %s", error)
-            return None
-        known = next((i for i, one in enumerate(chain) if one.id == done_up_to), -1)
-        last = None
-        for place, record in enumerate(chain[known + 1 :], start=known + 2):
-            try:
-                done = await mirror.write(place, record, partial(self._find, channel))
-            except RedactionError as error:
-                log("mirror_failed", "the readable copies could not be written: %s", error)
-                break
-            if not done:
-                break
-            last = record.id
         return {MIRRORED: last} if last is not None else None
 
     async def _find(self, channel: Channel, keys: Sequence[str]) -> Mapping[str, Source]:
-        """Find originals in the channel, and others in the archive."""
-        # Of all messages, as one may name the secret in another.
-        own = await self._without_secrets(read_messages(channel.messages))
-        found = {key: own[key] for key in keys if key in own}
+        """Find originals in the archive, or without one in the state; without their secrets."""
         archive = self.graph_engine.archive(channel.runtime)
-        gone = [key for key in keys if key not in found]
-        if gone and archive is not None:
-            try:
-                archived = await archive.flow(archive.find, channel.scope, gone)
-            except ArchiveError as error:
-                log("mirror_failed", "some originals could not be read: %s", error)
-                return found
-            entries = read_messages([one.message for one in archived.values()])
-            for key, entry in zip(archived, entries, strict=True):
+        if archive is None:
+            entries = read_messages(channel.messages)
+        else:
+            found = await archive.flow(archive.find, channel.scope, keys)
+            entries = read_messages([one.message for one in found.values()])
+            for key, entry in zip(found, entries, strict=True):
                 entry.key = key  # some may be older than the redactor
-            found.update(await self._without_secrets(entries))
-        return found
-
-    async def _without_secrets(self, entries: Sequence[Entry]) -> dict[str, Source]:
-        """Return messages by key, as the archive would have them."""
         redaction = self.graph_engine.engine.redaction
         if redaction is not None and entries:
+            # All together, as one may name the secret in another.
             entries = (await redaction.together(entries, ())).entries
         return {entry.key: entry.source for entry in entries}
 
@@ -190,13 +164,10 @@ def _same(model: object, other: object) -> bool:
 
 
 def _with_note(system: SystemMessage | None, note: str) -> SystemMessage:
-    if system is None:
-        return SystemMessage(note)
-    block = {"type": "text", "text": f"\n\n{note}"}
-    blocks = system.content if isinstance(system.content, list) else None
-    if blocks is not None:
-        return SystemMessage(content=[*blocks, block])
-    return SystemMessage(f"{system.content}\n\n{note}" if system.content else note)
+    content = system.content if system is not None else ""
+    if isinstance(content, list):
+        return SystemMessage([*content, {"type": "text", "text": f"\n\n{note}"}])
+    return SystemMessage(f"{content}\n\n{note}".lstrip())
 
 
 def summarization_middleware(

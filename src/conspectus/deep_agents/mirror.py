@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import mimetypes
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from deepagents.backends.protocol import BackendProtocol
@@ -33,60 +32,41 @@ def folder_of(backend: BackendProtocol, scope: Scope) -> str:
     return f"{root}/{FOLDER}/{label_hash(chr(0).join(scope.hashes))}"
 
 
-@dataclass(frozen=True, slots=True)
-class Mirror:
-    backend: BackendProtocol
-    folder: str
-
-    async def write(
-        self,
-        number: int,
-        record: Record,
-        find: Callable[[Sequence[str]], Awaitable[Mapping[str, Source]]],
-    ) -> bool:
-        """Write the originals that a record covers or clips; return whether all were written."""
-        short = tuple(mark.key for mark in record.clips)
-        found = await find(tuple(dict.fromkeys((*record.covers, *short))))
-        texts, media = [], {}
-        for title, keys in (("Summarised", record.covers), ("Shown short from here on", short)):
-            if not keys:
+async def write(
+    backend: BackendProtocol,
+    folder: str,
+    number: int,
+    record: Record,
+    find: Callable[[Sequence[str]], Awaitable[Mapping[str, Source]]],
+) -> bool:
+    """Write the originals that a record covers or clips; return whether all were written."""
+    short = tuple(mark.key for mark in record.clips)
+    found = await find(tuple(dict.fromkeys((*record.covers, *short))))
+    texts, media = [], {}
+    for title, keys in (("Summarised", record.covers), ("Shown short from here on", short)):
+        if not keys:
+            continue
+        texts.append(f"# {title}: {len(keys)} messages\n")
+        for key in keys:
+            if key not in found:
+                texts.append(f"## {key[:8]}: the original is gone (expired or forgotten)\n")
                 continue
-            texts.append(f"# {title}: {len(keys)} messages\n")
-            for key in keys:
-                if key not in found:
-                    texts.append(f"## {key[:8]}: the original is gone (expired or forgotten)\n")
-                    continue
-                entry = read_messages([found[key]])[0]
-                entry.key = key
-                files = files_of(entry, f"{self.folder}/media")
-                media.update(files)
-                texts.append(readable(entry, list(files)))
-        text = "\n".join(texts).encode("utf-8", "backslashreplace")
-        files = {**media, f"{self.folder}/{number:04}-{record.id}.md": text}
-        for path, content in files.items():
-            problem = await self._put_one(path, content)
-            if problem is not None:
-                log("mirror_failed", "the readable copy %s could not be written: %s", path, problem)
-                return False
-        return True
-
-    async def _put_one(self, path: str, content: bytes) -> str | None:
-        """Write one file; return the problem, or None."""
-        backend = self.backend
-        try:
-            if path.endswith(".md"):
-                written = (path, content.decode())
-                result = await io(
-                    partial(backend.write, *written), partial(backend.awrite, *written)
-                )
-                return result.error if result is not None else "the backend returned nothing"
-            both = [(path, content)]
-            answers = await io(
-                partial(backend.upload_files, both), partial(backend.aupload_files, both)
-            )
-            return str(answers[0].error) if answers and answers[0].error else None
-        except Exception as error:  # a backend may raise anything
-            return f"{type(error).__name__}: {error}"
+            entry = read_messages([found[key]])[0]
+            entry.key = key
+            files = files_of(entry, f"{folder}/media")
+            media.update(files)
+            texts.append(readable(entry, list(files)))
+    text = "\n".join(texts).encode("utf-8", "backslashreplace")
+    all_files = [*media.items(), (f"{folder}/{number:04}-{record.id}.md", text)]
+    upload = partial(backend.upload_files, all_files)
+    try:
+        answers = await io(upload, partial(backend.aupload_files, all_files))
+        problems = [f"{one.path}: {one.error}" for one in answers if one.error]
+    except Exception as error:  # a backend may raise anything
+        problems = [f"{type(error).__name__}: {error}"]
+    if problems:
+        log("mirror_failed", "readable copies could not be written: %s", "; ".join(problems))
+    return not problems
 
 
 def readable(entry: Entry, media: Sequence[str] = ()) -> str:

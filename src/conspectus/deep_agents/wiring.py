@@ -9,7 +9,7 @@ a test compares the two agents part by part.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, ParamSpec, TypeVar
 
@@ -38,9 +38,6 @@ ORIGINAL = real.create_deep_agent
 
 SLOTS = ("create_summarization_middleware", "SubAgentMiddleware", "create_agent")
 """Names in the module of Deep Agents that are bound to ours."""
-
-WARNS = "warn_deprecated"
-"""Name of their function that warns of deprecated calls."""
 
 
 def _same_as(original: Callable[P, R]) -> Callable[[Callable[..., Any]], Callable[P, R]]:
@@ -83,10 +80,13 @@ def create_deep_agent(*args: Any, **kwargs: Any) -> Any:
     bound = inspect.signature(ORIGINAL).bind(*args, **kwargs).arguments
     middleware = bound.get("middleware") or ()
     _check_middleware(middleware)
+    for spec in bound.get("subagents") or ():
+        kind = "remote" if "graph_id" in spec else "compiled" if "runnable" in spec else ""
+        if kind:
+            said = "the %s subagent %r is left alone: its history is kept by what it was built with"
+            log("subagent_left_alone", said, kind, spec.get("name"))
     ours = (one for one in middleware if isinstance(one, DeepAgentsSummarization))
-    template = next(ours, None)
-    _say_what_is_left_alone(bound.get("subagents") or ())
-    return _rebound(ORIGINAL, _slots(template))(*args, **kwargs)
+    return _rebound(ORIGINAL, _slots(next(ours, None)))(*args, **kwargs)
 
 
 def _slots(template: DeepAgentsSummarization | None) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def _rebound(function: Callable[..., Any], slots: Mapping[str, Any]) -> Callable
             "conspectus knows; install conspectus[deepagents], which pins them, or put "
             "conspectus.deep_agents.summarization_middleware into `middleware` yourself"
         )
-    names = {**plain.__globals__, **_pointing_at_the_caller(plain.__globals__), **slots}
+    names = {**plain.__globals__, **slots}
     copy = FunctionType(
         plain.__code__, names, plain.__name__, plain.__defaults__, plain.__closure__
     )
@@ -128,35 +128,22 @@ def _rebound(function: Callable[..., Any], slots: Mapping[str, Any]) -> Callable
     return copy
 
 
-def _pointing_at_the_caller(names: Mapping[str, Any]) -> dict[str, Any]:
-    theirs = names.get(WARNS)
-    level = inspect.signature(theirs).parameters.get("stacklevel") if callable(theirs) else None
-    if theirs is None or level is None:
-        return {}
-
-    def warn_deprecated(*args: Any, stacklevel: int = level.default, **more: Any) -> None:
-        theirs(*args, stacklevel=stacklevel + 2, **more)
-
-    return {WARNS: warn_deprecated}
-
-
-def _check_middleware(middleware: Iterable[Any]) -> None:
+def _check_middleware(middleware: Sequence[Any]) -> None:
     """Refuse their tool without their summarisation; log another one in place of ours."""
     theirs = any(isinstance(one, Replaced) for one in middleware)
-    if not theirs and any(isinstance(one, SummarizationToolMiddleware) for one in middleware):
-        raise PolicyError(
-            "SummarizationToolMiddleware of Deep Agents works with its own summarisation only; for "
-            "the same tool put conspectus.deep_agents.summarization_middleware(model, backend, "
-            "compact_tool=True) in its place"
-        )
     for one in middleware:
+        if isinstance(one, SummarizationToolMiddleware) and not theirs:
+            raise PolicyError(
+                "SummarizationToolMiddleware of Deep Agents works with its own summarisation only; "
+                "for the same tool put conspectus.deep_agents.summarization_middleware(model, "
+                "backend, compact_tool=True) in its place"
+            )
         if one.name == NAME and not isinstance(one, DeepAgentsSummarization):
             log(
                 "middleware_replaced",
-                "a %s of your own takes the place of ours in the main agent: no history is "
-                "preserved and nothing is recalled but by its own settings, and no subagent has "
-                "them; conspectus.deep_agents.summarization_middleware(model, backend, ...) takes "
-                "the same settings and keeps all of that",
+                "a %s of your own takes the place of ours in the main agent, and no subagent has "
+                "its settings; conspectus.deep_agents.summarization_middleware(model, backend, "
+                "...) takes the same settings, and preserves and recalls histories",
                 type(one).__qualname__,
             )
 
@@ -185,16 +172,3 @@ def _guarded_spec(
         # Deep Agents would put it last when it compiles the subagent: after the guard.
         middleware.append(UnsupportedContentMiddleware())
     return {**spec, "middleware": _guarded(middleware)}
-
-
-def _say_what_is_left_alone(subagents: Iterable[Mapping[str, Any]]) -> None:
-    for spec in subagents:
-        kind = "remote" if "graph_id" in spec else "compiled" if "runnable" in spec else ""
-        if kind:
-            log(
-                "subagent_left_alone",
-                "the %s subagent %r is left alone: its history is kept by whatever it was "
-                "built with",
-                kind,
-                spec.get("name"),
-            )

@@ -16,8 +16,9 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from conspectus._core.items import Size, Window
 from conspectus._core.policy import grown
+from conspectus._langchain import hide_from_streams
 from conspectus.agents.channel import Channel
-from conspectus.agents.engine import GraphEngine, hide_from_streams
+from conspectus.agents.engine import GraphEngine
 from conspectus.agents.identity import is_checkpointed, name_messages, run_of_subgraph
 from conspectus.agents.state import (
     ASKED,
@@ -298,7 +299,7 @@ class Planner:
             self.graph.views.keep(now.channel.scope, held.head_id, now.channel.messages, view)
             return {HELD: held.to_json()}
         removal = RemoveMessage(id=REMOVE_ALL_MESSAGES)
-        hide_from_streams([removal, *(one for one in view if is_summary_message(one))])
+        hide_from_streams(one for one in view if is_summary_message(one))
         return {"messages": [removal, *view], HELD: held.to_json()}
 
 

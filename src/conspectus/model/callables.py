@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from conspectus._langchain import is_message
+from conspectus._langchain import is_ai_message, is_message, is_tool_message
 from conspectus.bridge import io, run
 from conspectus.errors import PolicyError
 from conspectus.messages import SUMMARY_LINE, Entry
@@ -95,7 +95,7 @@ def readings(
     """
     parts = parts_of(entries, size or (lambda entry: (count(entry.reading), 0)))
     for piece in divide(parts, room, count):
-        yield [_part(message_of(entries[part.index]), part) for part in piece]
+        yield self_contained([_part(message_of(entries[part.index]), part) for part in piece])
 
 
 def message_of(entry: Entry) -> BaseMessage:
@@ -117,6 +117,29 @@ def _part(message: BaseMessage, part: Part) -> BaseMessage:
     if hasattr(message, "tool_calls"):  # the text has them
         changed |= {"tool_calls": [], "additional_kwargs": {}}
     return message.model_copy(update=changed)
+
+
+def self_contained(piece: list[BaseMessage]) -> list[BaseMessage]:
+    """Make a reading that providers accept.
+
+    Where calls and results miss each other, as of an exchange larger than a reading, all become
+    text.
+    """
+    calls = [call["id"] for m in piece if is_ai_message(m) for call in m.tool_calls]
+    if set(calls) == {m.tool_call_id for m in piece if is_tool_message(m)}:
+        return piece
+    return list(map(_as_text, piece))
+
+
+def _as_text(message: BaseMessage) -> BaseMessage:
+    from langchain_core.messages import AIMessage, HumanMessage
+
+    if is_tool_message(message):
+        return HumanMessage(f"[result of a tool]\n{message.text}", id=message.id)
+    if is_ai_message(message) and message.tool_calls:
+        calls = "\n".join(f"[call of {c['name']}] {c['args']}" for c in message.tool_calls)
+        return AIMessage(f"{message.text}\n{calls}", id=message.id)
+    return message
 
 
 def apart(call: Callable[[], Awaitable[Any]]) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from conspectus._core.records import Cost
-from conspectus._langchain import is_chat_model
+from conspectus._langchain import is_chat_model, without_streams
 from conspectus.bridge import arun, io, run
 from conspectus.errors import SummarizerTimeout, SummaryError, SummaryRejected
 from conspectus.model.base import Summary, SummaryRequest
@@ -38,6 +38,7 @@ class Caller:
     count: Callable[[str], int]
     timeout: float | None
     kind: str = "smallest"  # see `Summary.request`; empty for a user's function
+    cure: str = "raise timeout"  # what helps where the time was not enough
     costs: list[Cost] = field(default_factory=list)
 
     def size(self, prompt: Prompt) -> int:
@@ -93,8 +94,9 @@ class Caller:
                 try:
                     answer = await step
                 except Exception as error:
-                    cure = "" if kind else "the function and what it calls"
-                    raise explained(error, self.name, self.timeout, check=cure) from error
+                    check_at = "" if kind else "the function and what it calls"
+                    failure = explained(error, self.name, self.timeout, self.cure, check_at)
+                    raise failure from error
                 text = str(getattr(answer, "text", answer))
                 usage = getattr(answer, "usage_metadata", None)
                 estimate = Cost(1, sent, self.count(text[:LONGEST]), estimated_calls=1)
@@ -124,11 +126,13 @@ class Steps:
     _model: Runnable[Any, Any]
     _timeout: float | None
     _kind = "smallest"
+    _cure = "raise timeout"
     _write: Callable[[SummaryRequest, Caller], Awaitable[str]]
 
     async def summarize_flow(self, request: SummaryRequest) -> Summary:
         """Summarise, step by step; without entries, what was written before stands."""
-        caller = Caller(self._model, self.name, request.count, self._timeout, self._kind)
+        kind, cure = self._kind, self._cure
+        caller = Caller(self._model, self.name, request.count, self._timeout, kind, cure)
         try:
             text = (await self._write(request, caller)) if request.entries else request.notes
         except SummaryError as failure:
@@ -197,11 +201,20 @@ def profile_window(model: object) -> int | None:
 
 
 def call_config() -> RunnableConfig:
-    """Mark a call as a summariser's own, on top of the marks of a run around it."""
+    """Mark a call as a summariser's own, on top of the marks of a run around it.
+
+    Nothing of it stands in the streams of that run: neither tokens nor events.
+    """
     from langchain.agents.middleware.internal_call_transformer import internal_call_metadata
     from langchain_core.runnables.config import ensure_config
 
     around = ensure_config()
     own = {"lc_source": "summarization", **internal_call_metadata()}
     tags = dict.fromkeys([*(around.get("tags") or []), "nostream"])
-    return {"metadata": {**(around.get("metadata") or {}), **own}, "tags": [*tags]}
+    config: RunnableConfig = {
+        "metadata": {**(around.get("metadata") or {}), **own},
+        "tags": [*tags],
+    }
+    if (callbacks := around.get("callbacks")) is not None:
+        config["callbacks"] = without_streams(callbacks)
+    return config

@@ -6,12 +6,7 @@ Example:
     'So far so good.'
 """
 
-from conspectus.short_term.api import (
-    aclose_background,
-    asummarize_messages,
-    close_background,
-    summarize_messages,
-)
+from conspectus.short_term.api import asummarize_messages, summarize_messages
 from conspectus.short_term.node import SummarizationNode
 from conspectus.short_term.prompts import (
     DEFAULT_EXISTING_SUMMARY_PROMPT,
@@ -27,8 +22,6 @@ __all__ = [
     "RunningSummary",
     "SummarizationNode",
     "SummarizationResult",
-    "aclose_background",
     "asummarize_messages",
-    "close_background",
     "summarize_messages",
 ]

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from langchain_core.messages import AnyMessage
 from langchain_core.messages.utils import count_tokens_approximately
@@ -14,8 +11,6 @@ from langchain_core.runnables.config import ensure_config
 
 from conspectus._core.choices import OnFailure
 from conspectus.bridge import arun, run
-from conspectus.compactor.background import AnyBackground, Background, Preparations, check_seconds
-from conspectus.compactor.memory import Memory
 from conspectus.compactor.settings import AnyArchive
 from conspectus.errors import PolicyError
 from conspectus.redaction import Redact
@@ -26,8 +21,8 @@ from conspectus.short_term.prompts import (
     Prompt,
 )
 from conspectus.short_term.running_summary import RunningSummary, SummarizationResult
-from conspectus.short_term.settings import NAMES, ShortTermSettings, TokenCounter
-from conspectus.short_term.step import ShortTermCall
+from conspectus.short_term.settings import NAMES, ShortTerm, TokenCounter
+from conspectus.short_term.step import summarized
 
 
 def summarize_messages(
@@ -47,7 +42,6 @@ def summarize_messages(
     on_failure: OnFailure = "degrade",
     redact: Redact = None,
     notes: bool = False,
-    background: AnyBackground = False,
 ) -> SummarizationResult:
     """Replace the oldest messages by a summary once enough has gathered.
 
@@ -82,9 +76,6 @@ def summarize_messages(
             None, for off.
         notes: whether the user's words and one line a call are written beside the model's summary;
             see `Compactor`. Default: False, the summary alone, as in LangMem.
-        background: True prepares the next summary in the background, from seven tenths of
-            `max_tokens_before_summary` on; `{"prepare": 0.6}` from another share of it. The
-            archive, if there is one, must be open. Default: False. See `docs/background.md`.
 
     Returns:
         The messages to send to the model, and the running summary to pass the next time.
@@ -107,7 +98,7 @@ def summarize_messages(
         >>> [message.type for message in result.messages], result.running_summary.summary
         (['system', 'human'], 'They greeted each other.')
     """
-    return run(_call(locals()).run(messages, running_summary))
+    return run(_call(locals()))
 
 
 async def asummarize_messages(
@@ -127,75 +118,17 @@ async def asummarize_messages(
     on_failure: OnFailure = "degrade",
     redact: Redact = None,
     notes: bool = False,
-    background: AnyBackground = False,
 ) -> SummarizationResult:
     """`summarize_messages` on an event loop; a model without `ainvoke` gets a thread."""
-    return await arun(_call(locals()).run(messages, running_summary))
+    return await arun(_call(locals()))
 
 
-def close_background(timeout: float | None = None) -> None:
-    """Wait for preparations of the functions, so that their store can be closed.
-
-    Args:
-        timeout: seconds to wait; later answers of a model are thrown away. Default: no limit.
-
-    Raises:
-        PolicyError: `timeout` is no number of seconds.
-    """
-    run(_closed_flow(timeout))
-
-
-async def aclose_background(timeout: float | None = None) -> None:
-    """`close_background` on an event loop."""
-    await arun(_closed_flow(timeout))
-
-
-async def _closed_flow(timeout: float | None) -> None:
-    check_seconds(timeout)
-    with _LOCK:
-        _CLOSING.update(one for beside in _BESIDE.values() for one, _ in beside.values())
-        _BESIDE.clear()
-        closing = list(_CLOSING)
-    for one in closing:
-        await one.close_flow(timeout)
-        _CLOSING.discard(one)
-
-
-class _Nowhere:
-    """Stands for the archive of calls that have none."""
-
-
-_LOCK = threading.Lock()
-_CLOSING: set[Preparations] = set()
-_BESIDE: WeakKeyDictionary[object, dict[Background, tuple[Preparations, Memory]]]
-_BESIDE = WeakKeyDictionary()
-"""Preparations and memories of calls of the functions, by archive and setting: threads of two
-archives may have one name."""
-
-
-def _call(given: Mapping[str, Any]) -> ShortTermCall:
-    """Make one call of a function; its memory ends with it, unless notes are prepared."""
-    settings = {name: value for name, value in given.items() if name in NAMES}
-    archive, setting = given.get("archive"), Background.of(given.get("background"))
-    if archive == "memory:":
+def _call(given: Mapping[str, Any]) -> Awaitable[SummarizationResult]:
+    own = ShortTerm(**{name: given[name] for name in NAMES if name in given})
+    if own.archive == "memory:":
         raise PolicyError(
             "an archive of 'memory:' would be gone after each call; make one with "
             "Archive.open('memory:') and pass that"
         )
-    background, memory = None, Memory()
-    if setting is not None:
-        if isinstance(archive, (str, Path)):
-            raise PolicyError(
-                "background=True uses the archive after the call: open it once with "
-                f"Archive.open({str(archive)!r}) and pass that"
-            )
-        with _LOCK:
-            beside = _BESIDE.setdefault(_Nowhere if archive is None else archive, {})
-            background, memory = beside.setdefault(setting, (Preparations(setting), memory))
-    thread = given.get("thread_id") or configured_thread()
-    return ShortTermCall(ShortTermSettings(**settings), memory, thread, background)
-
-
-def configured_thread() -> object:
-    """Return the thread of the running graph, or None."""
-    return (ensure_config().get("configurable") or {}).get("thread_id")
+    thread = given["thread_id"] or (ensure_config().get("configurable") or {}).get("thread_id")
+    return summarized(own, given["messages"], given["running_summary"], thread)

@@ -8,8 +8,9 @@ from typing import Any
 
 from langchain_core.messages import RemoveMessage
 from langchain_core.messages.utils import count_tokens_approximately
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import RunnableConfig
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from langgraph.utils.runnable import RunnableCallable  # type: ignore[attr-defined]
 from pydantic import BaseModel
 
 from conspectus._core.choices import OnFailure
@@ -19,19 +20,17 @@ from conspectus.compactor.memory import Memory
 from conspectus.compactor.settings import AnyArchive, open_archive
 from conspectus.errors import InputError
 from conspectus.redaction import Redact
-from conspectus.short_term.api import configured_thread
 from conspectus.short_term.prompts import (
     DEFAULT_EXISTING_SUMMARY_PROMPT,
     DEFAULT_FINAL_SUMMARY_PROMPT,
     DEFAULT_INITIAL_SUMMARY_PROMPT,
     Prompt,
 )
-from conspectus.short_term.settings import NAMES, ShortTermSettings, TokenCounter
-from conspectus.short_term.step import ShortTermCall
-from conspectus.tokens.tally import Tallies
+from conspectus.short_term.settings import NAMES, ShortTerm, TokenCounter
+from conspectus.short_term.step import summarized
 
 
-class SummarizationNode(Closing, Runnable[Any, dict[str, Any]]):
+class SummarizationNode(ShortTerm, Closing, RunnableCallable):
     """Summarise the oldest messages of a state once enough has gathered.
 
     It takes the parameters of `summarize_messages`, and reads and writes the state in LangMem's
@@ -47,8 +46,10 @@ class SummarizationNode(Closing, Runnable[Any, dict[str, Any]]):
             `input_messages_key` replaces the history.
         name: of the node. Default: `"summarization"`.
         archive, on_failure, redact, notes: as for `summarize_messages`. The archive is opened once.
-        background: as for `summarize_messages`. Close the node, or use it as a context manager,
-            before you close its store.
+        background: True prepares the next summary in the background, from seven tenths of
+            `max_tokens_before_summary` on; `{"prepare": 0.6}` from another share of it. Close the
+            node, or use it as a context manager, before you close its store. Default: False. See
+            `docs/background.md`.
         thread_id: the conversation, for the archive. Default: that of each run's config.
 
     Raises:
@@ -86,80 +87,55 @@ class SummarizationNode(Closing, Runnable[Any, dict[str, Any]]):
         notes: bool = False,
         background: AnyBackground = False,
     ) -> None:
-        vars(self).update({name: value for name, value in locals().items() if name in NAMES})
-        self._thread = thread_id
-        self._counted: tuple[TokenCounter, Tallies] | None = None
-        self._memory = Memory()
-        self._background = Preparations.of(background)
-        self._settings()  # what cannot mean anything is refused before the archive is opened
-        opened = open_archive(archive)
-        self.archive: AnyArchive | None = opened
+        settings = {name: value for name, value in locals().items() if name in NAMES}
+        ShortTerm.__init__(self, **settings)  # what is invalid is refused before it is opened
+        RunnableCallable.__init__(self, self._summarise, self._asummarise, name=name, trace=False)
+        self.archive = opened = open_archive(archive)
         self._opened = opened if isinstance(archive, (str, Path)) else None
+        self._thread = thread_id
         self.input_messages_key = input_messages_key
         self.output_messages_key = output_messages_key
-        self.name = name
 
-    def invoke(
-        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> dict[str, Any]:
-        """Return the update of a state, a dict or a pydantic model.
+    def _summarise(self, given: Any, config: RunnableConfig) -> dict[str, Any]:
+        return run(self._updated(given, config))
 
-        Raises:
-            ValueError: the state is neither, or has no messages; see `summarize_messages`.
-        """
-        return run(self._updated(input, config))
+    async def _asummarise(self, given: Any, config: RunnableConfig) -> dict[str, Any]:
+        return await arun(self._updated(given, config))
 
-    async def ainvoke(
-        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> dict[str, Any]:
-        """`invoke` on an event loop."""
-        return await arun(self._updated(input, config))
-
-    async def _updated(self, given: Any, config: RunnableConfig | None) -> dict[str, Any]:
+    async def _updated(self, given: Any, config: RunnableConfig) -> dict[str, Any]:
         messages, context = self._read(given)
-        configured = ((config or {}).get("configurable") or {}).get("thread_id")
-        thread = self._thread or configured or configured_thread()
-        call = ShortTermCall(self._settings(), self._memory, thread, self._background)
-        done = await call.run(messages, context.get("running_summary"))
-        made: list[Any] = done.messages
-        update: dict[str, Any] = {self.output_messages_key: made}
+        thread = self._thread or (config.get("configurable") or {}).get("thread_id")
+        same = self.input_messages_key == self.output_messages_key
+        running = context.get("running_summary")
+        done = await summarized(self, messages, running, thread, named=same)
+        update: dict[str, Any] = {self.output_messages_key: done.messages}
         if done.running_summary is not None:
-            if self.input_messages_key == self.output_messages_key:
-                update[self.output_messages_key] = [RemoveMessage(REMOVE_ALL_MESSAGES), *made]
+            if same:
+                removal = RemoveMessage(REMOVE_ALL_MESSAGES)
+                update[self.output_messages_key] = [removal, *done.messages]
             update["context"] = {**context, "running_summary": done.running_summary}
         return update
 
-    def _settings(self) -> ShortTermSettings:
-        """Return the settings as the attributes are now."""
-        given = ShortTermSettings(**{name: vars(self)[name] for name in NAMES})
-        counter = given.token_counter
-        if self._counted is None or self._counted[0] is not counter:
-            self._counted = counter, given.tallies
-        given.tallies = self._counted[1]
-        return given
-
     def __getstate__(self) -> dict[str, Any]:
         """Copy without caches and preparations; the original closes the archive."""
-        setting = self._background and self._background.setting
-        dropped = dict.fromkeys(("_counted", "_memory", "_opened"))
-        return {**vars(self), **dropped, "_background": setting}
+        return {
+            **vars(self),
+            **dict.fromkeys(("func", "afunc", "memory", "_background", "_opened")),
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        background = Preparations.of(state["_background"])
-        vars(self).update(state, _memory=Memory(), _background=background)
+        vars(self).update(state, func=self._summarise, afunc=self._asummarise)
+        self.memory, self._background = Memory(), Preparations.of(self.background)
 
     def _read(self, given: Any) -> tuple[Any, Mapping[str, Any]]:
-        key = self.input_messages_key
-        if isinstance(given, Mapping):
-            messages, context = given.get(key), given.get("context")
-        elif isinstance(given, BaseModel):
-            messages, context = getattr(given, key, None), getattr(given, "context", None)
-        else:
+        if not isinstance(given, (Mapping, BaseModel)):
             raise InputError(f"Invalid input type: {type(given)}. Give a dict or a pydantic model.")
+        state = given if isinstance(given, Mapping) else vars(given)
+        messages, context = state.get(self.input_messages_key), state.get("context")
         if messages is None:
             raise InputError(
-                f"Missing required field `{key}` in the input. Name the one that holds the history "
-                "with input_messages_key."
+                f"Missing required field `{self.input_messages_key}` in the input. Name the one "
+                "that holds the history with input_messages_key."
             )
         if context is not None and not isinstance(context, Mapping):
             raise InputError(f"context must be a dict, not {type(context).__name__}")

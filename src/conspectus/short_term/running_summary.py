@@ -1,13 +1,20 @@
-"""Define the running summary, which the caller keeps."""
+"""Define the running summary, and divide a history by it."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from conspectus.errors import InputError
+from langchain_core.messages import BaseMessage, SystemMessage
+
+from conspectus.errors import InputError, MessageError
+from conspectus.messages.recalled import is_users
+
+AROUND = 400
+"""Characters of a template around a summary that is known by its text."""
 
 
 @dataclass
@@ -49,23 +56,102 @@ def read_running(given: object) -> RunningSummary | None:
     """Read a running summary of a state: ours, LangMem's, or a dict."""
     if given is None:
         return None
-    parts: list[Any] = [
-        given.get(name) if isinstance(given, Mapping) else getattr(given, name, None)
-        for name in ("summary", "summarized_message_ids", "last_summarized_message_id")
-    ]
-    summary, ids, last = parts
+    names = ("summary", "summarized_message_ids", "last_summarized_message_id")
+    own = given if isinstance(given, Mapping) else getattr(given, "__dict__", {})
+    summary, ids, last = map(own.get, names)
     if not isinstance(summary, str) or not isinstance(ids, (set, frozenset, list, tuple)):
         raise InputError(
-            "running_summary must be a RunningSummary, or a dict with summary, "
-            f"summarized_message_ids and last_summarized_message_id, not {given!r:.200}; pass what "
-            "the last call gave back, or None"
+            f"running_summary must be a RunningSummary, or a dict with {', '.join(names)}, not "
+            f"{given!r:.200}; pass what the last call gave back, or None"
         )
     return RunningSummary(summary, ids if isinstance(ids, set) else set(ids), last)
 
 
 def name_of(running: RunningSummary | None) -> str:
+    """Name a running summary, so that the records that led to it are found."""
     if running is None:
         return "short-term\nnone"
     ids = "\0".join(sorted(map(str, running.summarized_message_ids)))
     digest = hashlib.sha256(ids.encode("utf-8", "backslashreplace")).hexdigest()
     return f"short-term\n{digest}\n{running.summary}"
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryParts:
+    """A history in its parts; `rest` is what no summary covers, and the newest human message."""
+
+    messages: list[BaseMessage]
+    system: list[BaseMessage]
+    rest: list[BaseMessage]
+
+
+def divide(
+    messages: Sequence[Any], running: RunningSummary | None, shown: Sequence[BaseMessage]
+) -> HistoryParts:
+    """Divide a history; `shown` are the messages that show the running summary now."""
+    listed = isinstance(messages, Sequence) and not isinstance(messages, (str, bytes))
+    wrong = (m for m in messages if not isinstance(m, BaseMessage)) if listed else iter([messages])
+    for other in wrong:
+        raise MessageError(
+            f"messages must be a list of LangChain messages, not of {type(other).__name__}; "
+            "langchain_core.messages.convert_to_messages makes them"
+        )
+    given, known = list(messages), set(map(_words, shown))
+    system: list[BaseMessage] = []
+    start = 0
+    while start < len(given) and isinstance(given[start], SystemMessage):
+        if running is None or not _shows(given[start], given, running, known):
+            if start:
+                break
+            system = [given[0]]
+        start += 1
+    rest = given[start:]
+    if running is not None:
+        covered = running.summarized_message_ids
+        refuse_equal_ids(
+            (m.id for m in rest if m.id in covered),
+            "Message with ID {} has already been summarized, and another has the same ID",
+        )
+        newest = next((m for m in reversed(rest) if is_users(m) and _words(m) not in known), None)
+        # A client has gone back to the newest, or another library's summary has it.
+        rest = [m for m in rest if m is newest or m.id not in covered]
+        rest = [m for m in rest if _words(m) not in known] if known else rest
+    if any(m.id is None for m in rest):
+        raise InputError(
+            "Messages are required to have ID field. LangGraph's add_messages gives them ids; "
+            "elsewhere set message.id, and let it stay the same from call to call."
+        )
+    return HistoryParts(given, system, rest)
+
+
+def _words(message: BaseMessage) -> tuple[type, str]:
+    return type(message), str(message.content)
+
+
+def _shows(
+    message: BaseMessage,
+    given: Sequence[BaseMessage],
+    running: RunningSummary,
+    known: Collection[tuple[type, str]],
+) -> bool:
+    """Return whether a leading system message shows the summary.
+
+    One of another template, with the summary among other text, does so only if nothing else can: a
+    history that is whole has no summary in it, and a prompt may contain the same words.
+    """
+    if _words(message) in known:
+        return True
+    said, text = str(message.text), running.summary.strip()
+    if not text or len(said) > len(text) + AROUND or text not in said:
+        return False
+    covered = running.summarized_message_ids
+    return not any(m.id in covered or _words(m) in known for m in given)
+
+
+def refuse_equal_ids(ids: Iterable[str | None], said: str = "{} is no ID of one message") -> None:
+    """Refuse equal ids: a summary is known by the ids of the messages that it stands for."""
+    for name, count in Counter(ids).most_common(1):
+        if count > 1:
+            raise InputError(
+                f"{said.format(name)}: {count} messages have the ID {name}; give each its own"
+            )

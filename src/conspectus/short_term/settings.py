@@ -1,40 +1,75 @@
-"""Check the parameters of the functions and the node."""
+"""Hold and check the parameters of the functions and the node, and count tokens."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from functools import cached_property
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
 from numbers import Real
 from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from conspectus._core.choices import FAILURES, OnFailure
-from conspectus._core.sizes import whole
+from conspectus._core.choices import OnFailure
+from conspectus._core.policy import Policy
+from conspectus._core.sizes import TriggerClause, whole
 from conspectus._newest import Newest
-from conspectus.compactor.settings import AnyArchive
+from conspectus.archive import Archive
+from conspectus.compactor.background import AnyBackground, Preparations
+from conspectus.compactor.engine import Engine
+from conspectus.compactor.memory import Memory
+from conspectus.compactor.settings import AnyArchive, EngineSettings
 from conspectus.errors import PolicyError
-from conspectus.redaction import Redact, Redaction
-from conspectus.short_term.prompts import Prompt, shown
+from conspectus.redaction import Redact
+from conspectus.short_term import prompts
+from conspectus.short_term.prompts import Prompt
+from conspectus.short_term.summarizer import TIMEOUT, PromptedSummarizer
+from conspectus.tokens import TokenMeter
 from conspectus.tokens.tally import Tallies
 
 TokenCounter = Callable[[Iterable[Any]], int]
 """LangMem's name. Fractions are rounded up."""
 
-TIMEOUT = 120.0
-"""Seconds for one call of the model."""
-
 COUNTERS = 8
-"""Counters whose sizes are cached between calls of the functions."""
-
-_tallies: Newest[Any, Tallies] = Newest(COUNTERS)
+"""Counters whose sizes are cached between calls."""
 
 
-@dataclass(kw_only=True)
-class ShortTermSettings:
-    """The parameters of one call or node; `known` sizes of messages are by `id()`."""
+class Counts:
+    """A caller's counter; while nothing is due, it is asked once for each message object."""
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self._counter = counter
+        self._tallies = Tallies(lambda message: self([message]), by_content=False)
+
+    @classmethod
+    def of(cls, counter: TokenCounter) -> Counts:
+        try:
+            return _counts.get_or_make(counter, lambda: cls(counter))
+        except TypeError:  # a counter without a hash
+            return cls(counter)
+
+    def history(self, messages: Sequence[BaseMessage]) -> int:
+        """Count the messages of a history, one by one."""
+        name = str(messages[0].id) if messages else ""
+        return self._tallies.follow(name, messages).totals[0]
+
+    def __call__(self, messages: Iterable[Any]) -> int:
+        count: object = self._counter(list(messages))
+        known = isinstance(count, Real) and not isinstance(count, bool)
+        size = float(count) if known else math.nan  # type: ignore[arg-type]
+        if not 0 <= size < math.inf:
+            raise PolicyError(
+                f"token_counter must return a number of tokens, and returned {count!r}"
+            )
+        return math.ceil(size)
+
+
+_counts: Newest[Any, Counts] = Newest(COUNTERS)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ShortTerm:
+    """The parameters, as attributes that are read at each call; `summarize_messages` has them."""
 
     model: Any
     max_tokens: int
@@ -48,12 +83,16 @@ class ShortTermSettings:
     on_failure: OnFailure
     redact: Redact
     notes: bool
-    known: Mapping[int, int] = field(default_factory=dict)
+    background: AnyBackground = False
 
     def __post_init__(self) -> None:
+        self.check()
+        self.memory, self._background = Memory(), Preparations.of(self.background)
+
+    def check(self) -> None:
+        """Raise `PolicyError` for an invalid parameter."""
         whole(self.max_tokens, "max_tokens")
-        if self.max_tokens_before_summary is not None:
-            whole(self.max_tokens_before_summary, "max_tokens_before_summary", 0)
+        whole(self.reach, "max_tokens_before_summary", 0)
         whole(self.max_summary_tokens, "max_summary_tokens", 0)
         if self.max_summary_tokens >= self.max_tokens:
             # The first sentence is the one that users of LangMem look for.
@@ -72,25 +111,7 @@ class ShortTermSettings:
                 "token_counter must be a callable that takes a list of messages and returns their "
                 f"tokens, not {self.token_counter!r:.200}"
             )
-        if self.on_failure not in FAILURES:
-            raise PolicyError(f"on_failure must be one of {FAILURES}, not {self.on_failure!r}")
-
-    @cached_property
-    def redaction(self) -> Redaction | None:
-        return Redaction.of(self.redact, TIMEOUT)
-
-    @cached_property
-    def tallies(self) -> Tallies:
-        """The sizes that the counter has given so far: a message is counted once."""
-        counter = self.token_counter
-
-        def count(message: BaseMessage) -> int:
-            return _whole(counter, [message])
-
-        try:
-            return _tallies.get_or_make(counter, lambda: Tallies(count, by_content=False))
-        except TypeError:  # it has no hash: a method of a model
-            return Tallies(count, by_content=False)
+        EngineSettings.of(vars(self))
 
     @property
     def reach(self) -> int:
@@ -98,24 +119,28 @@ class ShortTermSettings:
         before = self.max_tokens_before_summary
         return self.max_tokens if before is None else before
 
-    def count(self, messages: Iterable[Any]) -> int:
-        counted = list(messages)
-        if len(counted) == 1 and (size := self.known.get(id(counted[0]))) is not None:
-            return size
-        return _whole(self.token_counter, counted)
-
     def summary_size(self, summary: str) -> int:
         """Count the tokens of the messages that show a summary."""
-        return self.count(shown(self.final_prompt, summary))
+        return Counts.of(self.token_counter)(prompts.shown(self.final_prompt, summary))
+
+    def engine(self, archive: Archive | None) -> Engine:
+        """Return the engine of a call."""
+        count = Counts.of(self.token_counter)
+        templates = self.initial_summary_prompt, self.existing_summary_prompt
+        asked = PromptedSummarizer(self.model, templates, max(self.max_tokens, self.reach), count)
+        # With a prepared summary, less has gathered.
+        enough = max(1, min(self.reach + self.max_summary_tokens, self.max_tokens))
+        own = {"summarizer": asked, "archive": archive, "summarizer_timeout": TIMEOUT}
+        engine = EngineSettings.of({**vars(self), **own}).engine(
+            Policy(trigger=(TriggerClause(tokens=enough),)), TokenMeter(count)
+        )
+        return replace(
+            engine,
+            memory=self.memory,
+            background=self._background,
+            frame=self.summary_size(""),
+            size=self.summary_size,
+        )
 
 
-NAMES = tuple(one.name for one in fields(ShortTermSettings) if one.name != "known")
-
-
-def _whole(counter: TokenCounter, messages: Sequence[Any]) -> int:
-    count: object = counter(messages)
-    known = isinstance(count, Real) and not isinstance(count, bool)
-    size = float(count) if known else math.nan  # type: ignore[arg-type]
-    if not 0 <= size < math.inf:
-        raise PolicyError(f"token_counter must return a number of tokens, and returned {count!r}")
-    return math.ceil(size)
+NAMES = tuple(one.name for one in fields(ShortTerm))

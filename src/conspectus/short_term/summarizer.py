@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.runnables import Runnable, RunnableLambda
 
 from conspectus._core.choices import EMBEDDED
-from conspectus._core.records import Cost, Draft
-from conspectus.bridge import arun, io, run
-from conspectus.compactor.checking import refused
+from conspectus._langchain import is_runnable
+from conspectus.bridge import in_a_daemon
 from conspectus.compactor.engine import SLACK
-from conspectus.errors import SummarizerOverflow, SummarizerTimeout, SummaryError
+from conspectus.errors import SummarizerOverflow
 from conspectus.messages import Entry, is_summary_message, read_messages
-from conspectus.model.base import Summary, SummaryRequest
+from conspectus.model.base import SummaryRequest
 from conspectus.model.callables import readings
-from conspectus.model.calls import model_and_provider, outcome_of, reported
+from conspectus.model.calls import Caller, Steps, named
 from conspectus.model.checks import PART, wrong_with
-from conspectus.model.provider_errors import answer_text, explained
-from conspectus.observe import observing
-from conspectus.short_term import prompts
-from conspectus.short_term.settings import TIMEOUT, ShortTermSettings
+from conspectus.short_term.prompts import Prompt, filled
+
+TIMEOUT = 120.0
+"""Seconds for one call of the model."""
 
 ONE_MORE = 5 / 4
 """Factor by which a reading may exceed what gathers: the last message usually does."""
@@ -34,7 +36,7 @@ SMALLEST = 64
 """Smallest part of a reading that is halved when it overflows the model's window."""
 
 
-class PromptedSummarizer:
+class PromptedSummarizer(Steps):
     """Ask the caller's model with the caller's templates.
 
     The first reading uses the template for a first summary, later ones the template that updates
@@ -43,140 +45,74 @@ class PromptedSummarizer:
     """
 
     min_tokens = 0  # it has its own measure
+    _cure = "have it write less"
 
-    def __init__(self, settings: ShortTermSettings) -> None:
-        self._settings = settings
-        model = settings.model
-        named = getattr(model, "model_name", None) or getattr(model, "model", None)
-        name = str(named) if isinstance(named, str) else type(model).__name__
+    def __init__(
+        self,
+        model: Any,
+        templates: tuple[Prompt, Prompt],
+        most: int,
+        count: Callable[[list[Any]], int],
+    ) -> None:
+        self._model, self._timeout, self._count = _runnable(model), TIMEOUT, count
+        self._templates, self._most = templates, int(most * ONE_MORE)
+        name = named(model) or type(model).__name__
         self.name = f"{name}'" if name == EMBEDDED else name
+        kind = f"{type(model).__module__}.{type(model).__qualname__} {self.name}"
+        options = repr(getattr(model, "kwargs", None))
+        # All that a draft depends on.
+        self.identity = "\0".join([kind, options, str(most), *map(repr, templates)])
 
-    @property
-    def identity(self) -> str:
-        """Model, templates and sizes that a draft depends on."""
-        given, model = self._settings, self._settings.model
-        options = getattr(model, "kwargs", None)
-        used = (given.initial_summary_prompt, given.existing_summary_prompt)
-        words = map(prompts.identity, used)
-        kind = f"{type(model).__module__}.{type(model).__qualname__} {self.name} {options!r}"
-        return "\0".join([kind, str(given.max_tokens), *words])
-
-    def summarize(self, request: SummaryRequest) -> Summary:
-        return run(self.summarize_flow(request))
-
-    async def asummarize(self, request: SummaryRequest) -> Summary:
-        return await arun(self.summarize_flow(request))
-
-    async def summarize_flow(self, request: SummaryRequest) -> Summary:
-        text, cost, prompt = request.notes, Cost(), list[BaseMessage]()
-        room = whole = self._room(request)
-        left = deque((piece, room) for piece in self._readings(request.entries, room, request))
+    async def _write(self, request: SummaryRequest, caller: Caller) -> str:
+        most = (request.limit if request.most is None else request.most) + SLACK
+        leaving = sum(request.count(entry.reading) for entry in request.entries)
+        check = partial(wrong_with, request=request, min_tokens=min(FEWEST, leaving // PART))
+        text, room = request.notes, self._room(request)
+        whole, left = room, deque((one, room) for one in self._read(request.entries, room, request))
         while left:
             piece, room = left.popleft()
-            name = "existing_summary_prompt" if text else "initial_summary_prompt"
             slots = {"messages": piece, **({"existing_summary": text} if text else {})}
-            prompt = prompts.filled(getattr(self._settings, name), name, slots)
+            asked = filled(self._templates[bool(text)], slots)
             try:
-                text, spent = await self._ask(prompt, request, cost)
+                text = await caller.ask(asked, check, most=0 if left else most)
             except SummarizerOverflow:
                 if room // 2 <= whole // SMALLEST:
                     raise
-                halves = self._readings(read_messages(piece), room // 2, request)
-                left.extendleft(reversed([(half, room // 2) for half in halves]))
-                continue
-            cost += spent
-        leaving = sum(request.count(entry.reading) for entry in request.entries)
-        least = min(FEWEST, leaving // PART)
-        if prompt and wrong_with(text, request, min_tokens=least):
-            text, spent = await self._ask(prompt, request, cost)  # an error may have passed
-            cost += spent
-            if wrong := wrong_with(text, request, min_tokens=least):
-                raise refused(self.name, Draft(text, self.name, (), cost), wrong)
-        most = request.limit if request.most is None else request.most
-        if prompt and request.count(text) > most + SLACK:
-            again = prompts.shorter(prompt, AIMessage(text), request.limit)
-            text, spent = await self._ask(again, request, cost)
-            cost += spent
-        return Summary(text, tuple(entry.key for entry in request.entries), cost)
-
-    async def _ask(
-        self, prompt: list[BaseMessage], request: SummaryRequest, before: Cost
-    ) -> tuple[str, Cost]:
-        model = self._settings.model
-        on_a_loop = getattr(model, "ainvoke", None)
-        acall = None if on_a_loop is None else lambda: on_a_loop(prompt)
-        sent = sum(self._settings.count([message]) for message in prompt)
-        asked, provider = model_and_provider(model, self.name)
-        asked, facts = asked or self.name, {"summarizer": self.name, "provider": provider}
-        with observing("model_call", name=asked, **facts) as seen:
-            try:
-                answer = _said(await io(lambda: model.invoke(prompt), acall, TIMEOUT))
-            except Exception as error:
-                failure = explained(error, self.name, TIMEOUT, "have it write less")
-                failure.cost = before + Cost(1, sent).asked_of(asked)
-                # Providers charge nothing for what they turn down, but for what comes too late.
-                late = Cost(1, sent, estimated_calls=1)
-                spent = late if isinstance(failure, SummarizerTimeout) else Cost(1)
-                seen.add(outcome=outcome_of(failure), cost=spent.asked_of(asked))
-                try:
-                    raise failure from error
-                finally:
-                    del failure  # it holds this frame
-            usage = getattr(answer, "usage_metadata", None)
-            said = request.count(str(getattr(answer, "text", answer)))
-            spent = reported(usage) if usage else Cost(1, sent, said, estimated_calls=1)
-            cost = spent.asked_of(asked)
-            seen.add(cost=cost)
-            try:
-                return answer_text(answer, self.name), cost
-            except SummaryError as refusal:
-                seen.add(outcome=outcome_of(refusal))
-                refusal.cost = before + cost
-                raise
+                halves = list(self._read(read_messages(piece), room // 2, request))
+                left.extendleft((half, room // 2) for half in reversed(halves))
+        return text
 
     def _room(self, request: SummaryRequest) -> int:
-        given = self._settings
-        most = int(max(given.max_tokens, given.reach) * ONE_MORE)
-        before = given.count([SystemMessage(request.notes)]) if request.notes else 0
-        return max(most - before, most // 2, 1)
+        before = self._count([SystemMessage(request.notes)]) if request.notes else 0
+        return max(self._most - before, self._most // 2, 1)
 
-    def _readings(
+    def _read(
         self, entries: Sequence[Entry], room: int, request: SummaryRequest
     ) -> Iterator[list[BaseMessage]]:
-        given = self._settings
+        count = self._count
         own = [entry for entry in entries if not is_summary_message(entry.source)]
-        frame = given.count([HumanMessage("[part 10 of 10]\n")])
-
-        def size(entry: Entry) -> tuple[int, int]:
-            return given.count([entry.source]), frame
-
-        for piece in readings(own, room, request.count, size):
-            yield self_contained(piece)
+        frame = count([HumanMessage("[part 10 of 10]\n")])
+        return readings(own, room, request.count, lambda one: (count([one.source]), frame))
 
 
-def _said(answer: object) -> object:
-    """Return an answer as a message or text; LangMem asks for `content` alone."""
-    content = None if isinstance(answer, BaseMessage) else getattr(answer, "content", None)
-    return AIMessage(content) if isinstance(content, (str, list)) else answer
+def _runnable(model: Any) -> Runnable[Any, Any]:
+    """Return a model as a Runnable; LangMem asks of one for `invoke` and `content` alone."""
+    if is_runnable(model):
+        return model
+    later = getattr(model, "ainvoke", None)
+
+    def ask(messages: list[BaseMessage]) -> Any:
+        return _answer(model.invoke(messages))
+
+    async def ask_later(messages: list[BaseMessage]) -> Any:
+        if later is None:
+            return await in_a_daemon(lambda: ask(messages))
+        return _answer(await later(messages))
+
+    return RunnableLambda(ask, ask_later, name="summarization")
 
 
-def self_contained(piece: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Make a reading that providers accept.
-
-    Calls and results without each other, as of an exchange larger than a reading, become text.
-    """
-    answers = {m.tool_call_id for m in piece if isinstance(m, ToolMessage)}
-    whole: set[str | None] = set()
-    for message in piece:
-        if isinstance(message, AIMessage) and (made := {c["id"] for c in message.tool_calls}):
-            whole |= made if made <= answers else set()
-    return [_as_text(message, whole) for message in piece]
-
-
-def _as_text(message: BaseMessage, whole: set[str | None]) -> BaseMessage:
-    if isinstance(message, ToolMessage) and message.tool_call_id not in whole:
-        return HumanMessage(f"[result of a tool]\n{message.text}", id=message.id)
-    if isinstance(message, AIMessage) and not {c["id"] for c in message.tool_calls} <= whole:
-        told = "\n".join(f"[call of {c['name']}] {c['args']}" for c in message.tool_calls)
-        return AIMessage(f"{message.text}\n{told}", id=message.id)
-    return message
+def _answer(answer: object) -> object:
+    content = answer if isinstance(answer, str) else getattr(answer, "content", None)
+    known = isinstance(answer, BaseMessage) or not isinstance(content, (str, list))
+    return answer if known else AIMessage(content)
