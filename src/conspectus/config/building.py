@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from typing import Any
-
-from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import Runnable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from conspectus._core.choices import EMBEDDED, names_embedded
+from conspectus._langchain import is_runnable
 from conspectus.agents.models import profile_window
 from conspectus.archive import Archive
 from conspectus.compactor.settings import AnyArchive, open_archive
@@ -22,8 +20,12 @@ from conspectus.observe import log
 from conspectus.redaction import redactor_of
 from conspectus.tokens import TokenMeter
 
-ChatModel = BaseChatModel | Runnable[Any, Any]
-ModelRegistry = Mapping[str, ChatModel | str] | Callable[[str], ChatModel]
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.runnables import Runnable
+
+ChatModel: TypeAlias = "BaseChatModel | Runnable[Any, Any]"
+ModelRegistry: TypeAlias = "Mapping[str, ChatModel | str] | Callable[[str], ChatModel]"
 """Chat models by name: a mapping, whose values may be `provider:model` strings, or a function."""
 
 SAME = (
@@ -111,7 +113,7 @@ def model_of(
             from langchain.chat_models import init_chat_model
 
             found = init_chat_model(found)
-        if not isinstance(found, Runnable):
+        if not is_runnable(found):
             raise TypeError(f"{type(found).__name__} is no chat model")
     except Exception as error:
         text = f"the model '{name}' cannot be had ({type(error).__name__}: {error!s:.200})"

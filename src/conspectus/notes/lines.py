@@ -124,7 +124,7 @@ def counted(lines: Sequence[Line], archived: bool) -> str:
         where = f"; recall range {ends}" if ends else ""
         return f"({number} {what} left out{where})"
     tools = calls_of(lines).most_common()
-    failed = sum(line.worth if line.times else line.failed for line in lines)
+    failed = _failed(lines)
     others = [("others", sum(count for _, count in tools[TOOLS:]))] if tools[TOOLS:] else []
     said = ", ".join(f"{name} {count}" for name, count in [*tools[:TOOLS], *others])
     some = f"; {failed} of them failed" if failed else ""
@@ -141,14 +141,17 @@ def calls_of(lines: Sequence[Line]) -> Counter[str]:
     return calls
 
 
+def _failed(lines: Sequence[Line]) -> int:
+    return sum(line.worth if line.times else line.failed for line in lines)
+
+
 def tallied(lines: Sequence[Line]) -> Line:
     """Return the one line that stands for lines of one kind that are only counted any more."""
-    failed = sum(line.worth if line.times else line.failed for line in lines)
     return Line(
         lines[0].kind,
         (*lines[0].ids[:1], *lines[-1].ids[-1:]),
         args=tuple((name, str(count)) for name, count in calls_of(lines).items()),
-        worth=failed,
+        worth=_failed(lines),
         times=sum(line.times or 1 for line in lines),
     )
 
