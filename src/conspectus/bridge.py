@@ -126,6 +126,7 @@ class _Aside:
             return await _ado(call, acall, timeout)
         finally:
             self.tasks.discard(task)
+            del task  # it holds its failure, which holds this frame
 
     def cancel(self) -> None:
         with self._lock:
