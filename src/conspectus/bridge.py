@@ -14,7 +14,8 @@ import contextvars
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import CancelledError, Future
+from functools import partial
 from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
@@ -23,6 +24,9 @@ ACall = Callable[[], Awaitable[Any]]
 
 CLEAN_UP = 1.0
 """Seconds in which a cancelled call may clean up before it is left behind."""
+
+LOOK = 0.5
+"""Seconds after which work beside a loop looks whether the loop is still there."""
 
 LEFT_BEHIND = "conspectus-timeout"
 """Name of the threads of calls that may be left behind."""
@@ -110,7 +114,14 @@ class _Aside:
             made = asyncio.run_coroutine_threadsafe(self._ado(call, acall, timeout), self._loop)
             self._calls.add(made)
         try:
-            return made.result()
+            while True:
+                try:
+                    return made.result(LOOK)
+                except TimeoutError:
+                    if made.done():
+                        raise
+                    if self._loop.is_closed():  # nobody will ever answer
+                        raise asyncio.CancelledError from None
         except CancelledError:
             raise asyncio.CancelledError from None
         finally:
@@ -205,30 +216,36 @@ async def gather(bodies: Sequence[Coroutine[Any, Any, T]], limit: int = 4) -> li
 
 def _in_threads(bodies: Sequence[Coroutine[Any, Any, T]], limit: int) -> list[T]:
     if len(bodies) <= 1 or limit <= 1:
-        return [_stepped(body) for body in bodies]
-    stop = threading.Event()
+        try:
+            return [_stepped(body) for body in bodies]
+        finally:
+            for body in bodies:
+                body.close()  # those behind one that failed
+    stop, gate = threading.Event(), threading.Semaphore(limit)
 
     def one(body: Coroutine[Any, Any, T]) -> T | None:
-        if stop.is_set():
-            body.close()
-            return None
-        try:
-            return _stepped(body)
-        except BaseException:
-            stop.set()
-            raise
+        with gate:
+            if stop.is_set():
+                body.close()
+                return None
+            try:
+                return _stepped(body)
+            except BaseException:
+                stop.set()
+                raise
 
-    with ThreadPoolExecutor(max_workers=min(limit, len(bodies))) as pool:
-        # Callbacks and tracing of LangChain travel in context variables, which threads do not
-        # inherit; one copy for each, as a context cannot be entered twice.
-        jobs = [pool.submit(contextvars.copy_context().run, one, body) for body in bodies]
-        try:
-            for job in as_completed(jobs):
-                job.result()
-            return [cast("T", job.result()) for job in jobs]
-        finally:
-            stop.set()
-            jobs = job = None  # type: ignore[assignment]  # their failures hold this frame
+    # Daemons, each with a copy of the context: the end of a process waits for none of them, and
+    # callbacks and tracing of LangChain travel in context variables.
+    jobs = [_daemon(partial(one, body)) for body in bodies]
+    try:
+        boxes = [job.result() for job in jobs]
+        for box in boxes:
+            if "failure" in box:
+                raise box.pop("failure")
+        return [cast("T", box["answer"]) for box in boxes]
+    finally:
+        stop.set()
+        jobs = boxes = box = None  # type: ignore[assignment]  # their failures hold this frame
 
 
 async def _awithin(waiting: Awaitable[T], seconds: float) -> T:

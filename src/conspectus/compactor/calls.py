@@ -25,7 +25,7 @@ from conspectus.errors import (
     RedactionError,
     SummaryError,
 )
-from conspectus.messages import Source, read_messages
+from conspectus.messages import Source, is_summary_message, read_messages
 from conspectus.notes.segment import Segment
 from conspectus.observe import emit
 
@@ -57,7 +57,7 @@ async def _compacted(
         force = force and seen in (None, history.chain)
         own, counted = session.corrected(history)
         view, decided = own.decided(counted, force)
-        if _may_repeat(session) and isinstance(decided, Keep):
+        if isinstance(decided, Keep) and _may_repeat(session, history):
             seen_now = Seen.of(messages, history, session.anchor.in_force)
             session.engine.memory.saw(session.scope, seen_now)
         chosen = Chosen(decided)
@@ -122,10 +122,17 @@ async def adopt_flow(
     return _ended(session, compaction, *(await compaction.run()))
 
 
-def _may_repeat(session: Session) -> bool:
-    """Tell whether steps are decided by sizes alone while nothing is due."""
+def _may_repeat(session: Session, history: History | None = None) -> bool:
+    """Tell whether steps are decided by sizes alone while nothing is due, on such a view."""
     policy, ours = session.engine.policy, session.anchor.head is None
-    return ours and policy.arguments is None and session.asked is None and session.ratio is None
+    plain = ours and policy.arguments is None and session.asked is None and session.ratio is None
+    if history is None or not plain:
+        return plain
+    # What was shown whole as it could not be redacted, or is no summary only as it comes last.
+    short = session.engine.redaction is not None and any(one.clips for one in history.chain)
+    users = [one for one in history.places if one.entry is not None and one.item.role == "user"]
+    passing = bool(users) and is_summary_message(users[-1].source)
+    return not (short or passing)
 
 
 async def _as_before(session: Session, messages: Sequence[Source]) -> CompactionResult | None:

@@ -34,6 +34,9 @@ GOES_ON = "the next notes are being prepared, and the messages fit the window un
 NOTHING = Draft("", by="", read=())
 """Saved in the place of a draft that must not be used again."""
 
+CHANGED = "the history has gone back, or was changed"
+"""Why a draft is of no use to a history."""
+
 Given = History | Callable[[Session], Awaitable[History]]
 """A history that is read and counted, or the way to read it in the background."""
 
@@ -104,8 +107,12 @@ async def _made(session: Session, given: Given, job: Preparation) -> int:
     job.notes, job.size = notes_in_force(history), job.size or session.asked or history.size
     job.count = sum(not place.item.summary for place in history.places)
     known = await session.anchor.find_draft_flow(_name(session, history))
-    if known is not None and not _unfit(known, history):
+    why = "" if known is None or not known.read else _unfit(known, history)
+    if known is not None and known.read and not why:
         job.ended("ready")
+        return 0
+    if why == CHANGED:
+        job.ended("nothing", "notes are prepared for another branch of the history")
         return 0
     history, decided = session.foresees(history, jobs_of(session).setting.prepare)
     if not isinstance(decided, Compact) or not decided.evict:
@@ -183,8 +190,10 @@ async def _ready(session: Session, history: History, decided: Compact) -> Chosen
     if draft is None or not draft.read:
         return None
     if why := _unfit(draft, history):
-        await _drop(session, history, draft, why)
-        return None
+        other = why == CHANGED
+        await _drop(session, history, draft, why, keep=other)
+        # Another branch under the same notes may still want it: this one does not wait for its own.
+        return Chosen(decided) if other else None
     leaving = _leaving(draft, history)
     given = plan_given(
         history.items,
@@ -253,9 +262,12 @@ async def _waited(session: Session, history: History) -> bool:
     return False
 
 
-async def _drop(session: Session, history: History, draft: Draft, why: str) -> None:
+async def _drop(
+    session: Session, history: History, draft: Draft, why: str, *, keep: bool = False
+) -> None:
     jobs_of(session).forget(session.scope)
-    await session.anchor.save_draft_flow(_name(session, history), NOTHING)
+    if not keep:
+        await session.anchor.save_draft_flow(_name(session, history), NOTHING)
     emit(
         "preparation",
         session.scope,
@@ -306,7 +318,7 @@ def _unfit(draft: Draft, history: History) -> str:
     if any(place.item.key not in covers for place in foreign):
         return "a summary of another library has come"
     if len(here) + sum(place.item.key in covers for place in foreign) < len(covers):
-        return "the history has gone back, or was changed"
+        return CHANGED
     if not may_leave(history.items, _leaving(draft, history)):
         return "something that it stands for must stay now"
     return ""

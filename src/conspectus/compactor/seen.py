@@ -16,8 +16,15 @@ from typing import Any
 from conspectus._core.items import Size
 from conspectus._core.records import Record
 from conspectus._langchain import is_ai_message
-from conspectus.compactor.view import History, reports_of
-from conspectus.messages import POINTER, SUMMARY_LINE, Entry, Source, read_messages
+from conspectus.compactor.view import History, like_of, reports_of
+from conspectus.messages import (
+    POINTER,
+    SUMMARY_LINE,
+    Entry,
+    Source,
+    is_summary_message,
+    read_messages,
+)
 from conspectus.tokens import Report, TokenMeter
 
 
@@ -75,6 +82,8 @@ class Seen:
         Equal messages may be other objects, as in a request that was read anew: then the view has
         those, as it is of the caller's own.
         """
+        if not isinstance(messages, (list, tuple)):
+            return None
         now = messages[: len(self.sent)]
         if len(now) < len(self.sent):
             return None
@@ -89,6 +98,8 @@ class Seen:
         if all(map(is_, now, self.sent)):
             return self
         own = {id(before): one for one, before in zip(now, self.sent, strict=True)}
+        if len(own) < len(self.sent):  # one object stood in two places
+            return None
         return replace(
             self, sent=list(now), sources=[own.get(id(one), one) for one in self.sources]
         )
@@ -101,15 +112,18 @@ class Seen:
         later = messages[len(self.sent) :]
         if not later:
             return self
+        if like_of(later) is not like_of(self.sent):
+            return None
         entries = read_messages(later)
         if any(map(_is_special, entries)):
             return None
+        before = self.chain[-1].messages_after if self.chain else 0
         tokens, sizes, reports = sum(self.sizes), [*self.sizes], [*self.reports]
         for message, entry in zip(later, entries, strict=True):
             size = meter.entry(entry)
             usage = message.usage_metadata if is_ai_message(message) else None
             told = usage.get("input_tokens") if isinstance(usage, Mapping) else None
-            if isinstance(told, int) and told > 0 and not self.foreign:
+            if isinstance(told, int) and told > 0 and not self.foreign and len(sizes) >= before:
                 reports.append(Report(tokens, told))
             sizes.append(size)
             tokens += size
@@ -133,12 +147,16 @@ class Seen:
 
 def _is_special(entry: Entry) -> bool:
     """Tell whether a message may change how those before it are seen."""
+    if is_summary_message(entry.source):
+        return True
     return entry.text.startswith(SUMMARY_LINE) or POINTER in entry.reading
 
 
 def _state(message: Source) -> Any:
     """Return all that a message holds."""
-    return message if isinstance(message, dict) else vars(message)
+    if isinstance(message, Mapping):
+        return message if isinstance(message, dict) else dict(message)
+    return [vars(message), getattr(message, "__pydantic_extra__", None)]
 
 
 def _copied(value: Any) -> Any:

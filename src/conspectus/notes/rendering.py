@@ -168,7 +168,7 @@ class Notes:
         share = max(int(room * OLD), room - whole)
         old = Region(lines[:-1], archived)
         front = old.within(share, count, every.token)
-        if lines is self._lines and len(gone := old.left()) >= MANY:
+        if lines is self._lines and not old.gone and len(gone := old.left()) >= MANY:
             self._earlier = self._condensed(gone)
             old = Region([one.lines for one in self._earlier], archived)
             front = old.within(share, count, every.token)
@@ -181,8 +181,6 @@ class Notes:
         older = {id(line) for one in lines[:-1] for line in one}
         if lines is self._lines and len(gone := every.left() & older) >= MANY:
             self._earlier = self._condensed(gone)
-            every = Region([*(one.lines for one in self._earlier), lines[-1]], archived)
-            parts, self._rooms = every.within(room, count, every.token), every.rooms
         return parts
 
     def _as_before(

@@ -203,6 +203,7 @@ def _is_line(line: Line) -> bool:
         and pairs
         and _texts((line.text, line.by, line.call), line.ids, line.outcome, line.quotes)
         and all(isinstance(one, int) for one in counts)
+        and (not line.times or all(count.isdecimal() for _, count in line.args))
         and all(isinstance(one, bool) for one in (line.failed, line.again, line.model))
         and len(line.named) == len(line.outcome)
     )
@@ -243,8 +244,9 @@ def with_texts(data: Any, change: Callable[[str], str]) -> Any:
     if isinstance(data, str):
         return change(data)
     if isinstance(data, Mapping):
+        names = (*NAMES, "args") if data.get("times") else NAMES  # counts of calls, and no words
         return {
-            key: value if key in NAMES else with_texts(value, change) for key, value in data.items()
+            key: value if key in names else with_texts(value, change) for key, value in data.items()
         }
     if isinstance(data, (list, tuple)):
         return [with_texts(one, change) for one in data]
