@@ -390,7 +390,8 @@ def test_a_backend_that_fails_holds_nothing_up_and_is_written_later(tmp_path, ca
 
 
 @pytest.mark.slow
-def test_the_example_finds_what_has_left(capsys):
+def test_the_example_finds_what_has_left(capsys, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
     runpy.run_path(str(ROOT / "examples" / "deep_agent.py"), run_name="__main__")
     said = dict(re.split(r"\s{3,}", line) for line in capsys.readouterr().out.splitlines())
     assert said["the answer"] == "The code of room 3 is 1111."

@@ -178,7 +178,7 @@ def test_redaction_without_the_scanner_is_refused_and_never_passed_over(alone):
 from pathlib import Path
 from conspectus import Compactor, ConspectusError, ContextGuard, SummarizationMiddleware
 from conspectus.config import load_config
-from conspectus.config.named import redact_of
+from conspectus.config.building import redact_of
 Path("on.yaml").write_text(sys.argv[1])
 asked = [
     lambda: Compactor(window=1_000, redact=True),

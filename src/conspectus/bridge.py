@@ -92,6 +92,8 @@ async def aside(body: Coroutine[Any, Any, T]) -> T:
             work.cancel()
             await asyncio.wait({waiting, *work.tasks}, timeout=CLEAN_UP)
             await asyncio.sleep(0)  # for a call that had not begun
+            # Nobody takes its failure any more, which holds all that was under way.
+            waiting.add_done_callback(lambda ended: ended.cancelled() or ended.result().clear())
 
 
 class _Aside:
