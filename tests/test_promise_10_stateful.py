@@ -11,6 +11,7 @@ from unittest.mock import patch
 
 import pytest
 
+from conspectus import Compactor
 from conspectus._core.plan import plan
 from stateful.agent_twins import TwinAgents
 from stateful.budgets import budgeted
@@ -31,17 +32,18 @@ print(len(told))
 """
 
 
+def planned(*args: Any, **more: Any) -> Any:
+    answer = plan(*args, **more)
+    assert plan(*args, **more) == answer
+    if len(PLANNED) < 3_000:
+        PLANNED.append((args, more, repr(answer)))
+    return answer
+
+
 class SameInputSamePlanCompactor(TwinWorld):
     def __init__(self) -> None:
         super().__init__()
-        self.stack.enter_context(patch("conspectus.compactor.session.plan", self.planned))
-
-    def planned(self, *args: Any, **more: Any) -> Any:
-        answer = plan(*args, **more)
-        assert plan(*args, **more) == answer
-        if len(PLANNED) < 3_000:
-            PLANNED.append((args, more, repr(answer)))
-        return answer
+        self.stack.enter_context(patch("conspectus.compactor.session.plan", planned))
 
     def given_to_second(self, messages: list[Any]) -> list[Any]:
         return fresh(messages)
@@ -59,6 +61,10 @@ class TestEqualHistoriesGiveEqualPlansThroughCompactor(Machine):  # type: ignore
 
     def runTest(self) -> None:  # noqa: N802
         super().runTest()
+        with patch("conspectus.compactor.session.plan", planned):  # walks may plan nothing
+            Compactor(window=1_500, keep=("messages", 4)).compact(
+                [{"role": "user", "content": f"Part {n}. " * 40} for n in range(30)], thread_id="t"
+            )
         told = subprocess.run(
             [sys.executable, "-c", AGAIN],
             input=pickle.dumps(PLANNED),
