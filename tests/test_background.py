@@ -590,3 +590,19 @@ def test_a_process_that_ends_waits_for_nobody(tmp_path):
     ended = ran("-c", code, check=True, timeout=50, text=False)
     assert time.monotonic() - began < 55
     assert b"Traceback" not in ended.stderr
+
+
+def test_two_branches_under_the_same_notes_do_not_undo_each_others_drafts():
+    model = Stopped.at_once()
+    own = compactor(model)
+    shared = told(20)
+    branches = [[*shared, *told(12, 100)], [*shared, *told(12, 200)]]
+    outcomes: list[set[str]] = [set(), set()]
+    for turn in range(8):
+        for at, branch in enumerate(branches):
+            outcomes[at].add(compact(own, branch).outcome)
+            if (job := own._background.latest(SCOPE)) is not None:  # type: ignore[union-attr]
+                job.wait(LIMIT)
+            branch += told(2, 300 + 100 * at + 2 * turn)
+    assert outcomes == [{"kept", "compacted"}] * 2
+    assert len(model.keys) <= 6, "a draft is not paid for at each step"

@@ -13,7 +13,7 @@ from langgraph.types import Command
 from background_support import LIMIT, Stopped, until
 from conspectus import ContextGuard
 from conspectus.archive import Archive, Scope
-from conspectus.compactor.preparation import under_way
+from conspectus.compactor import preparation
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from graph_support import (
     StreamingModel,
@@ -279,8 +279,9 @@ def test_subagents_of_deep_agents_prepare_too_and_close_ends_them_all(heard):
     assert len(summaries(reads.calls[-1].messages)) == 1
     check_sent(reads)
     assert len(heard.steps("began")) == 2, "the next notes of the subagent are under way"
-    assert under_way()
+    jobs = [job for job in preparation._LIVE.values() if job.under_way]
+    assert jobs
     mine.close(0)
-    assert not under_way()
+    assert not any(job.under_way for job in jobs)
     model.going.set()
     until(nobody_works)

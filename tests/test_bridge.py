@@ -339,3 +339,40 @@ def test_what_raises_stop_iteration_in_a_thread_has_failed_at_once():
         return "nothing was raised"
 
     assert "StopIteration" in asyncio.run(arun(flow()))
+
+
+def test_a_loop_that_is_closed_ends_what_waits_for_it_beside_it(monkeypatch):
+    monkeypatch.setattr(bridge, "LOOK", 0.05)
+    ended = threading.Event()
+
+    async def body() -> None:
+        try:
+            await io(lambda: None, lambda: asyncio.sleep(60))
+        finally:
+            ended.set()
+
+    async def begin() -> asyncio.Task[None]:
+        task = asyncio.create_task(bridge.aside(body()))
+        await asyncio.sleep(0.05)
+        return task
+
+    loop = asyncio.new_event_loop()
+    left = loop.run_until_complete(begin())
+    loop.close()
+    assert not left.done()
+    assert ended.wait(20)
+
+
+def test_what_goes_aside_runs_beside_a_loop_and_else_where_it_is():
+    seen: list[int] = []
+
+    async def body() -> None:
+        seen.append(threading.get_ident())
+
+    async def main() -> None:
+        await bridge.aside(body())
+        assert seen[0] != threading.get_ident()
+
+    asyncio.run(main())
+    run(bridge.aside(body()))
+    assert seen[1] == threading.get_ident()

@@ -1,4 +1,4 @@
-"""One word for the embedded summariser: `embedded`; `extractive` is an alias at the entrance."""
+"""One word names the embedded summariser everywhere: `embedded`."""
 
 import json
 
@@ -14,7 +14,7 @@ from conspectus_lab.evaluate import read_config
 from conspectus_lab.replay import replay
 from scripted_models import ScriptedChatModel
 
-WORDS = ("embedded", "extractive")
+WORDS = ("embedded",)
 TALK = [
     {"role": "user" if n % 2 == 0 else "assistant", "content": f"message {n} " * 30}
     for n in range(12)
@@ -64,7 +64,6 @@ def test_an_error_and_the_default_name_it_by_the_one_word():
     for command in (["compact"], ["replay"], ["config", "explain"]):
         shown = CliRunner().invoke(app, [*command, "--help"]).output
         assert "embedded" in shown
-        assert "extractive" not in shown
 
 
 @pytest.mark.parametrize("word", WORDS)

@@ -1,6 +1,7 @@
 """How calls and their outcomes are shown in the notes: by the shape of the data, and by a table."""
 
 import json
+import random
 import re
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +17,7 @@ from conspectus.messages import read_messages
 from conspectus.notes.cutting import chosen, cut, differing, one_line
 from conspectus.notes.reading import read_segment
 from conspectus.notes.rendering import Notes
-from conspectus.notes.segment import Segment
+from conspectus.notes.segment import Line, Segment
 from conspectus.notes.shapes import shape_of
 from conspectus.notes.tools import ToolTable
 from notes_support import agent, count, step, user
@@ -339,3 +340,36 @@ def test_a_long_session_counts_what_it_left_out_and_reads_no_line_for_ever():
     notes = Notes([Segment.from_json(record.segment) for record in chain])
     lines = sum(len(segment.lines) for segment in notes.segments)
     assert lines < 700, "of a thousand lines those that are shown, and those since"
+
+
+def test_words_that_fit_are_not_counted_for_good_with_calls_that_do_not():
+    numbers = random.Random(1)
+    names = iter(range(1, 1_000))
+
+    def words() -> Line:
+        name = next(names)
+        text = " ".join(f"w{numbers.randrange(10**6)}" for _ in range(37))
+        return Line("said", (f"m{name}",), f"u{name} {text}")
+
+    def read() -> Line:
+        name = next(names)
+        rows = tuple(f"line {n} {numbers.randrange(10**9)}" for n in range(20))
+        more: dict[str, Any] = {"outcome": rows, "named": (0,) * 20, "effect": False}
+        args = (("path", f"src/dir/file{name}.py"),)
+        return Line("done", (f"m{name}",), call="read", args=args, **more)
+
+    def write() -> Line:
+        name = next(names)
+        more: dict[str, Any] = {"outcome": ("x " * 100,), "named": (0,), "effect": True}
+        return Line("done", (f"m{name}",), call="write", args=(("path", f"n{name}.py"),), **more)
+
+    older = [
+        Segment((*(words() for _ in range(9)), *(read() for _ in range(50)))) for _ in range(4)
+    ]
+    newest = Segment(
+        (Line("said", ("mz",), "newest words of the user"), *(write() for _ in range(20)))
+    )
+    notes = Notes([*older, newest])
+    text = notes.render(6_000, lambda text: len(text) // 3 + 1)
+    assert len(re.findall(r"- u\d+ w", text)) == 36
+    assert notes.kept().earlier, "calls that were left out are counted for good"

@@ -86,14 +86,17 @@ async def aside(body: Coroutine[Any, Any, T]) -> T:
     )
     try:
         await asyncio.wait({waiting})
-        return cast("T", _opened(waiting.result()))
-    finally:
-        if not waiting.done():
-            work.cancel()
-            await asyncio.wait({waiting, *work.tasks}, timeout=CLEAN_UP)
-            await asyncio.sleep(0)  # for a call that had not begun
-            # Nobody takes its failure any more, which holds all that was under way.
-            waiting.add_done_callback(lambda ended: ended.cancelled() or ended.result().clear())
+    except asyncio.CancelledError:
+        work.cancel()
+        await asyncio.wait({waiting, *work.tasks}, timeout=CLEAN_UP)
+        await asyncio.sleep(0)  # for a call that had not begun
+        # Nobody takes its failure any more, which holds all that was under way.
+        waiting.add_done_callback(lambda ended: ended.cancelled() or ended.result().clear())
+        raise
+    except GeneratorExit:  # its loop is gone, and nothing can be awaited
+        work.cancel()
+        raise
+    return cast("T", _opened(waiting.result()))
 
 
 class _Aside:

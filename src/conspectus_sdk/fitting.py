@@ -15,7 +15,6 @@ from conspectus._core.policy import Policy
 from conspectus._newest import Newest
 from conspectus.bridge import arun, run
 from conspectus.compactor.anchors import Anchor
-from conspectus.compactor.api import scope_of
 from conspectus.compactor.calls import compact_flow
 from conspectus.compactor.engine import Engine
 from conspectus.compactor.session import Session
@@ -24,6 +23,7 @@ from conspectus.compactor.settings import (
     AnySummarizer,
     EngineSettings,
     open_archive,
+    scope_of,
     window_of,
 )
 from conspectus.config.windows import limit_of, profile_of

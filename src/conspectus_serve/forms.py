@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conspectus.messages.recalled import newest_user
+from conspectus.messages.thoughts import thoughtless
 
 ALTERNATE = re.compile(
     r"(?:roles?|messages?)\b.{0,80}?\balternat|multiple .{0,20}?roles? in a row|"
@@ -15,19 +16,9 @@ ALTERNATE = re.compile(
 )
 """Words of refusals by templates of Mistral, Gemma and others, and by strict gateways."""
 
-BOUND = re.compile(
-    r"prefix_mismatch_behavior|bound to a different conversation|"
-    r"(?:signature|thinking|redacted_thinking)\W.{0,60}?\b(?:invalid|cannot be modified|mismatch)|"
-    r"invalid .{0,10}?signature",
-    re.IGNORECASE | re.DOTALL,
-)
-"""Words of refusals of thoughts behind another beginning (Anthropic's preserved thinking)."""
-
 SWITCH = "drop_block"
 BETA = b"thinking-binding-controls-2026-08-01"
 """The provider's own switch, and the beta header that it needs (its page on preserved thinking)."""
-
-THOUGHTS = ("thinking", "redacted_thinking")
 
 
 def alternating(view: Sequence[Any]) -> list[Any]:
@@ -59,7 +50,7 @@ def without_thoughts(view: Sequence[Any], *, all_of_them: bool = False) -> list[
     """
     newest = newest_user(view)
     end = len(view) if all_of_them or newest is None else newest
-    return [_thoughtless(one) for one in view[:end]] + list(view[end:])
+    return [thoughtless(one) for one in view[:end]] + list(view[end:])
 
 
 def with_switch(body: dict[str, Any]) -> dict[str, Any]:
@@ -79,18 +70,3 @@ def _blocks(content: Any) -> list[Any]:
     if isinstance(content, list):
         return content
     return [{"type": "text", "text": str(content)}] if content else []
-
-
-def _thoughtless(message: Any) -> Any:
-    if not isinstance(message, Mapping) or message.get("role") != "assistant":
-        return message
-    content = message.get("content")
-    made = {key: value for key, value in message.items() if key != "thinking_blocks"}
-    if isinstance(content, list):
-        rest = [
-            one for one in content if not (isinstance(one, Mapping) and one.get("type") in THOUGHTS)
-        ]
-        if not rest:
-            return message
-        made["content"] = rest if len(rest) < len(content) else content
-    return made if len(made) < len(message) or made.get("content") is not content else message

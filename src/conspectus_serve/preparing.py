@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from conspectus.errors import ArchiveError, ConspectusError, InputError
+from conspectus.messages.thoughts import REFUSED
 from conspectus_serve.asked import EditRequest, asked_of
 from conspectus_serve.clearing import cleared
 from conspectus_serve.compacted import block_of, compacted, iteration_of
@@ -18,7 +19,6 @@ from conspectus_serve.fitting import RequestFitter, TooLarge, Turn
 from conspectus_serve.forms import (
     ALTERNATE,
     BETA,
-    BOUND,
     SWITCH,
     alternating,
     with_switch,
@@ -26,6 +26,7 @@ from conspectus_serve.forms import (
 )
 from conspectus_serve.items import MARK, BadItem, Items
 from conspectus_serve.models import Models
+from conspectus_serve.operation import shown
 from conspectus_serve.protocols import RESPONSES
 from conspectus_serve.recall_tool import tool_in
 from conspectus_serve.recalling import RequestRecall
@@ -47,6 +48,13 @@ MILLION_BETA = "context-1m"
 UNREADABLE = (ConspectusError, ValueError, TypeError, KeyError, AttributeError)
 """Errors of messages that are not understood."""
 
+MODELS = 100
+"""Models of which the log says that their window is not known."""
+
+NO_WINDOW = (
+    "its window is not known, so nothing is compacted before the upstream refuses; give --window, "
+    "or serve.windows in the file of --config"
+)
 UNREAD = "a message was not understood; the request is sent on as it came"
 
 
@@ -77,6 +85,7 @@ class RequestPreparer:
         self._fitting, self._turns, self._items = fitting, turns, items
         self._recalling, self._models, self._alternate = recalling, models, alternate
         self._serves, self._holds = serves, holds
+        self._warned = set[str]()
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
@@ -153,7 +162,16 @@ class RequestPreparer:
         keeps = self._holds and protocol is RESPONSES and body.get("store") is not False
         keeps = keeps and not route.counts
         filled = body is not given or bool(of_item)
-        return replace(plain, turn=turn, new=new, clear=asked.clear, kept=keeps, filled=filled)
+        note = "" if turn.room or turn.engine.policy.trigger else self._without_window(turn.model)
+        plain = replace(plain, turn=turn, new=new, note=note)
+        return replace(plain, clear=asked.clear, kept=keeps, filled=filled)
+
+    def _without_window(self, model: str) -> str:
+        """Say, once a model in the log, why nothing is compacted."""
+        if model not in self._warned and len(self._warned) < MODELS:
+            self._warned.add(model)
+            logger.warning("model %s: %s", shown(model) or "-", NO_WINDOW)
+        return NO_WINDOW
 
     def _unread(
         self, plain: PreparedRequest, asked: EditRequest, of_item: bool, error: Exception
@@ -254,7 +272,7 @@ class RequestPreparer:
         tried = partial(self._has, turn)
         if ALTERNATE.search(refusal) and self._alternate == "auto" and not tried("roles"):
             return "roles"
-        if not BOUND.search(refusal) or tried("thoughtless"):
+        if not REFUSED.search(refusal) or tried("thoughtless"):
             return ""
         thinking = prepared.body.get("thinking")
         off = isinstance(thinking, Mapping) and thinking.get("type") == "disabled"

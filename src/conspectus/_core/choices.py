@@ -10,9 +10,7 @@ FAILURES: tuple[OnFailure, ...] = ("degrade", "keep", "raise")
 EMBEDDED = "embedded"
 """Name of the embedded summariser, the last resort: offline, never fails, obeys its limit."""
 
-EMBEDDED_NAMES = frozenset({EMBEDDED, "extractive"})  # Its present name, and its earlier one
-
 
 def names_embedded(given: object) -> bool:
     """Tell whether a setting asks for the embedded summariser by its name."""
-    return isinstance(given, str) and given in EMBEDDED_NAMES
+    return isinstance(given, str) and given == EMBEDDED

@@ -140,8 +140,8 @@ def _tools(given: object) -> Mapping[str, OfTool] | None:
 
 
 def _names(given: object, what: str) -> list[str]:
-    listed = isinstance(given, (Sequence, Set)) and not isinstance(given, (str, bytes))
-    names = [name for name in given if isinstance(name, str) and name] if listed else None  # type: ignore[attr-defined]
-    if names is None or len(names) < len(given):  # type: ignore[arg-type]
-        raise PolicyError(f"stale_results {what} must be a list of names of tools, not {given!r}")
-    return names
+    if isinstance(given, (Sequence, Set)) and not isinstance(given, (str, bytes)):
+        names = [name for name in given if isinstance(name, str) and name]
+        if len(names) == len(given):
+            return names
+    raise PolicyError(f"stale_results {what} must be a list of names of tools, not {given!r}")

@@ -20,7 +20,6 @@ from conspectus._core.items import Window
 from conspectus._core.records import Record
 from conspectus._newest import Newest
 from conspectus.agents.identity import Tenant
-from conspectus.agents.models import profile_window
 from conspectus.agents.state import HeadState, Requested, read_head, scope_of
 from conspectus.agents.views import Grown, Views
 from conspectus.archive import Archive, Scope
@@ -28,6 +27,7 @@ from conspectus.compactor.engine import Engine, OnEvent
 from conspectus.compactor.redacting import redacted_texts_flow
 from conspectus.compactor.riding import sending
 from conspectus.messages.thoughts import refuses_thoughts, without_stale_thoughts
+from conspectus.model.calls import profile_window
 from conspectus.model.riding import LastRequest
 from conspectus.observe import log
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from conspectus.model.calls import named
-from conspectus.model.calls import profile_window as profile_window
 
 OUTPUT_SETTINGS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
 """Settings that limit an answer."""

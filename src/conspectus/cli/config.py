@@ -59,7 +59,9 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
         return
     output.say(f"{file}: valid", "bold")
     said_of = f"{limit:,} tokens, {known}" if limit is not None else known
-    _table([("window", said_of), *((key, json.dumps(one)) for key, one in settings.items())])
+    _table(
+        [("window in force", said_of), *((key, json.dumps(one)) for key, one in settings.items())]
+    )
     show_notes(said)
 
 

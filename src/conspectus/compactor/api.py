@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
-from uuid import UUID
 
 from conspectus._core.choices import OnFailure
 from conspectus._core.plan import budget_of
@@ -27,14 +26,15 @@ from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.riding import last_request_of
 from conspectus.compactor.session import Session
 from conspectus.compactor.settings import (
-    LOCAL,
     AnyArchive,
     AnyListeners,
     AnySummarizer,
     EngineSettings,
     Pin,
+    ThreadId,
     meter_of,
     model_of,
+    scope_of,
     warn_caller,
     window_of,
 )
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
 
 
-ThreadId = str | int | UUID
 """Names of conversations: 7 and "7" are the same."""
 
 
@@ -398,16 +397,3 @@ class Compactor(Closing):
         if not chain and scope.thread not in (await archive.flow(archive.threads, scope.tenant)):
             raise unknown_thread(scope.tenant, scope.thread)
         return await aside(recall_flow(archive, scope, chain, count=count, **asked))
-
-
-def scope_of(tenant: str | None, thread_id: ThreadId, session: str) -> Scope:
-    """Name a history; raise `InputError` for a name that is empty or no text."""
-    if isinstance(thread_id, (int, UUID)) and not isinstance(thread_id, bool):
-        thread_id = str(thread_id)
-    named: Mapping[str, object] = {"thread_id": thread_id, "tenant": tenant, "session": session}
-    for name, value in named.items():
-        if value is None and name == "tenant":
-            continue
-        if not isinstance(value, str) or not value:
-            raise InputError(f"{name} must be a text that names it, not {value!r}")
-    return Scope(LOCAL if tenant is None else tenant, str(thread_id), session)

@@ -9,7 +9,7 @@ from typing import Any
 from conspectus._core.boundaries import exchanges, must_stay
 from conspectus._core.items import Compact, Keep, Stuck, spans_of
 from conspectus._core.plan import BELOW
-from conspectus._core.records import Cost, Draft
+from conspectus._core.records import Cost, Draft, Record
 from conspectus.bridge import aside
 from conspectus.compactor.compaction import Compaction
 from conspectus.compactor.memory import FailedSummary
@@ -157,14 +157,11 @@ async def _as_before(session: Session, messages: Sequence[Source]) -> Compaction
     size, head = seen.size(own.engine.meter.ratio), seen.chain[-1] if seen.chain else None
     if not own.is_quiet(size, head):
         return None
-    summary = next((record.summary for record in reversed(seen.chain) if record.summary), "")
-    confirmed = session.engine.archive is not None and all(one.archived for one in seen.chain)
     return CompactionResult(
         outcome="kept",
         reason=BELOW,
         messages=list(seen.sources),
-        summary=summary,
-        archived=confirmed and not seen.foreign,
+        **_in_force(session, seen.chain, seen.foreign),
         tokens_before=size.tokens,
         tokens_after=size.tokens,
         budget=session.budget,
@@ -255,18 +252,22 @@ def _done(
     )
 
 
+def _in_force(session: Session, chain: Sequence[Record], foreign: bool) -> dict[str, Any]:
+    """Return the summary in force, and whether the archive holds all that has left."""
+    summary = next((record.summary for record in reversed(chain) if record.summary), "")
+    confirmed = session.engine.archive is not None and all(one.archived for one in chain)
+    return {"summary": summary, "archived": confirmed and not foreign}
+
+
 def _result(session: Session, view: History, **more: Any) -> CompactionResult:
     tokens, budget = view.size.tokens, session.budget
     if more["outcome"] == "stuck":
         needed = more.get("needed")
         emit("stuck", session.scope, tokens_before=tokens, needed=needed, budget=budget)
-    head = next((record for record in reversed(view.chain) if record.summary), None)
     foreign = any(place.item.summary and place.entry is not None for place in view.places)
-    confirmed = session.engine.archive is not None and all(r.archived for r in view.chain)
     return CompactionResult(
         messages=view.sources,
-        summary=head.summary if head else "",
-        archived=confirmed and not foreign,
+        **_in_force(session, view.chain, foreign),
         tokens_after=tokens,
         budget=budget,
         kept=sum(not place.item.summary for place in view.places),

@@ -13,7 +13,7 @@ from conspectus._core.choices import EMBEDDED
 from conspectus._core.items import Compact
 from conspectus._core.records import Cost, Draft, Record
 from conspectus.archive import Archive, Scope
-from conspectus.bridge import pause
+from conspectus.bridge import aside, pause
 from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.asking import (
     answer_flow,
@@ -111,7 +111,10 @@ class Compaction:
         self.material = Material(self.engine, self.history, self.plan, focus, adopted)
 
     async def run(self) -> tuple[Done | Failed, History]:
-        """Carry out the plan; return the outcome and the new view, or the old one."""
+        """Carry out the plan, beside the event loop; return the outcome and the view then."""
+        return await aside(self._run())
+
+    async def _run(self) -> tuple[Done | Failed, History]:
         plan, engine = self.plan, self.engine
         raises = engine.on_failure == "raise"
         with observing(

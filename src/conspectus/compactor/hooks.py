@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from conspectus._langchain import is_message
@@ -104,7 +105,7 @@ async def tell_flow(
     """Call each hook in turn, at most `timeout` seconds; log one that fails."""
     for hook in hooks:
         try:
-            await io(lambda h=hook: _call(h, event), lambda h=hook: _acall(h, event), timeout)  # type: ignore[misc]
+            await io(partial(_call, hook, event), partial(_acall, hook, event), timeout)
         except Exception:
             # Somebody's memory that is down must not keep a thread from going on.
             text = "before_summarization %r failed; the summary takes effect"

@@ -135,10 +135,6 @@ def begun(job: Preparation, make: Make) -> Awaitable[Any]:
     return io(lambda: _in_thread(job, make), lambda: _as_task(job, make))
 
 
-def under_way() -> list[Preparation]:
-    return [job for job in list(_LIVE.values()) if job.under_way]
-
-
 async def stopped_flow(jobs: Iterable[Preparation]) -> None:
     """Stop preparations, and wait until none of them uses a store."""
     until = time.monotonic() + LONGEST_END

@@ -15,8 +15,7 @@ from typing import Any
 
 from conspectus._core.items import Size
 from conspectus._core.records import Record
-from conspectus._langchain import is_ai_message
-from conspectus.compactor.view import History, like_of, reports_of
+from conspectus.compactor.view import History, like_of, reported, reports_of
 from conspectus.messages import (
     POINTER,
     SUMMARY_LINE,
@@ -41,6 +40,7 @@ class Seen:
         sizes: their tokens, uncorrected.
         reports: the models' reports of usage among them.
         kept, clipped, dropped: as for `CompactionResult`.
+        foreign: whether a summary of another library is in view.
     """
 
     sent: list[Source]
@@ -121,9 +121,8 @@ class Seen:
         tokens, sizes, reports = sum(self.sizes), [*self.sizes], [*self.reports]
         for message, entry in zip(later, entries, strict=True):
             size = meter.entry(entry)
-            usage = message.usage_metadata if is_ai_message(message) else None
-            told = usage.get("input_tokens") if isinstance(usage, Mapping) else None
-            if isinstance(told, int) and told > 0 and not self.foreign and len(sizes) >= before:
+            told = reported(message)
+            if told and not self.foreign and len(sizes) >= before:
                 reports.append(Report(tokens, told))
             sizes.append(size)
             tokens += size

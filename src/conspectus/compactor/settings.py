@@ -8,18 +8,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
+from uuid import UUID
 
 from conspectus._core.choices import EMBEDDED, FAILURES, OnFailure, names_embedded
 from conspectus._core.items import Window
 from conspectus._core.policy import Policy
 from conspectus._core.sizes import whole
 from conspectus._langchain import is_chat_model, is_message, is_runnable, is_store
-from conspectus.archive import Archive
+from conspectus.archive import Archive, Scope
 from conspectus.compactor.background import AnyBackground, Preparations
 from conspectus.compactor.engine import SLACK, Engine, OnEvent
 from conspectus.compactor.hooks import BeforeSummarization, hooks_of
 from conspectus.compactor.riding import read_kind
-from conspectus.errors import PolicyError
+from conspectus.errors import InputError, PolicyError
 from conspectus.messages import summary_message, summary_text
 from conspectus.model.base import Summarizer
 from conspectus.model.embedded import EmbeddedSummarizer
@@ -43,6 +44,8 @@ AnySummarizer: TypeAlias = (
 AnyArchive: TypeAlias = "Archive | BaseStore | str | Path"
 Pin = Callable[[Any], bool] | str
 AnyListeners = Listener | Sequence[Listener] | None
+
+ThreadId = str | int | UUID
 
 OURS = ("conspectus", "conspectus_lab")
 """Packages whose frames are not the caller's."""
@@ -271,3 +274,16 @@ def warn_caller(text: str, kind: type[Warning], own: object) -> None:
             break
         frame, level = frame.f_back, level + 1
     warnings.warn(text, kind, stacklevel=level)
+
+
+def scope_of(tenant: str | None, thread_id: ThreadId, session: str) -> Scope:
+    """Name a history; raise `InputError` for a name that is empty or no text."""
+    if isinstance(thread_id, (int, UUID)) and not isinstance(thread_id, bool):
+        thread_id = str(thread_id)
+    named: Mapping[str, object] = {"thread_id": thread_id, "tenant": tenant, "session": session}
+    for name, value in named.items():
+        if value is None and name == "tenant":
+            continue
+        if not isinstance(value, str) or not value:
+            raise InputError(f"{name} must be a text that names it, not {value!r}")
+    return Scope(LOCAL if tenant is None else tenant, str(thread_id), session)

@@ -204,13 +204,19 @@ def reports_of(history: History) -> list[Report]:
     before = history.head.messages_after if history.head else 0
     reports, tokens = [], 0
     for index, place in enumerate(history.places):
-        usage = place.source.usage_metadata if is_ai_message(place.source) else None
-        told = usage.get("input_tokens") if isinstance(usage, Mapping) else None
-        # A provider may report anything; only a count counts.
-        if isinstance(told, int) and told > 0 and index >= before:
+        told = reported(place.source)
+        if told and index >= before:
             reports.append(Report(tokens, told))
         tokens += place.item.tokens
     return reports
+
+
+def reported(message: Source) -> int:
+    """Return the input tokens that a model reported with its answer; 0 for none."""
+    usage = message.usage_metadata if is_ai_message(message) else None
+    told = usage.get("input_tokens") if isinstance(usage, Mapping) else None
+    # A provider may report anything; only a count counts.
+    return told if isinstance(told, int) and told > 0 else 0
 
 
 def corrected(history: History, ratio: float) -> History:

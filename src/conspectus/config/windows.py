@@ -75,7 +75,7 @@ def profile_of(provider: str, model: str) -> int | None:
     try:
         from langchain.chat_models import init_chat_model
 
-        from conspectus.agents.models import profile_window
+        from conspectus.model.calls import profile_window
 
         return profile_window(
             init_chat_model(model, model_provider=provider or None, api_key="none")

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from typing import NotRequired, TypedDict
 
 from conspectus._core.sizes import ContextSize
-from conspectus.agents.models import profile_window, reserved_for_answer
+from conspectus.agents.models import reserved_for_answer
 from conspectus.compactor.settings import window_of
 from conspectus.errors import install_command
+from conspectus.model.calls import profile_window
 
 
 class SummarizationDefaults(TypedDict):

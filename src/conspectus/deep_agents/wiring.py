@@ -77,7 +77,13 @@ def create_deep_agent(*args: Any, **kwargs: Any) -> Any:
         >>> agent.invoke({"messages": [("user", "hi")]})["messages"][-1].text
         'hello'
     """
-    bound = inspect.signature(ORIGINAL).bind(*args, **kwargs).arguments
+    try:
+        bound = inspect.signature(ORIGINAL).bind(*args, **kwargs).arguments
+    except TypeError as error:
+        raise TypeError(
+            f"create_deep_agent() {error}; settings of the summarisation go into "
+            "middleware=[summarization_middleware(model, backend, ...)]"
+        ) from None
     middleware = bound.get("middleware") or ()
     _check_middleware(middleware)
     for spec in bound.get("subagents") or ():

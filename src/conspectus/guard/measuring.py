@@ -16,10 +16,11 @@ from langchain_core.messages import BaseMessage
 from conspectus._core.items import Window
 from conspectus._newest import Newest
 from conspectus.agents.engine import GraphEngine
-from conspectus.agents.models import model_name, profile_window, reserved_for_answer
+from conspectus.agents.models import model_name, reserved_for_answer
 from conspectus.agents.state import HeadState, Requested
 from conspectus.compactor.riding import tools_size
 from conspectus.errors import StuckError
+from conspectus.model.calls import profile_window
 from conspectus.tokens import TokenMeter, correction
 from conspectus.tokens.tally import Tallies
 

@@ -45,7 +45,7 @@ def without_stale_thoughts(
     while end and not all_of_them and _answers(view[end - 1]):
         end -= 1
     end -= end < kept  # the message whose calls have just been answered
-    return [_thoughtless(message) for message in view[:end]] + list(view[end:])
+    return [thoughtless(message) for message in view[:end]] + list(view[end:])
 
 
 def refuses_thoughts(error: BaseException) -> bool:
@@ -71,7 +71,7 @@ def _parts(message: Any) -> tuple[Any, list[Any]]:
     return message.get("role"), [one for one in blocks if isinstance(one, Mapping)]
 
 
-def _thoughtless(message: Any) -> Any:
+def thoughtless(message: Any) -> Any:
     """Return a message without its thoughts; itself if it has none, or nothing else."""
     if is_message(message):
         return _without_blocks(message)

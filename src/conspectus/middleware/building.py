@@ -9,7 +9,7 @@ from typing import Any
 from conspectus._core.arguments import Arguments
 from conspectus._core.policy import Policy
 from conspectus.agents.engine import KEPT, GraphEngine
-from conspectus.agents.models import model_name, profile_window
+from conspectus.agents.models import model_name
 from conspectus.compactor.settings import EngineSettings, window_of
 from conspectus.errors import PolicyError
 from conspectus.middleware.counting import Counting, meter_for
@@ -17,6 +17,7 @@ from conspectus.middleware.planner import Planner
 from conspectus.middleware.preview import asked_of
 from conspectus.middleware.recalling import TurnRecall
 from conspectus.middleware.settings import built_model, copied, read_recall, read_summarizer
+from conspectus.model.calls import profile_window
 
 FIXED = ("archive", "history", "recall", "recall_tokens", "compact_tool")
 """Settings that states and agents depend on, so that they cannot change."""
