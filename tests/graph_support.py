@@ -28,7 +28,7 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import arun, run
-from conspectus.middleware import SummarizationMiddleware
+from conspectus.langchain import SummarizationMiddleware
 from scripted_models import ScriptedChatModel
 
 SUMMARY = "The work on the modules goes on"

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from conspectus._core.records import Record
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import run
+from conspectus.core.records import Record
 from conspectus.messages import Entry
 from conspectus.recall import RecallResult, recall_flow
 from conspectus_lab.archive_conformance import record_of

@@ -15,7 +15,7 @@ import pytest
 from background_support import LIMIT, Stopped, compactor, preparing, texts, told, until
 from conspectus import CompactionResult, Compactor, PolicyError
 from conspectus.archive import Archive, Scope
-from conspectus.compactor.background import Background, Preparation
+from conspectus.engine.background import Background, Preparation
 from scripts import ran
 
 SCOPE = Scope("local", "t", "main")

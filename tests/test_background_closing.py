@@ -15,8 +15,8 @@ from langgraph.store.sqlite import SqliteStore
 from background_support import LIMIT, Heard, Stopped, compactor, told, until
 from conspectus import PolicyError
 from conspectus.archive import Archive, Scope
-from conspectus.compactor import preparation
 from conspectus.config import SummarizationConfig, create_summarization_middleware
+from conspectus.engine import preparation
 from graph_support import agent, middleware, said, steps, thread
 from scripted_models import ScriptedChatModel
 from scripts import ran

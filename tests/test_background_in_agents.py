@@ -13,8 +13,8 @@ from langgraph.types import Command
 from background_support import LIMIT, Stopped, until
 from conspectus import ContextGuard
 from conspectus.archive import Archive, Scope
-from conspectus.compactor import preparation
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
+from conspectus.engine import preparation
 from graph_support import (
     StreamingModel,
     acheck_nothing_lost,

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from conspectus import Compactor
-from conspectus._core.boundaries import exchanges, legal_cuts, must_stay, never_clipped
-from conspectus._core.items import Item
+from conspectus.core.boundaries import exchanges, legal_cuts, must_stay, never_clipped
+from conspectus.core.items import Item
 
 
 def u(tokens: int = 1, **more: object) -> Item:

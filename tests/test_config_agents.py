@@ -16,7 +16,7 @@ from conspectus.config import (
     create_summarization_middleware,
 )
 from conspectus.errors import ArchiveError, InputError, PolicyError
-from conspectus.guard import ContextGuard
+from conspectus.langchain import ContextGuard
 from conspectus.messages import is_summary_message
 
 SIX = """

@@ -13,8 +13,8 @@ from conspectus import SummarizationMiddleware
 from conspectus.archive import Archive
 from conspectus.config import create_summarization_middleware
 from conspectus.errors import ArchiveError, PolicyError
+from conspectus.langchain import SummarizationEvent
 from conspectus.messages import is_summary_message, read_messages
-from conspectus.middleware import SummarizationEvent
 from conspectus.notes.reading import read_segment
 from conspectus.notes.skills import Skills
 

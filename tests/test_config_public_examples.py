@@ -8,7 +8,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 
 from config_support import Agent, answering, loaded, summarising
 from conspectus.config import SummarizationConfig
-from conspectus.middleware import SummarizationEvent
+from conspectus.langchain import SummarizationEvent
 
 WINDOW = 10_000
 TALK = "tell me what the next module does " * 8

@@ -14,7 +14,7 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus import StuckError, TokenMeter
 from conspectus.deep_agents import create_deep_agent
-from conspectus.guard.measuring import TRIES
+from conspectus.langchain.measuring import TRIES
 from scripted_models import ScriptedChatModel
 
 METER = TokenMeter()

@@ -341,7 +341,7 @@ def test_examples_in_docstrings_are_found():
         for test in finder.find(importlib.import_module(name))
         if test.examples
     }
-    assert {"conspectus.compactor.api.Compactor", "conspectus.tokens.meter.TokenMeter"} <= found
+    assert {"conspectus.engine.api.Compactor", "conspectus.tokens.meter.TokenMeter"} <= found
 
 
 LIES = {

@@ -23,8 +23,8 @@ from conspectus import (
     StuckError,
     SummarizationMiddleware,
 )
-from conspectus._core.choices import EMBEDDED
 from conspectus.archive import Archive, Scope
+from conspectus.core.choices import EMBEDDED
 from conspectus.observe import Event
 from fault_server import Reply, Request, faults
 from fault_support import PROTOCOLS, Wires, wired

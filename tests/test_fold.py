@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from conspectus._core.records import ClipMark, Cost, Record, Sent, fold
+from conspectus.core.records import ClipMark, Cost, Record, Sent, fold
 
 
 def record(

@@ -14,9 +14,9 @@ import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command
 
-from conspectus._core.records import Draft, Record
-from conspectus.agents.state import HELD, REQUEST, read_head, read_requested
 from conspectus.archive import Archive, Scope
+from conspectus.core.records import Draft, Record
+from conspectus.langchain.state import HELD, REQUEST, read_head, read_requested
 from conspectus.messages import is_summary_message
 from golden import threads
 from golden.threads import AGENTS, DATA, NODE, QUESTIONS, TENANT, VERSIONS

@@ -30,7 +30,7 @@ from conspectus import (
     is_summary_message,
 )
 from conspectus.bridge import run
-from conspectus.guard.measuring import TRIES, read_overflow
+from conspectus.langchain.measuring import TRIES, read_overflow
 from fault_server import FaultServer, Reply, Request, faults
 from graph_support import agent
 from scripted_models import ScriptedChatModel

@@ -13,7 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import ContextGuard, StuckError, SummarizationMiddleware, TokenMeter
-from conspectus.guard.measuring import TRIES
+from conspectus.langchain.measuring import TRIES
 from conspectus.model.provider_errors import is_overflow
 from fault_server import Answer, Reply, Request, ToolCall, faults
 from fault_support import PROTOCOLS

@@ -38,7 +38,7 @@ for archive in (None, {str(tmp_path / "a.db")!r}):
 assert "module_3" in compactor.recall("module_3", thread_id="t").text
 assert not heavy & {{*sys.modules}}, "by recall"
 """)
-    assert "conspectus.compactor.api" in found
+    assert "conspectus.engine.api" in found
 
 
 @pytest.mark.slow

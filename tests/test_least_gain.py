@@ -9,10 +9,10 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.runtime import Runtime
 
 from conspectus import Compactor, PolicyError, SummarizationMiddleware
-from conspectus._core.items import Compact, Item, Keep, Stuck, Window
-from conspectus._core.plan import plan
-from conspectus._core.policy import Policy
 from conspectus.config import create_summarization_middleware, load_config
+from conspectus.core.items import Compact, Item, Keep, Stuck, Window
+from conspectus.core.plan import plan
+from conspectus.core.policy import Policy
 from conspectus_lab.commands.config_explain import replayed
 from engine import Scripted, compacted, engine, short
 from scripted_models import ScriptedChatModel

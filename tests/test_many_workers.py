@@ -14,7 +14,7 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus import ArchiveOvertaken, Compactor, Cost, Summary, SummaryError, SummaryRequest
 from conspectus.archive import Archive
-from conspectus.compactor import memory
+from conspectus.engine import memory
 from engine import SCOPE, Scripted, engine, short
 from histories import agent, talk
 from scripted_models import ScriptedChatModel

@@ -10,10 +10,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import ContextGuard, SummarizationMiddleware
-from conspectus.agents.identity import name_messages
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
-from conspectus.middleware import PreservedState
-from conspectus.middleware.preserved import added
+from conspectus.langchain import PreservedState
+from conspectus.langchain.identity import name_messages
+from conspectus.langchain.preserved import added
 from scripted_models import ScriptedChatModel
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}

@@ -18,8 +18,8 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus.archive import Archive, Scope
 from conspectus.errors import InputError, PolicyError
+from conspectus.langchain import SummarizationMiddleware
 from conspectus.messages import is_summary_message
-from conspectus.middleware import SummarizationMiddleware
 from scripted_models import ScriptedChatModel
 
 SUMMARY = "- the parts were looked at"

@@ -18,8 +18,8 @@ from langgraph.store.memory import InMemoryStore
 from conspectus import Compactor, ContextGuard, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import run
-from conspectus.compactor import asking
-from conspectus.compactor.memory import Memory, SessionMemory
+from conspectus.engine import asking
+from conspectus.engine.memory import Memory, SessionMemory
 from conspectus.errors import StuckError
 from conspectus.notes.rendering import Notes
 from graph_support import agent, is_summary, middleware, said, scope_of, summariser, thread

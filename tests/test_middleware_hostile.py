@@ -18,7 +18,7 @@ from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 
 from conspectus.errors import SummaryError
-from conspectus.middleware import SummarizationMiddleware
+from conspectus.langchain import SummarizationMiddleware
 from graph_support import (
     SUMMARY,
     agent,

@@ -11,7 +11,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 import conspectus.model
-from conspectus._core.records import Draft
+from conspectus.core.records import Draft
 from conspectus.errors import SummaryRejected
 from conspectus.messages import read_messages
 from conspectus.model.answers import answer_of, cites

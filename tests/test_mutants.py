@@ -167,11 +167,11 @@ from mutants.defects import Defect
 from mutants.planting import import_others, run_all
 
 def defect(old, new):
-    return Defect(4, "x", "_core/items.py", old, new, TEST)
+    return Defect(4, "x", "core/items.py", old, new, TEST)
 
 TEST = "test_plan.py::test_below_the_trigger_everything_is_kept"
 size = "Size(sum(item.tokens for item in items),"
-found = Defect(4, "x", "_core/plan.py", size, size.replace("(sum", "(2 * sum"), TEST)
+found = Defect(4, "x", "core/plan.py", size, size.replace("(sum", "(2 * sum"), TEST)
 import_others()
 jobs = [
     (None, [TEST]),
@@ -187,7 +187,7 @@ print([one.verdict for one in run_all(jobs[:1], 1, seconds=0.01)])
 @pytest.mark.slow
 def test_defects_are_planted_in_a_copy_and_told_apart_by_how_their_test_ends():
     """As it is, harmless to this test, noticed by it, and so broken that nothing runs."""
-    before = {path: path.read_bytes() for path in (PACKAGE / "_core").glob("*.py")}
+    before = {path: path.read_bytes() for path in (PACKAGE / "core").glob("*.py")}
     done = ran("-c", PLANTED, check=True, env={**os.environ, "PYTHONPATH": str(TESTS)})
     assert done.stdout.splitlines() == [
         "['passed', 'passed', 'failed', 'broke']",

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from conspectus import Compactor, Tool
-from conspectus._core.items import Size
-from conspectus._core.records import Cost, Record
-from conspectus.agents.state import HeadState
 from conspectus.archive import Archive, Scope
+from conspectus.core.items import Size
+from conspectus.core.records import Cost, Record
+from conspectus.langchain.state import HeadState
 from conspectus.messages import read_messages
 from conspectus.notes.cutting import chosen, cut, differing, one_line
 from conspectus.notes.reading import read_segment

@@ -15,8 +15,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import ContextGuard, StuckError, SummarizationMiddleware, TokenMeter
-from conspectus.agents.state import HELD
 from conspectus.archive import Archive, Scope
+from conspectus.langchain.state import HELD
 from conspectus.messages import is_summary_message
 from graph_support import agent
 from scripted_models import ScriptedChatModel

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus._core.arguments import Arguments
-from conspectus._core.boundaries import exchanges, must_stay
-from conspectus._core.items import Compact, Item, Keep, Plan, Size, Stuck, Window
-from conspectus._core.plan import plan
-from conspectus._core.policy import Policy
+from conspectus.core.arguments import Arguments
+from conspectus.core.boundaries import exchanges, must_stay
+from conspectus.core.items import Compact, Item, Keep, Plan, Size, Stuck, Window
+from conspectus.core.plan import plan
+from conspectus.core.policy import Policy
 
 
 def item(role: str, tokens: int, n: int, **more: object) -> Item:

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from conspectus._core.items import Size
-from conspectus._core.policy import Policy
-from conspectus._core.sizes import parse_trigger
+from conspectus.core.items import Size
+from conspectus.core.policy import Policy
+from conspectus.core.sizes import parse_trigger
 from conspectus.errors import PolicyError
 
 

@@ -25,13 +25,13 @@ from langgraph.store.base import GetOp, Op, PutOp, Result
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import ArchiveError, ContextGuard, StuckError, SummarizationMiddleware
-from conspectus.agents.channel import Channel
-from conspectus.agents.state import HELD
-from conspectus.agents.views import MESSAGES, THREADS, Views, laid_over
 from conspectus.archive import Scope
 from conspectus.bridge import run
-from conspectus.middleware import PreservedState
-from conspectus.middleware.preserved import added
+from conspectus.langchain import PreservedState
+from conspectus.langchain.channel import Channel
+from conspectus.langchain.preserved import added
+from conspectus.langchain.state import HELD
+from conspectus.langchain.views import MESSAGES, THREADS, Views, laid_over
 from graph_support import agent
 from scripted_models import ScriptedChatModel
 
@@ -250,7 +250,7 @@ def test_a_view_is_known_again_when_its_messages_come_back_as_other_objects():
 
 
 def test_the_heads_seen_last_are_those_of_one_tenant_and_archive(monkeypatch):
-    monkeypatch.setattr("conspectus.agents.channel.is_checkpointed", lambda: True)
+    monkeypatch.setattr("conspectus.langchain.channel.is_checkpointed", lambda: True)
     summarization = SummarizationMiddleware(
         None, archive="memory:", history="preserve", tenant=lambda runtime: runtime.tenant
     )

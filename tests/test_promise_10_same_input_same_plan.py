@@ -10,13 +10,13 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.messages.ai import UsageMetadata
 
-import conspectus._core
-from conspectus.compactor.checking import draft_name
+import conspectus.core
+from conspectus.engine.checking import draft_name
 from conspectus.messages import read_messages
 from engine import compacted, engine
 from histories import agent, talk, user
 
-CORE = Path(conspectus._core.__file__).parent
+CORE = Path(conspectus.core.__file__).parent
 ALLOWED = {
     "__future__", "bisect", "collections", "collections.abc", "conspectus", "dataclasses",
     "functools",
@@ -41,7 +41,7 @@ def test_the_core_imports_nothing_that_could_see_the_world():
             elif isinstance(node, ast.ImportFrom):
                 names = [node.module or ""]
             for name in names:
-                inner = name.startswith(("conspectus._core", "conspectus.errors"))
+                inner = name.startswith(("conspectus.core", "conspectus.errors"))
                 assert inner or name in ALLOWED - {"conspectus"}, f"{path.name} imports {name}"
 
 
@@ -89,7 +89,7 @@ def test_which_words_are_left_out_is_the_same_in_every_process():
 
 @pytest.mark.slow
 def test_another_process_finds_the_draft_of_the_same_plan():
-    code = f"from conspectus.compactor.checking import draft_name; print(draft_name(**{PLAN}))"
+    code = f"from conspectus.engine.checking import draft_name; print(draft_name(**{PLAN}))"
     assert printed(code) == {draft_name(**PLAN)}
 
 

@@ -12,7 +12,7 @@ from unittest.mock import patch
 import pytest
 
 from conspectus import Compactor
-from conspectus._core.plan import plan
+from conspectus.core.plan import plan
 from stateful.agent_twins import TwinAgents
 from stateful.budgets import budgeted
 from stateful.looks import Look
@@ -23,7 +23,7 @@ PLANNED: list[tuple[Any, ...]] = []
 
 AGAIN = """
 import pickle, sys
-from conspectus._core.plan import plan
+from conspectus.core.plan import plan
 told = pickle.load(sys.stdin.buffer)
 assert told
 for args, more, answer in told:
@@ -43,7 +43,7 @@ def planned(*args: Any, **more: Any) -> Any:
 class SameInputSamePlanCompactor(TwinWorld):
     def __init__(self) -> None:
         super().__init__()
-        self.stack.enter_context(patch("conspectus.compactor.session.plan", planned))
+        self.stack.enter_context(patch("conspectus.engine.session.plan", planned))
 
     def given_to_second(self, messages: list[Any]) -> list[Any]:
         return fresh(messages)
@@ -61,7 +61,7 @@ class TestEqualHistoriesGiveEqualPlansThroughCompactor(Machine):  # type: ignore
 
     def runTest(self) -> None:  # noqa: N802
         super().runTest()
-        with patch("conspectus.compactor.session.plan", planned):  # walks may plan nothing
+        with patch("conspectus.engine.session.plan", planned):  # walks may plan nothing
             Compactor(window=1_500, keep=("messages", 4)).compact(
                 [{"role": "user", "content": f"Part {n}. " * 40} for n in range(30)], thread_id="t"
             )

@@ -14,7 +14,7 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus import Compactor, SummarizationMiddleware
 from conspectus.archive import Archive
-from conspectus.compactor.recognising import may_be_summaries
+from conspectus.engine.recognising import may_be_summaries
 from conspectus.messages import SUMMARY_LINE, read_messages
 from engine import SCOPE, Scripted, compacted, engine, originals_in, short
 from scripted_models import ScriptedChatModel

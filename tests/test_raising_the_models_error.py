@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from conspectus import Compactor
 from conspectus.errors import SummarizerOverflow, SummarizerTimeout, SummaryError, SummaryRejected
-from conspectus.middleware import SummarizationMiddleware
+from conspectus.langchain import SummarizationMiddleware
 from conspectus.short_term import summarize_messages
 from scripted_models import ScriptedChatModel
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from conspectus import SummaryError, SummaryRequest
-from conspectus.compactor.memory import LONGEST_REST
+from conspectus.engine.memory import LONGEST_REST
 from engine import Scripted, engine, short
 from histories import talk
 
@@ -19,7 +19,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr("conspectus.compactor.memory.monotonic", lambda: made.now)
+    monkeypatch.setattr("conspectus.engine.memory.monotonic", lambda: made.now)
     return made
 
 

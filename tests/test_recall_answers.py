@@ -6,9 +6,9 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from conspectus import Compactor
-from conspectus._core.records import Record
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import run
+from conspectus.core.records import Record
 from conspectus.errors import InputError, NotFoundError
 from conspectus.messages import Entry, Source, read_messages
 from conspectus.recall import RecallResult, recall_flow

@@ -17,15 +17,15 @@ from conspectus import (
     TokenMeter,
     is_summary_message,
 )
-from conspectus.agents.state import HeadState, Requested
 from conspectus.errors import ArchiveError
+from conspectus.langchain.recalling import asked_in
+from conspectus.langchain.state import HeadState, Requested
 from conspectus.messages.recalled import (
     RECALLED,
     recalled_message,
     recalled_text,
     without_recalled,
 )
-from conspectus.middleware.recalling import asked_in
 from conspectus.recall.for_agents import ASKED_IN
 from recalling import ASKED, FILLER, PORT, PORTS, RecallingAgent, look, recall, shown
 from scripted_models import ScriptedChatModel

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 import recall_support
-from conspectus._core.records import Record
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import run
+from conspectus.core.records import Record
 from conspectus.errors import InputError, NotFoundError
 from conspectus.messages import Entry, read_messages
 from conspectus.recall import RecallResult, recall_flow

@@ -14,11 +14,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import Compactor, ContextGuard, SummarizationMiddleware
-from conspectus._core.records import Record
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import pause
-from conspectus.compactor import compaction, riding
+from conspectus.core.records import Record
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
+from conspectus.engine import compaction, riding
 from conspectus.errors import PolicyError
 from conspectus.model import ChatModelSummarizer
 from conspectus.notes.segment import Segment

@@ -7,10 +7,10 @@ import httpx
 import pytest
 
 from conspectus import Compactor
-from conspectus._core.policy import Policy
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import run
-from conspectus.compactor.settings import EngineSettings
+from conspectus.core.policy import Policy
+from conspectus.engine.settings import EngineSettings
 from conspectus.tokens import TokenMeter
 from conspectus_serve.fitting import Turn
 from conspectus_serve.protocols import CHAT

@@ -12,8 +12,8 @@ from langgraph.runtime import Runtime
 
 from conspectus import Compactor, ContextGuard
 from conspectus.errors import PolicyError
+from conspectus.langchain import SummarizationMiddleware
 from conspectus.messages import is_summary_message
-from conspectus.middleware import SummarizationMiddleware
 from scripted_models import ScriptedChatModel
 
 SUMMARY = "- the parts were looked at"

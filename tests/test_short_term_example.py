@@ -24,6 +24,6 @@ def test_the_core_imports_no_graph_for_the_root_package():
         "import sys, conspectus; "
         "assert 'conspectus.short_term' not in sys.modules; "
         "from conspectus.short_term import SummarizationNode; "
-        "assert 'conspectus.middleware' not in sys.modules"
+        "assert 'conspectus.langchain' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conspectus._core.boundaries import exchanges, must_stay
-from conspectus._core.items import Compact, Item, Keep, Stuck
-from conspectus._core.oldest_first import Limits, oldest_first
+from conspectus.core.boundaries import exchanges, must_stay
+from conspectus.core.items import Compact, Item, Keep, Stuck
+from conspectus.core.oldest_first import Limits, oldest_first
 from stateful.budgets import few
 
 

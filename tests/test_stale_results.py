@@ -14,12 +14,12 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import Compactor, ContextGuard, SummarizationMiddleware
-from conspectus._core.items import Compact, Item, Keep
-from conspectus._core.plan import plan
-from conspectus._core.policy import Policy
-from conspectus._core.stale import StaleResults
 from conspectus.archive import Archive, Scope
 from conspectus.config import create_summarization_middleware, load_config
+from conspectus.core.items import Compact, Item, Keep
+from conspectus.core.plan import plan
+from conspectus.core.policy import Policy
+from conspectus.core.stale import StaleResults
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.errors import ConfigError, PolicyError
 from conspectus.messages.results import NOT_NEEDED

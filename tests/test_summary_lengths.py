@@ -8,9 +8,9 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.runtime import Runtime
 
 from conspectus import Compactor
-from conspectus._core.records import Draft, Record
+from conspectus.core.records import Draft, Record
 from conspectus.errors import SummaryRejected
-from conspectus.middleware import SummarizationMiddleware
+from conspectus.langchain import SummarizationMiddleware
 from conspectus.tokens import estimate
 from scripted_models import ScriptedChatModel
 

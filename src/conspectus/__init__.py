@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 from conspectus._lazy import lazily, places_of
 
 if TYPE_CHECKING:
-    from conspectus._core.items import Window as Window
-    from conspectus._core.policy import Policy as Policy
-    from conspectus._core.records import Cost as Cost
-    from conspectus._core.records import Record as Record
-    from conspectus._core.sizes import ContextSize as ContextSize
-    from conspectus._core.sizes import TriggerClause as TriggerClause
     from conspectus.archive import Archive as Archive
-    from conspectus.compactor import CompactionResult as CompactionResult
-    from conspectus.compactor import Compactor as Compactor
+    from conspectus.core.items import Window as Window
+    from conspectus.core.policy import Policy as Policy
+    from conspectus.core.records import Cost as Cost
+    from conspectus.core.records import Record as Record
+    from conspectus.core.sizes import ContextSize as ContextSize
+    from conspectus.core.sizes import TriggerClause as TriggerClause
+    from conspectus.engine import CompactionResult as CompactionResult
+    from conspectus.engine import Compactor as Compactor
     from conspectus.errors import ArchiveError as ArchiveError
     from conspectus.errors import ArchiveOvertaken as ArchiveOvertaken
     from conspectus.errors import ArchiveTimeout as ArchiveTimeout
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from conspectus.errors import SummarizerTimeout as SummarizerTimeout
     from conspectus.errors import SummaryError as SummaryError
     from conspectus.errors import SummaryRejected as SummaryRejected
-    from conspectus.guard import ContextGuard as ContextGuard
+    from conspectus.langchain import ContextGuard as ContextGuard
+    from conspectus.langchain import SummarizationMiddleware as SummarizationMiddleware
     from conspectus.messages import SUMMARY_LINE as SUMMARY_LINE
     from conspectus.messages import is_summary_message as is_summary_message
-    from conspectus.middleware import SummarizationMiddleware as SummarizationMiddleware
     from conspectus.model import CallableSummarizer as CallableSummarizer
     from conspectus.model import ChatModelSummarizer as ChatModelSummarizer
     from conspectus.model import EmbeddedSummarizer as EmbeddedSummarizer
@@ -55,12 +55,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _MODULES = {
-    "conspectus._core.items": "Window",
-    "conspectus._core.policy": "Policy",
-    "conspectus._core.sizes": "ContextSize TriggerClause",
-    "conspectus._core.records": "Cost Record",
+    "conspectus.core.items": "Window",
+    "conspectus.core.policy": "Policy",
+    "conspectus.core.sizes": "ContextSize TriggerClause",
+    "conspectus.core.records": "Cost Record",
     "conspectus.archive": "Archive",
-    "conspectus.compactor": "CompactionResult Compactor",
+    "conspectus.engine": "CompactionResult Compactor",
     "conspectus.errors": (
         "ArchiveError ArchiveOvertaken ArchiveTimeout ArchiveUnconfirmed ConspectusError "
         "InputError MessageError NotFoundError PolicyError RedactionError "
@@ -75,8 +75,7 @@ _MODULES = {
     ),
     "conspectus.notes": "Tool",
     "conspectus.tokens": "TokenMeter",
-    "conspectus.guard": "ContextGuard",
-    "conspectus.middleware": "SummarizationMiddleware",
+    "conspectus.langchain": "ContextGuard SummarizationMiddleware",
 }
 _PLACES = places_of(_MODULES)
 

@@ -27,9 +27,9 @@ from langchain_core import messages as lc
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.store.base import BaseStore, Op, SearchOp
 
-from conspectus._core.records import ClipMark, Cost, Draft, Record
 from conspectus.archive import Archive, Archived, Scope
 from conspectus.bridge import arun, run
+from conspectus.core.records import ClipMark, Cost, Draft, Record
 from conspectus.errors import NotFoundError
 from conspectus.messages import Entry, Source, encode, read_messages
 from conspectus.recall import recall_flow

@@ -8,7 +8,7 @@ from langchain.agents.middleware.summarization import DEFAULT_SUMMARY_PROMPT
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, get_buffer_string
 
-from conspectus._core.records import Cost
+from conspectus.core.records import Cost
 from conspectus.messages import is_summary_message, read_messages
 from conspectus.messages.summary import summary_body
 from conspectus.model import EmbeddedSummarizer, Summarizer, SummaryRequest

@@ -89,7 +89,7 @@ def archive_session(data: Mapping[str, Any], where: str, *, redact: bool = False
     `data` is the client's input to the hook `PreCompact`, `where` the archive. Raises `InputError`
     where the session cannot be read, and `ArchiveError` where the archive cannot be written.
     """
-    from conspectus.compactor import Compactor
+    from conspectus.engine import Compactor
     from conspectus.transcripts import read_history
 
     scope, path = _scope(data), Path(_text(data, "transcript_path")).expanduser()

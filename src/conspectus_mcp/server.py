@@ -19,10 +19,10 @@ from mcp_types import ToolAnnotations
 from pydantic import AnyHttpUrl, Field
 
 import conspectus
-from conspectus._core.records import Record
 from conspectus.archive import Archive, Scope, without_password
 from conspectus.bridge import arun
 from conspectus.cli.options import file_of
+from conspectus.core.records import Record
 from conspectus.errors import ConspectusError, InputError, NotFoundError
 from conspectus.messages.codec import sendable
 from conspectus.messages.framing import as_notes

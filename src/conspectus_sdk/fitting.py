@@ -9,16 +9,17 @@ from dataclasses import replace
 from typing import Any, Self, TypedDict, Unpack
 
 from conspectus import CompactionResult
-from conspectus._core.items import Window
-from conspectus._core.plan import budget_of
-from conspectus._core.policy import Policy
 from conspectus._newest import Newest
 from conspectus.bridge import arun, run
-from conspectus.compactor.anchors import Anchor
-from conspectus.compactor.calls import compact_flow
-from conspectus.compactor.engine import Engine
-from conspectus.compactor.session import Session
-from conspectus.compactor.settings import (
+from conspectus.config.windows import limit_of, profile_of
+from conspectus.core.items import Window
+from conspectus.core.plan import budget_of
+from conspectus.core.policy import Policy
+from conspectus.engine.anchors import Anchor
+from conspectus.engine.calls import compact_flow
+from conspectus.engine.engine import Engine
+from conspectus.engine.session import Session
+from conspectus.engine.settings import (
     AnyArchive,
     AnySummarizer,
     EngineSettings,
@@ -26,7 +27,6 @@ from conspectus.compactor.settings import (
     scope_of,
     window_of,
 )
-from conspectus.config.windows import limit_of, profile_of
 from conspectus.errors import PolicyError, StuckError, install_command
 from conspectus.messages import Source
 from conspectus.messages.cache_marks import without_cache_marks

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from conspectus._core.records import Cost
+from conspectus.core.records import Cost
 from conspectus_serve.answers.messages import MessagesAnswers
 from conspectus_serve.answers.responses import ResponsesAnswers
 from conspectus_serve.asked import COMPACT

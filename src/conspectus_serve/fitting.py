@@ -9,19 +9,19 @@ from operator import is_
 from types import NoneType
 from typing import Any
 
-from conspectus._core.items import Size, Window
-from conspectus._core.plan import budget_of
-from conspectus._core.policy import Policy
-from conspectus._core.records import Cost
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
-from conspectus.compactor.anchors import Anchor
-from conspectus.compactor.calls import compact_flow
-from conspectus.compactor.engine import Engine
-from conspectus.compactor.session import Session
-from conspectus.compactor.view import look
+from conspectus.core.items import Size, Window
+from conspectus.core.plan import budget_of
+from conspectus.core.policy import Policy
+from conspectus.core.records import Cost
+from conspectus.engine.anchors import Anchor
+from conspectus.engine.calls import compact_flow
+from conspectus.engine.engine import Engine
+from conspectus.engine.session import Session
+from conspectus.engine.view import look
 from conspectus.errors import ArchiveError, ConspectusError, MessageError
-from conspectus.guard.measuring import TRIES, Refused, read_overflow
+from conspectus.langchain.measuring import TRIES, Refused, read_overflow
 from conspectus.messages import read_messages
 from conspectus.messages.cache_marks import without_cache_marks
 from conspectus.observe import heard_by

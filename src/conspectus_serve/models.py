@@ -8,14 +8,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from conspectus._core.choices import EMBEDDED, names_embedded
-from conspectus._core.items import Window
-from conspectus._core.policy import Policy
 from conspectus._newest import Newest
-from conspectus.agents.models import reserved_for_answer
 from conspectus.archive import Archive
-from conspectus.compactor.engine import Engine
-from conspectus.compactor.settings import EngineSettings
 from conspectus.config import SummarizationConfig
 from conspectus.config.building import (
     counter_of,
@@ -26,7 +20,13 @@ from conspectus.config.building import (
     summarizer_of,
 )
 from conspectus.config.windows import profile_of
+from conspectus.core.choices import EMBEDDED, names_embedded
+from conspectus.core.items import Window
+from conspectus.core.policy import Policy
+from conspectus.engine.engine import Engine
+from conspectus.engine.settings import EngineSettings
 from conspectus.errors import PolicyError
+from conspectus.langchain.models import reserved_for_answer
 from conspectus.messages.cache_marks import without_cache_marks
 from conspectus.tokens import TokenMeter
 from conspectus_serve.protocols import Protocol

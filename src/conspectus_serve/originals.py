@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from conspectus._core.records import Record
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
+from conspectus.core.records import Record
 from conspectus.messages import read_messages
 from conspectus_serve.threads import Mark, Prefixes, prefixes_of
 

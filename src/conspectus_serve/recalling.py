@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from conspectus._core.records import Chain
 from conspectus.archive import Archive
 from conspectus.archive.values import manifest
+from conspectus.core.records import Chain
 from conspectus.errors import ArchiveError
 from conspectus.messages import read_messages
 from conspectus.messages.recalled import (

@@ -11,7 +11,7 @@ from langchain.agents.middleware import SummarizationMiddleware as LangChains
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langgraph.runtime import Runtime
 
-from conspectus.middleware import SummarizationMiddleware as Ours
+from conspectus.langchain import SummarizationMiddleware as Ours
 from scripted_models import ScriptedChatModel
 
 

@@ -55,7 +55,7 @@ def page() -> str:
     lines = [
         "# The same as LangChain's middleware, and where it is not",
         "",
-        "`conspectus.middleware.SummarizationMiddleware` takes the place of",
+        "`conspectus.langchain.SummarizationMiddleware` takes the place of",
         f"`langchain.agents.middleware.SummarizationMiddleware` ({version('langchain')}).",
         "This page is written by a test, which runs each public behaviour on both classes: "
         "`tests/test_langchain_conformance.py`",

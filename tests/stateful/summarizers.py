@@ -15,7 +15,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from conspectus import ChatModelSummarizer, Summarizer, Summary, SummaryRequest
 from conspectus.bridge import StepTimeout, io
-from conspectus.compactor import asking
+from conspectus.engine import asking
 from conspectus.errors import SummarizerOverflow
 from scripted_models import ScriptedChatModel
 from stateful.messages import words_in
@@ -215,6 +215,6 @@ def embedded_is_heard(readings: Callable[[], list[Reading]]) -> Iterator[None]:
 
     with (
         patch.object(asking, "_nothing", nothing),
-        patch("conspectus.compactor.compaction.pause", lambda seconds: io(lambda: None)),
+        patch("conspectus.engine.compaction.pause", lambda seconds: io(lambda: None)),
     ):
         yield

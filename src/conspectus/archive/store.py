@@ -9,8 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
-from conspectus._core.records import FORMAT as RECORD_FORMAT
-from conspectus._core.records import Chain, Draft, Record
 from conspectus._langchain import is_store
 from conspectus._newest import Newest
 from conspectus.archive.address import check_seconds, opened
@@ -32,6 +30,8 @@ from conspectus.archive.values import (
     unpacked,
 )
 from conspectus.bridge import in_a_daemon, io
+from conspectus.core.records import FORMAT as RECORD_FORMAT
+from conspectus.core.records import Chain, Draft, Record
 from conspectus.errors import ArchiveError, ArchiveOvertaken, ArchiveUnconfirmed, NotFoundError
 from conspectus.messages import Entry
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from conspectus._core.records import FORMAT as RECORD_FORMAT
-from conspectus._core.records import Chain, Record
+from conspectus.core.records import FORMAT as RECORD_FORMAT
+from conspectus.core.records import Chain, Record
 from conspectus.errors import ArchiveError, MessageError
 from conspectus.messages import Call, Entry, Source, decode, encode, read_messages
 from conspectus.messages.codec import to_json

@@ -20,7 +20,7 @@ from conspectus.cli.output import STDOUT
 from conspectus.errors import InputError
 
 if TYPE_CHECKING:
-    from conspectus.compactor import CompactionResult, Compactor
+    from conspectus.engine import CompactionResult, Compactor
     from conspectus.transcripts import HistoryFile
 
 
@@ -157,7 +157,7 @@ def _compactor(
     where: str | None, settings: Mapping[str, Any], progress: Callable[[str], None]
 ) -> Iterator[tuple[Compactor, list[str]]]:
     """Make a compactor with its archive open, and list its policy's warnings."""
-    from conspectus.compactor import Compactor
+    from conspectus.engine import Compactor
 
     logging.getLogger("conspectus").addHandler(logging.NullHandler())  # the report says it all
 

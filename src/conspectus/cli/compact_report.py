@@ -14,7 +14,7 @@ from conspectus.cli.output import say
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from conspectus.compactor import CompactionResult
+    from conspectus.engine import CompactionResult
     from conspectus.transcripts import HistoryFile
 
 SAME = (

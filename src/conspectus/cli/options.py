@@ -47,7 +47,7 @@ def triggers(values: list[str]) -> list[dict[str, int | float]] | None:
 
 def size(value: str, option: str) -> tuple[str, int | float]:
     """Parse one size, such as `tokens:8000`."""
-    from conspectus._core.sizes import check_size
+    from conspectus.core.sizes import check_size
 
     kind, _, amount = value.strip().partition(":")
     try:
@@ -58,7 +58,7 @@ def size(value: str, option: str) -> tuple[str, int | float]:
 
 def summarizer_of(name: str, option: str = "--summarizer") -> Any:
     """Parse the name of what summarises; None for the embedded summariser."""
-    from conspectus._core.choices import names_embedded
+    from conspectus.core.choices import names_embedded
 
     if names_embedded(name):
         return None

@@ -31,7 +31,7 @@ def recall(
     stretch = None if first is None or last is None else (first, last)
     if sum(asked is not None for asked in (query if id is None else None, id, stretch)) != 1:
         raise InputError("give a query, --id ID, both, or --from ID --to ID")
-    from conspectus.compactor import Compactor
+    from conspectus.engine import Compactor
 
     whose = {"thread_id": thread, "tenant": tenant, "session": session}
     where = options.archive_of(archive)

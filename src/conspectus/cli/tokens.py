@@ -49,8 +49,8 @@ def tokens(
 
 def count(history: HistoryFile, model: str = "") -> dict[str, Any]:
     """Return the numbers of one history for a model, as plain data."""
-    from conspectus._core.boundaries import exchanges
-    from conspectus._core.items import Item
+    from conspectus.core.boundaries import exchanges
+    from conspectus.core.items import Item
     from conspectus.messages import read_messages
     from conspectus.tokens import KNOWN, TokenMeter
 

@@ -6,12 +6,12 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from conspectus._core.choices import EMBEDDED, names_embedded
 from conspectus._langchain import is_runnable
 from conspectus.archive import Archive
-from conspectus.compactor.settings import AnyArchive, open_archive
 from conspectus.config.reading import Location, Source
 from conspectus.config.schema import SummarizationConfig
+from conspectus.core.choices import EMBEDDED, names_embedded
+from conspectus.engine.settings import AnyArchive, open_archive
 from conspectus.errors import ConfigError, ConspectusError, PolicyError, did_you_mean
 from conspectus.model.calls import profile_window
 from conspectus.model.chat_model import ChatModelSummarizer

@@ -10,21 +10,20 @@ from typing import Any, cast
 
 from langchain.agents.middleware.types import AgentMiddleware, ModelCallResult
 
-from conspectus.agents.engine import Send
-from conspectus.agents.identity import Tenant
-from conspectus.agents.state import read_head
 from conspectus.archive import Archive
-from conspectus.compactor.engine import OnEvent
-from conspectus.compactor.hooks import BeforeSummarization, hooks_of
-from conspectus.compactor.settings import AnyArchive
 from conspectus.config.building import ChatModel, ModelRegistry, archive_opened, settings_of
 from conspectus.config.loading import config_of
 from conspectus.config.reading import SECTION, read_text
 from conspectus.config.schema import SummarizationConfig
+from conspectus.engine.engine import OnEvent
+from conspectus.engine.hooks import BeforeSummarization, hooks_of
+from conspectus.engine.settings import AnyArchive
 from conspectus.errors import ConfigError, PolicyError
-from conspectus.guard import ContextGuard
-from conspectus.guard.api import OnStuck, Request
-from conspectus.middleware import SummarizationMiddleware
+from conspectus.langchain import ContextGuard, SummarizationMiddleware
+from conspectus.langchain.graph import Send
+from conspectus.langchain.guard import OnStuck, Request
+from conspectus.langchain.identity import Tenant
+from conspectus.langchain.state import read_head
 from conspectus.observe import log
 
 FIXED = ("archive", "history", "recall")

@@ -23,9 +23,9 @@ from pydantic import (
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticCustomError
 
-from conspectus._core.policy import SMALLEST_SUMMARY
-from conspectus._core.stale import StaleResults
 from conspectus.config.reading import SECTION, Location, Source
+from conspectus.core.policy import SMALLEST_SUMMARY
+from conspectus.core.stale import StaleResults
 from conspectus.messages.recalled import LEAST_RECALL
 from conspectus.model.prompts import Template
 from conspectus.notes.skills import FOLDER

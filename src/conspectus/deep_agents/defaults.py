@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NotRequired, TypedDict
 
-from conspectus._core.sizes import ContextSize
-from conspectus.agents.models import reserved_for_answer
-from conspectus.compactor.settings import window_of
+from conspectus.core.sizes import ContextSize
+from conspectus.engine.settings import window_of
 from conspectus.errors import install_command
+from conspectus.langchain.models import reserved_for_answer
 from conspectus.model.calls import profile_window
 
 

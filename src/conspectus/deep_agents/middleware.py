@@ -11,15 +11,15 @@ from langchain.agents.middleware.types import ModelRequest, PrivateStateAttr
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import SystemMessage
 
-from conspectus.agents.channel import Channel
-from conspectus.agents.models import model_name
-from conspectus.agents.state import CompactionState, HeadState, read_head
-from conspectus.compactor.background import Preparations
 from conspectus.deep_agents.defaults import deepagents, summarization_defaults
+from conspectus.engine.background import Preparations
 from conspectus.errors import ArchiveError, PolicyError, RedactionError
+from conspectus.langchain import SummarizationMiddleware
+from conspectus.langchain.channel import Channel
+from conspectus.langchain.models import model_name
+from conspectus.langchain.settings import DEPRECATED
+from conspectus.langchain.state import CompactionState, HeadState, read_head
 from conspectus.messages import Source, read_messages
-from conspectus.middleware import SummarizationMiddleware
-from conspectus.middleware.settings import DEPRECATED
 from conspectus.model.calls import profile_window
 from conspectus.observe import log
 

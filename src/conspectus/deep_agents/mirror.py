@@ -14,10 +14,10 @@ from functools import partial
 
 from deepagents.backends.protocol import BackendProtocol
 
-from conspectus._core.records import Record
 from conspectus.archive import Scope
 from conspectus.archive.scope import label_hash
 from conspectus.bridge import io
+from conspectus.core.records import Record
 from conspectus.messages import Entry, Source, read_messages
 from conspectus.messages.media import media_of
 from conspectus.observe import log

@@ -15,8 +15,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from conspectus.deep_agents.defaults import deepagents
 from conspectus.errors import PolicyError
-from conspectus.guard import ContextGuard
-from conspectus.guard.api import HasGraphEngine
+from conspectus.langchain import ContextGuard
+from conspectus.langchain.guard import HasGraphEngine
 from conspectus.observe import log
 
 with deepagents():

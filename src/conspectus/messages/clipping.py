@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from conspectus._core.items import highest
 from conspectus._langchain import is_message
+from conspectus.core.items import highest
 from conspectus.messages.blocks import is_item
 from conspectus.messages.entries import Entry, Source
 from conspectus.messages.shortening import LEVELS, WITH_MEDIA, shortened

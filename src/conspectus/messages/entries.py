@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from conspectus._core.items import Role
+from conspectus.core.items import Role
 from conspectus.messages.codec import Encoded, encode, encode_copy
 from conspectus.messages.content import Call, Result
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from conspectus._core.items import Role
 from conspectus._langchain import is_message, is_tool_message
+from conspectus.core.items import Role
 from conspectus.errors import MessageError
 from conspectus.messages.blocks import author_of, is_item
 from conspectus.messages.content import (

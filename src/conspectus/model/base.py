@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
-from conspectus._core.records import Cost
-from conspectus._core.sizes import whole
+from conspectus.core.records import Cost
+from conspectus.core.sizes import whole
 from conspectus.errors import PolicyError
 from conspectus.messages import Entry
 from conspectus.model.riding import LastRequest

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from conspectus._core.records import Cost
 from conspectus._langchain import is_chat_model, without_streams
 from conspectus.bridge import arun, io, run
+from conspectus.core.records import Cost
 from conspectus.errors import SummarizerTimeout, SummaryError, SummaryRejected
 from conspectus.model.base import Summary, SummaryRequest
 from conspectus.model.checks import LONGEST

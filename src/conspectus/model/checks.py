@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
-from conspectus._core.records import Draft
+from conspectus.core.records import Draft
 from conspectus.messages import Entry
 from conspectus.model.answers import cites
 from conspectus.model.base import SummaryRequest

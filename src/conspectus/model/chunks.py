@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from conspectus._core.boundaries import exchanges, legal_cuts
-from conspectus._core.items import Item
+from conspectus.core.boundaries import exchanges, legal_cuts
+from conspectus.core.items import Item
 from conspectus.messages import Entry
 
 # Ends of lines, sentences and words, the best first

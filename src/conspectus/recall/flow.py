@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 
-from conspectus._core.records import Chain
 from conspectus.archive.passages import one_line, spans
 from conspectus.archive.scope import Scope
 from conspectus.archive.store import Archive
 from conspectus.archive.tables import MOST
 from conspectus.archive.values import Archived, manifest
+from conspectus.core.records import Chain
 from conspectus.errors import InputError, NotFoundError
 from conspectus.observe import observing
 from conspectus.recall.catalog import Catalog

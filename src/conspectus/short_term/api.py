@@ -9,9 +9,9 @@ from langchain_core.messages import AnyMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.runnables.config import ensure_config
 
-from conspectus._core.choices import OnFailure
 from conspectus.bridge import arun, run
-from conspectus.compactor.settings import AnyArchive
+from conspectus.core.choices import OnFailure
+from conspectus.engine.settings import AnyArchive
 from conspectus.errors import PolicyError
 from conspectus.redaction import Redact
 from conspectus.short_term.prompts import (

@@ -13,11 +13,11 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.utils.runnable import RunnableCallable  # type: ignore[attr-defined]
 from pydantic import BaseModel
 
-from conspectus._core.choices import OnFailure
 from conspectus.bridge import arun, run
-from conspectus.compactor.background import AnyBackground, Closing, Preparations
-from conspectus.compactor.memory import Memory
-from conspectus.compactor.settings import AnyArchive, open_archive
+from conspectus.core.choices import OnFailure
+from conspectus.engine.background import AnyBackground, Closing, Preparations
+from conspectus.engine.memory import Memory
+from conspectus.engine.settings import AnyArchive, open_archive
 from conspectus.errors import InputError
 from conspectus.redaction import Redact
 from conspectus.short_term.prompts import (

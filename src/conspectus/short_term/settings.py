@@ -10,15 +10,15 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from conspectus._core.choices import OnFailure
-from conspectus._core.policy import Policy
-from conspectus._core.sizes import TriggerClause, whole
 from conspectus._newest import Newest
 from conspectus.archive import Archive
-from conspectus.compactor.background import AnyBackground, Preparations
-from conspectus.compactor.engine import Engine
-from conspectus.compactor.memory import Memory
-from conspectus.compactor.settings import AnyArchive, EngineSettings
+from conspectus.core.choices import OnFailure
+from conspectus.core.policy import Policy
+from conspectus.core.sizes import TriggerClause, whole
+from conspectus.engine.background import AnyBackground, Preparations
+from conspectus.engine.engine import Engine
+from conspectus.engine.memory import Memory
+from conspectus.engine.settings import AnyArchive, EngineSettings
 from conspectus.errors import PolicyError
 from conspectus.redaction import Redact
 from conspectus.short_term import prompts

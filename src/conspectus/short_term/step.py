@@ -11,24 +11,24 @@ from uuid import NAMESPACE_URL, uuid5
 
 from langchain_core.messages import BaseMessage
 
-from conspectus._core.items import Compact, Keep, Plan, Size, Stuck, Window
-from conspectus._core.oldest_first import Limits, oldest_first, too_large
-from conspectus._core.policy import grown
-from conspectus._core.records import Record
 from conspectus._langchain import hide_from_streams
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import io
-from conspectus.compactor.anchors import Anchor, Chain
-from conspectus.compactor.background import Background
-from conspectus.compactor.compaction import Compaction
-from conspectus.compactor.engine import SLACK, Engine
-from conspectus.compactor.memory import FailedSummary
-from conspectus.compactor.prepared import Chosen, chosen_flow, settled_flow
-from conspectus.compactor.result import Failed, as_the_models
-from conspectus.compactor.session import SUMMARY_FLOOR, Session
-from conspectus.compactor.settings import open_archive
-from conspectus.compactor.view import SMALL, History, look_flow, with_floors
+from conspectus.core.items import Compact, Keep, Plan, Size, Stuck, Window
+from conspectus.core.oldest_first import Limits, oldest_first, too_large
+from conspectus.core.policy import grown
+from conspectus.core.records import Record
+from conspectus.engine.anchors import Anchor, Chain
+from conspectus.engine.background import Background
+from conspectus.engine.compaction import Compaction
+from conspectus.engine.engine import SLACK, Engine
+from conspectus.engine.memory import FailedSummary
+from conspectus.engine.prepared import Chosen, chosen_flow, settled_flow
+from conspectus.engine.result import Failed, as_the_models
+from conspectus.engine.session import SUMMARY_FLOOR, Session
+from conspectus.engine.settings import open_archive
+from conspectus.engine.view import SMALL, History, look_flow, with_floors
 from conspectus.errors import ArchiveError, InputError, RedactionError, StuckError, SummaryError
 from conspectus.messages import read_messages, summary_message, summary_text
 from conspectus.observe import emit, log

@@ -10,10 +10,10 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableLambda
 
-from conspectus._core.choices import EMBEDDED
 from conspectus._langchain import is_runnable
 from conspectus.bridge import in_a_daemon
-from conspectus.compactor.engine import SLACK
+from conspectus.core.choices import EMBEDDED
+from conspectus.engine.engine import SLACK
 from conspectus.errors import SummarizerOverflow
 from conspectus.messages import Entry, is_summary_message, read_messages
 from conspectus.model.base import SummaryRequest

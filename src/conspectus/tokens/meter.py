@@ -9,9 +9,9 @@ from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from conspectus._core.sizes import whole
 from conspectus._langchain import is_message
 from conspectus._newest import Newest
+from conspectus.core.sizes import whole
 from conspectus.errors import PolicyError
 from conspectus.messages import Entry, Source, read_message, read_messages
 from conspectus.tokens.counters import MessageCounter, TokenCounter

@@ -12,7 +12,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from conspectus._core.records import Cost
+from conspectus.core.records import Cost
 from conspectus.errors import PolicyError, install_command
 from conspectus.observe import Price, price_of
 from conspectus.observe.prices import checked

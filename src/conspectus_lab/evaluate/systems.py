@@ -15,7 +15,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage, me
 from langchain_core.messages.utils import count_tokens_approximately
 
 from conspectus.archive import Archive, Scope
-from conspectus.compactor import Compactor
+from conspectus.engine import Compactor
 from conspectus.errors import InputError, NotFoundError, SummaryError
 from conspectus.messages import is_summary_message
 from conspectus.model import EmbeddedSummarizer

@@ -14,7 +14,7 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from conspectus._core.records import Cost
+from conspectus.core.records import Cost
 from conspectus.errors import InputError
 from conspectus.messages import Entry, is_summary_message, read_messages
 from conspectus.model import Summarizer

@@ -12,9 +12,9 @@ from langchain_core.messages import BaseMessage, messages_from_dict
 from langgraph.store.base import BaseStore
 
 from conspectus.archive import Archive, Scope
-from conspectus.guard import ContextGuard
+from conspectus.langchain import ContextGuard
+from conspectus.langchain import SummarizationMiddleware as Ours
 from conspectus.messages import read_messages
-from conspectus.middleware import SummarizationMiddleware as Ours
 from conspectus_lab.replay.measure import Measure, Plan
 from conspectus_lab.summarise import as_callable
 

@@ -16,9 +16,9 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.store.base import BaseStore
 from langgraph.store.sqlite import SqliteStore
 
-from conspectus._core.choices import names_embedded
-from conspectus._core.records import Cost
-from conspectus._core.sizes import check_size, parse_trigger, whole
+from conspectus.core.choices import names_embedded
+from conspectus.core.records import Cost
+from conspectus.core.sizes import check_size, parse_trigger, whole
 from conspectus.errors import PolicyError
 from conspectus.messages import Source
 from conspectus.model import ChatModelSummarizer, EmbeddedSummarizer, Summarizer

@@ -1,0 +1,399 @@
+"""Offer the whole engine behind one call, for any list of messages."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Literal
+
+from conspectus._langchain import hide_from_streams, is_message, is_runnable
+from conspectus.archive import Scope
+from conspectus.bridge import arun, aside, run
+from conspectus.core.choices import OnFailure
+from conspectus.core.plan import budget_of
+from conspectus.core.policy import LEAST_GAIN, Policy
+from conspectus.core.stale import AnyStale
+from conspectus.engine.anchors import Anchor
+from conspectus.engine.background import AnyBackground, Closing
+from conspectus.engine.calls import compact_flow
+from conspectus.engine.engine import OnEvent
+from conspectus.engine.preparation import Preparation
+from conspectus.engine.prepared import begin_flow
+from conspectus.engine.result import CompactionResult
+from conspectus.engine.riding import last_request_of
+from conspectus.engine.session import Session
+from conspectus.engine.settings import (
+    AnyArchive,
+    AnyListeners,
+    AnySummarizer,
+    EngineSettings,
+    Pin,
+    ThreadId,
+    meter_of,
+    model_of,
+    scope_of,
+    warn_caller,
+    window_of,
+)
+from conspectus.errors import InputError, PolicyError
+from conspectus.messages import Source, is_summary_message, read_messages
+from conspectus.messages.reading import as_messages
+from conspectus.model.calls import profile_window
+from conspectus.notes.tools import Tool
+from conspectus.observe import heard_by, log
+from conspectus.recall import RecallResult, recall_flow
+from conspectus.recall.flow import unknown_thread
+from conspectus.redaction import Redact
+from conspectus.tokens import TokenCounter
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import Runnable
+
+
+"""Names of conversations: 7 and "7" are the same."""
+
+
+class Compactor(Closing):
+    """Keep histories inside a window, and every original within reach.
+
+    Args:
+        model: the model that answers, as a LangChain chat model or a `provider:model` string. It
+            writes the summaries unless `summarizer` does, and gives the tokenizer and the window,
+            if it has a profile. A summariser as for `summarizer` may stand in its place, which only
+            writes. Default: none; then the embedded summariser writes.
+        summarizer: who writes instead of `model`: a `Summarizer`, a chat model, a `provider:model`
+            string, a callable or Runnable that takes messages and returns text, or `"embedded"`,
+            the `EmbeddedSummarizer`, which extracts by rules and needs no model and no network; a
+            model is recommended.
+        trigger: when to compact: `("tokens", N)`, `("messages", N)`, `("fraction", F)` of the
+            window; a dict for conditions that must all hold; a list for alternatives. Default:
+            `("fraction", 0.85)` with a `window`, else `("tokens", 170_000)`.
+        keep: how much of the newest history stays in view, as one such tuple. Default: 20 messages.
+        window: input limit of the model that answers, in tokens. The result always fits it.
+            Default: that of the profile of `model`; if that is unknown, the result must fit in the
+            smallest `tokens` trigger.
+        reserved_tokens: tokens of the window for output, system prompt and tools that are not in
+            the messages. Default: 0.
+        archive: where originals go: an `Archive`, a LangGraph `BaseStore`, a path or a URL
+            (`sqlite:///...`, `postgresql://...`, `memory:`). Without one, results say
+            `archived=False`, nothing is clipped, and nothing can be recalled.
+        token_counter: a LangChain `token_counter`, or a vocabulary such as
+            `"tiktoken:o200k_base"` or `"tokenizers:path/to/tokenizer.json"` (extra `tokens`).
+            Default: an estimate, corrected by the usage that models reported in the history.
+        tokenizer: what counts tokens, for counting alone: the name of a model, whose tokenizer is
+            estimated, or a vocabulary as for `token_counter`. Default: that of `model`; without
+            one, and for an unknown name (which is logged): for each piece of a text, the tokens of
+            the family that takes most.
+        max_summary_tokens: most tokens of the text of a summary, without the first line and the
+            note of its message, some 35 tokens. A longer one is asked for once more, shorter, then
+            cut at the end of a line, and `Record.cut` says so. Default: a third of the budget is
+            asked for, and a longer one is used if it fits and is smaller than what it replaces.
+        notes: whether the user's words and one line a call are written beside what the summariser
+            writes. False leaves the summariser's text alone. Default: True.
+        tool_table: tools of yours, as `conspectus.notes.Tool`: which argument names the thing that
+            a call is about, and whether a call changes anything. Default: a table of common ones.
+        trim_tokens_to_summarize: the size of one reading, in tokens; everything is read in any
+            case. Default: what the summariser's window takes.
+        fallbacks: summarisers to try in turn when the first one fails.
+        on_failure: when none succeeds: `"degrade"` keeps the history while there is room and else
+            uses the embedded summariser; `"keep"` keeps it; `"raise"` raises.
+        pin: a function that says of a message whether it must stay in view; or the name of a
+            marker in `additional_kwargs` (of a dict: among its keys).
+        clip_over: size in tokens above which results of tools and arguments older than `keep` are
+            clipped first, to 200; at least 201. None switches that off. Default: 1,000.
+        stale_results: shows stale results of tools short, with a pointer to the original, before
+            anything is summarised: True, or a dict with some of `over` (tokens of a large result,
+            default 1,000), `newest` (how many stay whole, default 3), `least` (tokens that must be
+            freed, default: enough to reach half of the trigger), `tools` (the only ones, or a dict
+            with `over` and `newest` for each, `"*"` for the others) and `exclude`. It needs an
+            archive. Default: None; then `clip_over` is for results too. See
+            `docs/stale_results.md`.
+        summarizer_timeout: seconds that one call of a model, or one try of your own summariser,
+            may take; None for no limit. Default: 120.
+        least_gain: share of a history that a compaction must free, its summary taken at its
+            largest; a smaller one, below the window and not forced, is not made. Tiny histories
+            are compacted as asked. Default: 0.1.
+        file_tokens: tokens of a document or a recording of which a message has only an id or an
+            address. Default: ten full pages of a PDF, 30,000 tokens with most models; see
+            `TokenMeter`.
+        on_event: called with a name (`start`, `attempt_failed`, `end`, `failed`) and its data.
+        redact: takes secrets out of all that is archived, indexed, summarised, noted or passed to
+            hooks and listeners; messages in view stay as they are. True or `"secrets"`
+            for the default redactor, a function from text to text, or a `Redactor`. If it fails,
+            nothing is archived, and the history stays. Default: None, for off.
+        telemetry: one or several listeners for this compactor only, such as
+            `conspectus.observe.OpenTelemetry()`. Default: only those of the process.
+        background: True prepares the next notes in the background, from seven tenths of the trigger
+            on, in a thread or as a task of the event loop; `{"prepare": 0.5}` from another share of
+            it on. At the trigger they are swapped in. Until they are finished the history is kept
+            as it is while it fits the window. Default: False. See `docs/background.md`.
+        summary_request: `"cached"` asks for a summary with the messages of the last result and one
+            instruction after them, if all that leaves stands there, so that the provider reads them
+            from its cache: for loops whose model also summarises. A Runnable says how the loop
+            calls it, such as `model.bind_tools(tools)`. `"smallest"` sends only what leaves. See
+            `docs/bill.md`. Default: `"smallest"`.
+
+    It is a context manager: after the block nothing is prepared any more, and an archive that it
+    has opened is closed; see `close`.
+
+    Raises:
+        PolicyError: a setting is invalid.
+        ArchiveError: the archive cannot be opened.
+
+    Example:
+        >>> compactor = Compactor(trigger=("messages", 50), keep=("messages", 10))
+        >>> compactor.compact([{"role": "user", "content": "hi"}], thread_id="t").outcome
+        'kept'
+    """
+
+    def __init__(
+        self,
+        model: AnySummarizer | None = None,
+        *,
+        summarizer: AnySummarizer | None = None,
+        trigger: object = None,
+        keep: object = ("messages", 20),
+        window: int | None = None,
+        reserved_tokens: int = 0,
+        archive: AnyArchive | None = None,
+        token_counter: TokenCounter | str | None = None,
+        tokenizer: str | None = None,
+        max_summary_tokens: int | None = None,
+        notes: bool = True,
+        tool_table: Sequence[Tool] = (),
+        trim_tokens_to_summarize: int | None = None,
+        fallbacks: Sequence[AnySummarizer] = (),
+        on_failure: OnFailure = "degrade",
+        pin: Pin | None = None,
+        clip_over: int | None = 1000,
+        stale_results: AnyStale = None,
+        summarizer_timeout: float | None = 120.0,
+        file_tokens: int | None = None,
+        least_gain: float = LEAST_GAIN,
+        on_event: OnEvent | None = None,
+        redact: Redact = None,
+        telemetry: AnyListeners = None,
+        background: AnyBackground = False,
+        summary_request: Literal["smallest", "cached"] | Runnable[Any, Any] = "smallest",
+    ) -> None:
+        given = dict(locals())
+        model = given["model"] = model_of(model, summarizer)
+        window = profile_window(model) if window is None else window
+        room = window_of(window, reserved_tokens)
+        if trigger is None:
+            trigger = ("fraction", 0.85) if room else ("tokens", 170_000)  # as in Deep Agents
+        policy = Policy.build(
+            trigger=trigger,
+            keep=keep,
+            max_summary_tokens=max_summary_tokens,
+            clip_over=clip_over,
+            stale_results=stale_results,
+            least_gain=least_gain,
+        )
+        if policy.needs_window and room is None:
+            raise PolicyError(
+                "a fraction needs to know the window of the model that answers: pass "
+                "window=<its input limit in tokens>, or use tokens or messages instead"
+            )
+        for caveat in policy.caveats:
+            warn_caller(caveat, UserWarning, self)
+        if is_runnable(summary_request):
+            given["summary_request"] = "cached"
+        meter = meter_of(token_counter, tokenizer, model, file_tokens)
+        self._engine = EngineSettings.of(given).engine(policy, meter)
+        self._last_request = last_request_of(self._engine, summary_request, window)
+        self.policy, self.archive = self._engine.policy, self._engine.archive
+        self._background = self._engine.background
+        self._opened = self.archive if isinstance(archive, (str, Path)) else None
+        # With no window of its own, a history must fit the trigger that it is to stay below.
+        self._room = budget_of(self.policy, room)
+        if self.archive is None:
+            said = "no archive was given: originals cannot be recalled after a compaction"
+            log("no_archive", said, level=logging.INFO)
+
+    # Compacting
+
+    def compact(
+        self,
+        messages: Sequence[Source],
+        *,
+        thread_id: ThreadId,
+        tenant: str | None = None,
+        session: str = "main",
+        force: bool = False,
+        focus: str | None = None,
+    ) -> CompactionResult:
+        """Bring a history inside its window, if the trigger or the window asks for it.
+
+        Send either the whole history each time, as clients of a chat API do, or the last result
+        with new messages after it.
+
+        Args:
+            messages: LangChain messages, dicts in OpenAI's or Anthropic's form, or items of
+                OpenAI's Responses. Never changed. Objects of a provider's SDK come back as dicts.
+                A dict with them as `messages` is taken for these.
+            thread_id: names the conversation: a text, a whole number or a UUID.
+            tenant: its owner. Default: `"local"`.
+            session: names one agent's own history, if several share a thread.
+            force: compact in any case.
+            focus: the subject to keep above all, in plain words.
+
+        Raises:
+            MessageError: a message cannot be understood.
+            InputError: `thread_id` or `tenant` is no name.
+            ArchiveError: the archive cannot be read. If it cannot be written, the result says so,
+                unless `on_failure` is `"raise"`.
+            SummaryError: no summariser succeeded, and `on_failure` is `"raise"`.
+            RedactionError: the redactor failed, and `on_failure` is `"raise"`.
+        """
+        scope = scope_of(tenant, thread_id, session)
+        return self._sent(scope, run(self._compact(scope, messages, force, focus)))
+
+    async def acompact(
+        self,
+        messages: Sequence[Source],
+        *,
+        thread_id: ThreadId,
+        tenant: str | None = None,
+        session: str = "main",
+        force: bool = False,
+        focus: str | None = None,
+    ) -> CompactionResult:
+        """`compact` on an event loop."""
+        scope = scope_of(tenant, thread_id, session)
+        return self._sent(scope, await arun(self._compact(scope, messages, force, focus)))
+
+    def _compact(
+        self, scope: Scope, messages: Sequence[Source], force: bool, focus: str | None
+    ) -> Awaitable[CompactionResult]:
+        given = as_messages(messages)
+        flow = compact_flow(self._session(scope), given, force, focus or "")
+        return heard_by(self._engine.listeners, flow)
+
+    def _sent(self, scope: Scope, result: CompactionResult) -> CompactionResult:
+        hide_from_streams(
+            one for one in result.messages if is_message(one) and is_summary_message(one)
+        )
+        if self._last_request is not None:
+            last = replace(self._last_request, messages=tuple(result.messages), at=monotonic())
+            self._engine.memory.of(scope).last_request = last
+        return result
+
+    def prepare(
+        self,
+        messages: Sequence[Source],
+        *,
+        thread_id: ThreadId,
+        tenant: str | None = None,
+        session: str = "main",
+    ) -> Preparation:
+        """Prepare the next notes in the background if the trigger is near.
+
+        `compact` does so by itself; this is for better moments, as while a user reads. The next
+        `compact` whose trigger has come swaps the notes in, if `messages` still begin its history.
+
+        Args:
+            messages, thread_id, tenant, session: as for `compact`.
+
+        Returns:
+            The preparation in a daemon thread: a new one, or the one that is under way.
+
+        Raises:
+            PolicyError: `background` is off.
+            MessageError: a message cannot be understood.
+            InputError: `thread_id` or `tenant` is no name.
+
+        Example:
+            >>> compactor = Compactor(window=8_000, background=True)
+            >>> ahead = compactor.prepare([{"role": "user", "content": "hi"}], thread_id="t")
+            >>> ahead.wait(10), ahead.outcome
+            (True, 'nothing')
+        """
+        return run(self._prepare(scope_of(tenant, thread_id, session), messages))
+
+    async def aprepare(
+        self,
+        messages: Sequence[Source],
+        *,
+        thread_id: ThreadId,
+        tenant: str | None = None,
+        session: str = "main",
+    ) -> Preparation:
+        """`prepare` as a task of the running event loop, with which it ends."""
+        return await arun(self._prepare(scope_of(tenant, thread_id, session), messages))
+
+    async def _prepare(self, scope: Scope, messages: Sequence[Source]) -> Preparation:
+        if self._background is None:
+            raise PolicyError(
+                "notes are prepared where background=True, so that compact() swaps them in"
+            )
+        entries = read_messages(list(as_messages(messages)))
+        return await begin_flow(self._session(scope), lambda own: own.folded(entries))
+
+    def _session(self, scope: Scope) -> Session:
+        return Session(self._engine, scope, self._room, Anchor.of(self._engine, scope))
+
+    # Recall
+
+    def recall(
+        self,
+        query: str | None = None,
+        *,
+        thread_id: ThreadId,
+        tenant: str | None = None,
+        session: str = "main",
+        id: str | None = None,
+        at: int | None = None,
+        range: tuple[str, str] | None = None,
+        tokens: int = 1024,
+    ) -> RecallResult:
+        """Find archived originals again, among those in reach of the record in force.
+
+        Args:
+            query: words to look for; with `id`, in that message alone; or
+            id: a message id, or one cited in a summary; or
+            at: characters of that message to skip.
+            range: two of them, for all messages between, both included.
+            thread_id, tenant, session: as for `compact`.
+            tokens: most tokens of the result's text.
+
+        Raises:
+            InputError: not exactly one of query, id and range; or there is no archive.
+            NotFoundError: nothing is archived of that thread, or nothing of that name is in reach.
+            ArchiveError: the archive cannot be read.
+        """
+        scope = scope_of(tenant, thread_id, session)
+        return run(self._recall(scope, query=query, id=id, at=at, range=range, tokens=tokens))
+
+    async def arecall(
+        self,
+        query: str | None = None,
+        *,
+        thread_id: ThreadId,
+        tenant: str | None = None,
+        session: str = "main",
+        id: str | None = None,
+        at: int | None = None,
+        range: tuple[str, str] | None = None,
+        tokens: int = 1024,
+    ) -> RecallResult:
+        """`recall` on an event loop."""
+        scope = scope_of(tenant, thread_id, session)
+        return await arun(
+            self._recall(scope, query=query, id=id, at=at, range=range, tokens=tokens)
+        )
+
+    def _recall(self, scope: Scope, **asked: Any) -> Awaitable[RecallResult]:
+        return heard_by(self._engine.listeners, self._recalled(scope, **asked))
+
+    async def _recalled(self, scope: Scope, **asked: Any) -> RecallResult:
+        archive, count = self.archive, self._engine.meter.text
+        if archive is None:
+            raise InputError("without an archive nothing can be recalled; pass archive=")
+        chain = await archive.flow(archive.chain, scope)
+        if not chain and scope.thread not in (await archive.flow(archive.threads, scope.tenant)):
+            raise unknown_thread(scope.tenant, scope.thread)
+        return await aside(recall_flow(archive, scope, chain, count=count, **asked))
