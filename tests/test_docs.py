@@ -46,11 +46,10 @@ PAGES = [
     ROOT / "examples" / "lead_agent" / "README.md",
 ]
 STARTING = [
-    *"README cli config deep_agents evaluate mcp replay serve telemetry".split(),
-    *"sdk_clients sdk_litellm sdk_openai_agents".split(),
+    *"cli config deep_agents mcp measure operations sdk serve".split(),
 ]
 """Pages whose blocks start processes or a server, or replay a session."""
-PROVIDERS = "serve sdk_clients sdk_openai_agents".split()
+PROVIDERS = "serve sdk".split()
 """Pages whose clients ask a provider, by the addresses and keys of their environment."""
 
 

@@ -1,4 +1,4 @@
-"""The table of all defects as it is kept: docs/mutants.md, and its sum in docs/reliability.md."""
+"""The table of all defects as it is kept: docs/mutants.md, and its sum in docs/evidence.md."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -67,7 +67,7 @@ def summed(defects: Sequence[Defect], caught: Mapping[Defect, bool]) -> str:
 
 
 def section(defects: Sequence[Defect]) -> str:
-    """What stands in docs/reliability.md: the sum, where all are caught."""
+    """What stands in docs/evidence.md: the sum, where all are caught."""
     table = summed(defects, dict.fromkeys(defects, True))
     return (
         f"{HEADING}\n"

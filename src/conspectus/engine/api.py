@@ -110,7 +110,7 @@ class Compactor(Closing):
             freed, default: enough to reach half of the trigger), `tools` (the only ones, or a dict
             with `over` and `newest` for each, `"*"` for the others) and `exclude`. It needs an
             archive. Default: None; then `clip_over` is for results too. See
-            `docs/stale_results.md`.
+            `docs/concepts.md`.
         summarizer_timeout: seconds that one call of a model, or one try of your own summariser,
             may take; None for no limit. Default: 120.
         least_gain: share of a history that a compaction must free, its summary taken at its
@@ -129,12 +129,12 @@ class Compactor(Closing):
         background: True prepares the next notes in the background, from seven tenths of the trigger
             on, in a thread or as a task of the event loop; `{"prepare": 0.5}` from another share of
             it on. At the trigger they are swapped in. Until they are finished the history is kept
-            as it is while it fits the window. Default: False. See `docs/background.md`.
+            as it is while it fits the window. Default: False. See `docs/operations.md`.
         summary_request: `"cached"` asks for a summary with the messages of the last result and one
             instruction after them, if all that leaves stands there, so that the provider reads them
             from its cache: for loops whose model also summarises. A Runnable says how the loop
             calls it, such as `model.bind_tools(tools)`. `"smallest"` sends only what leaves. See
-            `docs/bill.md`. Default: `"smallest"`.
+            `docs/cost.md`. Default: `"smallest"`.
 
     It is a context manager: after the block nothing is prepared any more, and an archive that it
     has opened is closed; see `close`.

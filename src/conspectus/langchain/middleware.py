@@ -98,7 +98,7 @@ class SummarizationMiddleware(
             approval is void and the history stays.
         recall: `"tool"` gives the agent a tool `recall` that finds archived originals again;
             `"auto"` also shows the model those that a user's message needs; `"off"` does neither.
-            See `docs/middleware.md`.
+            See `docs/langchain.md`.
         recall_tokens: most tokens of recalled originals at a turn; an answer of the tool takes at
             most twice that. Both take at most a quarter of the window.
         compact_tool: gives the agent a tool `compact_conversation`, which asks for a compaction.
@@ -120,7 +120,7 @@ class SummarizationMiddleware(
         stale_results: as for `Compactor`; it takes an archive, or `"preserve"`. Default: None.
         summary_request: `"cached"` asks for a summary after the agent's last request, if possible,
             so that the provider reads it from its cache; `"smallest"` sends only what leaves. See
-            `docs/bill.md`. Default: `"smallest"`.
+            `docs/cost.md`. Default: `"smallest"`.
 
     Each of these is an attribute, and can be set: `middleware.keep = ("messages", 5)` counts from
     the next step on. Agents and their states depend on `archive`, `history`, `recall`,

@@ -53,7 +53,7 @@ class Event:
     """What happened. It holds no text of a message, but `error_message` may quote one.
 
     Attributes:
-        kind: the kind of work; `docs/telemetry.md` lists them with their `extra`.
+        kind: the kind of work; `docs/operations.md` lists them with their `extra`.
         name: which of the kind, such as the operation on the archive or the model.
         outcome: `ok`; `error` if it raised; `cancelled`; `interrupted` if LangGraph left the node
             to ask a person; some kinds have more.

@@ -49,7 +49,7 @@ class SummarizationNode(ShortTerm, Closing, RunnableCallable):
         background: True prepares the next summary in the background, from seven tenths of
             `max_tokens_before_summary` on; `{"prepare": 0.6}` from another share of it. Close the
             node, or use it as a context manager, before you close its store. Default: False. See
-            `docs/background.md`.
+            `docs/operations.md`.
         thread_id: the conversation, for the archive. Default: that of each run's config.
 
     Raises:
