@@ -136,9 +136,9 @@ def test_requests_that_had_to_be_made_to_fit_are_counted_by_reason():
             tight.invoke(said(f"Look at m{turn}. " * 50), thread())
         with pytest.raises(StuckError):
             stuck.invoke(said("Look at this. " * 300), thread())
-        assert found.total("conspectus.langchain.fits", reason="rescue", outcome="ok") == 1
-        assert found.total("conspectus.langchain.fits", reason="fit", outcome="ok") > 0
-        assert found.total("conspectus.langchain.fits", reason="fit", outcome="stuck") == 1
+        assert found.total("conspectus.guard.fits", reason="rescue", outcome="ok") == 1
+        assert found.total("conspectus.guard.fits", reason="fit", outcome="ok") > 0
+        assert found.total("conspectus.guard.fits", reason="fit", outcome="stuck") == 1
         assert found.total("conspectus.stuck") > 0
 
 

@@ -231,10 +231,10 @@ def test_a_rescue_holds_the_compaction_that_it_took():
     with instrumented() as found:
         for turn in range(3):
             graph.invoke(said(f"Look at m{turn}. " * 200), thread())
-        [rescue] = found.told("conspectus.langchain.rescue")
+        [rescue] = found.told("conspectus.guard.rescue")
         assert rescue["conspectus.tokens_after"] < rescue["conspectus.tokens_before"]
         assert rescue["conspectus.outcome"] == "ok"
-        assert "conspectus.langchain.rescue > conspectus.compaction" in found.paths
+        assert "conspectus.guard.rescue > conspectus.compaction" in found.paths
         assert SECRET not in found.everything
 
 
