@@ -29,17 +29,6 @@ def test_a_clip_that_comes_back_under_a_new_id_is_still_known():
     assert compactor.recall("SECRET-7788", thread_id="t").hits
 
 
-def test_a_clip_shows_a_run_of_equal_lines_once_and_so_more_of_the_rest():
-    rows = [*["Preparing the kitchen..."] * 400, "FAIL: the soup", *["Closing..."] * 400]
-    compactor = engine(window=2_000, keep=("messages", 4))
-    first = compacted([user("\n".join(rows) + "\n"), assistant("ok")], compactor)
-    assert first.clipped == 1
-    shown = str(first.messages[0]["content"])
-    assert "Preparing the kitchen... (this line 400 times)\nFAIL: the soup\nClosing..." in shown
-    assert f"of {len(chr(10).join(rows)) + 1:,} characters left out; original archived as" in shown
-    assert compacted(first.messages, compactor).messages == first.messages
-
-
 def test_a_message_that_is_said_again_is_another_message():
     compactor = engine(keep=("messages", 2))
     history: list[Any] = []

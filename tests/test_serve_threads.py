@@ -7,7 +7,7 @@ import pytest
 
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import run
-from conspectus.messages.cache_marks import without_cache_marks
+from conspectus.messages.blocks import without_cache_marks
 from conspectus_serve import load_settings
 from conspectus_serve.fitting import RequestFitter, Turn
 from conspectus_serve.models import Models

@@ -22,7 +22,7 @@ from conspectus.core.policy import Policy
 from conspectus.core.stale import StaleResults
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.errors import ConfigError, PolicyError
-from conspectus.messages.results import NOT_NEEDED
+from conspectus.messages.message import NOT_NEEDED
 from graph_support import check_nothing_lost, said, thread
 from scripted_models import ScriptedChatModel
 

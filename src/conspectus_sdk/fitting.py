@@ -29,7 +29,7 @@ from conspectus.engine.settings import (
 )
 from conspectus.errors import PolicyError, StuckError, install_command
 from conspectus.messages import Source
-from conspectus.messages.cache_marks import without_cache_marks
+from conspectus.messages.blocks import without_cache_marks
 from conspectus.messages.thoughts import without_stale_thoughts
 from conspectus.observe import heard_by
 from conspectus.redaction import Redact

@@ -23,7 +23,7 @@ from conspectus.engine.view import look
 from conspectus.errors import ArchiveError, ConspectusError, MessageError
 from conspectus.langchain.measuring import TRIES, Refused, read_overflow
 from conspectus.messages import read_messages
-from conspectus.messages.cache_marks import without_cache_marks
+from conspectus.messages.blocks import without_cache_marks
 from conspectus.observe import heard_by
 from conspectus_serve.asked import EditRequest
 from conspectus_serve.models import Models

@@ -27,7 +27,7 @@ from conspectus.engine.engine import Engine
 from conspectus.engine.settings import EngineSettings
 from conspectus.errors import PolicyError
 from conspectus.langchain.models import reserved_for_answer
-from conspectus.messages.cache_marks import without_cache_marks
+from conspectus.messages.blocks import without_cache_marks
 from conspectus.tokens import TokenMeter
 from conspectus_serve.protocols import Protocol
 from conspectus_serve.settings import ServeSettings

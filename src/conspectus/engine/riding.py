@@ -20,7 +20,7 @@ from conspectus.engine.material import Material
 from conspectus.engine.memory import SessionMemory
 from conspectus.errors import PolicyError
 from conspectus.messages import Source
-from conspectus.messages.cache_marks import CACHE
+from conspectus.messages.blocks import CACHE
 from conspectus.messages.summary import summary_body
 from conspectus.model.base import SummaryRequest
 from conspectus.model.calls import model_and_provider

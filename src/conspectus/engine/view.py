@@ -28,7 +28,7 @@ from conspectus.messages import (
     with_pointer,
     with_short_arguments,
 )
-from conspectus.messages.results import is_expendable, tools_of
+from conspectus.messages.message import is_expendable, tools_of
 from conspectus.observe import log
 from conspectus.redaction import for_view
 from conspectus.tokens import Report, TokenMeter

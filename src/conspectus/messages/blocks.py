@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
+from conspectus._langchain import is_message
 from conspectus.messages.media import UNTYPED, untyped
 
 How = Literal["text", "json", "object", "strings", "content"]
@@ -149,6 +150,10 @@ KEYS = ("text", "toolUse", "toolResult", "json")
 ITEM_ENDINGS = ("_call", "_output", "_request", "_response", "_tools", "_reference")
 """Endings of the types of OpenAI's Responses items, known to the table or not."""
 
+OPAQUE = Kind()  # A kind that the table does not name
+
+CACHE = "cache_control"  # Anthropic's mark for its cache
+
 PROVEN = ("citations", "annotations", "signature", "thought_signature", "encrypted_content")
 """Fields that refer to the exact text of a block, or sign it: with one it stays whole."""
 
@@ -179,20 +184,28 @@ def opened(block: Mapping[str, Any]) -> Mapping[str, Any]:
     return block
 
 
-def kind_of(block: Mapping[str, Any]) -> Kind | None:
-    """Look a block up in the table; None where its kind is unknown."""
-    return KINDS.get(kind_name(block))
+def kind_of(block: Mapping[str, Any]) -> Kind:
+    """Look a block up in the table."""
+    return KINDS.get(kind_name(block), OPAQUE)
+
+
+def blocks_of(message: Any) -> list[Mapping[str, Any]]:
+    """Return the blocks of a message's content, in whatever form it is; none for a text."""
+    content = message.content if is_message(message) else message.get("content")
+    return [one for one in content if isinstance(one, Mapping)] if isinstance(content, list) else []
+
+
+def at_path(block: Any, path: str) -> Any:
+    """Return the value under keys that dots divide; None where one is missing."""
+    for key in path.split("."):
+        block = block.get(key) if isinstance(block, Mapping) else None
+    return block
 
 
 def first_id(block: Mapping[str, Any], fields: tuple[str, ...]) -> str:
     """Return the first id in some fields; empty where there is none."""
-    for field in fields:
-        value: Any = block
-        for step in field.split("."):
-            value = value.get(step) if isinstance(value, Mapping) else None
-        if isinstance(value, str) and value:
-            return value
-    return ""
+    ids = (at_path(block, field) for field in fields)
+    return next((one for one in ids if isinstance(one, str) and one), "")
 
 
 def asked(block: Mapping[str, Any], kind: Kind) -> tuple[str, Any]:
@@ -227,9 +240,31 @@ def is_item(message: Mapping[str, Any]) -> bool:
 
 def author_of(item: Mapping[str, Any]) -> Author:
     """Return the author of an item of OpenAI's Responses."""
-    kind = KINDS.get(str(item.get("type")))
-    if kind is None:
-        return "client" if str(item.get("type")).endswith(("_output", "_response")) else "model"
-    if item.get("type") == "tool_search_output" and item.get("execution") == "client":
+    name = str(item.get("type"))
+    if name not in KINDS:
+        return "client" if name.endswith(("_output", "_response")) else "model"
+    if name == "tool_search_output" and item.get("execution") == "client":
         return "client"
-    return kind.by or "model"
+    return KINDS[name].by or "model"
+
+
+def without_cache_marks(message: Any) -> Any:
+    """Take marks for a provider's cache out of a message; one without any comes back itself.
+
+    Clients move such marks with every request, and turn a text into a block to hold one, so that a
+    sole text becomes plain.
+
+    Example:
+        >>> block = {"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}
+        >>> without_cache_marks({"role": "user", "content": [block]})
+        {'role': 'user', 'content': 'hi'}
+    """
+    if not isinstance(message, dict):
+        return message
+    made = {key: part for key, part in message.items() if key != CACHE}
+    if isinstance(inner := made.get("content"), list):
+        made["content"] = [without_cache_marks(block) for block in inner]
+        only = made["content"][0] if "role" in made and len(inner) == 1 else None
+        if isinstance(only, dict) and only.keys() == {"type", "text"} and only["type"] == "text":
+            made["content"] = only["text"]
+    return message if made == message else made

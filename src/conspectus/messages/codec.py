@@ -1,7 +1,7 @@
 """Messages as JSON text, and back, equal to the originals.
 
 Stores choke on bytes, on integers beyond 64 bits, on NUL and on lone surrogates, so an archived
-message is one ASCII text of JSON. Values without a form in JSON are tagged; an artifact that has
+message is one ASCII text of JSON. Values without a form in JSON are tagged; an object that has
 none at all becomes a described placeholder, and `Encoded.lossless` says so.
 """
 
@@ -12,7 +12,6 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from operator import is_
 from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import is_message
@@ -22,13 +21,15 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
 TAG = "~conspectus"  # Key of a tagged value: `{"~conspectus": "bytes", "value": ...}`
-_UNSENDABLE = re.compile("[\ud800-\udfff\x00]")
 LONG = 4096  # Bits above which an integer is written in hexadecimal
 
 DEEPEST = 200
 """Levels of nesting that are kept; a description replaces deeper parts. JSON readers and writers
 recurse, which Python limits to 1,000 calls, those of the agent around them included."""
 
+_UNSENDABLE = re.compile("[\ud800-\udfff\x00]")
+_LEAVES = frozenset({str, float, bool, type(None)})
+_KEYS = frozenset({str})
 _WRITER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
@@ -45,17 +46,34 @@ class Encoded:
     lossless: bool
 
 
-def encode(message: BaseMessage | Mapping[str, Any]) -> Encoded:
+def encode(message: BaseMessage | Mapping[str, Any], copy: dict[str, Any] | None = None) -> Encoded:
     """Write a message as JSON text, without its id, which is kept beside it.
 
-    Keys are sorted, so that equal messages have equal text.
+    Keys are sorted, so that equal messages have equal text. `copy` is what `copied` has returned of
+    its fields, if that is known.
 
     Example:
         >>> encode({"role": "user", "content": "hi", "id": "7"}).text
         '{"content":"hi","role":"user"}'
     """
-    form, data, lossless = to_json(message)
+    form, data, lossless = to_json(message, copy)
     return Encoded(form, _WRITER.encode(data), lossless)
+
+
+def to_json(
+    message: BaseMessage | Mapping[str, Any], copy: dict[str, Any] | None = None
+) -> tuple[str, dict[str, Any], bool]:
+    """Return a message's form, JSON data without its id, and whether nothing is lost."""
+    fields: Any = message
+    if is_message(message) and copy is None:
+        fields = {**vars(message), **(message.__pydantic_extra__ or {})}
+    data, lossless = (copy, True) if copy is not None else as_json(fields)
+    if is_message(message):
+        body = {key: part for key, part in data.items() if key != "id"}
+        return "langchain", {"type": message.type, "data": body}, lossless
+    # The id beside the message is a text, so an id of another type stays in it.
+    body = {key: part for key, part in data.items() if key != "id" or type(part) is not str}
+    return "dict", body, lossless
 
 
 def copied(value: Any, levels: int = DEEPEST) -> Any:
@@ -65,81 +83,57 @@ def copied(value: Any, levels: int = DEEPEST) -> Any:
     original at some 50 ns a part.
     """
     kind = type(value)
-    if kind is str or value is None or kind is bool or kind is float:
+    if kind in _LEAVES:
         return value
-    if levels and kind is list:
+    if levels and kind is dict and (not value or _KEYS.issuperset(map(type, value))):
+        if TAG not in value:
+            return {
+                key: part if type(part) in _LEAVES else copied(part, levels - 1)
+                for key, part in value.items()
+            }
+    elif levels and kind is list:
         return [copied(part, levels - 1) for part in value]
-    if levels and kind is dict and TAG not in value and all(type(key) is str for key in value):
-        return {key: copied(part, levels - 1) for key, part in value.items()}
-    if kind is int and value.bit_length() <= LONG:  # Python reads no longer decimal number
+    elif kind is int and value.bit_length() <= LONG:  # Python reads no longer decimal number
         return value
     raise NoPlainData
 
 
-def encode_copy(copy: dict[str, Any], kind: str) -> str:
-    """Write what `copied` returned of a dict, or of the fields of a LangChain message of a kind.
-
-    The text is that of `encode`. `kind` is empty for a dict.
-    """
-    body = {key: part for key, part in copy.items() if key != "id" or type(part) is not str}
-    if kind:
-        body.pop("id", None)
-        body = {"type": kind, "data": body}
-    return _WRITER.encode(body)
-
-
-def to_json(message: BaseMessage | Mapping[str, Any]) -> tuple[str, dict[str, Any], bool]:
-    """Return a message's form, JSON data without its id, and whether nothing is lost."""
-    if is_message(message):
-        from langchain_core.messages.base import message_to_dict
-
-        # pydantic would dump a model inside an artifact to a dict, and not back, and give up where
-        # an artifact is nested deep or holds itself.
-        artifact = getattr(message, "artifact", None)
-        bare = message if artifact is None else message.model_copy(update={"artifact": None})
-        dumped = message_to_dict(bare)
-        data = {key: part for key, part in dumped["data"].items() if key != "id"}
-        if artifact is not None:
-            data["artifact"] = artifact
-        body, lossless = _tagged(data)
-        return "langchain", {"type": dumped["type"], "data": body}, lossless
-    # The id beside the message is a text, so an id of another type stays in it.
-    return "dict", *_tagged({k: v for k, v in message.items() if k != "id" or type(v) is not str})
+def as_json(value: Any) -> tuple[Any, bool]:
+    """Return a value in which all is JSON's or tagged, and whether nothing is lost."""
+    try:
+        return copied(value), True
+    except NoPlainData:
+        pass
+    kept = not_too_deep(value)
+    lost: list[str] = [] if kept is value else ["deep"]
+    return _tagged(kept, lost), not lost
 
 
-def _tagged(data: dict[str, Any]) -> tuple[dict[str, Any], bool]:
-    """Return data in which all is JSON's or tagged, and whether nothing is lost."""
-    kept = not_too_deep(data)
-    lossless = kept is data
-
-    def plain(value: Any) -> Any:
-        nonlocal lossless
-        kind = type(value)
-        if kind is str or kind is float or kind is bool or value is None:
-            return value
-        if kind is int:
-            return value if value.bit_length() <= LONG else {TAG: "int", "value": hex(value)}
-        if kind is dict:
-            if value.keys() == {TAG, "value"} and value[TAG] == "placeholder":
-                return {TAG: "placeholder", "value": plain(value["value"])}  # read back before
-            if TAG in value or not all(type(key) is str for key in value):
-                pairs = [[plain(key), plain(part)] for key, part in value.items()]
-                return {TAG: "pairs", "value": pairs}
-            return {key: plain(part) for key, part in value.items()}
-        if kind is list:
-            return [plain(part) for part in value]
-        if kind is tuple:
-            return {TAG: "tuple", "value": [plain(part) for part in value]}
-        if kind is bytes or kind is bytearray:
-            return {TAG: kind.__name__, "value": base64.b64encode(value).decode()}
-        if isinstance(value, str):  # enumerations and the like that are strings
-            return str.__str__(value)
-        lossless = False
-        name = f"{kind.__module__}.{kind.__qualname__}"
-        return _described(f"an object of {name} that has no JSON form")
-
-    made: dict[str, Any] = plain(kept)
-    return made, lossless
+def _tagged(value: Any, lost: list[str]) -> Any:
+    """Return a value with tags; what is lost is named in `lost`."""
+    if value is None or isinstance(value, (bool, float)):
+        return value
+    if isinstance(value, str):  # with enumerations and the like
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int(value) if value.bit_length() <= LONG else {TAG: "int", "value": hex(value)}
+    if isinstance(value, Mapping):
+        if value.keys() == {TAG, "value"} and value[TAG] == "placeholder":  # read back before
+            return {TAG: "placeholder", "value": _tagged(value["value"], lost)}
+        if TAG in value or not all(type(key) is str for key in value):
+            pairs = [[_tagged(key, lost), _tagged(part, lost)] for key, part in value.items()]
+            return {TAG: "pairs", "value": pairs}
+        return {key: _tagged(part, lost) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        parts = [_tagged(part, lost) for part in value]
+        return parts if isinstance(value, list) else {TAG: "tuple", "value": parts}
+    kind = type(value)
+    if kind in (bytes, bytearray):
+        return {TAG: kind.__name__, "value": base64.b64encode(value).decode()}
+    lost.append(f"{kind.__module__}.{kind.__qualname__}")
+    if callable(getattr(value, "model_dump", None)) and not isinstance(value, type):
+        return _tagged(not_too_deep(value.model_dump()), lost)
+    return _described(f"an object of {lost[-1]} that has no JSON form")
 
 
 def not_too_deep(value: Any, inside: tuple[int, ...] = ()) -> Any:
@@ -156,7 +150,7 @@ def not_too_deep(value: Any, inside: tuple[int, ...] = ()) -> Any:
     around = (*inside, id(value))
     old = list(value.values() if isinstance(value, dict) else value)
     new = [not_too_deep(part, around) for part in old]
-    if all(map(is_, old, new)):
+    if all(one is other for one, other in zip(old, new, strict=True)):
         return value
     if isinstance(value, dict):
         return dict(zip(value, new, strict=True))
@@ -175,7 +169,7 @@ def _described(what: str) -> dict[str, str]:
 def decode(form: str, text: str, message_id: str | None) -> BaseMessage | dict[str, Any]:
     """Read a message that `encode` wrote; another text is a `MessageError`."""
     try:
-        data = _untag(json.loads(text))
+        data = _untagged(json.loads(text))
         if form == "langchain":
             from langchain_core.messages import messages_from_dict
 
@@ -188,25 +182,23 @@ def decode(form: str, text: str, message_id: str | None) -> BaseMessage | dict[s
     return data if message_id is None or "id" in data else {**data, "id": message_id}
 
 
-def _untag(value: Any) -> Any:
+def _untagged(value: Any) -> Any:
     if isinstance(value, list):
-        return [_untag(part) for part in value]
+        return [_untagged(part) for part in value]
     if not isinstance(value, dict):
         return value
     if TAG not in value:
-        return {key: _untag(part) for key, part in value.items()}
+        return {key: _untagged(part) for key, part in value.items()}
     tag, inner = value[TAG], value["value"]
     if tag == "pairs":
-        return {_key(_untag(key)): _untag(part) for key, part in inner}
+        keys = [_untagged(key) for key, _ in inner]
+        plain = [str(key.get("value")) if isinstance(key, dict) else key for key in keys]
+        return dict(zip(plain, (_untagged(part) for _, part in inner), strict=True))
     if tag == "int":
         return int(inner, 16)
     if tag == "tuple":
-        return tuple(_untag(part) for part in inner)
+        return tuple(_untagged(part) for part in inner)
     if tag in ("bytes", "bytearray"):
         raw = base64.b64decode(inner)
         return raw if tag == "bytes" else bytearray(raw)
     return value  # a placeholder stays a description
-
-
-def _key(value: Any) -> Any:
-    return str(value.get("value")) if isinstance(value, dict) else value

@@ -17,23 +17,15 @@ from urllib.parse import unquote_to_bytes
 
 MediaKind = Literal["image", "pdf", "audio", "video", "text", "file", "sealed"]
 
-UNTYPED = (
-    "inline_data",
-    "inlineData",
-    "file_data",
-    "fileData",
-    "document",
-    "image",
-    "video",
-    "audio",
-)
+UNTYPED = tuple("inline_data inlineData file_data fileData document image video audio".split())
 """Google's and Bedrock's blocks have no `type`: one of these keys, which holds a mapping."""
 
 _INNER = (*UNTYPED, "source", "image_url", "file", "input_audio")
 _DATA = ("data", "base64", "bytes", "file_data", "image_url", "url", "encrypted_content")
-ADDRESSES = ("image_url", "url")
+_ADDRESSES = ("image_url", "url")
 _MIME = ("mime_type", "mimeType", "media_type", "format")
-_NAMES = ("filename", "name", "file_uri", "fileUri", "file_url", "url", "uri")
+_NAMES = ("filename", "name", "file_uri", "fileUri", "file_url", "image_url", "url", "uri")
+_TEXTS = ("txt", "md", "csv", "html", "application/json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +34,14 @@ class Media:
 
     `kind` is `sealed` for text that only its provider can read. `data` is bytes or base64
     characters, empty for an id or an address. `detail` is the requested resolution, as OpenAI names
-    it.
+    it. `names` are its file's name and address, where they are known.
     """
 
     kind: MediaKind
     mime: str
     data: str | bytes
     detail: str
+    names: tuple[str, ...] = ()
 
     def raw(self, most: int | None = None) -> bytes:
         """Decode its bytes, up to about `most`; empty if they are no base64."""
@@ -76,8 +69,13 @@ def untyped(block: Mapping[str, Any]) -> str:
 def media_of(block: Mapping[str, Any]) -> Media:
     """Read the media in a block."""
     parts = list(_parts(block, 3))
+
+    def texts(*keys: str) -> Iterator[str]:
+        values = (part.get(key) for part in parts for key in keys)
+        return (value for value in values if isinstance(value, str) and value)
+
     data: str | bytes = ""
-    mime = ""
+    mime = next(texts(*_MIME), "")
     for key, value in ((key, part.get(key)) for part in parts for key in _DATA):
         if isinstance(value, (bytes, bytearray)) and value:
             data = bytes(value)
@@ -85,30 +83,24 @@ def media_of(block: Mapping[str, Any]) -> Media:
         if isinstance(value, str) and value.startswith("data:"):
             head, _, body = value.partition(",")
             data = body if head.endswith(";base64") else unquote_to_bytes(body)
-            mime = head[5:].partition(";")[0]
+            mime = head[5:].partition(";")[0] or mime
             break
-        if isinstance(value, str) and value and key not in ADDRESSES and "://" not in value[:10]:
+        if isinstance(value, str) and value and key not in _ADDRESSES and "://" not in value[:10]:
             data = value
             break
-    named = (part.get(key) for part in parts for key in _MIME)
-    mime = mime or next((name for name in named if isinstance(name, str) and name), "")
-    detail = next((d for part in parts if isinstance(d := part.get("detail"), str)), "")
-    mime = mime.lower()
-    return Media(_kind(block, parts, mime, data), mime, data, detail)
+    names = tuple(dict.fromkeys(name for name in texts(*_NAMES) if name[:5] != "data:"))
+    kind = _kind(str(block.get("type") or untyped(block)), mime.lower(), data, names)
+    return Media(kind, mime.lower(), data, next(texts("detail"), ""), names)
 
 
 def _parts(block: Mapping[str, Any], depth: int) -> Iterator[Mapping[str, Any]]:
     yield block
-    if depth:
-        for key in _INNER:
-            if isinstance(inner := block.get(key), Mapping):
-                yield from _parts(inner, depth - 1)
+    for key in _INNER if depth else ():
+        if isinstance(inner := block.get(key), Mapping):
+            yield from _parts(inner, depth - 1)
 
 
-def _kind(
-    block: Mapping[str, Any], parts: list[Mapping[str, Any]], mime: str, data: str | bytes
-) -> MediaKind:
-    kind = str(block.get("type") or untyped(block))
+def _kind(kind: str, mime: str, data: str | bytes, names: tuple[str, ...]) -> MediaKind:
     if kind == "redacted_thinking":
         return "sealed"
     if data[:5] in ("JVBER", b"%PDF-") or mime in ("pdf", "application/pdf"):
@@ -118,9 +110,16 @@ def _kind(
             return name
     if "screenshot" in kind:
         return "image"
-    if mime.startswith("text/") or mime in ("txt", "md", "csv", "html", "application/json"):
+    if mime.startswith("text/") or mime in _TEXTS:
         return "text"
-    names = (str(part.get(key) or "") for part in parts for key in _NAMES)
-    if kind == "pdf" or any(name.lower().partition("?")[0].endswith(".pdf") for name in names):
+    if kind == "pdf" or any(one.lower().partition("?")[0].endswith(".pdf") for one in names):
         return "pdf"
     return "file"
+
+
+def described(kind: str, block: Mapping[str, Any]) -> str:
+    """Describe an image or a document in a few words, without its bytes."""
+    media = media_of(block)
+    size = f"{media.size:,} bytes" if media.data else ""
+    details = ", ".join(part for part in (media.mime, *media.names, size) if part)
+    return f"[{kind or 'block'}: {details}]" if details else f"[{kind or 'block'}]"

@@ -10,47 +10,32 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import fields, replace
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import ref
 
 from conspectus._langchain import is_message
 from conspectus._newest import Newest
 from conspectus.errors import MessageError
 from conspectus.messages.codec import NoPlainData, copied
-from conspectus.messages.entries import Entry, Source, name_entries
+from conspectus.messages.message import Message, Source, name_entries
 from conspectus.messages.reading import read
 
 THREADS, MESSAGES = 256, 32_768
 """Most threads, and most dicts in all of them, whose reading is remembered; a thread with more
 dicts is remembered alone."""
 
-
-class _Known(NamedTuple):
-    """What was read of one message.
-
-    Attributes:
-        copy: of its content, to compare it with; None if it is to be read anew.
-        entry: the entry of a dict.
-        message: a LangChain message, weakly.
-        rest: the fields of its entry behind the message itself.
-    """
-
-    copy: Any
-    entry: Entry | None = None
-    message: ref[Any] | None = None
-    rest: tuple[Any, ...] = ()
-
-
-_of_objects: dict[int, _Known] = {}
-_of_dicts: Newest[Hashable, dict[int, _Known]] = Newest(THREADS, MESSAGES, len)
-_rest = attrgetter(*(field.name for field in fields(Entry)[1:]))
+_rest = attrgetter(*(field.name for field in fields(Message)[1:]))
+_of_dicts: Newest[Hashable, dict[int, Message]] = Newest(THREADS, MESSAGES, len)
+_of_objects: dict[int, tuple[ref[Any], Any, tuple[Any, ...]]] = {}
+"""By a LangChain message's identity: the message, weakly; a copy of its fields, to compare it with;
+and all fields of its `Message` but the first, which is itself."""
 
 
 def read_messages(
     messages: Sequence[Source],
     seen: Mapping[str, int] | None = None,
     thread: Hashable = None,
-) -> list[Entry]:
+) -> list[Message]:
     """Read a history.
 
     Args:
@@ -70,56 +55,50 @@ def read_messages(
             "message in a list"
         )
     before = _of_dicts.get(thread) or {} if thread is not None else {}
-    dicts: dict[int, _Known] = {}
+    dicts: dict[int, Message] = {}
     places = list(before.values())
-    entries: list[Entry] = []
-    for place, message in enumerate(messages):
-        if type(message) is dict:
-            name = id(message)
-            known = before.get(name)
-            if known is None or not _equal(known.copy, message):
+    result: list[Message] = []
+    for place, source in enumerate(messages):
+        if type(source) is dict:
+            known = before.get(id(source))
+            if known is None or not _equal(known.memo["copy"], source):
                 # Clients that send a history anew send equal dicts in the same places.
                 known = places[place] if place < len(places) else None
-                if known is None or known.entry is None or not _equal(known.copy, message):
-                    known = _newly_read(message, place)
+                if known is not None and _equal(known.memo["copy"], source):
+                    known = replace(known, source=source)
                 else:
-                    known = known._replace(entry=replace(known.entry, source=message))
-            dicts[name] = known
-            assert known.entry is not None
-            entries.append(known.entry)
+                    known = _newly_read(source, place)
+            dicts[id(source)] = known
         else:
-            entries.append(read_message(message, place))
-    _join(entries)
-    name_entries(entries, seen)
+            known = read_message(source, place)
+        result.append(known)
+    _join(result)
+    name_entries(result, seen)
     if thread is not None:
         _of_dicts.put(thread, dicts)
-    return entries
+    return result
 
 
-def read_message(message: Source, place: int = 0) -> Entry:
+def read_message(message: Source, place: int = 0) -> Message:
     """Read one message, without a key; errors as for `read_messages`."""
     known = _of_objects.get(id(message))
-    if (
-        known is None
-        or (known.message and known.message()) is not message
-        or not _equal(known.copy, vars(message))
-    ):
-        known = _newly_read(message, place)
-    return known.entry or Entry(message, *known.rest)
+    if known is not None and known[0]() is message and _equal(known[1], vars(message)):
+        return Message(message, *known[2])
+    return _newly_read(message, place)
 
 
 def _equal(copy: Any, content: Any) -> bool:
     """Tell whether a message is as it was; numbers are equal as in Python, so that 1 is True."""
     try:
-        return bool(copy == content)
+        return copy is not None and bool(copy == content)
     except Exception:  # a value that was put in cannot be compared
         return False
 
 
-def _newly_read(message: Any, place: int) -> _Known:
+def _newly_read(source: Any, place: int) -> Message:
     try:
-        entry = read(message, place)
-        copy = _copy(message, entry)
+        message = read(source, place)
+        copy, whole = _copy(source)
     except MessageError:
         raise
     except (TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -127,79 +106,56 @@ def _newly_read(message: Any, place: int) -> _Known:
             f"message {place} cannot be read ({type(error).__name__}: {error!s:.200}); check "
             "its content and its tool calls"
         ) from error
-    if copy is None or isinstance(message, dict):
-        return _Known(copy, entry)
-    name = id(message)
-    known = _Known(copy, None, ref(message, lambda gone: _forget(name, gone)), _rest(entry))
-    _of_objects[name] = known
-    return known
+    message.memo["copy"] = copy if whole else None
+    if copy is not None and type(source) is not dict:
+        name = id(source)
+        weak = ref(source, lambda gone: _forget(name, gone))
+        _of_objects[name] = weak, copy, _rest(message)
+    return message
 
 
 def _forget(name: int, gone: ref[Any]) -> None:
-    known = _of_objects.get(name)
-    if known is not None and known.message is gone:
+    if (known := _of_objects.get(name)) is not None and known[0] is gone:
         del _of_objects[name]
 
 
-class _Same:
-    """Equal to one object only: stands in a copy for an artifact without a form in JSON."""
+def _copy(message: Any) -> tuple[dict[str, Any] | None, bool]:
+    """Copy a message's fields, to be compared with them later, and tell whether they are all JSON.
 
-    def __init__(self, part: object) -> None:
-        self._part = part
-
-    def __eq__(self, other: object) -> bool:
-        return other is self._part
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-def _copy(message: Any, entry: Entry) -> Any:
-    """Copy a message, to be compared with it later; None if it is to be read anew each time.
-
-    If the copy says all that is to be encoded, its entry gets it.
+    None if the message is to be read anew each time. An artifact without a form in JSON stands for
+    itself.
     """
+    if type(message) is not dict and (not is_message(message) or message.__pydantic_extra__):
+        return None, False
+    parts = message if type(message) is dict else vars(message)
     try:
-        if type(message) is dict:
-            copy = copied(message)
-            entry.memo["copy"] = copy, ""
-            return copy
-        if not is_message(message) or message.__pydantic_extra__:
-            return None
-        parts = dict(vars(message))
-        artifact = parts.pop("artifact", None)
-        copy = copied(parts)
+        return copied(parts), True
     except NoPlainData:
-        return None
-    plain = type(message).__module__.startswith("langchain_core.messages.")
-    if "artifact" in vars(message):
-        try:
-            copy["artifact"] = copied(artifact)
-        except NoPlainData:
-            copy["artifact"], plain = _Same(artifact), False
-    if plain:
-        entry.memo["copy"] = copy, message.type
-    return copy
+        if type(message) is dict or parts.get("artifact") is None:
+            return None, False
+    try:
+        return {**copied({**parts, "artifact": None}), "artifact": parts["artifact"]}, False
+    except NoPlainData:
+        return None, False
 
 
-def _join(entries: list[Entry]) -> None:
+def _join(messages: list[Message]) -> None:
     """Find messages that are one answer, and the calls that outputs of local shells answer."""
-    responses, before = False, entries[0] if entries else None
-    for place, entry in enumerate(entries):
+    responses, before = False, messages[0] if messages else None
+    for place, message in enumerate(messages):
         joined = False
         if before is not None and before.goes_on:
             responses = responses or before.goes_on == "response"
-            if before.role == "assistant" and entry.role == "assistant" and place:
-                joined = before.goes_on == "pause" or entry.goes_on == "response"
-        if entry.joined != joined:
-            entry = entries[place] = replace(entry, joined=joined)
-        before = entry
-    if not responses:
-        return
+            if before.role == "assistant" and message.role == "assistant" and place:
+                joined = before.goes_on == "pause" or message.goes_on == "response"
+        if message.joined != joined:
+            message = messages[place] = replace(message, joined=joined)
+        before = message
     other: dict[str, str] = {}  # their calls have two ids, of which outputs name either
-    for place, entry in enumerate(entries):
-        source: Any = {} if is_message(entry.source) else entry.source
+    for place, message in enumerate(messages) if responses else ():
+        source: Any = {} if is_message(message.source) else message.source
         if source.get("type") == "local_shell_call":
             other[str(source.get("id"))] = str(source.get("call_id"))
         elif source.get("type") == "local_shell_call_output":
-            answers = tuple(other.get(name, name) for name in entry.answers)
-            entries[place] = replace(entry, answers=answers)
+            answers = tuple(other.get(name, name) for name in message.answers)
+            messages[place] = replace(message, answers=answers)

@@ -1,4 +1,4 @@
-"""Read one message, in the form of any provider, as an entry."""
+"""Read one message in the form of any provider: text, media, tool calls and answers."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING, Any
 from conspectus._langchain import is_message, is_tool_message
 from conspectus.core.items import Role
 from conspectus.errors import MessageError
-from conspectus.messages.blocks import author_of, is_item
-from conspectus.messages.content import (
-    FUNCTION,
-    Parts,
-    function_call,
-    openai_calls,
-    read_block,
-    read_content,
+from conspectus.messages.blocks import (
+    TOOL_USE,
+    Kind,
+    asked,
+    at_path,
+    author_of,
+    first_id,
+    is_item,
+    kind_name,
+    kind_of,
+    opened,
 )
-from conspectus.messages.entries import Entry, Source
+from conspectus.messages.media import UNTYPED, described
+from conspectus.messages.message import Call, Message, Result, as_text
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -35,6 +39,159 @@ ROLES: dict[str, Role] = {
 }
 
 DATE_KEYS = ("timestamp", "created_at", "date", "session_time", "time")
+
+NO_TEXT = frozenset(
+    "computer_screenshot image_generation_call redacted_thinking container_upload".split()
+)
+"""Kinds of blocks beside the table's media whose bytes are no text."""
+
+FUNCTION = "function:"
+"""Opens the id of a call in OpenAI's first form, which had none; the function's name follows."""
+
+_NO_RESULT = frozenset(
+    ("type", "id", "call_id", "is_error", "status", "approval_request_id", *TOOL_USE)
+)
+"""Fields of an answer that are no part of what it says."""
+
+
+class Parts:
+    """The content of a message, taken apart.
+
+    `own` are the speaker's own words in `text`; `calls` stand by their ids, as some providers list
+    one twice.
+    """
+
+    __slots__ = ("answers", "calls", "media", "needs", "own", "results", "text")
+
+    def __init__(self) -> None:
+        self.text: list[str] = []
+        self.own: list[str] = []
+        self.calls: dict[str, Call] = {}
+        self.answers: list[str] = []
+        self.results: list[Result] = []
+        self.needs: list[str] = []
+        self.media: list[Mapping[str, Any]] = []
+
+    def say(self, text: str) -> None:
+        """Add words of the speaker."""
+        self.text.append(text)
+        self.own.append(text)
+
+    def call(self, call_id: object, name: object, args: Any) -> None:
+        """Add a call; one without an id pairs with nothing and is text."""
+        call = Call(str(call_id or ""), str(name or ""), as_text(args))
+        if call.id:
+            self.calls.setdefault(call.id, call)
+        else:
+            self.say(call.reading)
+
+    def content(self, content: Any) -> None:
+        """Add a content: text, or a list of blocks of any provider."""
+        if isinstance(content, str):
+            self.say(content)
+            return
+        blocks = content if isinstance(content, list) else () if content is None else (content,)
+        for block in blocks:
+            if content is blocks and isinstance(block, Mapping):
+                self.block(block)
+            else:
+                self.say(as_text(block))
+
+    def block(self, block: Mapping[str, Any]) -> None:
+        """Add one block of any provider; an item of OpenAI's Responses is one."""
+        block = opened(block)
+        kind = kind_of(block)
+        if kind.needs and (needed := first_id(block, kind.needs)):
+            self.needs.append(needed)
+        if kind.asks:
+            self.call(first_id(block, kind.asks), *asked(block, kind))
+        elif kind.answers:
+            self._answer(block, kind)
+        else:
+            self._words(block, kind)
+
+    def _answer(self, block: Mapping[str, Any], kind: Kind) -> None:
+        inner = Parts()
+        content = block.get("content", block.get("output"))
+        if isinstance(content, Mapping) and "type" in content:
+            inner.block(content)
+        elif content is not None:
+            inner.content(content)
+        elif rest := {key: part for key, part in block.items() if key not in _NO_RESULT}:
+            inner.say(as_text(rest))
+        if answered := first_id(block, kind.answers):
+            failed = block.get("is_error") is True or bool(block.get("error"))
+            failed = failed or block.get("status") in ("error", "failed", "incomplete")
+            self.answers.append(answered)
+            self.results.append(Result(answered, "\n".join(filter(None, inner.text)), failed))
+        self.text += inner.text
+        self.media += inner.media
+
+    def _words(self, block: Mapping[str, Any], kind: Kind) -> None:
+        name, source = kind_name(block), at_path(block, "source.type")
+        thought = block.get("thinking", block.get("reasoning"))
+        document = at_path(block, f"{name}.source.text") if name in UNTYPED else None
+        text = next((t for t in (block.get("text"), thought, document) if isinstance(t, str)), None)
+        if text is not None:
+            self.say(text)
+        elif name == "reasoning":
+            self.content(block.get("summary") or block.get("content"))
+        elif source == "text":
+            self.say(str(block["source"].get("data", "")))
+        elif source == "content":
+            self.content(block["source"].get("content"))
+        elif kind.media or name in NO_TEXT:
+            self.media.append(block)
+            self.say(described(name, block))
+        elif isinstance(block.get("content"), (str, list)):
+            self.content(block["content"])
+        else:  # nothing that we know: all of it, as it stands
+            self.say(as_text(block))
+
+    def openai_calls(self, calls: Any) -> None:
+        """Add `tool_calls` of a chat completion."""
+        for call in calls if isinstance(calls, list) else ():
+            if isinstance(call, Mapping):
+                function = call.get("function") or call.get("custom") or call
+                if not isinstance(function, Mapping):
+                    function = {"name": as_text(function)}
+                args = function.get("arguments", function.get("input", ""))
+                self.call(call.get("id"), function.get("name"), args)
+
+    def function_call(self, call: Any) -> None:
+        """Add a `function_call`, OpenAI's first form of a call, which has no id."""
+        if isinstance(call, Mapping):
+            name = str(call.get("name", ""))
+            self.call(FUNCTION + name, name, call.get("arguments", ""))
+
+    def message(
+        self, source: Any, given: Any, role: Role, name: Any, extra: Mapping[str, Any], item: bool
+    ) -> Message:
+        """Make the message, without a key; `extra` has what else its maker said of it."""
+        paused = extra.get("stop_reason") == "pause_turn"
+        given_id = None if given is None else str(given)
+        if role == "user" and self.answers and not any(self.own):
+            role = "tool"  # Anthropic's results come in the name of the user
+        text = "\n".join(filter(None, self.text))
+        alone = len(self.own) == len(self.text)  # then all words are the speaker's own
+        own = text if alone else "\n".join(filter(None, self.own))
+        return Message(
+            source=source,
+            id=given_id or "",
+            key="",
+            role=role,
+            text=text,
+            own="" if role == "tool" else own,
+            name=str(name) if name else None,
+            calls=tuple(self.calls.values()),
+            answers=tuple(dict.fromkeys(self.answers)),
+            results=tuple(self.results),
+            needs=tuple(dict.fromkeys(self.needs)),
+            goes_on="pause" if paused else "response" if item else "",
+            date=next((str(extra[key]) for key in DATE_KEYS if extra.get(key)), None),
+            media=tuple(self.media),
+            given_id=given_id,
+        )
 
 
 def as_messages(given: Any) -> Any:
@@ -61,7 +218,7 @@ def _is_model(message: Any) -> bool:
     return callable(getattr(message, "model_dump", None)) and not isinstance(message, type)
 
 
-def read(message: Any, place: int) -> Entry:
+def read(message: Any, place: int) -> Message:
     """Read one message, without a key; `place` names it in a `MessageError`."""
     if is_message(message):
         return _from_langchain(message, place)
@@ -73,13 +230,13 @@ def read(message: Any, place: int) -> Entry:
         )
     if is_item(message):
         parts = Parts()
-        read_block(message, parts)
+        parts.block(message)
         role: Role = "assistant" if author_of(message) == "model" else "tool"
-        return _entry(message, message.get("id"), role, None, parts, message)
+        return parts.message(message, message.get("id"), role, None, message, True)
     return _from_dict(message, place)
 
 
-def _from_langchain(message: BaseMessage, place: int) -> Entry:
+def _from_langchain(message: BaseMessage, place: int) -> Message:
     kind = message.type.removesuffix("MessageChunk").lower()
     if kind == "remove":
         raise MessageError(
@@ -87,29 +244,30 @@ def _from_langchain(message: BaseMessage, place: int) -> Entry:
             "of a history; pass the history that it leaves"
         )
     spoken_by = str(getattr(message, "role", "")).lower() if kind == "chat" else kind
-    more, parts = message.additional_kwargs, Parts()
-    content: Any = message.content
+    more, parts, content = message.additional_kwargs, Parts(), message.content
+    extra = {**message.response_metadata, **more}
+    if thought := extra.get("reasoning_content"):
+        parts.text.append(str(thought))
     if answers_computer(message) and isinstance(content, str):  # the address of a picture
         content = [{"type": "input_image", "image_url": content}]
-    read_content(content, parts)
+    parts.content(content)
     if kind == "ai":
         called = getattr(message, "tool_calls", [])
-        for call in (*called, *getattr(message, "invalid_tool_calls", [])):
+        for call in (*called, *getattr(message, "invalid_tool_calls", ())):
             parts.call(call["id"], call["name"], call["args"] or "")
-        openai_calls(more.get("tool_calls"), parts)
-        if not called:  # Google repeats one of them there, without its id
-            function_call(more.get("function_call"), parts)
-        # The older form of ChatOpenAI's answers keeps the calls of hosted tools here.
-        read_content(more.get("tool_outputs"), parts)
+        if more:
+            parts.openai_calls(more.get("tool_calls"))
+            if not called:  # Google repeats one of them there, without its id
+                parts.function_call(more.get("function_call"))
+            # The older form of ChatOpenAI's answers keeps the calls of hosted tools here.
+            parts.content(more.get("tool_outputs"))
     elif is_tool_message(message):
         parts.answers.append(message.tool_call_id)
     elif kind == "function":
         parts.answers.append(FUNCTION + str(message.name))
-    extra = {**message.response_metadata, **more}
-    if thought := extra.get("reasoning_content"):
-        parts.text.insert(0, str(thought))
-    role = ROLES.get(spoken_by, "other")
-    return _entry(message, message.id, role, message.name, parts, extra)
+    return parts.message(
+        message, message.id, ROLES.get(spoken_by, "other"), message.name, extra, False
+    )
 
 
 def answers_computer(message: BaseMessage) -> bool:
@@ -118,14 +276,15 @@ def answers_computer(message: BaseMessage) -> bool:
     return kind == "computer_call_output" and is_tool_message(message)
 
 
-def _from_dict(message: Mapping[str, Any], place: int) -> Entry:
+def _from_dict(message: Mapping[str, Any], place: int) -> Message:
     role_name, content = message.get("role"), message.get("content")
     if not isinstance(role_name, str):
         raise MessageError(
             f'message {place} has no "role"; a message is a dict such as '
             '{"role": "user", "content": "..."}'
         )
-    if role_name.lower() not in ROLES:
+    role = ROLES.get(role_name.lower())
+    if role is None:
         raise MessageError(
             f"message {place} has the unknown role {role_name!r}; known are {', '.join(ROLES)}"
         )
@@ -139,7 +298,7 @@ def _from_dict(message: Mapping[str, Any], place: int) -> Entry:
             f"the content of message {place} is {type(content).__name__}; it must be text, a list "
             "of content blocks, or null"
         )
-    if "content" not in message and ROLES[role_name.lower()] in ("user", "system"):
+    if "content" not in message and role in ("user", "system"):
         raise MessageError(
             f'message {place} has the role {role_name!r} and no "content"; give its text, which '
             "may be empty"
@@ -147,9 +306,9 @@ def _from_dict(message: Mapping[str, Any], place: int) -> Entry:
     parts = Parts()
     if thought := message.get("reasoning_content"):
         parts.say(str(thought))
-    read_content(content, parts)
-    openai_calls(message.get("tool_calls"), parts)
-    function_call(message.get("function_call"), parts)
+    parts.content(content)
+    parts.openai_calls(message.get("tool_calls"))
+    parts.function_call(message.get("function_call"))
     if role_name == "function":
         parts.answers.append(FUNCTION + str(message.get("name", "")))
     if role_name == "tool":
@@ -160,37 +319,5 @@ def _from_dict(message: Mapping[str, Any], place: int) -> Entry:
                 "answers"
             )
         parts.answers.append(call_id)
-    role = ROLES[role_name.lower()]
-    return _entry(message, message.get("id"), role, message.get("name"), parts, message)
-
-
-def _entry(
-    source: Source, given: Any, role: Role, name: Any, parts: Parts, extra: Mapping[str, Any]
-) -> Entry:
-    given_id = None if given is None else str(given)
-    if role == "user" and parts.answers and not any(parts.own):
-        role = "tool"  # Anthropic's results come in the name of the user
-    goes_on = "pause" if extra.get("stop_reason") == "pause_turn" else ""
-    if (
-        not goes_on
-        and not is_message(source)
-        and (source.get("type") == "message" or is_item(source))
-    ):
-        goes_on = "response"
-    return Entry(
-        source=source,
-        id=given_id or "",
-        key="",
-        role=role,
-        text="\n".join(filter(None, parts.text)),
-        own="" if role == "tool" else "\n".join(filter(None, parts.own)),
-        name=str(name) if name else None,
-        calls=tuple(parts.calls),
-        answers=tuple(dict.fromkeys(parts.answers)),
-        results=tuple(parts.results),
-        needs=tuple(dict.fromkeys(parts.needs)),
-        goes_on=goes_on,
-        date=next((str(extra[key]) for key in DATE_KEYS if extra.get(key)), None),
-        media=tuple(parts.media),
-        given_id=given_id,
-    )
+    item = message.get("type") == "message"
+    return parts.message(message, message.get("id"), role, message.get("name"), message, item)

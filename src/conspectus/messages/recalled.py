@@ -6,19 +6,19 @@ first and puts it back when the history is in order.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from conspectus._langchain import is_message
 from conspectus._newest import Newest
-from conspectus.messages.blocks import ANSWERS, kind_name, opened
+from conspectus.messages.blocks import ANSWERS, blocks_of, kind_name, opened
 from conspectus.messages.summary import is_summary_message
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-    from conspectus.messages.entries import Source
+    from conspectus.messages.message import Source
 
 LEAST_RECALL = 64  # Tokens below which hardly one message could be shown
 RECALLED = "recalled"  # `lc_source` of such a message
@@ -55,38 +55,39 @@ def is_users(message: Source) -> bool:
         False
     """
     if is_message(message):
-        from langchain_core.messages import HumanMessage
-
-        said = isinstance(message, HumanMessage)
+        content: Any = message.content
+        users = message.type in ("human", "HumanMessageChunk")
     else:
-        said = message.get("role") == "user" and bool(message.get("content"))
-    if not said or is_summary_message(message):
+        content = message.get("content")
+        users = message.get("role") == "user" and bool(content)
+    if not users or is_summary_message(message):
         return False
-    kinds = _kinds(message)
-    return not kinds or not kinds <= ANSWERS
+    # A user who only brings results of tools has said nothing.
+    whole = isinstance(content, list) and len(blocks_of(message)) == len(content) > 0
+    return not whole or not {kind_name(opened(one)) for one in blocks_of(message)} <= ANSWERS
 
 
 def newest_user(messages: Sequence[Source]) -> int | None:
     """Return the place of the user's newest message; None without one.
 
-    What was found is remembered with the last message, so that a history that grows by the work of
+    The place is remembered with the last message, so that a history that grows by the work of
     an agent is not searched back to its beginning at each step.
     """
-    last, found = len(messages) - 1, None
+    last, newest = len(messages) - 1, None
     for at in range(last, -1, -1):
         message = messages[at]
         known = _USERS.get(id(message)) if is_message(message) else None
         if known is not None and known[0]() is message:
             behind, user = known[1], known[2]()
             if user is not None and behind <= at and messages[at - behind] is user:
-                found = at - behind
+                newest = at - behind
                 break
         if is_users(message):
-            found = at
+            newest = at
             break
-    if found is not None and is_message(messages[last]) and is_message(messages[found]):
-        _USERS.put(id(messages[last]), (ref(messages[last]), last - found, ref(messages[found])))
-    return found
+    if newest is not None and is_message(messages[last]) and is_message(messages[newest]):
+        _USERS.put(id(messages[last]), (ref(messages[last]), last - newest, ref(messages[newest])))
+    return newest
 
 
 _USERS: Newest[int, tuple[ref[Any], int, ref[Any]]] = Newest(1_024)
@@ -111,13 +112,7 @@ def with_recalled(
 
 def brings_results(message: Source) -> bool:
     """Tell whether a message holds results of tools."""
-    return not _kinds(message).isdisjoint(ANSWERS)
-
-
-def _kinds(message: Source) -> set[str]:
-    content = message.content if is_message(message) else message.get("content")
-    blocks = content if isinstance(content, list) else []
-    return {kind_name(opened(one)) if isinstance(one, Mapping) else "text" for one in blocks}
+    return any(kind_name(opened(block)) in ANSWERS for block in blocks_of(message))
 
 
 def without_recalled(
@@ -128,13 +123,10 @@ def without_recalled(
     Messages of the history never count as recalled ones: a mark cannot make a user's words
     disappear.
     """
-    found = [
-        message for message in messages if message.additional_kwargs.get("lc_source") == RECALLED
-    ]
-    if found:
-        ids = {message.id for message in history}
-        found = [message for message in found if message.id not in ids]
-    if not found:
+    marked = [one for one in messages if one.additional_kwargs.get("lc_source") == RECALLED]
+    ids = {message.id for message in history} if marked else set()
+    recalled = [one for one in marked if one.id not in ids]
+    if not recalled:
         return list(messages), None
-    own = [message for message in messages if not any(message is one for one in found)]
-    return own, found[-1]
+    taken = set(map(id, recalled))
+    return [one for one in messages if id(one) not in taken], recalled[-1]

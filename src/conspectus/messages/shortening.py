@@ -1,29 +1,35 @@
-"""Cut each long text in a message to one size, block by block.
+"""A message shown short: its beginning, its end, a pointer to the original.
 
-The table of `blocks` names the parts of a block that are shortened; the rest stays as it is.
+The table of `blocks` names the parts of a block that may be shortened; the rest stays as it is.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal
 
 from conspectus._langchain import is_ai_message, is_message
+from conspectus.core.items import highest
 from conspectus.messages.blocks import How, is_item, kind_name, kind_of, stays_whole
-from conspectus.messages.content import describe
-from conspectus.messages.entries import Entry, Source
+from conspectus.messages.media import described
+from conspectus.messages.message import Message, Source
 from conspectus.messages.reading import answers_computer
+
+Count = Callable[[Source], int]
+
+POINTER = "archived as "  # Stands in every clip, before the name of its original
+ARCHIVED = POINTER + "{cite}"  # Where the original is, in the words of a clip
+
+MARK = "[clipped: {left_out:,} of {whole:,} characters left out; original {where}]"
+WITHOUT_SECRETS = "[shown without its secrets; {where}]"
 
 HEAD = 2 / 3
 """Share of a clipped text for its beginning: ends hold results, beginnings the kind of text."""
 
-MARK = "[clipped: {left_out:,} of {whole:,} characters left out; original {where}]"
-
-_EQUAL_LINES = re.compile(r"^([^\n]{4,400})\n(?:\1\n){2,}", re.MULTILINE)
+FIRST = 2  # Characters a token that are tried first; most texts have more
 
 Level = Literal["texts", "joined", "media", "whole"]
 
@@ -43,70 +49,139 @@ PLAIN = frozenset({"type", "text", "index"})
 SIGNED_CALLS = "__gemini_function_call_thought_signatures__"
 """Where Google's messages keep the signatures of their calls, by the calls' ids."""
 
+WRITERS = frozenset({"write_file", "edit_file"})
+"""Tools of Deep Agents whose arguments hold the text of files, which the files have too."""
 
-def shortened(entry: Entry, size: int, level: Level, where: str) -> Source:
-    """Cut every text of a message to `size` characters; `where` names the original."""
-    return _Shortening(entry, size, level, where.replace("{cite}", entry.cite)).message()
+ARGUMENT_HEAD = 20  # Characters of such an argument that stay, as in Deep Agents
+
+
+def clip(message: Message, limit: int, count: Count, where: str = ARCHIVED) -> Source:
+    """Shorten a message to at most `limit` tokens, or else as far as possible.
+
+    Texts, tool results and long values in tool arguments are shortened in the middle, the longest
+    first; images and files become short descriptions if that is not enough. Ids, names and the
+    pairing of calls with results stay, and so does each block that the table of `blocks` does not
+    shorten. In `where`, `{cite}` becomes the original's name.
+    """
+    if count(message.source) <= limit:
+        return message.source
+    for level in LEVELS:
+        shortest = _Shortening(message, 0, where, level).message()
+        if count(shortest) <= limit:
+            break
+    made = {0: shortest}
+
+    def fits(size: int) -> bool:
+        made[size] = _Shortening(message, size, where, level).message()
+        return count(made[size]) <= limit
+
+    low, high = 0, max([len(message.text), *(len(call.args) for call in message.calls)])
+    # From below: of a giant message only texts near the limit are counted, never half of it.
+    size = max(1, FIRST * limit)
+    while size < high and fits(size):
+        low, size = size, 2 * size
+    return made[highest(low, min(high, size - 1) if size in made else high, fits)]
+
+
+def smallest_clip(
+    message: Message, count: Count, where: str = ARCHIVED, *, media_stay: bool = False
+) -> int:
+    """Return the fewest tokens that `clip` can bring a message to."""
+    last = WITH_MEDIA if media_stay else LEVELS[-1]
+    return min(count(message.source), count(_Shortening(message, 0, where, last).message()))
+
+
+def has_long_arguments(source: object, longest: int) -> bool:
+    """Tell whether a call to write a file has an argument longer than `longest`."""
+    calls = source.tool_calls if is_ai_message(source) else ()
+    values = [value for c in calls if c["name"] in WRITERS for value in c["args"].values()]
+    return any(isinstance(value, str) and len(value) > longest for value in values)
+
+
+def with_short_arguments(
+    message: Message, longest: int, ending: str, where: str = ARCHIVED
+) -> Source:
+    """Cut arguments of file writers that are longer than `longest`.
+
+    Names, ids and all other arguments stay, in every form in which the message has its calls.
+    `ending` and a pointer to the original follow the rest of each; `where` is as for `clip`.
+    """
+    if not has_long_arguments(message.source, longest):
+        return message.source
+    return _Shortening(message, longest, where, "texts", WRITERS, ending).message()
+
+
+def with_pointer(message: Message, where: str = ARCHIVED) -> Source:
+    """Add a pointer to the original to a message without its secrets."""
+    source = message.source
+    note = WITHOUT_SECRETS.format(where=where.replace("{cite}", message.cite))
+    if not is_message(source) and is_item(source):
+        if isinstance(source.get("output"), str) and source["type"] != "local_shell_call_output":
+            return {**source, "output": f"{source['output']}\n{note}"}
+        return source
+    content: Any = source.content if is_message(source) else source.get("content")
+    if isinstance(content, list):
+        content = [*content, {"type": "text", "text": note}]
+    else:
+        content = f"{content}\n{note}" if content else note
+    if not is_message(source):
+        return {**source, "content": content}
+    extra = {**source.additional_kwargs, "conspectus": {"clip_of": message.cite}}
+    return source.model_copy(update={"content": content, "additional_kwargs": extra})
 
 
 @dataclass(frozen=True, slots=True)
 class _Shortening:
-    """One message made shorter in one way."""
+    """One message with each of its texts cut to `size` characters.
 
-    entry: Entry
+    With `tools`, only arguments of their calls are cut, and `ending` follows.
+    """
+
+    original: Message
     size: int
-    level: Level
     where: str
+    level: Level
+    tools: frozenset[str] = frozenset()
+    ending: str = ""
 
     def message(self) -> Source:
-        source = self.entry.source
+        source = self.original.source
         if not is_message(source):
-            return self._dict(source)
+            short: dict[str, Any] = self._block(source) if is_item(source) else self._parts(source)
+            return {**source, **short}
         if answers_computer(source):
             return source
-        update: dict[str, Any] = {"content": self._content(source.content)}
-        extra = {**source.additional_kwargs, "conspectus": {"clip_of": self.entry.cite}}
-        if is_ai_message(source):
-            signed = extra.get(SIGNED_CALLS) or {}
-            if source.tool_calls:
-                update["tool_calls"] = [
-                    c if c["id"] in signed else {**c, "args": self._arguments(c["args"])}
-                    for c in source.tool_calls
-                ]
-            if source.invalid_tool_calls:
-                update["invalid_tool_calls"] = [
-                    self._fields(c, (("args", "text"),)) for c in source.invalid_tool_calls
-                ]
-            if raw := extra.get("tool_calls"):
-                extra["tool_calls"] = self._openai_calls(raw)
-            if isinstance(first := extra.get("function_call"), Mapping) and not signed:
-                extra["function_call"] = self._fields(first, (("arguments", "json"),))
-        return source.model_copy(update={**update, "additional_kwargs": extra})
+        extra = source.additional_kwargs
+        signed = extra.get(SIGNED_CALLS) or {}
+        more = {**extra, **self._parts(extra, signed)}
+        more["conspectus"] = {"clip_of": self.original.cite}
+        update = {**self._parts(vars(source), signed), "additional_kwargs": more}
+        return source.model_copy(update=update)
 
-    def _dict(self, source: Mapping[str, Any]) -> Source:
-        if is_item(source):
-            item: Mapping[str, Any] = self._block(source)
-            return item
-        short = {**source, "content": self._content(source.get("content"))}
-        if source.get("tool_calls"):
-            short["tool_calls"] = self._openai_calls(source["tool_calls"])
-        if isinstance(first := source.get("function_call"), Mapping):
-            short["function_call"] = self._fields(first, (("arguments", "json"),))
-        return short
+    def _parts(self, holder: Mapping[str, Any], signed: Any = ()) -> dict[str, Any]:
+        """Return the fields of a message that change."""
+        made: dict[str, Any] = {}
+        if "content" in holder and not (self.tools and isinstance(holder["content"], str)):
+            made["content"] = self._content(holder["content"])
+        for name in ("tool_calls", "invalid_tool_calls"):
+            if isinstance(calls := holder.get(name), list) and calls:
+                made[name] = [self._call(call, signed) for call in calls]
+        if isinstance(first := holder.get("function_call"), Mapping) and not signed:
+            made["function_call"] = self._call(first, signed)
+        return made
 
-    def _text(self, value: str) -> str:
-        left_out, whole = max(0, len(value) - self.size), len(value)
-        mark = MARK.format(left_out=left_out, whole=whole, where=self.where)
-        if whole <= self.size + len(mark):
-            return value
-        value = _EQUAL_LINES.sub(_once, value)
-        shown = min(self.size, len(value))
-        mark = MARK.format(left_out=whole - shown, whole=whole, where=self.where)
-        head = int(self.size * HEAD)
-        tail = max(0, shown - head)
-        return "\n".join(
-            part for part in (value[:head], mark, value[-tail:] if tail else "") if part
-        )
+    def _call(self, call: Any, signed: Any) -> Any:
+        """Shorten a call as OpenAI, or as LangChain, writes it."""
+        if not isinstance(call, Mapping) or call.get("id") in signed:
+            return call
+        for name in ("function", "custom"):
+            if isinstance(inner := call.get(name), Mapping):
+                return {**call, name: self._call(inner, signed)}
+        if self.tools and call.get("name") not in self.tools:
+            return call
+        text = call.get("type") == "invalid_tool_call"
+        how: tuple[tuple[str, How], ...] = (("arguments", "json"), ("input", "text"))
+        return self._fields(call, (*how, ("args", "text" if text else "object")))
 
     def _content(self, value: Any) -> Any:
         if not isinstance(value, list):
@@ -117,20 +192,36 @@ class _Shortening:
 
     def _block(self, value: Any) -> Any:
         if isinstance(value, str):
-            return self._text(value)
-        kind = kind_of(value) if isinstance(value, Mapping) else None
-        if kind is None or stays_whole(value):
+            return value if self.tools else self._text(value)
+        if not isinstance(value, Mapping) or stays_whole(value):
             return value
-        name = kind_name(value)
+        if self.tools and value.get("name") not in self.tools:
+            return value
+        name, kind = kind_name(value), kind_of(value)
         if kind.inside and isinstance(inner := value.get(kind.inside), Mapping):
             wrapped = kind.inside != name
             short = self._block(inner) if wrapped else self._fields(inner, kind.short)
             return {**value, kind.inside: short}
-        gives_way = self.level in ("media", "whole") and self.entry.role != "assistant"
+        gives_way = self.level in ("media", "whole") and self.original.role != "assistant"
         if kind.media and gives_way:
-            note = f"{describe(name, value)} ({self.where})"
+            note = f"{described(name, value)} ({self._where})"
             return {"type": "input_text" if name in INPUTS else "text", "text": note}
         return self._fields(value, kind.short)
+
+    def _joined(self, blocks: list[Any]) -> list[Any]:
+        """Join each run of plain texts, so that many small ones can be clipped."""
+        out: list[Any] = []
+        for kind, run in groupby(blocks, key=_plain_text):
+            parts = list(run)
+            if kind and len(parts) > 1:
+                whole = "\n".join(part["text"] for part in parts)
+                short = self._text(whole)
+                # Joined blocks are not the original, even if nothing is left out.
+                note = f"\n[joined: {len(parts)} blocks; original {self._where}]"
+                out.append({"type": kind, "text": short if short != whole else whole + note})
+            else:
+                out += map(self._block, parts)
+        return out
 
     def _fields(
         self, value: Mapping[str, Any], short: tuple[tuple[str, How], ...]
@@ -147,20 +238,15 @@ class _Shortening:
     def _field(self, value: Any, how: How) -> Any:
         if how == "content":
             return self._content(value)
-        if how == "object":
-            return self._arguments(value)
-        if how == "strings":
+        if how == "object" and self.level == "whole":
+            shown = json.dumps(value, default=str)
+            if len(shown) > self.size + 200:
+                return {"clipped": self._text(shown)}
+        if how in ("object", "strings"):
             return self._strings(value)
         if not isinstance(value, str):
             return value
         return self._text(value) if how == "text" else self._json(value)
-
-    def _arguments(self, value: Any) -> Any:
-        if self.level == "whole":
-            shown = json.dumps(value, default=str)
-            if len(shown) > self.size + 200:
-                return {"clipped": self._text(shown)}
-        return self._strings(value)
 
     def _strings(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -175,38 +261,24 @@ class _Shortening:
             parsed = json.loads(value)
         except (ValueError, RecursionError):
             return value if len(value) <= self.size else json.dumps({"clipped": self._text(value)})
-        short = self._arguments(parsed)
+        short = self._field(parsed, "object")
         return value if short == parsed else json.dumps(short, ensure_ascii=False)
 
-    def _openai_calls(self, calls: Any) -> Any:
-        return [self._openai_call(call) if isinstance(call, Mapping) else call for call in calls]
+    @property
+    def _where(self) -> str:
+        return self.where.replace("{cite}", self.original.cite)
 
-    def _openai_call(self, call: Mapping[str, Any]) -> Mapping[str, Any]:
-        if isinstance(function := call.get("function"), Mapping):
-            return {**call, "function": self._fields(function, (("arguments", "json"),))}
-        if isinstance(custom := call.get("custom"), Mapping):
-            return {**call, "custom": self._fields(custom, (("input", "text"),))}
-        return call
-
-    def _joined(self, blocks: list[Any]) -> list[Any]:
-        """Join each run of plain texts, so that many small ones can be clipped."""
-        out: list[Any] = []
-        for kind, run in groupby(blocks, key=_plain_text):
-            parts = list(run)
-            if kind and len(parts) > 1:
-                whole = "\n".join(part["text"] for part in parts)
-                short = self._text(whole)
-                # Joined blocks are not the original, even if nothing is left out.
-                note = f"\n[joined: {len(parts)} blocks; original {self.where}]"
-                out.append({"type": kind, "text": short if short != whole else whole + note})
-            else:
-                out += map(self._block, parts)
-        return out
-
-
-def _once(match: re.Match[str]) -> str:
-    """Return a run of equal lines as one, with their number."""
-    return f"{match[1]} (this line {match[0].count(match[1])} times)\n"
+    def _text(self, value: str) -> str:
+        whole, shown = len(value), min(self.size, len(value))
+        if self.tools:
+            end = f"{self.ending} [original {self._where}]"
+            return value[:ARGUMENT_HEAD] + end if whole > shown else value
+        mark = MARK.format(left_out=whole - shown, whole=whole, where=self._where)
+        if whole <= self.size + len(mark):
+            return value
+        head = int(self.size * HEAD)
+        tail = max(0, shown - head)
+        return "\n".join(filter(None, (value[:head], mark, value[-tail:] if tail else "")))
 
 
 def _plain_text(block: Any) -> str:

@@ -35,9 +35,7 @@ def summary_text(body: str, *, archived: bool, mark: str = NO_MARK) -> str:
 def summary_body(text: str) -> str:
     """Return a summary without its first line and our note."""
     body = text.removeprefix(SUMMARY_LINE).strip()
-    if body.startswith(NOTE):
-        body = _MARK.sub("", body.partition("\n")[2])
-    return body
+    return _MARK.sub("", body.partition("\n")[2]) if body.startswith(NOTE) else body
 
 
 def summary_name(text: str) -> str:
@@ -73,7 +71,5 @@ def is_summary_message(message: object) -> bool:
     """
     if is_message(message):
         return message.additional_kwargs.get("lc_source") == "summarization"
-    if isinstance(message, Mapping):
-        content = message.get("content")
-        return isinstance(content, str) and content.startswith(SUMMARY_LINE)
-    return False
+    content = message.get("content") if isinstance(message, Mapping) else None
+    return isinstance(content, str) and content.startswith(SUMMARY_LINE)

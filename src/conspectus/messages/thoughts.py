@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conspectus._langchain import is_ai_message, is_message, is_tool_message
+from conspectus.messages.recalled import brings_results, newest_user
 
-THOUGHTS = ("thinking", "redacted_thinking")
+THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 
 REFUSED = re.compile(
     r"prefix_mismatch_behavior|bound to a different conversation|"
@@ -25,23 +26,25 @@ REFUSED = re.compile(
 
 
 def without_stale_thoughts(
-    view: Sequence[Any], kept: int, *, all_of_them: bool = False
+    view: Sequence[Any], kept: int | None = None, *, all_of_them: bool = False
 ) -> list[Any]:
     """Leave out the thoughts of messages that stood in view when it was compacted.
 
     Args:
         view: the messages to send, as dicts or LangChain messages.
         kept: the first messages of the view, which a compaction has kept. Of those behind it all
-            stays, so that the same view is sent each time.
+            stays, so that the same view is sent each time. Default: those before the user's newest.
         all_of_them: leave out every thought, once a provider has refused those that stay.
 
     Example:
         >>> thought = {"type": "thinking", "thinking": "Hm.", "signature": "s"}
         >>> said = {"role": "assistant", "content": [thought, {"type": "text", "text": "Yes."}]}
-        >>> without_stale_thoughts([said, {"role": "user", "content": "And?"}], 2)[0]["content"]
+        >>> without_stale_thoughts([said, {"role": "user", "content": "And?"}])[0]["content"]
         [{'type': 'text', 'text': 'Yes.'}]
     """
-    end = kept = len(view) if all_of_them else min(kept, len(view))
+    if kept is None:
+        kept = newest_user(view)
+    end = kept = len(view) if all_of_them or kept is None else min(kept, len(view))
     while end and not all_of_them and _answers(view[end - 1]):
         end -= 1
     end -= end < kept  # the message whose calls have just been answered
@@ -58,49 +61,32 @@ def _answers(message: Any) -> bool:
     """Return whether a message holds results of tools."""
     if is_message(message):
         return is_tool_message(message)
-    role, blocks = _parts(message)
-    return role == "tool" or any(one.get("type") == "tool_result" for one in blocks)
-
-
-def _parts(message: Any) -> tuple[Any, list[Any]]:
-    """Return the role of a dict, and its blocks."""
-    if not isinstance(message, Mapping):
-        return None, []
-    content = message.get("content")
-    blocks = content if isinstance(content, list) else []
-    return message.get("role"), [one for one in blocks if isinstance(one, Mapping)]
+    return message.get("role") == "tool" or brings_results(message)
 
 
 def thoughtless(message: Any) -> Any:
     """Return a message without its thoughts; itself if it has none, or nothing else."""
+    calls, bound = False, THOUGHTS
     if is_message(message):
-        return _without_blocks(message)
-    role, blocks = _parts(message)
-    rest = [one for one in blocks if one.get("type") not in THOUGHTS]
-    if role != "assistant" or (blocks and not rest):
+        if not is_ai_message(message):
+            return message
+        made_by, calls = message.response_metadata, bool(message.tool_calls)
+        provider, model = made_by.get("model_provider"), str(made_by.get("model_name", "")).lower()
+        claude = "claude" in model or "anthropic" in model
+        if provider == "anthropic" or ("bedrock" in str(provider) and claude):
+            bound |= {"reasoning"}
+        elif provider is not None:  # only Anthropic binds thoughts to their beginning
+            return message
+    elif message.get("role") != "assistant":
         return message
-    made = {key: value for key, value in message.items() if key != "thinking_blocks"}
-    made |= {"content": rest} if len(rest) < len(blocks) else {}
-    return message if made == message else made
-
-
-def _without_blocks(message: Any) -> Any:
-    """Do the same for a LangChain message; only Anthropic binds thoughts to their beginning."""
-    if not is_ai_message(message) or not isinstance(message.content, list):
+    content = message.content if is_message(message) else message.get("content")
+    blocks = content if isinstance(content, list) else []
+    rest = [b for b in blocks if not (isinstance(b, Mapping) and b.get("type") in bound)]
+    if blocks and not rest and not calls:
         return message
-    told = message.response_metadata
-    provider, model = told.get("model_provider"), str(told.get("model_name", "")).lower()
-    claude = "claude" in model or "anthropic" in model
-    bound: tuple[str, ...] = THOUGHTS
-    if provider == "anthropic" or ("bedrock" in str(provider) and claude):
-        bound = (*THOUGHTS, "reasoning")
-    elif provider is not None:
+    fewer = {"content": rest} if len(rest) < len(blocks) else {}
+    if is_message(message):
+        return message.model_copy(update=fewer) if fewer else message
+    if "thinking_blocks" not in message and not fewer:
         return message
-    rest = [
-        one
-        for one in message.content
-        if not (isinstance(one, Mapping) and one.get("type") in bound)
-    ]
-    if len(rest) == len(message.content) or not (rest or message.tool_calls):
-        return message
-    return message.model_copy(update={"content": rest})
+    return {key: part for key, part in message.items() if key != "thinking_blocks"} | fewer

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from conspectus.messages import Entry, is_summary_message
-from conspectus.messages.content import Call
+from conspectus.messages.message import Call
 from conspectus.notes.cutting import BREAK, cut, one_line, terms
 from conspectus.notes.segment import GAP, Answer, Line, Segment
 from conspectus.notes.shapes import arguments, shape_of

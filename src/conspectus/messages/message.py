@@ -1,20 +1,21 @@
 """One message as read: speaker, text, calls and answers; and the key by which it is known.
 
-An entry keeps the caller's own object. Histories share entries, so that none is changed once it has
-a key: what belongs to one history is set in a copy.
+A `Message` keeps the caller's own object. Histories share what was read, so that none is changed
+once it has a key: what belongs to one history is set in a copy.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from conspectus._langchain import is_message
 from conspectus.core.items import Role
-from conspectus.messages.codec import Encoded, encode, encode_copy
-from conspectus.messages.content import Call, Result
+from conspectus.messages.codec import Encoded, as_json, encode
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -23,9 +24,42 @@ Source: TypeAlias = "BaseMessage | Mapping[str, Any]"  # A message as callers ha
 
 SHORT_ID = 12  # Length up to which an id is cited as it is; otherwise the start of the key is
 
+NOT_NEEDED = "conspectus_not_needed"
+"""The mark by which a tool says that its result will not be needed again: a key of the message's
+`additional_kwargs` or `artifact`, or of the message itself if that is a dict."""
+
+
+class Call(NamedTuple):
+    """One tool call: its id, the tool's name, and its arguments as text."""
+
+    id: str
+    name: str
+    args: str
+
+    @property
+    def reading(self) -> str:
+        """The call in plain text, with plain line breaks."""
+        try:
+            values = json.loads(self.args)
+        except (ValueError, RecursionError):
+            values = None
+        if not isinstance(values, dict):
+            return f"{self.name} {self.args}".strip()
+        first, *rest = [(key, as_text(part)) for key, part in values.items()] or [("", "")]
+        lines = [f"{key}: {part}" for key, part in rest]
+        return "\n".join([f"{self.name} {first[1]}" if values else self.name, *lines])
+
+
+class Result(NamedTuple):
+    """The answer to one call; a message may hold several."""
+
+    call: str
+    text: str
+    failed: bool
+
 
 @dataclass(slots=True)
-class Entry:
+class Message:
     """One message, read.
 
     Attributes:
@@ -33,9 +67,9 @@ class Entry:
         id: its id; without one, derived from its content and earlier occurrences.
         key: identity and version: hash of id, content and occurrence.
         role: the speaker's role.
-        name: the speaker's or the tool's name, if given.
         text: its readable text: text, reasoning, media as short descriptions.
         own: the speaker's own words in it, without the results of tools.
+        name: the speaker's or the tool's name, if given.
         calls: tool calls that it makes.
         answers: ids of calls that it answers.
         results: the answers among its blocks, one by one.
@@ -45,6 +79,7 @@ class Entry:
             an item of OpenAI's Responses does.
         date: when it was said, as the caller wrote it, if known.
         media: its blocks without text, such as images and files, the caller's own.
+        given_id: its id as the caller gave it, if any.
         redacted: whether secrets were taken out, so that it differs from the message sent.
         memo: what was derived from it, by name; kept as long as its reading is remembered.
     """
@@ -82,76 +117,79 @@ class Entry:
         if "reading" not in self.memo:
             parts = [self.text, *(call.reading for call in self.calls)]
             self.memo["reading"] = "\n".join(parts if self.text else parts[1:])
-        reading: str = self.memo["reading"]
-        return reading
+        return str(self.memo["reading"])
 
     @property
     def encoded(self) -> Encoded:
         """The original as JSON text."""
-        if "encoded" not in self.memo:
-            copy, kind = self.memo.get("copy", (None, ""))
-            self.memo["encoded"] = (
-                Encoded("langchain" if kind else "dict", encode_copy(copy, kind), True)
-                if copy
-                else encode(self.source)
-            )
-        encoded: Encoded = self.memo["encoded"]
-        return encoded
+        return encode(self.source, self.memo.get("copy"))
 
     @property
     def digest(self) -> str:
         """Hash of its content, without its id."""
-        if "digest" not in self.memo:
-            copy, kind = self.memo.get("copy", (None, ""))
-            text = encode_copy(copy, kind) if copy else self.encoded.text
-            self.memo["digest"] = hashlib.sha256(text.encode()).hexdigest()
-        digest: str = self.memo["digest"]
+        digest: str | None = self.memo.get("digest")
+        if digest is None:
+            digest = hashlib.sha256(self.encoded.text.encode()).hexdigest()
+            self.memo["digest"] = digest
         return digest
 
     @property
     def stem(self) -> str:
         """The part of its key that does not depend on the messages before it."""
-        if "stem" not in self.memo:
+        stem: str | None = self.memo.get("stem")
+        if stem is None:
             stem = self.digest[:28]
             if self.given_id is not None:
                 named = f"{self.given_id}\0{self.digest}".encode("utf-8", "backslashreplace")
                 stem = hashlib.sha256(named).hexdigest()[:32]
             self.memo["stem"] = stem
-        found: str = self.memo["stem"]
-        return found
+        return stem
+
+
+Entry: TypeAlias = Message
+
+
+def as_text(value: Any) -> str:
+    """Return a value as text: JSON where it is none."""
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except (TypeError, ValueError, RecursionError):  # other keys, long numbers, endless nesting
+        return json.dumps(as_json(value)[0], ensure_ascii=False)
 
 
 def name_entries(
-    entries: list[Entry],
+    messages: list[Message],
     seen: Mapping[str, int] | None = None,
     missing: Mapping[int, Collection[str]] | None = None,
 ) -> None:
-    """Give each entry its key, and an id if it has none; see `read_messages`.
+    """Give each message its key, and an id if it has none; see `read_messages`.
 
-    An entry with another key is replaced by a copy. `missing` has, by the place of a summary or a
+    A message with another key is replaced by a copy. `missing` has, by the place of a summary or a
     clip, the keys of the messages that it stands for. A message after it with the same id and
     content is another one.
     """
     counts: dict[str, int] = dict(seen or {})
     taken: set[str] = set()
-    for place, entry in enumerate(entries):
+    for place, message in enumerate(messages):
         if missing and place in missing:
             taken.update(missing[place])
-        stem: str = entry.memo.get("stem") or entry.stem
+        stem = message.stem
         number = counts.get(stem, 0)
-        if entry.given_id is None:
+        if message.given_id is None:
             # The key has the content and its number, so that messages which have left can be
             # counted by their keys alone.
-            name = f"{stem}-{number}"
+            key = name = f"{stem}-{number}"
         else:  # it may be the same message twice, id and all
-            while (name := _occurring(stem, number)) in taken:
+            while (key := _occurring(stem, number)) in taken:
                 number += 1
+            name = message.id
         counts[stem] = number + 1
-        own = name if entry.given_id is None else entry.id
-        if not entry.key:  # read just now
-            entry.key, entry.id = name, own
-        elif entry.key != name:
-            entries[place] = replace(entry, key=name, id=own)
+        if not message.key:  # read just now
+            message.key, message.id = key, name
+        elif message.key != key:
+            messages[place] = replace(message, key=key, id=name)
 
 
 def _occurring(key: str, again: int) -> str:
@@ -166,3 +204,26 @@ def occurrences(keys: Iterable[str]) -> Counter[str]:
         if dash and number.isdigit():
             counts[content] = max(counts[content], int(number) + 1)
     return counts
+
+
+def is_expendable(message: Any) -> bool:
+    """Tell whether a tool says that its result will not be needed."""
+    if not is_message(message):
+        return isinstance(message, Mapping) and message.get(NOT_NEEDED) is True
+    artifact = getattr(message, "artifact", None)
+    places = (message.additional_kwargs, artifact if isinstance(artifact, Mapping) else {})
+    return any(place.get(NOT_NEEDED) is True for place in places)
+
+
+def tools_of(messages: Sequence[Message]) -> list[tuple[str, ...]]:
+    """Return, for each message, the tools whose results it holds.
+
+    The nearest call before it names the tool, as ids are used again.
+    """
+    called: dict[str, str] = {}
+    tools: list[tuple[str, ...]] = []
+    for message in messages:
+        names = [called.get(answer, message.name or "") for answer in message.answers]
+        tools.append(tuple(dict.fromkeys(filter(None, names))))
+        called.update((call.id, call.name) for call in message.calls if call.id)
+    return tools
