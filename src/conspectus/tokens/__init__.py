@@ -4,8 +4,7 @@ from conspectus.tokens.counters import TokenCounter
 from conspectus.tokens.estimate import estimate
 from conspectus.tokens.families import FAMILIES, KNOWN, Family
 from conspectus.tokens.media import PER_MEDIA
-from conspectus.tokens.meter import TokenMeter
-from conspectus.tokens.usage import Report, correction
+from conspectus.tokens.meter import Report, TokenMeter, correction
 
 __all__ = ["FAMILIES", "KNOWN", "PER_MEDIA", "Family", "Report", "TokenCounter", "TokenMeter"]
 __all__ += ["correction", "estimate"]

@@ -1,12 +1,13 @@
-"""Ask a caller's counter for the tokens of single messages."""
+"""Exact counts: a caller's counter, or a vocabulary of `tiktoken` or `tokenizers`."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from conspectus.errors import PolicyError
+from conspectus.errors import PolicyError, install_command
 from conspectus.observe import log
 
 if TYPE_CHECKING:
@@ -15,25 +16,23 @@ if TYPE_CHECKING:
 TokenCounter = Callable[[Iterable[Any]], int]
 """Tokens of a list of messages: the form of LangChain's `token_counter`."""
 
-FILLER = "."  # the text of messages that stand beside a counted one
+FILLER = "."  # The text of messages that stand beside a counted one
+
+FORM = "write tiktoken:o200k_base, or tokenizers:path/to/tokenizer.json"
 
 
 class MessageCounter:
     """Counts single messages by a caller's counter, fractions of a token rounded up.
 
     Some counters take only what a provider would: a result behind its call, and a user's message
-    first. What the counter refuses alone is counted in the shortest such history, less the rest of
-    that. What it refuses there too is estimated, and the log says so once.
-
-    Args:
-        counter: takes a list of LangChain messages and returns their tokens.
-        estimate: the tokens of a message that the counter does not count.
+    first. What the counter refuses alone is counted in such a history, less the rest of that. What
+    it refuses there too is estimated by `estimate`, and the log says so once.
     """
 
     def __init__(self, counter: TokenCounter, estimate: Callable[[Any], int]) -> None:
         self._counter, self._estimate = counter, estimate
         self._refused: set[tuple[type, bool]] = set()  # kinds that it does not take alone
-        self._said = False
+        self._logged = False
         self._base: int | None = None
 
     @property
@@ -49,55 +48,30 @@ class MessageCounter:
     def __call__(self, message: BaseMessage) -> int:
         """Return the tokens of a message, with the base; raise `PolicyError` for no number."""
         kind = type(message), bool(getattr(message, "tool_calls", None))
-        try:
-            if kind not in self._refused:
-                try:
-                    return self._ask([message])
-                except PolicyError:
-                    raise
-                except Exception:
-                    size = self._beside_others(message)
-                    self._refused.add(kind)
-                    return size
-            return self._beside_others(message)
-        except PolicyError:
-            raise
-        except Exception as error:
-            if not self._said:
-                self._said = True
-                log(
-                    "counter_failed",
-                    "token_counter does not count every message (%s: %.200s): those are estimated; "
-                    "give one that takes any list of messages",
-                    type(error).__name__,
-                    error,
-                )
-            return self._estimate(message) + self.base
-
-    @property
-    def empty(self) -> int:
-        """Tokens of a user's message without text."""
-        from langchain_core.messages import HumanMessage
-
-        try:
-            return self._ask([HumanMessage("")])
-        except PolicyError:
-            raise
-        except Exception:  # a provider may refuse it
-            return max(0, self(HumanMessage(FILLER)) - 1)
-
-    def _beside_others(self, message: BaseMessage) -> int:
-        """Count the shortest history that the counter takes with a message, less the others."""
         failure: Exception | None = None
-        for others, before in _histories(message):
+        for alone in (True, False)[kind in self._refused :]:
             try:
-                return max(0, self._ask(others) - self._ask(before)) + self.base
+                if alone:
+                    return self._ask([message])
+                history, others = _legal_history(message)
+                size = max(0, self._ask(history) - self._ask(others)) + self.base
             except PolicyError:
                 raise
             except Exception as error:
                 failure = error
-        assert failure is not None
-        raise failure
+            else:
+                self._refused.add(kind)
+                return size
+        if not self._logged:
+            self._logged = True
+            log(
+                "counter_failed",
+                "token_counter does not count every message (%s: %.200s): those are estimated; "
+                "give one that takes any list of messages",
+                type(failure).__name__,
+                failure,
+            )
+        return self._estimate(message) + self.base
 
     def _ask(self, messages: Sequence[Any]) -> int:
         count: Any = self._counter(list(messages))
@@ -110,23 +84,74 @@ class MessageCounter:
         return count
 
 
-def _histories(message: BaseMessage) -> list[tuple[list[BaseMessage], list[BaseMessage]]]:
-    """Return legal histories with a message, each with the one that it is compared with.
+def _legal_history(message: BaseMessage) -> tuple[list[BaseMessage], list[BaseMessage]]:
+    """Return a history with a message that a provider takes, and one to compare it with.
 
-    A call may end a history or not. If not, the frame of a result is counted with its call.
+    The frame of a result counts with its call.
     """
     from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
-    def result(call: str | None, name: str | None = None) -> BaseMessage:
-        return ToolMessage(FILLER, tool_call_id=call or "", name=name)
-
     asked = HumanMessage(FILLER)
     if isinstance(message, SystemMessage):
-        return [([message, asked], [asked])]
+        return [message, asked], [asked]
     if isinstance(message, ToolMessage):
-        call, name = message.tool_call_id, message.name
-        made = AIMessage("", tool_calls=[{"name": name or "tool", "args": {}, "id": call}])
-        before: list[BaseMessage] = [asked, made]
-        return [([*before, message], before), ([*before, message], [*before, result(call, name)])]
-    results = [result(call["id"]) for call in getattr(message, "tool_calls", ())]
-    return [([asked, message], [asked]), ([asked, message, *results], [asked])]
+        name, call_id = message.name or "tool", message.tool_call_id
+        call = AIMessage("", tool_calls=[{"name": name, "args": {}, "id": call_id}])
+        result = ToolMessage(FILLER, tool_call_id=call_id, name=message.name)
+        return [asked, call, message], [asked, call, result]
+    calls = getattr(message, "tool_calls", ())
+    results = [ToolMessage(FILLER, tool_call_id=call["id"] or "") for call in calls]
+    return [asked, message, *results], [asked]
+
+
+def vocabulary(spec: str) -> Callable[[str], int]:
+    """Load a vocabulary as a function that counts the tokens of a text.
+
+    `spec` is `tiktoken:` with an encoding or one of OpenAI's models, or `tokenizers:` with the path
+    of a `tokenizer.json` or a model on the Hugging Face hub, which is downloaded if it is not there
+    yet. Special tokens count as plain text. A `PolicyError` says why a vocabulary cannot be loaded.
+    """
+    library, _, name = spec.partition(":")
+    loader = {"tiktoken": _tiktoken, "tokenizers": _tokenizers}.get(library)
+    if not name or loader is None:
+        raise PolicyError(f"token_counter cannot be {spec!r}; {FORM}")
+    try:
+        return loader(name)
+    except PolicyError:
+        raise
+    except ImportError as error:
+        raise PolicyError(
+            f"{spec!r} needs {library}, which is not installed: {install_command('tokens')}"
+        ) from error
+    except Exception as error:
+        raise PolicyError(
+            f"the vocabulary {spec!r} cannot be had ({type(error).__name__}: {error!s:.200}); give "
+            "one that is on this machine, or leave token_counter out for the estimate"
+        ) from error
+
+
+def _tiktoken(name: str) -> Callable[[str], int]:
+    import tiktoken
+
+    known = name in tiktoken.list_encoding_names()
+    encode = (tiktoken.get_encoding if known else tiktoken.encoding_for_model)(name).encode_ordinary
+    return lambda text: len(encode(text))
+
+
+def _tokenizers(name: str) -> Callable[[str], int]:
+    from tokenizers import Tokenizer
+
+    path = Path(name).expanduser()
+    if path.suffix == ".json" and not path.is_file():
+        raise PolicyError(f"there is no file {path}; {FORM}")
+    load = Tokenizer.from_file if path.is_file() else Tokenizer.from_pretrained
+    tokenizer: Any = load(str(path) if path.is_file() else name)
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+
+    def count(text: str) -> int:
+        # The library refuses lone surrogates, which no provider takes either.
+        plain = text.encode("utf-8", "replace").decode()
+        return len(tokenizer.encode(plain, add_special_tokens=False).ids)
+
+    return count

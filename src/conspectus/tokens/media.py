@@ -41,22 +41,19 @@ UNPACKED = 16 << 20  # Most bytes that the object streams of one PDF are unpacke
 
 _HEAD = 49_152  # Bytes that are searched for the size of a picture
 _STREAMS = re.compile(rb"\bstream\r?\n|endstream")
-_TREE, _LEAF = re.compile(rb"/Type\s*/Pages\b"), re.compile(rb"/Type\s*/Page\b")
-_COUNT = re.compile(rb"/Count\s+(\d++)(?!\s+\d+\s+R\b)")
-_LINEARIZED = re.compile(rb"/Linearized\b[^>]{0,200}?/N\s+(\d{1,9})")
+_LEAF = re.compile(rb"/Type\s*/Page\b")
 
 
-def media_tokens(block: Mapping[str, Any], maker: Maker, named: int | None = None) -> int:
+def media_tokens(block: Mapping[str, Any], maker: Maker) -> int:
     """Estimate the tokens of a content block without text, of any provider.
 
-    `named` are the tokens of a document or recording that is only an id or an address, by default
-    those of ten pages of a PDF.
+    A document or recording that is only an id or an address counts as ten pages of a PDF.
     """
     media = media_of(block)
     if media.kind == "image":
         return _image(media, maker)
     if not media.data and media.kind != "sealed":
-        return NAMED_PAGES * PER_PAGE[maker] if named is None else named
+        return NAMED_PAGES * PER_PAGE[maker]
     if media.kind == "pdf":
         pages = pdf_pages(media.raw()) or math.ceil(media.size / PAGE_BYTES)
         return PER_PAGE[maker] * pages
@@ -114,21 +111,15 @@ def _size(raw: bytes) -> tuple[int, int] | None:
 
 
 def pdf_pages(raw: bytes) -> int | None:
-    """Count the pages of a PDF, by the root of its tree or its leaves; None if it does not say."""
-    most = leaves = packed = 0
+    """Count the pages of a PDF, in the open and in its object streams; None if none is seen."""
+    leaves = packed = 0
     parts = _STREAMS.split(raw)
     for plain, stream in zip_longest(parts[::2], parts[1::2], fillvalue=b""):
-        for thing in plain.split(b"endobj"):
-            counts = _COUNT.findall(thing) if _TREE.search(thing) else ()
-            most = max([most, *(int(count[:9]) for count in counts)])
-            leaves += len(_LEAF.findall(thing))
-        if b"/ObjStm" in thing and packed < UNPACKED:
+        leaves += len(_LEAF.findall(plain))
+        if b"/ObjStm" in plain.rpartition(b"endobj")[2] and packed < UNPACKED:
             try:
                 text = zlib.decompressobj().decompress(stream, UNPACKED - packed)
             except zlib.error:  # damaged, or encrypted
                 continue
             packed, leaves = packed + len(text), leaves + len(_LEAF.findall(text))
-    if not (most or leaves) and (found := _LINEARIZED.search(raw[:2_048])):
-        most = int(found[1])
-    pages = max(most, leaves) if packed else most or leaves
-    return pages if 0 < pages <= (len(raw) + packed) // 8 else None
+    return leaves or None

@@ -6,20 +6,18 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import is_message
 from conspectus._newest import Newest
-from conspectus.core.sizes import whole
 from conspectus.errors import PolicyError
-from conspectus.messages import Entry, Source, read_message, read_messages
-from conspectus.tokens.counters import MessageCounter, TokenCounter
+from conspectus.messages import Message, Source, read_message
+from conspectus.tokens.counters import MessageCounter, TokenCounter, vocabulary
 from conspectus.tokens.estimate import estimate
 from conspectus.tokens.families import family_and_maker, warn_unknown
 from conspectus.tokens.media import media_tokens
-from conspectus.tokens.usage import Report, correction
-from conspectus.tokens.vocabularies import vocabulary
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -33,6 +31,53 @@ TOOL_PROMPT = {"claude": 346, "unknown": 346}
 
 REMEMBERED = 32_768  # Sizes of messages cached, about 6 MB
 
+LEAST_RATIO, MOST_RATIO = 0.5, 2.0
+"""Bounds of the correction. A report below the least measures something else, such as one without
+cached tokens, and is ignored; if it is the newest, earlier ones do not lower the estimate either.
+One above the most may count tools, and is cut; one as far above the window, too, belongs to no
+request that a model has answered, and is ignored."""
+
+LEAST_GROWTH = 500  # Least estimated tokens of a report, and between two of them, that are used
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Reported input tokens of one request, beside the estimate for its messages alone."""
+
+    estimated: int
+    reported: int
+
+
+def correction(reports: Sequence[Report], overhead: int = 0, limit: int | None = None) -> float:
+    """Return the factor for the estimate: 0.5 to 2, and 1 without usable reports.
+
+    The rest of a request is the same in all reports, so the growth from the first to the last one
+    is that of the messages alone. A single report counts less the known overhead; beyond that it
+    can only show that the estimate is too large. Reports belong to one history since its last
+    compaction, oldest first.
+
+    Example:
+        >>> correction([Report(1_000, 2_600), Report(3_000, 5_000)])
+        1.2
+    """
+    newest_is_void = bool(reports) and reports[-1].reported < LEAST_RATIO * reports[-1].estimated
+    usable = [
+        r
+        for r in reports
+        if r.estimated >= LEAST_GROWTH
+        and r.reported >= LEAST_RATIO * r.estimated
+        and (limit is None or r.reported <= MOST_RATIO * max(r.estimated + overhead, limit))
+    ]
+    if not usable:
+        return 1.0
+    first, last = usable[0], usable[-1]
+    growth, ratio = last.estimated - first.estimated, last.reported / last.estimated
+    if growth >= LEAST_GROWTH and last.reported > first.reported:
+        ratio = (last.reported - first.reported) / growth
+    elif ratio > 1:
+        ratio = max(1.0, (last.reported - overhead) / last.estimated)
+    return min(MOST_RATIO, max(1.0 if newest_is_void else LEAST_RATIO, ratio))
+
 
 class TokenMeter:
     """Counts tokens of messages, of text and of tools; a message that was counted is remembered.
@@ -42,8 +87,6 @@ class TokenMeter:
             or `"tokenizers:path/to/tokenizer.json"` (extra `tokens`). Default: an estimate.
         model: the model that will read the messages, as a name or a LangChain model; it decides the
             tokenizer to estimate and the rule for images. Default: the most that any takes.
-        file_tokens: tokens of a document or a recording that is only an id or an address. Default:
-            ten full pages of a PDF.
 
     Attributes:
         family: the family of tokenizers.
@@ -63,17 +106,14 @@ class TokenMeter:
         counter: TokenCounter | str | None = None,
         *,
         model: Any = None,
-        file_tokens: int | None = None,
+        file_tokens: object = None,
     ) -> None:
-        if file_tokens is not None:
-            whole(file_tokens, "file_tokens")
         self.family, self.maker = family_and_maker(model)
         self.exact, self.ratio = counter is not None, 1.0
-        self._file_tokens = file_tokens
         self._counter: MessageCounter | None = None
         self._text: Callable[[str], int] = partial(estimate, family=self.family)
         # Meters that count alike share the sizes that are remembered with messages.
-        self._way: object = f"{counter} {self.family} {self.maker} {file_tokens}"
+        self._way: object = f"{counter} {self.family} {self.maker}"
         if isinstance(counter, str):
             self._text = vocabulary(counter)
         elif callable(counter):
@@ -87,21 +127,23 @@ class TokenMeter:
         elif self.family == "unknown":
             warn_unknown(model)
         self._sizes: Newest[str, int] = Newest(REMEMBERED)
-        self._nothing: int | None = None  # what a counter says of an empty message
-        self._told: Mapping[str, int] = {}
+        self._known: Mapping[str, int] = {}
+        self._nothing: int | None = None  # What a counter says of an empty message
 
-    def entry(self, entry: Entry) -> int:
+    def entry(self, message: Message) -> int:
         """Count the tokens of a message that has been read."""
-        if (told := self._told.get(entry.key)) is not None:
-            return self._corrected(told)
-        way, size = entry.memo.get("tokens", (None, 0))  # of the newest meter
+        if (known := self._known.get(message.key)) is not None:
+            return self._corrected(known)
+        way, size = message.memo.get("tokens", (None, 0))  # of the newest meter
         if way != self._way:
-            digest: str = entry.memo.get("digest", "")
-            known = self._sizes.get(digest)  # as of a copy that is gone
-            size = self._size(entry) if known is None else known
-            if known is None and digest:
-                self._sizes.put(digest, size)
-            entry.memo["tokens"] = self._way, size
+            digest: str = message.memo.get("digest", "")
+            found = self._sizes.get(digest)  # as of a copy that is gone
+            if found is None:
+                counted = self._counter is not None
+                found = self._ask(message.source) if counted else self._estimate(message)
+                if digest:
+                    self._sizes.put(digest, found)
+            message.memo["tokens"] = self._way, (size := found)
         return self._corrected(size)
 
     def message(self, message: Source) -> int:
@@ -117,7 +159,7 @@ class TokenMeter:
         if self._counter is None:
             return self._corrected(self._text(text))
         if self._nothing is None:
-            self._nothing = self._counter.empty
+            self._nothing = self._ask({"role": "user", "content": ""})
         return max(0, self._ask({"role": "user", "content": text}) - self._nothing)
 
     def tools(self, tools: Sequence[Any]) -> int:
@@ -135,17 +177,16 @@ class TokenMeter:
 
     def scaled(self, ratio: float) -> TokenMeter:
         """Return this meter with estimates times a ratio; an exact one unchanged."""
-        if self.exact or ratio == self.ratio:
-            return self
-        other = copy(self)
-        other.ratio = ratio
-        return other
+        return self if self.exact or ratio == self.ratio else self._with(ratio=ratio)
 
     def told(self, sizes: Mapping[str, int]) -> TokenMeter:
-        """Return this meter with the sizes of some messages, by their keys, as they are told."""
-        meter = copy(self)
-        meter._told = sizes
-        return meter
+        """Return this meter with the sizes of some messages, by their keys, given beforehand."""
+        return self._with(_known=sizes)
+
+    def _with(self, **changes: Any) -> TokenMeter:
+        other = copy(self)
+        vars(other).update(changes)
+        return other
 
     @property
     def plain(self) -> TokenMeter:
@@ -155,18 +196,13 @@ class TokenMeter:
     def _corrected(self, size: int) -> int:
         return size if self.ratio == 1.0 else math.ceil(size * self.ratio)
 
-    def _size(self, entry: Entry) -> int:
-        if self._counter is not None:
-            return self._ask(entry.source)
-        return self._estimate(entry)
-
-    def _estimate(self, entry: Entry) -> int:
-        texts = [entry.text, entry.name]
-        texts += [part for call in entry.calls for part in (call.name, call.args)]
-        media = sum(media_tokens(block, self.maker, self._file_tokens) for block in entry.media)
+    def _estimate(self, message: Message) -> int:
+        texts = [message.text, message.name]
+        texts += [part for call in message.calls for part in (call.name, call.args)]
+        media = sum(media_tokens(block, self.maker) for block in message.media)
         # Several short texts cost several times as much to estimate as one.
         size = self._text("\n".join(filter(None, texts)))
-        return PER_MESSAGE + PER_CALL * len(entry.calls) + size + media
+        return PER_MESSAGE + PER_CALL * len(message.calls) + size + media
 
     def _ask(self, message: Source) -> int:
         assert self._counter is not None
@@ -181,7 +217,7 @@ def _as_langchain(message: Source) -> BaseMessage:
     try:
         return convert_to_messages([dict(message)])[0]
     except (ValueError, TypeError, KeyError, NotImplementedError):
-        return HumanMessage(read_messages([message])[0].reading)
+        return HumanMessage(read_message(message).reading)
 
 
 def _schema(tool: Any) -> str:

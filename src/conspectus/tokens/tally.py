@@ -19,7 +19,7 @@ from weakref import ref
 from langchain_core.messages import AIMessage, BaseMessage
 
 from conspectus._newest import Newest
-from conspectus.tokens.usage import LEAST_GROWTH, Report
+from conspectus.tokens.meter import LEAST_GROWTH, Report
 
 Count = Callable[[BaseMessage], int]
 
