@@ -37,11 +37,11 @@ def in_tables(archive: Archive) -> list[Stored]:
     with tables.transaction(writes=False) as run:
         found = [
             Stored((table,), str(name), json.dumps(unpacked(body), ensure_ascii=False))
-            for table, column in (("body", "number"), ("value", "name"))
+            for table, column in (("body", "number"),)
             for name, body in run(f"SELECT {column}, body FROM {table}")
         ]
         found += [
-            Stored(("original",), "", about) for (about,) in run("SELECT about FROM original")
+            Stored(("original",), "", about) for (about,) in run("SELECT about FROM item")
         ]
         return found + [Stored(("words",), "", word) for word in words_in(run)]
 

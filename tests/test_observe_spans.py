@@ -15,7 +15,7 @@ from opentelemetry import trace
 from opentelemetry.trace import StatusCode
 
 from conspectus import ChatModelSummarizer, Compactor, ContextGuard, SummaryError, __version__
-from conspectus.archive.scope import label_hash
+from conspectus.archive.values import label_hash
 from conspectus.errors import NotFoundError, PolicyError
 from conspectus.observe import OpenTelemetry
 from graph_support import agent, middleware, on_a_loop, said, steps, summariser, thread

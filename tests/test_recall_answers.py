@@ -7,6 +7,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from conspectus import Compactor
 from conspectus.archive import Archive, Scope
+from conspectus.archive.values import key_bytes
 from conspectus.bridge import run
 from conspectus.core.records import Record
 from conspectus.errors import InputError, NotFoundError
@@ -132,7 +133,7 @@ def test_an_unknown_id_is_not_found(archive, chain, name):
 def test_a_message_that_is_gone_is_said_to_be_gone(archive, chain, entries):
     assert recall(archive, chain, id="q1").hits
     with archive.backend.transaction(writes=True) as run_:  # type: ignore[attr-defined]
-        run_("UPDATE original SET expires = 1 WHERE key = ?", entries[0].key)
+        run_("UPDATE item SET expires = 1 WHERE key = ?", key_bytes(entries[0].key))
     with pytest.raises(NotFoundError, match="expired or was forgotten"):
         recall(archive, chain, id="q1")
 

@@ -6,10 +6,10 @@ from conspectus._lazy import lazily, places_of
 
 if TYPE_CHECKING:
     from conspectus.archive.address import check_address, without_password
-    from conspectus.archive.scope import Scope
     from conspectus.archive.sqlite import default_archive_path
     from conspectus.archive.store import Archive
-    from conspectus.archive.values import Archived
+    from conspectus.archive.values import Archived as Archived
+    from conspectus.archive.values import Scope as Scope
 
 __all__ = [
     "Archive",
@@ -22,9 +22,8 @@ __all__ = [
 
 _MODULES = {
     "conspectus.archive.address": "check_address without_password",
-    "conspectus.archive.scope": "Scope",
+    "conspectus.archive.values": "Archived Scope",
     "conspectus.archive.sqlite": "default_archive_path",
     "conspectus.archive.store": "Archive",
-    "conspectus.archive.values": "Archived",
 }
 __getattr__ = lazily(__name__, places_of(_MODULES))

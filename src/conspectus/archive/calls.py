@@ -13,7 +13,7 @@ from functools import wraps
 from time import monotonic
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
-from conspectus.archive.scope import Scope
+from conspectus.archive.values import Scope
 from conspectus.bridge import StepTimeout, within
 from conspectus.errors import ArchiveError, ArchiveTimeout
 from conspectus.observe import observing
@@ -31,14 +31,14 @@ def observed(operation: str) -> Callable[[Method[P, T]], Method[P, T]]:
 
     def around(method: Method[P, T]) -> Method[P, T]:
         @wraps(method)
-        def done(self: Any, *args: P.args, **kwargs: P.kwargs) -> T:
+        def reported(self: Any, *args: P.args, **kwargs: P.kwargs) -> T:
             scope = next((one for one in args if isinstance(one, Scope)), None)
             counts = operation in ("write", "read_back", "read") and len(args) > 1
-            items = len(args[1]) if counts else None  # type: ignore[arg-type]
+            items = len(cast("list[Any]", args[1])) if counts else None
             with observing("archive", scope, name=operation, messages=items):
                 return method(self, *args, **kwargs)
 
-        return cast("Method[P, T]", done)
+        return cast("Method[P, T]", reported)
 
     return around
 
@@ -50,9 +50,8 @@ class Stopped(BaseException):
 class Gate:
     """Lets calls of a store through until it is shut.
 
-    A store's owner may close its connections. A thread that uses one then would crash the
-    interpreter (SQLite), so the gate of the work is shut first: running calls end, and no other
-    begins.
+    A store's owner may close its connections, and a thread that uses one then would crash the
+    interpreter (SQLite). So the gate of the work is shut first, and running calls end.
     """
 
     def __init__(self) -> None:
@@ -84,9 +83,7 @@ GATE: ContextVar[Gate | None] = ContextVar("conspectus gate", default=None)
 @contextmanager
 def inside() -> Iterator[None]:
     """Make one call of a store through the gate of the current work, if any."""
-    if (gate := GATE.get()) is None:
-        yield
-        return
+    gate = GATE.get() or Gate()
     gate.count(1)
     try:
         yield
@@ -120,58 +117,66 @@ class Patience:
         )
 
 
+class Patient:
+    """A store, each of whose methods is waited for so long."""
+
+    def __init__(self, store: Any, seconds: float | None) -> None:
+        self.store, self._patience = store, Patience(seconds)
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self.store, name)
+        if not callable(value):
+            return value
+        return lambda *args: self._patience.wait_for(lambda: value(*args))
+
+
+ON_ITS_LOOP = (
+    "this store cannot be used on its own event loop without await; call the archive in a thread "
+    "there, as with await asyncio.to_thread(archive.find, ...)"
+)
 _LATE = "the store did not answer in time; check it and try again"
 _FULL = "the disk is full; free some space and try again"
-_LOCKED = "another process is writing to the archive; try again when it has finished"
-_HELD = "another process holds what is to be written; try again when it has finished"
+_BUSY = "another process is writing to the archive; try again when it has finished"
 _CLOSED = "the archive has been closed; open it again"
 _TABLES = "the store has no tables yet; call its setup() once before using it"
 _DOWN = "the PostgreSQL server cannot be reached ({}); check that it is up and the address right"
-ON_ITS_LOOP = (
-    "this store cannot be used on its own event loop without await; call the archive in a thread "
-    "there, as with await asyncio.to_thread(archive.get, ...)"
-)
 
-_ANY = (
-    ("synchronous calls", ON_ITS_LOOP),
-    (f"errno {errno.ENOSPC}]", _FULL),
-    (f"errno {errno.EDQUOT}]", _FULL),
-    ("|timeouterror", _LATE),
-    ("|pooltimeout", _LATE),
-)
-_SQLITE = (
-    ("locked", _LOCKED),
-    ("busy", _LOCKED),
-    ("readonly", "the archive is read-only; make the file and its folder writable, or use another"),
-    ("full", _FULL),
-    ("not a database", "the file is not a SQLite database; choose another path for the archive"),
-    ("malformed", "the archive's file is damaged; restore it from a backup or choose another path"),
-    ("unable to open", "the file cannot be opened; check that its folder exists and is writable"),
-    ("closed", _CLOSED),
-    ("no such table", _TABLES),
-    ("no such module", "this Python's SQLite has no FTS5; use another build of Python"),
-)
-_POSTGRES = (
-    ("[53100", _FULL),
-    ("[53300", "the PostgreSQL server has no connection left; close some, or let it have more"),
-    ("[57014", _LATE),
-    ("[25p03", _LATE),
-    ("[25006", "the PostgreSQL server is read-only; use the address of one that can be written to"),
-    ("[55p03", _HELD),
-    ("[40", _HELD),
-    ("[42p01", _TABLES),
-    ("connection is closed", "the connection is closed, and a store on one does not open it again; "
-     "open the store anew, or give it a pool (pool_config=...)"),
-    ("|poolclosed", _CLOSED),
-    ("|operationalerror", _DOWN),
-    ("|interfaceerror", _DOWN),
+_ADVICE = (
+    ("", "synchronous calls", ON_ITS_LOOP),
+    ("", f"errno {errno.ENOSPC}]", _FULL),
+    ("", f"errno {errno.EDQUOT}]", _FULL),
+    ("", "|timeouterror", _LATE),
+    ("", "|pooltimeout", _LATE),
+    ("sqlite", "locked", _BUSY),
+    ("sqlite", "busy", _BUSY),
+    ("sqlite", "readonly", "the archive is read-only; make the file and its folder writable, or "
+     "use another"),
+    ("sqlite", "full", _FULL),
+    ("sqlite", "not a database", "the file is not a SQLite database; choose another path for the "
+     "archive"),
+    ("sqlite", "malformed", "the archive's file is damaged; restore it from a backup or choose "
+     "another path"),
+    ("sqlite", "unable to open", "the file cannot be opened; check that its folder exists and is "
+     "writable"),
+    ("sqlite", "closed", _CLOSED),
+    ("sqlite", "no such table", _TABLES),
+    ("sqlite", "no such module", "this Python's SQLite has no FTS5; use another build of Python"),
+    ("psycopg", "[53100", _FULL),
+    ("psycopg", "[53300", "the PostgreSQL server has no connection left; close some, or let it "
+     "have more"),
+    ("psycopg", "[57014", _LATE),
+    ("psycopg", "[25p03", _LATE),
+    ("psycopg", "[25006", "the PostgreSQL server is read-only; use the address of one that can be "
+     "written to"),
+    ("psycopg", "[55p03", _BUSY),
+    ("psycopg", "[40", _BUSY),
+    ("psycopg", "[42p01", _TABLES),
+    ("psycopg", "connection is closed", "the connection is closed, and a store on one does not "
+     "open it again; open the store anew, or give it a pool (pool_config=...)"),
+    ("psycopg", "|poolclosed", _CLOSED),
+    ("psycopg", "|operationalerror", _DOWN),
+    ("psycopg", "|interfaceerror", _DOWN),
 )  # fmt: skip
-_ADVICE = {
-    "sqlite3": _SQLITE,
-    "aiosqlite": _SQLITE,
-    "psycopg": _POSTGRES,
-    "psycopg_pool": _POSTGRES,
-}
 """Advice by the package of an error and by what its description holds: the SQLSTATE in brackets,
 the names of its class and of those above it, and its text."""
 
@@ -194,9 +199,8 @@ def explain(error: BaseException) -> str:
     for one in chain:
         classes = "|".join(kind.__name__ for kind in type(one).__mro__)
         about = f"[{getattr(one, 'sqlstate', '')}] |{classes}: {one}".lower()
-        package = type(one).__module__.partition(".")[0]
-        for part, advice in (*_ANY, *_ADVICE.get(package, ())):
-            if part in about:
+        for package, part, advice in _ADVICE:
+            if package in type(one).__module__ and part in about:
                 return advice.format(_first_line(one))
     what = f"{type(chain[-1]).__name__}: {_first_line(chain[-1])}"
     return f"the store failed ({what}); check it and try again"

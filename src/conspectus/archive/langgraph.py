@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,26 +16,41 @@ from conspectus._langchain import is_memory_store, known
 from conspectus._newest import Newest
 from conspectus.archive.calls import LOOP, ON_ITS_LOOP, Patience, explained, inside
 from conspectus.archive.passages import original_of
-from conspectus.archive.scope import Commit, Kind, Listed, Original, Scope, Values
 from conspectus.archive.sqlite import SqliteTables
-from conspectus.archive.values import entry_of, newer, packed, unpacked
+from conspectus.archive.values import (
+    Kind,
+    Listed,
+    Original,
+    Scope,
+    Values,
+    entry_of,
+    newer,
+    packed,
+    unpacked,
+)
 from conspectus.errors import ArchiveError, PolicyError
 
 if TYPE_CHECKING:
     from langgraph.store.base import BaseStore
 
 ROOT = "conspectus"  # First label of every namespace that we use
-FORMAT = 1  # Version of a value; a newer one is refused
+FORMAT = 2  # Version of a value; a newer one is refused
 CHUNK = 500  # Most operations in one batch
 CHUNK_SIZE = 8_000_000  # Most characters of values in one batch, unless one is larger
 WRITES = 3  # Times that the head is written until it is read back as written
 PAGE = 200  # Values looked up and deleted at a time
 INDEXES = 16  # Histories whose index is in memory
-COUNTED = ("messages", "records", "drafts")  # Values of which the number is told
+LABELS: dict[Kind, str] = {
+    "original": "messages",
+    "record": "records",
+    "draft": "drafts",
+    "note": "notes",
+    "head": "head",
+}
 
 
 class LangGraphStore:
-    """Values `{"v": 1, "z": <base64>}` under namespaces of hashes, which no store fails on.
+    """Values `{"v": 2, "z": <base64>}` under namespaces of hashes, which no store fails on.
 
     Such stores cannot compare and set: two workers may still pass each other at a commit. Then the
     head names the later record, and neither has lost anything.
@@ -58,22 +73,54 @@ class LangGraphStore:
         self._patience = Patience(None if local else timeout)
         self._indexes: Newest[Scope, SqliteTables] = Newest(INDEXES)
 
-    # Originals, and an index of each history that is filled as it is asked
+    def read(self, scope: Scope, kind: Kind, names: Sequence[str] | None) -> dict[str, bytes]:
+        place = _place(scope, LABELS[kind])
+        if names is None:
+            return _bodies(self._all(place))
+        get = partial(_operations().GetOp, place, refresh_ttl=False)
+        return _bodies(self._batch([get(name) for name in dict.fromkeys(names)]))
 
-    def originals(self, scope: Scope, keys: Sequence[str]) -> dict[str, bytes]:
-        return self._read(_place(scope, "messages"), keys)
+    def write(self, scope: Scope, values: Values, originals: Sequence[Original] = ()) -> None:
+        ends = {} if self._ttl is None else {"expires": time.time() + self._ttl}
+        every = [(*_registry(scope), packed([scope.tenant, scope.thread, scope.session]))]
+        every += [(_place(scope, LABELS["original"]), one.key, one.body) for one in originals]
+        every += [
+            (_place(scope, LABELS[kind]), *one) for kind in values for one in values[kind].items()
+        ]
+        minutes = None if self._ttl is None else self._ttl / 60
+        put = partial(_operations().PutOp, index=False, ttl=minutes)
+        # Some stores delete expired values only when they are swept, so we look at the end.
+        packs = ((*at, {"v": FORMAT, "z": b64encode(body).decode(), **ends}) for *at, body in every)
+        self._batch([put(*one) for one in packs])
 
-    def keep(self, scope: Scope, originals: Sequence[Original]) -> None:
-        self._write(scope, {"messages": {one.key: one.body for one in originals}})
+    def commit(
+        self, scope: Scope, record: str, values: Values, older: Sequence[str], seen: str | None
+    ) -> str | None:
+        head = self._head(scope)
+        if seen is not None and head and head not in (seen, record):
+            return head
+        renewed = {} if self._ttl is None else self.read(scope, "record", older)
+        self.write(scope, {**values, "record": {**renewed, **values["record"]}})
+        for _ in range(WRITES):
+            self.write(scope, {"head": {"head": packed(record)}})
+            head = self._head(scope)
+            # A slow worker may have set the head back to the record before.
+            if head != seen:
+                break
+        return head
+
+    def _head(self, scope: Scope) -> str | None:
+        kept = self.read(scope, "head", ["head"])
+        return str(unpacked(kept["head"])) if kept else None
 
     def listed(self, scope: Scope, keys: Sequence[str]) -> list[Listed]:
         index = self._index(scope)
         have = {key for key, *_ in index.listed(scope, keys)}
         new = [key for key in keys if key not in have]
         for at in range(0, len(new), CHUNK):
-            bodies = self.originals(scope, new[at : at + CHUNK])
+            bodies = self.read(scope, "original", new[at : at + CHUNK])
             made = [original_of(entry_of(key, body)[0], b"") for key, body in bodies.items()]
-            index.keep(scope, made)
+            index.write(scope, {}, made)
         return index.listed(scope, keys)
 
     def holding(self, scope: Scope, words: Sequence[str]) -> dict[str, frozenset[int]]:
@@ -82,44 +129,13 @@ class LangGraphStore:
     def _index(self, scope: Scope) -> SqliteTables:
         return self._indexes.get_or_make(scope, lambda: SqliteTables(None, None))
 
-    # Records, drafts, notes and the head
-
-    def values(self, scope: Scope, kind: Kind, names: Sequence[str] | None) -> dict[str, bytes]:
-        place = _place(scope, _label(kind))
-        return _bodies(self._all(place)) if names is None else self._read(place, names)
-
-    def save(self, scope: Scope, values: Values) -> None:
-        self._write(scope, {_label(kind): named for kind, named in values.items()})
-
-    def commit(self, scope: Scope, commit: Commit) -> str | None:
-        head = self._head(scope)
-        if commit.seen is not None and head and head not in (commit.seen, commit.record):
-            return head
-        older = {} if self._ttl is None else self.values(scope, "record", commit.ancestors)
-        self.save(scope, {**commit.values, "record": {**older, **commit.values["record"]}})
-        for _ in range(WRITES):
-            self.save(scope, {"head": {"head": packed(commit.record)}})
-            head = self._head(scope)
-            # A slow worker may have set the head back to the record before.
-            if head != commit.seen:
-                break
-        return head
-
-    def _head(self, scope: Scope) -> str | None:
-        kept = self.values(scope, "head", ["head"])
-        return str(unpacked(kept["head"])) if kept else None
-
-    # All of it
-
     def scopes(self, tenant: str) -> list[Scope]:
         kept = _bodies(self._all((ROOT, Scope(tenant, "").hashes[0], "scopes")))
         return [Scope(*unpacked(body)) for body in kept.values()]
 
-    def size(self, scope: Scope) -> int:
-        return sum(map(len, _bodies(self._all(_place(scope, "messages"))).values()))
-
     def forget(self, scopes: Sequence[Scope]) -> int:
         put, search, count = _operations().PutOp, _operations().SearchOp, 0
+        counted = {LABELS["original"], LABELS["record"], LABELS["draft"]}
         for scope in scopes:
             deleted: set[tuple[tuple[str, ...], str]] = set()
             # Look and delete until nothing is left, without relying on order or pages.
@@ -132,10 +148,9 @@ class LangGraphStore:
                     )
                 self._batch([put(place, key, None) for place, key in places])
                 deleted |= places
-            count += sum(place[-1] in COUNTED for place, _ in deleted)
+            count += sum(place[-1] in counted for place, _ in deleted)
             self._batch([put(*_registry(scope), None)])
-            if self._indexes.get(scope) is not None:
-                self._indexes.put(scope, SqliteTables(None, None))
+        self._indexes.clear()
         return count
 
     def check(self) -> str:
@@ -148,12 +163,6 @@ class LangGraphStore:
         """Drop the indexes; the store stays open, as it is the caller's."""
         self._indexes.clear()
 
-    # Reading and writing in batches
-
-    def _read(self, place: tuple[str, ...], keys: Iterable[str]) -> dict[str, bytes]:
-        get = partial(_operations().GetOp, place, refresh_ttl=False)
-        return _bodies(self._batch([get(key) for key in dict.fromkeys(keys)]))
-
     def _all(self, place: tuple[str, ...]) -> list[Any]:
         """Return all of a namespace at once, as unordered pages may overlap."""
         limit = 2 * CHUNK
@@ -162,20 +171,6 @@ class LangGraphStore:
             if len(items) < limit:
                 return [item for item in items if tuple(item.namespace) == place]
             limit *= 4
-
-    def _write(self, scope: Scope, values: Mapping[str, Mapping[str, bytes]]) -> None:
-        """Write values by label and key, with the name of their history."""
-        name = packed([scope.tenant, scope.thread, scope.session])
-        ends = {} if self._ttl is None else {"expires": time.time() + self._ttl}
-        minutes = None if self._ttl is None else self._ttl / 60
-        every = [(*_registry(scope), name)]
-        every += [(_place(scope, label), *one) for label in values for one in values[label].items()]
-        put = partial(_operations().PutOp, index=False, ttl=minutes)
-        # Some stores delete expired values only when they are swept, so we look at the end.
-        packs = (
-            (*one, {"v": FORMAT, "z": b64encode(body).decode(), **ends}) for *one, body in every
-        )
-        self._batch([put(*one) for one in packs])
 
     def _batch(self, operations: Sequence[Any]) -> list[Any]:
         loop = getattr(self.store, "_loop", None)
@@ -223,10 +218,6 @@ def _operations() -> Any:
     from langgraph.store import base
 
     return base
-
-
-def _label(kind: Kind) -> str:
-    return kind if kind == "head" else f"{kind}s"
 
 
 def _place(scope: Scope, *label: str) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 
-from conspectus.archive.scope import Original
+from conspectus.archive.values import Original
 from conspectus.messages import Call, Entry
 from conspectus.messages.recalled import says_again
 
@@ -14,6 +14,7 @@ PASSAGE = 480  # Bytes of a passage, about 120 tokens in any script: a few sente
 SHORT = 1.5  # Passages up to whose size a text stays whole, as a rest of a few words says little
 MANY = 2_000  # Most passages of one text; those of a larger one are longer
 LONGEST = 80  # Characters of a word that an index keeps; a longer one is data
+LAST = 400  # Characters at the end of a message that are searched for its question mark
 
 ENDS = (
     ("\n\n",),
@@ -31,20 +32,18 @@ DENSE = (
 )
 PIECE = re.compile(rf"(?P<dense>[{DENSE}]+)|(?P<word>(?:(?![{DENSE}_])\w)+)")
 HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_DENSE = re.compile(rf"[{DENSE}]+")
+_DATA = re.compile(rf"([^\W_]{{{LONGEST}}})[^\W_]+")
 
 _SPEAKER = re.compile(r"\s*(?:\[[^\]\n]{1,60}\]\s*)?(?P<name>[^\W\d_][^\n:：\[\]]{0,40}?)\s?[:：]")
 """The speaker's name in a transcript, if the message has none: `[date] Name: ...`."""
 
-LAST = 400  # Characters at the end of a message that are searched for its question mark
 _ASKS = re.compile(r"[?？][\s\"'”’)»」』]*+(?:\[[^\[\]]*+\]\s*+)?\Z")
 """The end of a question, perhaps with a bracket behind it, such as a picture's description."""
 
 
 def passages(text: str, start: int = 0) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each passage, in characters; together they cover the text.
-
-    `start` is added to each position.
-    """
+    """Yield begin and end of each passage, in characters from `start`; they cover the text."""
     size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
     room = max(1, int(max(PASSAGE, size / MANY) * len(text) / max(1, size)))
     at = 0
@@ -58,37 +57,32 @@ def passages(text: str, start: int = 0) -> Iterator[tuple[int, int]]:
 def last_end(text: str, least: int, most: int) -> int:
     """Return the last place between two where the text divides best."""
     for marks in ENDS:
-        found = max(
-            (at + len(one) for one in marks if (at := text.rfind(one, least, most)) >= 0), default=0
-        )
-        if found:
-            return found
+        ends = (at + len(one) for one in marks if (at := text.rfind(one, least, most)) >= 0)
+        if end := max(ends, default=0):
+            return end
     return most
 
 
 def words(text: str) -> str:
-    """Return the words of a text for an index, which divides them at spaces.
+    """Return a text for an index that divides words at spaces and marks.
 
-    A run of a script without spaces becomes its pairs of characters, and its last one alone; an
-    identifier is followed by its humps.
+    A run of a script without spaces becomes its pairs of characters, and its last one alone; the
+    humps of identifiers are added.
 
     Example:
         >>> words("getUser: 数据库 failed")
-        'getUser get User 数据 据库 库 failed'
+        'getUser:  数据 据库 库  failed get User'
     """
-    longest = max(map(len, text.split()), default=0)
-    if text.isascii() and longest <= LONGEST and not HUMP.search(text):
-        return text
-    found: list[str] = []
-    for match in PIECE.finditer(unicodedata.normalize("NFKC", text)):
-        piece = match.group()
-        if match.lastgroup == "dense":
-            found += [piece[at : at + 2] for at in range(len(piece))]
-            continue
-        found.append(piece[:LONGEST])
-        if not (piece.islower() or piece.istitle() or piece.isupper()) and len(piece) <= LONGEST:
-            found += parts if len(parts := HUMP.split(piece)) > 1 else ()
-    return " ".join(found)
+    if not text.isascii():
+        pairs = lambda run: f" {' '.join(run[0][n : n + 2] for n in range(len(run[0])))} "  # noqa: E731
+        whole = text.encode("utf-8", "replace").decode()
+        text = _DENSE.sub(pairs, unicodedata.normalize("NFKC", whole))
+    if max(map(len, text.split()), default=0) > LONGEST:
+        text = _DATA.sub(r"\1", text)
+    if HUMP.search(text):
+        humps = (HUMP.sub(" ", one) for one in text.split() if HUMP.search(one))
+        text = " ".join([text, *humps])
+    return text
 
 
 def spans(text: str, calls: Sequence[Call]) -> list[tuple[int, int, str]]:
@@ -99,11 +93,11 @@ def spans(text: str, calls: Sequence[Call]) -> list[tuple[int, int, str]]:
     if len(calls) < 2:
         return [(*span, calls[0].id if calls else "") for span in passages(text)]
     at = len(text) - sum(len(call.reading) + 1 for call in calls)
-    found = [(*span, "") for span in passages(text[:at])] if at > 0 else []
+    parts = [(*span, "") for span in passages(text[:at])] if at > 0 else []
     for call in calls:
-        found += [(*span, call.id) for span in passages(call.reading, at + 1)]
+        parts += [(*span, call.id) for span in passages(call.reading, at + 1)]
         at += 1 + len(call.reading)
-    return found
+    return parts
 
 
 def original_of(entry: Entry, body: bytes) -> Original:
@@ -128,12 +122,11 @@ def original_of(entry: Entry, body: bytes) -> Original:
     said = None if entry.name or act not in "sS" else _SPEAKER.match(text)
     speaker = entry.name or (said.group("name") if said else "")
     given = "" if entry.id == entry.key else entry.id
-    fields = [act + entry.role[0], *map(one_line, (given, speaker, *links))]
+    about = "\t".join([act + entry.role[0], *map(one_line, (given, speaker, *links))])
     # A message is found by its speaker and date too, if its text does not name them.
     more = [part for part in (entry.name, entry.date) if part and part not in text]
     shown = [words("\n".join([*more, text[begin:end]])) for begin, end, _ in parts]
-    about = "\t".join(fields).rstrip("\t")
-    return Original(entry.key, body, about, ("",) if act == "x" else tuple(shown))
+    return Original(entry.key, body, about.rstrip("\t"), ("",) if act == "x" else tuple(shown))
 
 
 def one_line(text: str | None) -> str:

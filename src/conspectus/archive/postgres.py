@@ -2,50 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
-from conspectus.archive.calls import Patience, explained, inside
+from conspectus.archive.calls import explained, inside
 from conspectus.archive.passages import PIECE
-from conspectus.archive.tables import SCHEMA, Dialect, Run, Tables
+from conspectus.archive.tables import SCHEMA, Run, Tables
 from conspectus.errors import ArchiveError, install_command
-
-T = TypeVar("T")
 
 CONNECT = 5  # Seconds to wait for a server to accept a connection
 WAIT_FOR_POOL = 10  # Seconds to wait for a free connection of the pool
 KEEPALIVE = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3}
 """Seconds and tries: a dead server is noticed within half a minute, which frees its connections."""
 
-
-def _plain(text: str) -> str:
-    """Return words alone, as the server has rules of its own for addresses and files."""
-    return " ".join(match.group() for match in PIECE.finditer(text.replace("\x00", " ")))
-
-
-DIALECT = Dialect(
-    types={
-        "serial": "BIGSERIAL PRIMARY KEY",
-        "bytes": "BYTEA",
-        "number": "BIGINT",
-        "clustered": "",
-    },
-    words=(
-        "CREATE TABLE words (number BIGINT PRIMARY KEY, body TSVECTOR NOT NULL)",
-        "CREATE INDEX words_body ON words USING gin (body)",
-    ),
-    index="INSERT INTO words VALUES (?, to_tsvector('english', ?))",
-    unindex="DELETE FROM words WHERE number = ? AND ?::text IS NOT NULL",
-    look_up="SELECT number FROM words WHERE body @@ to_tsquery('english', ?) "
-    "AND number BETWEEN ? AND ? ORDER BY number DESC LIMIT ?",
-    among="= ANY(?)",
-    mark="%s",
-    text=_plain,
-    word=lambda word: f"'{_plain(word)}'{':*' if word.endswith('*') else ''}",
-    listing=list,
-)
 MAKING = 7_301_905  # Number of the lock under which the tables are made
+TYPES = {
+    "serial": "BIGSERIAL PRIMARY KEY",
+    "bytes": "BYTEA",
+    "number": "BIGINT",
+    "clustered": "",
+}
+WORDS = (
+    "CREATE TABLE words (number BIGINT PRIMARY KEY, body TSVECTOR NOT NULL)",
+    "CREATE INDEX words_body ON words USING gin (body)",
+)
 
 
 class PostgresTables(Tables):
@@ -56,11 +37,15 @@ class PostgresTables(Tables):
     """
 
     daemon = True
-    dialect = DIALECT
+    index = "INSERT INTO words VALUES (?, to_tsvector('english', ?))"
+    unindex = "DELETE FROM words WHERE number = ? AND ?::text IS NOT NULL"
+    look_up = (
+        "SELECT number FROM words WHERE body @@ to_tsquery('english', ?) "
+        "AND number BETWEEN ? AND ? ORDER BY number DESC LIMIT ?"
+    )
 
-    def __init__(self, address: str, ttl: float | None, timeout: float | None) -> None:
+    def __init__(self, address: str, ttl: float | None) -> None:
         super().__init__(ttl)
-        self._patience = Patience(timeout)
         try:
             import psycopg
             from psycopg.conninfo import conninfo_to_dict
@@ -77,7 +62,7 @@ class PostgresTables(Tables):
                 self._schema = "conspectus" if schema in (None, "public") else schema
                 if schema != self._schema:
                     first.execute("CREATE SCHEMA IF NOT EXISTS conspectus")
-            given = conninfo_to_dict(address)
+            own = conninfo_to_dict(address)
             self._pool = ConnectionPool(
                 address,
                 min_size=1,
@@ -85,16 +70,16 @@ class PostgresTables(Tables):
                 # Checked before each use, so that the archive outlives a server's restart.
                 check=ConnectionPool.check_connection,
                 timeout=WAIT_FOR_POOL,
-                kwargs={key: value for key, value in KEEPALIVE.items() if key not in given},
+                kwargs={key: value for key, value in KEEPALIVE.items() if key not in own},
                 configure=self._configured,
                 open=True,
             )
             with self.transaction(writes=True) as run:
                 run("SELECT pg_advisory_xact_lock(?)", MAKING)
-                for statement in (*SCHEMA, *DIALECT.words):
+                for statement in (*SCHEMA, *WORDS):
                     for what in ("TABLE", "INDEX"):
                         statement = statement.replace(f"E {what} ", f"E {what} IF NOT EXISTS ")
-                    run(statement.format(**DIALECT.types))
+                    run(statement.format(**TYPES))
         except Exception as error:
             raise explained(error, "The archive cannot be opened") from error
 
@@ -103,7 +88,7 @@ class PostgresTables(Tables):
         connection.commit()
 
     @contextmanager
-    def transaction(self, *, writes: bool) -> Iterator[Run]:
+    def transaction(self, *, writes: bool = False) -> Iterator[Run]:
         try:
             with inside(), self._pool.connection() as connection, connection.cursor() as cursor:
                 yield Run(cursor, "%s")
@@ -112,13 +97,12 @@ class PostgresTables(Tables):
         except Exception as error:
             raise explained(error) from error
 
-    def within(self, work: Callable[[], T]) -> T:
-        return self._patience.wait_for(work)
+    def text(self, passage: str) -> str:
+        # The server has rules of its own for addresses and files, so it gets words alone.
+        return " ".join(match.group() for match in PIECE.finditer(passage.replace("\x00", " ")))
 
-    def check(self) -> str:
-        with self.transaction(writes=False) as run:
-            run("SELECT 1")
-        return ""
+    def word(self, word: str) -> str:
+        return f"'{self.text(word)}'{':*' if word.endswith('*') else ''}"
 
     def close(self) -> None:
         self._pool.close()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
-import stat
 import threading
 import time
 from collections.abc import Iterator
@@ -14,43 +12,25 @@ from pathlib import Path
 from weakref import WeakSet
 
 from conspectus.archive.calls import explained, inside
-from conspectus.archive.tables import SCHEMA, Dialect, Run, Tables
+from conspectus.archive.tables import SCHEMA, Run, Tables
 from conspectus.errors import ArchiveError
 
 BUSY = 5.0  # Seconds to wait for another process that writes to the same file
 PAUSE = 0.05  # Seconds between two tries to make the tables
-HEADER = b"SQLite format 3\x00"
 PAGE = 2048  # Bytes of a page; large values take whole pages, so small pages waste less
-VERSION = 1  # Of the tables; a file of a newer one is refused
-
-
-def _word(word: str) -> str:
-    bare = word.removesuffix("*").replace('"', '""')
-    return f'"{bare}"{"*" if word.endswith("*") else ""}'
-
-
-DIALECT = Dialect(
-    types={
-        # No number twice, or old words would find new texts.
-        "serial": "INTEGER PRIMARY KEY AUTOINCREMENT",
-        "bytes": "BLOB",
-        "number": "INTEGER",
-        "clustered": "WITHOUT ROWID",
-    },
-    words=(  # which passages hold a word, and nothing else: no text, no places, no sizes
-        "CREATE VIRTUAL TABLE words USING fts5(body, content='', detail=none, columnsize=0, "
-        "tokenize=\"porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'\")",
-    ),
-    index="INSERT INTO words (rowid, body) VALUES (?, ?)",
-    unindex="INSERT INTO words (words, rowid, body) VALUES ('delete', ?, ?)",
-    look_up="SELECT rowid FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? "
-    "ORDER BY rowid DESC LIMIT ?",
-    among="IN (SELECT value FROM json_each(?))",
-    mark="?",
-    text=str,
-    word=_word,
-    listing=json.dumps,
+VERSION = 2  # Of the tables; a file of a newer one is refused
+TYPES = {
+    # No number twice, or old words would find new texts.
+    "serial": "INTEGER PRIMARY KEY AUTOINCREMENT",
+    "bytes": "BLOB",
+    "number": "INTEGER",
+    "clustered": "WITHOUT ROWID",
+}
+WORDS = (
+    "CREATE VIRTUAL TABLE words USING fts5(body, content='', detail=none, columnsize=0, "
+    "tokenize=\"porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'\")"
 )
+"""Which passages hold a word, and nothing else: no text, no places, no sizes."""
 
 
 def default_archive_path() -> Path:
@@ -75,8 +55,12 @@ class SqliteTables(Tables):
         ArchiveError: the file cannot be opened, or is none of ours; says what to do.
     """
 
-    daemon = False
-    dialect = DIALECT
+    index = "INSERT INTO words (rowid, body) VALUES (?, ?)"
+    unindex = "INSERT INTO words (words, rowid, body) VALUES ('delete', ?, ?)"
+    look_up = (
+        "SELECT rowid FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? "
+        "ORDER BY rowid DESC LIMIT ?"
+    )
 
     def __init__(self, path: Path | None, ttl: float | None) -> None:
         super().__init__(ttl)
@@ -84,10 +68,8 @@ class SqliteTables(Tables):
         self._own = threading.local()
         self._open: WeakSet[_Connection] = WeakSet()  # that of a thread goes with its thread
         self._lock = threading.RLock()
-        self._closed, self._file = False, (0, 0)
-        if self._path is not None:
-            _private_file(self._path)
-            self._file = _identity(self._path)
+        self._closed = False
+        self._file = None if self._path is None else _private_file(self._path)
         try:
             self._set_up(self._connection())
         except Exception as error:
@@ -98,7 +80,7 @@ class SqliteTables(Tables):
             raise explained(error, f"{what} cannot be opened") from error
 
     @contextmanager
-    def transaction(self, *, writes: bool) -> Iterator[Run]:
+    def transaction(self, *, writes: bool = False) -> Iterator[Run]:
         with inside(), self._lock if self._path is None else nullcontext():
             connection = None
             try:
@@ -119,6 +101,10 @@ class SqliteTables(Tables):
                     raise explained(error) from error
                 raise
 
+    def word(self, word: str) -> str:
+        bare = word.removesuffix("*").replace('"', '""')
+        return f'"{bare}"{"*" if word.endswith("*") else ""}'
+
     def scrub(self) -> None:
         with self.transaction(writes=True) as run:
             run("INSERT INTO words (words) VALUES ('optimize')")
@@ -127,9 +113,8 @@ class SqliteTables(Tables):
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def check(self) -> str:
-        with self.transaction(writes=False) as run:
-            rows = run("PRAGMA integrity_check")
-        return "; ".join(line for (line,) in rows if line != "ok")
+        with self.transaction() as run:
+            return "; ".join(line for (line,) in run("PRAGMA integrity_check") if line != "ok")
 
     def close(self) -> None:
         with self._lock:
@@ -162,22 +147,21 @@ class SqliteTables(Tables):
         sound archive is opened without a lock.
         """
         until = time.monotonic() + BUSY
-        while True:
+        while (version := connection.execute("PRAGMA user_version").fetchone()[0]) != VERSION:
+            if version:
+                other = "a newer" if version > VERSION else "an unreleased, earlier"
+                raise ArchiveError(
+                    f"The archive was made by {other} version; upgrade conspectus to open it, or "
+                    "choose another path."
+                )
             try:
-                [version] = connection.execute("PRAGMA user_version").fetchone()
-                if version > VERSION:
-                    raise ArchiveError(
-                        "The archive was made by a newer version; upgrade conspectus to open it."
-                    )
-                if version == VERSION:
-                    return
                 connection.execute(f"PRAGMA page_size={PAGE}")
                 connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
                 connection.execute("PRAGMA journal_mode=WAL")
                 connection.execute("BEGIN IMMEDIATE")
                 if connection.execute("PRAGMA user_version").fetchone()[0] == version:
-                    for statement in (*SCHEMA, *DIALECT.words):
-                        connection.execute(statement.format(**DIALECT.types))
+                    for statement in (*SCHEMA, WORDS):
+                        connection.execute(statement.format(**TYPES))
                     connection.execute(f"PRAGMA user_version={VERSION}")
                 connection.execute("COMMIT")
             except sqlite3.OperationalError as error:
@@ -194,43 +178,27 @@ class _Connection(sqlite3.Connection):
 
 def _identity(path: Path) -> tuple[int, int]:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return (-1, -1)
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
-def _private_file(path: Path) -> None:
-    """Make sure that a writable file is there; a new or empty one becomes private.
+def _private_file(path: Path) -> tuple[int, int]:
+    """Make sure that a writable file is there, and return its identity; a new one is private.
 
-    SQLite gives its journal files the mode of the database, so they are private too.
+    No folder is made but the default one, as that would hide a mistyped path. SQLite gives its
+    journal files the mode of the database, so they are private too.
     """
-    wrong, start = "", b""
-    if path.is_dir():
-        wrong = f"{path} is a folder; give the path of a file in it for the archive."
-    elif path != default_archive_path() and not path.parent.is_dir():
-        # A folder that is made would hide a mistyped path.
-        wrong = (
-            f"The archive {path} cannot be opened: there is no folder {path.parent}; correct the "
-            "path, or make the folder first."
-        )
-    elif path.exists() and not stat.S_ISREG(path.stat().st_mode):
-        wrong = f"{path} is not a plain file; choose another path for the archive."
-    if wrong:
-        raise ArchiveError(wrong)
     try:
         if path == default_archive_path():
             private_folder(path.parent)
-        with open(path, "ab+", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-            file.seek(0)
-            if not (start := file.read(len(HEADER))):  # another process made it, or somebody
+        with open(path, "ab", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            if not file.tell():  # another process made it, or somebody
                 path.chmod(0o600)
     except OSError as error:
         raise ArchiveError(
-            f"The archive {path} cannot be opened for writing ({error.strerror}); make the file "
-            "and its folder writable, or choose another path."
+            f"The archive {path} cannot be opened ({error.strerror}); give a file in a folder that "
+            "is there, and make both writable, or choose another path."
         ) from error
-    if start and start != HEADER:
-        raise ArchiveError(
-            f"{path} exists and is not a SQLite database; choose another path for the archive."
-        )
+    return _identity(path)

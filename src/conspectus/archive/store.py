@@ -15,14 +15,15 @@ from conspectus.archive.address import check_seconds, opened
 from conspectus.archive.calls import LOOP, observed
 from conspectus.archive.langgraph import LangGraphStore
 from conspectus.archive.passages import original_of
-from conspectus.archive.scope import Commit, Kind, Scope, label_hash
-from conspectus.archive.tables import Tables
 from conspectus.archive.values import (
     Archived,
+    Kind,
+    Scope,
     archived,
     body_of,
     entry_of,
     equals,
+    label_hash,
     manifest,
     packed,
     record_in,
@@ -41,12 +42,13 @@ if TYPE_CHECKING:
 TIMEOUT = 30.0  # Seconds that a store has for one batch, by default
 CHAINS, RECORDS = 1_000, 10_000  # Chains in memory over all scopes, and records in them
 CATALOGS, MESSAGES = 64, 500_000  # Histories whose catalog recall has in memory, and their messages
+DRAFTS = 100  # Histories whose last draft is in memory
 PAGE = 200  # Originals copied at a time
 RECORD = "record"  # Notes by which a history that comes back finds the record of its summary
+SAME = {"text": "summary", "read": "covers"}  # Parts of a draft that a record has by another name
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Note = dict[str, Any]
 Records = tuple[Record, ...]
 
 
@@ -54,8 +56,7 @@ class Archive:
     """Originals by content hash, with the drafts and records of their compactions.
 
     Any failure of the store becomes an `ArchiveError` that says what to do; values stored before
-    stay as they were. Its methods block; on an event loop call them with `asyncio.to_thread`, in a
-    flow with `flow`.
+    stay as they were. Its methods block; on an event loop call them with `asyncio.to_thread`.
 
     Args:
         store: any LangGraph store. `close` leaves it open: it stays the caller's.
@@ -84,13 +85,12 @@ class Archive:
         check_seconds(ttl, timeout)
         self._begin(LangGraphStore(store, ttl, timeout), ttl, timeout)
 
-    def _begin(
-        self, backend: Tables | LangGraphStore, ttl: float | None, timeout: float | None
-    ) -> None:
+    def _begin(self, backend: Any, ttl: float | None, timeout: float | None) -> None:
         self.backend, self.ttl, self.timeout = backend, ttl, timeout
         self._chains: Newest[tuple[Scope, str], tuple[bytes, Records]] = Newest(
             CHAINS, RECORDS, lambda kept: len(kept[1])
         )
+        self._drafts: Newest[Scope, tuple[str, Draft]] = Newest(DRAFTS)
         # Recall's, by scope, with the head that each is of; dropped by `forget`.
         self.catalogs: Newest[Scope, Any] = Newest(CATALOGS, MESSAGES, lambda kept: len(kept[1]))
 
@@ -130,56 +130,51 @@ class Archive:
     async def flow(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a method, in a thread where an event loop drives the flow."""
         call = partial(work, *args, **kwargs)
-        answer: T = await io(call, partial(self._in_thread, call))
-        return answer
 
-    async def _in_thread(self, call: Callable[[], T]) -> T:
-        token = LOOP.set(asyncio.get_running_loop())
-        try:
-            return await (in_a_daemon(call) if self.backend.daemon else asyncio.to_thread(call))
-        finally:
-            LOOP.reset(token)
+        async def in_thread() -> T:
+            token = LOOP.set(asyncio.get_running_loop())
+            try:
+                return await (in_a_daemon(call) if self.backend.daemon else asyncio.to_thread(call))
+            finally:
+                LOOP.reset(token)
+
+        answer: T = await io(call, in_thread)
+        return answer
 
     # Originals
 
     @observed("write")
     def put(self, scope: Scope, entries: Sequence[Entry]) -> None:
-        """Write originals, all or none; existing ones are left as they are.
-
-        `entries` are messages from `conspectus.messages.read_messages`.
-        """
+        """Write messages as read, all or none; equal ones that are there are left as they are."""
         wanted = {entry.key: entry for entry in entries}
         new = [wanted[key] for key in self._unequal(scope, wanted)]
         if new:
-            self.backend.keep(scope, [original_of(entry, body_of(entry)) for entry in new])
+            self.backend.write(scope, {}, [original_of(one, body_of(one)) for one in new])
 
     @observed("read_back")
     def missing(self, scope: Scope, entries: Sequence[Entry]) -> tuple[str, ...]:
-        """Return the keys of entries that do not come back equal; empty when all are safe."""
+        """Return the keys of messages that do not come back equal; empty when all are safe."""
         return self._unequal(scope, {entry.key: entry for entry in entries})
 
     def _unequal(self, scope: Scope, wanted: Mapping[str, Entry]) -> tuple[str, ...]:
-        kept = self.backend.originals(scope, list(wanted))
+        kept = self.backend.read(scope, "original", list(wanted))
         return tuple(key for key, entry in wanted.items() if not equals(kept.get(key), entry))
 
     @observed("read")
     def find(self, scope: Scope, keys: Sequence[str]) -> dict[str, Archived]:
         """Return originals by key, without those that are gone; a damaged one is an error."""
-        kept = self.backend.originals(scope, list(dict.fromkeys(keys)))
-        return {key: archived(key, body) for key, body in kept.items()}
+        kept = self.backend.read(scope, "original", list(dict.fromkeys(keys)))
+        return {key: archived(key, kept[key]) for key in keys if key in kept}
 
     def get(self, scope: Scope, keys: Sequence[str]) -> list[Archived]:
-        """Return originals in the order of their keys.
-
-        Raises:
-            NotFoundError: some are gone (expired, forgotten, never put); says which.
-        """
+        """Return originals in the order of their keys; a `NotFoundError` names those gone."""
         kept = self.find(scope, keys)
         if gone := [key for key in dict.fromkeys(keys) if key not in kept]:
-            shown = ", ".join(gone[:5]) + (f" and {len(gone) - 5} more" if len(gone) > 5 else "")
+            more = f" and {len(gone) - 5} more" if len(gone) > 5 else ""
             raise NotFoundError(
-                f"The archive no longer holds {shown}: expired, forgotten, or never put under this "
-                "tenant, thread and session; go on without, or look in a backup."
+                f"The archive no longer holds {', '.join(gone[:5])}{more}: expired, forgotten, or "
+                "never put under this tenant, thread and session; go on without, or look in a "
+                "backup."
             )
         return [kept[key] for key in keys]
 
@@ -188,17 +183,23 @@ class Archive:
     @observed("save_draft")
     def save_draft(self, scope: Scope, plan: str, draft: Draft) -> None:
         """Keep a finished summary under the hash of its plan, so that it is paid for once."""
-        self.backend.save(scope, {"draft": {plan: packed(draft.to_json())}})
+        self.backend.write(scope, {"draft": {plan: packed(draft.to_json())}})
+        self._drafts.put(scope, (plan, draft))
 
     @observed("find_draft")
     def find_draft(self, scope: Scope, plan: str) -> Draft | None:
         """Return the draft of a plan; None if there is none that this version can use."""
-        kept = self.backend.values(scope, "draft", [plan])
         try:
-            data = unpacked(kept[plan])
-            return Draft.from_json(data) if data["v"] == RECORD_FORMAT else None
+            data = unpacked(self.backend.read(scope, "draft", [plan])[plan])
+            if name := data.get("record"):  # what the record says, too, is kept there only
+                record = unpacked(self.backend.read(scope, "record", [name])[name])
+                data = {**record, **{one: record[of] for one, of in SAME.items()}, **data}
+            draft = Draft.from_json(data) if data["v"] == RECORD_FORMAT else None
         except (KeyError, TypeError, ValueError):
             return None  # a draft only saves money
+        if draft is not None:
+            self._drafts.put(scope, (plan, draft))
+        return draft
 
     # Records
 
@@ -220,18 +221,23 @@ class Archive:
             ArchiveUnconfirmed: the store does not return the record as the head.
         """
         before = () if record.parent is None else self._chain_at(scope, record.parent)
-        values: dict[Kind, dict[str, bytes]] = {"record": {record.id: packed(record.to_json())}}
+        data = record.to_json()
+        values: dict[Kind, dict[str, bytes]] = {"record": {record.id: packed(data)}}
         if record.summary:
             values["note"] = {_noted(RECORD, record.name): packed({"id": record.id})}
+        plan, draft = self._drafts.get(scope) or ("", None)
+        if draft is not None and (draft.text, draft.segment) == (record.summary, record.segment):
+            own = {k: v for k, v in draft.to_json().items() if data.get(SAME.get(k, k)) != v}
+            values["draft"] = {plan: packed({**own, "record": record.id})}
         older = [one.id for one in before]
-        head = self.backend.commit(scope, Commit(record.id, values, older, seen))
+        head = self.backend.commit(scope, record.id, values, older, seen)
         if seen is not None and head and head not in (seen, record.id):
             raise ArchiveOvertaken(
                 "another worker has compacted this history at the same time, and its record is in "
                 "force; call again to go on from it"
             )
         # Two workers may commit one record, each with its own bill.
-        kept = self.backend.values(scope, "record", [record.id]).get(record.id)
+        kept = self.backend.read(scope, "record", [record.id]).get(record.id)
         if kept is None or record_in(record.id, kept) is None or (alone and head != record.id):
             raise ArchiveUnconfirmed(
                 "The store took a record and does not give it back as the one in force; check its "
@@ -252,11 +258,7 @@ class Archive:
 
     @observed("chain")
     def chain_at(self, scope: Scope, head: str) -> Records:
-        """Return the chain up to a record; empty if there is none, or it is damaged.
-
-        Records are read back to the first, or to one whose chain is in memory. The newest is always
-        read from the store: while it is there, so are its ancestors.
-        """
+        """Return the chain up to a record; empty if there is none, or it is damaged."""
         return self._chain_at(scope, head)
 
     @observed("chain")
@@ -270,11 +272,15 @@ class Archive:
         return self._chain_at(scope, head) if isinstance(head, str) else ()
 
     def _chain_at(self, scope: Scope, head: str) -> Records:
+        """Read records back to the first, or to one whose chain is in memory.
+
+        The newest is always read from the store: while it is there, so are its ancestors.
+        """
         later: list[tuple[Record, bytes]] = []
         chain: Records = ()
         wanted: str | None = head
         while wanted is not None:
-            body = self.backend.values(scope, "record", [wanted]).get(wanted)
+            body = self.backend.read(scope, "record", [wanted]).get(wanted)
             known = self._chains.get((scope, wanted))
             if known is not None and known[0] == body:
                 self._chains.put((scope, wanted), known)  # the newest, as it is in use
@@ -292,15 +298,14 @@ class Archive:
 
     def records(self, scope: Scope) -> Records:
         """Return every sound record, abandoned branches too; parents before children."""
-        bodies = self.backend.values(scope, "record", None)
-        sound = (record_in(name, body) for name, body in sorted(bodies.items()))
-        records = [record for record in sound if record is not None]
-        return tuple(sorted(records, key=lambda one: len(self._chain_at(scope, one.id))))
+        bodies = self.backend.read(scope, "record", None)
+        sound = [one for name in sorted(bodies) if (one := record_in(name, bodies[name]))]
+        return tuple(sorted(sound, key=lambda one: len(self._chain_at(scope, one.id))))
 
     @observed("move_head")
     def set_head(self, scope: Scope, record_id: str | None) -> None:
         """Point the head to an existing record, or to none: the history was rewound."""
-        self.backend.save(scope, {"head": {"head": packed(record_id or "")}})
+        self.backend.write(scope, {"head": {"head": packed(record_id or "")}})
 
     @observed("find_head")
     def pointer(self, scope: Scope) -> str | None:
@@ -308,7 +313,7 @@ class Archive:
         return self._head(scope)
 
     def _head(self, scope: Scope) -> str | None:
-        kept = self.backend.values(scope, "head", ["head"])
+        kept = self.backend.read(scope, "head", ["head"])
         return str(unpacked(kept["head"])) if kept else None
 
     @observed("copy")
@@ -318,25 +323,25 @@ class Archive:
         keys = manifest(chain)
         for begin in range(0, len(keys), PAGE):
             part = keys[begin : begin + PAGE]
-            there = self.backend.originals(target, part)
-            kept = self.backend.originals(source, part).items()
+            there = self.backend.read(target, "original", part)
+            kept = self.backend.read(source, "original", part).items()
             new = [original_of(entry_of(key, one)[0], one) for key, one in kept if key not in there]
-            if new:
-                self.backend.keep(target, new)
+            self.backend.write(target, {}, new)
         for record in chain:
             self.commit(target, record, alone=False)
 
     # Notes of a program around the archive
 
-    def notes(self, place: Scope | str, kind: str, names: Sequence[str]) -> dict[str, Note]:
+    def notes(
+        self, place: Scope | str, kind: str, names: Sequence[str]
+    ) -> dict[str, dict[str, Any]]:
         """Return notes of a kind by name, without missing ones.
 
         `place` is a tenant, or the scope of a thread: its notes are deleted with it.
         """
         by_key = {_noted(kind, name): name for name in names}
-        kept = self.backend.values(_noted_in(place), "note", list(by_key))
-        notes: dict[str, Note] = {}
-        for key, body in kept.items():
+        notes: dict[str, dict[str, Any]] = {}
+        for key, body in self.backend.read(_noted_in(place), "note", list(by_key)).items():
             with suppress(ValueError):
                 notes[by_key[key]] = unpacked(body)
         return notes
@@ -344,7 +349,7 @@ class Archive:
     def note(self, place: Scope | str, kind: str, notes: Mapping[str, Mapping[str, Any]]) -> None:
         """Write notes by name, all in one transaction; see `notes`."""
         values = {_noted(kind, name): packed(dict(data)) for name, data in notes.items()}
-        self.backend.save(_noted_in(place), {"note": values})
+        self.backend.write(_noted_in(place), {"note": values})
 
     # For people
 
@@ -358,7 +363,7 @@ class Archive:
 
     def size(self, scope: Scope) -> int:
         """Return the bytes of a history's originals as they are kept."""
-        return self.backend.size(scope)
+        return sum(map(len, self.backend.read(scope, "original", None).values()))
 
     def export(self, scope: Scope, chain: Chain | None = None) -> list[dict[str, Any]]:
         """Return a row for each original of a chain, in the order of the conversation.
@@ -369,7 +374,7 @@ class Archive:
         `chain` holds records from the first to the head; by default those in force.
         """
         keys = manifest(self.chain(scope) if chain is None else chain)
-        kept = self.backend.originals(scope, keys)
+        kept = self.backend.read(scope, "original", keys)
         return [row_of(key, kept[key]) for key in keys if key in kept]
 
     def check(self, scope: Scope | None = None) -> list[str]:
@@ -378,7 +383,7 @@ class Archive:
             return [wrong] if (wrong := self.backend.check()) else []
         chain = self.chain(scope)
         wrongs = [] if chain or not self.pointer(scope) else ["a record is missing or damaged"]
-        kept = self.backend.originals(scope, keys := manifest(chain))
+        kept = self.backend.read(scope, "original", keys := manifest(chain))
         for key in keys:
             try:
                 archived(key, kept[key])
@@ -395,9 +400,9 @@ class Archive:
         Returns the number of deleted messages, records and drafts. After an error call again.
         """
         every = self.scopes(tenant) if thread is not None else self.backend.scopes(tenant)
-        count = self.backend.forget([one for one in every if thread in (None, one.thread)])
-        self._chains.clear()
-        self.catalogs.clear()
+        count: int = self.backend.forget([one for one in every if thread in (None, one.thread)])
+        for cache in (self._chains, self._drafts, self.catalogs):
+            cache.clear()
         return count
 
 

@@ -2,40 +2,43 @@
 
 from __future__ import annotations
 
-import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
-from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import Any
 
 from conspectus.archive.passages import original_of
-from conspectus.archive.scope import Commit, Kind, Listed, Original, Scope, Values
-from conspectus.archive.values import entry_of, packed, unpacked
+from conspectus.archive.values import (
+    Kind,
+    Listed,
+    Original,
+    Scope,
+    Values,
+    entry_of,
+    key_bytes,
+    key_text,
+    packed,
+    unpacked,
+)
 from conspectus.errors import ArchiveError
 
-P = ParamSpec("P")
-T = TypeVar("T")
+KINDS: dict[Kind, int] = {"original": 0, "record": 1, "draft": 2, "note": 3, "head": 4}
 
 SCHEMA = (
     "CREATE TABLE scope (id {serial}, tenant TEXT NOT NULL, thread TEXT NOT NULL, "
     "session TEXT NOT NULL, name {bytes} NOT NULL, next BIGINT NOT NULL, "
     "expires DOUBLE PRECISION NOT NULL, UNIQUE (tenant, thread, session))",
-    "CREATE TABLE original (scope BIGINT NOT NULL, key TEXT NOT NULL, number BIGINT NOT NULL, "
-    "passages INTEGER NOT NULL, words INTEGER NOT NULL, about TEXT NOT NULL, "
-    "expires DOUBLE PRECISION NOT NULL, PRIMARY KEY (scope, key)) {clustered}",
+    "CREATE TABLE item (scope BIGINT NOT NULL, kind INTEGER NOT NULL, key {bytes} NOT NULL, "
+    "number BIGINT NOT NULL, passages INTEGER NOT NULL, words INTEGER NOT NULL, "
+    "about TEXT NOT NULL, expires DOUBLE PRECISION NOT NULL, "
+    "PRIMARY KEY (scope, kind, key)) {clustered}",
     "CREATE TABLE body (number {number} PRIMARY KEY, body {bytes} NOT NULL)",
-    "CREATE TABLE value (scope BIGINT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, "
-    "body {bytes} NOT NULL, expires DOUBLE PRECISION NOT NULL, PRIMARY KEY (scope, kind, name))",
-    *(
-        f"CREATE INDEX {table}_expires ON {table} (expires) WHERE expires < 1e300"
-        for table in ("scope", "original", "value")
-    ),
+    "CREATE INDEX scope_expires ON scope (expires) WHERE expires > 0",
+    "CREATE INDEX item_expires ON item (expires) WHERE expires > 0",
 )
-"""`number` is that of an original's first passage, in `body` and the index of words, too. What
-never expires does so at infinity, so that one comparison says what is alive."""
+"""`number` is that of an original's first passage, in `body` and in the index of words, too; other
+items have a number of their own. What never expires does so at 0, which takes no byte."""
 
 SPAN = 32
 """Bits of a passage's number within its scope; the number of the scope stands before them."""
@@ -43,28 +46,13 @@ SPAN = 32
 MOST = 12_000
 """Passages of one word that are looked up; a word that more of them hold tells little."""
 
-AT_ONCE = 500  # Originals deleted at a time
-_GONE = "expires < 1e300 AND expires <= ?"  # as the indexes have it, so that one is used
-_TOUCH = (
-    "UPDATE scope SET expires = CASE WHEN expires > ? THEN expires ELSE ? END "
-    "WHERE tenant = ? AND thread = ? AND session = ? RETURNING id, next"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """Where databases differ."""
-
-    types: Mapping[str, str]  # the words of `SCHEMA` in braces
-    words: tuple[str, ...]  # statements that make the index of words
-    index: str  # adds a passage's number and text
-    unindex: str  # deletes them
-    look_up: str  # the numbers of the passages that hold a word, between two numbers
-    among: str  # compares a column with a list
-    mark: str  # stands for a value in a statement
-    text: Callable[[str], str]  # a passage as statements take it
-    word: Callable[[str], str]  # a word of a query; `word*`: or begins so
-    listing: Callable[[Sequence[str]], Any]  # a list
+AT_ONCE = 500  # Items read or deleted by one statement
+ITEMS = "FROM item JOIN body USING (number) WHERE scope = ? AND kind = ?"
+ALIVE = "(expires = 0 OR expires > ?)"
+GONE = "expires > 0 AND expires <= ?"  # as the indexes have it, so that one is used
+RENEW = "UPDATE item SET expires = ? WHERE scope = ? AND kind = ? AND key = ?"
+SAME = "tenant = ? AND thread = ? AND session = ?"
+LATER = "CASE WHEN expires = 0 OR ? = 0 THEN 0 WHEN expires > ? THEN expires ELSE ? END"
 
 
 class Run:
@@ -82,214 +70,175 @@ class Run:
         """Run one statement for each of many rows."""
         self._cursor.executemany(sql.replace("?", self._mark), list(rows))
 
-
-def _transaction(
-    *, writes: bool = False
-) -> Callable[[Callable[Concatenate[Any, Run, P], T]], Callable[Concatenate[Any, P], T]]:
-    """Make a method one transaction, which waits no longer than its caller is willing to."""
-
-    def around(work: Callable[Concatenate[Any, Run, P], T]) -> Callable[Concatenate[Any, P], T]:
-        @wraps(work)
-        def done(self: Any, *args: P.args, **kwargs: P.kwargs) -> T:
-            def whole() -> T:
-                with self.transaction(writes=writes) as run:
-                    return work(self, run, *args, **kwargs)
-
-            return cast("T", self.within(whole))
-
-        return cast("Callable[Concatenate[Any, P], T]", done)
-
-    return around
+    def among(self, sql: str, *values: Any, keys: Sequence[bytes]) -> Iterator[Any]:
+        """Yield the rows of a statement whose `key` is among these."""
+        for at in range(0, len(keys), AT_ONCE):
+            part = keys[at : at + AT_ONCE]
+            yield from self(f"{sql} AND key IN ({', '.join('?' * len(part))})", *values, *part)
 
 
 class Tables(ABC):
     """What an archive asks of a store, as SQL.
 
     Each call is one transaction; failures are `ArchiveError`s. What has expired is never returned.
-    `daemon` says whether a call may hang, so that an event loop's end must not wait for its thread.
     """
 
-    daemon: bool
-    dialect: Dialect
+    daemon = False  # whether a call may hang, so that the end of an event loop must not await it
+    look_up: str  # the numbers of the passages that hold a word, between two numbers
+    index: str  # adds a passage's number and text to the index of words
+    unindex: str  # deletes them
 
     def __init__(self, ttl: float | None) -> None:
         self.ttl = ttl
 
     @abstractmethod
-    def transaction(self, *, writes: bool) -> AbstractContextManager[Run]:
+    def transaction(self, *, writes: bool = False) -> AbstractContextManager[Run]:
         """Begin a transaction, and commit it at the end."""
 
     @abstractmethod
-    def check(self) -> str:
-        """Return what is wrong with the store itself; empty if nothing is known to be."""
+    def word(self, word: str) -> str:
+        """Return a word of a query for `look_up`; `word*`: or begins so."""
 
     @abstractmethod
     def close(self) -> None:
         """Close what was opened for this archive."""
 
-    def within(self, work: Callable[[], T]) -> T:
-        """Wait for a transaction no longer than the caller is willing to."""
-        return work()
+    def text(self, passage: str) -> str:
+        """Return a passage as `index` takes it."""
+        return passage
 
     def scrub(self) -> None:
         """Take what was deleted out of the files, too."""
         return
 
-    @_transaction()
-    def originals(self, run: Run, scope: Scope, keys: Sequence[str]) -> dict[str, bytes]:
-        """Return the bodies of originals by key."""
-        sql = "SELECT key, body FROM original JOIN body USING (number) WHERE scope = ? AND "
-        values = (self._number(run, scope), time.time(), self.dialect.listing(keys))
-        return _bodies(run(f"{sql} expires > ? AND key {self.dialect.among}", *values))
+    def check(self) -> str:
+        """Return what is wrong with the store itself; empty if nothing is known to be."""
+        with self.transaction() as run:
+            return "" if run("SELECT 1") else "it does not answer"
 
-    @_transaction(writes=True)
-    def keep(self, run: Run, scope: Scope, originals: Sequence[Original]) -> None:
-        """Keep originals and index their words, all or none; equal keys are replaced."""
+    def read(self, scope: Scope, kind: Kind, names: Sequence[str] | None) -> dict[str, bytes]:
+        """Return bodies by name, which is the key of an original; without `names` all of a kind."""
+        sql = f"SELECT key, body {ITEMS} AND {ALIVE}"
+        with self.transaction() as run:
+            values = (self._number(run, scope), KINDS[kind], time.time())
+            keys = None if names is None else [*map(key_bytes, names)]
+            rows = run(sql, *values) if keys is None else run.among(sql, *values, keys=keys)
+            return {key_text(bytes(key)): bytes(body) for key, body in rows}
+
+    def write(self, scope: Scope, values: Values, originals: Sequence[Original] = ()) -> None:
+        """Keep values, and originals with their words in the index; all or none."""
+        with self.transaction(writes=True) as run:
+            self._write(run, scope, values, originals)
+
+    def commit(
+        self, scope: Scope, record: str, values: Values, older: Sequence[str], seen: str | None
+    ) -> str | None:
+        """Put a record in force; return the head that is in force then.
+
+        `values` are written with it; the records `older` live as long. With `seen`, the head that
+        was seen (empty for none), nothing is written if another is in force.
+        """
+        with self.transaction(writes=True) as run:
+            number, _ = self._made(run, scope)  # which locks the scope for other writers
+            kept = run(f"SELECT body {ITEMS}", number, KINDS["head"])
+            head = str(unpacked(bytes(kept[0][0]))) if kept else ""
+            if seen is not None and head and head not in (seen, record):
+                return head
+            self._write(run, scope, {**values, "head": {"head": packed(record)}}, ())
+            if self.ttl is not None:
+                ends, kind = self._ends(), KINDS["record"]
+                run.many(RENEW, [(ends, number, kind, key_bytes(one)) for one in older])
+                self._drop(run, GONE, time.time())
+            return record
+
+    def _write(self, run: Run, scope: Scope, values: Values, originals: Sequence[Original]) -> None:
         number, after = self._made(run, scope)
-        keys = self.dialect.listing([one.key for one in originals])
-        sql = f"SELECT key, number FROM original WHERE scope = ? AND key {self.dialect.among}"
-        known: dict[str, int] = dict(run(sql, number, keys))
-        old, new, words = list(known), list[Any](), list[tuple[int, str]]()
-        for one in originals:
-            if one.key not in known:
-                known[one.key] = first = (number << SPAN) + after
-                size = sum(passage.count(" ") + 1 for passage in one.passages)
-                count = len(one.passages)
-                new.append((number, one.key, first, count, size, one.about, self._ends()))
-                words += enumerate(map(self.dialect.text, one.passages), first)
-                after += count
-        run.many("INSERT INTO original VALUES (?, ?, ?, ?, ?, ?, ?)", new)
-        run.many(
-            "INSERT INTO body VALUES (?, ?) ON CONFLICT (number) DO UPDATE SET body = "
-            "excluded.body",
-            [(known[one.key], one.body) for one in originals],
-        )
-        renewed = [(self._ends(), number, key) for key in old]
-        run.many("UPDATE original SET expires = ? WHERE scope = ? AND key = ?", renewed)
-        run.many(self.dialect.index, words)
+        made = {kind: [Original(*one, "", ()) for one in values[kind].items()] for kind in values}
+        words = list[tuple[int, str]]()
+        for kind, items in {**made, "original": originals}.items():
+            keys = {key_bytes(one.key): one for one in items}
+            sql = "SELECT key, number FROM item WHERE scope = ? AND kind = ?"
+            rows = run.among(sql, number, KINDS[kind], keys=[*keys])
+            known, new = {bytes(key): at for key, at in rows}, list[Any]()
+            renewed = [(self._ends(), number, KINDS[kind], key) for key in known]
+            for key, one in keys.items():
+                if key not in known:
+                    known[key] = first = (number << SPAN) + after
+                    size = sum(passage.count(" ") + 1 for passage in one.passages)
+                    facts = (first, len(one.passages), size, one.about, self._ends())
+                    new.append((number, KINDS[kind], key, *facts))
+                    words += enumerate(map(self.text, one.passages), first)
+                    after += max(1, len(one.passages))
+            run.many(
+                "UPDATE item SET expires = ? WHERE scope = ? AND kind = ? AND key = ?", renewed
+            )
+            run.many("INSERT INTO item VALUES (?, ?, ?, ?, ?, ?, ?, ?)", new)
+            run.many(
+                "INSERT INTO body VALUES (?, ?) ON CONFLICT (number) DO UPDATE SET body = "
+                "excluded.body",
+                [(known[key], one.body) for key, one in keys.items()],
+            )
+        run.many(self.index, words)
         run("UPDATE scope SET next = ? WHERE id = ?", after, number)
 
-    @_transaction()
-    def listed(self, run: Run, scope: Scope, keys: Sequence[str]) -> list[Listed]:
+    def listed(self, scope: Scope, keys: Sequence[str]) -> list[Listed]:
         """Return what a search must know of a scope's originals, at least of those with a key."""
-        sql = "SELECT key, number, passages, words, about FROM original WHERE scope = ?"
-        return run(f"{sql} AND expires > ?", self._number(run, scope), time.time())
+        sql = "SELECT key, number, passages, words, about FROM item WHERE scope = ? AND kind = 0"
+        with self.transaction() as run:
+            rows = run(f"{sql} AND {ALIVE}", self._number(run, scope), time.time())
+        return [(key_text(bytes(row[0])), *row[1:]) for row in rows]
 
-    @_transaction()
-    def holding(self, run: Run, scope: Scope, words: Sequence[str]) -> dict[str, frozenset[int]]:
+    def holding(self, scope: Scope, words: Sequence[str]) -> dict[str, frozenset[int]]:
         """Return by word the passages that hold it, the newest `MOST`; `word*`: or begin so."""
-        span, look_up = _span(self._number(run, scope)), self.dialect.look_up
-        rows = {word: run(look_up, self.dialect.word(word), *span, MOST) for word in words}
-        return {word: frozenset([number for (number,) in each]) for word, each in rows.items()}
+        with self.transaction() as run:
+            number = self._number(run, scope)
+            span = (number << SPAN, (number + 1 << SPAN) - 1)
+            rows = {word: run(self.look_up, self.word(word), *span, MOST) for word in words}
+        return {word: frozenset([at for (at,) in each]) for word, each in rows.items()}
 
-    @_transaction()
-    def values(
-        self, run: Run, scope: Scope, kind: Kind, names: Sequence[str] | None
-    ) -> dict[str, bytes]:
-        """Return values by name; all of the kind without `names`."""
-        sql = "SELECT name, body FROM value WHERE scope = ? AND kind = ? AND expires > ?"
-        values: list[Any] = [self._number(run, scope), kind, time.time()]
-        if names is not None:
-            sql += f" AND name {self.dialect.among}"
-            values.append(self.dialect.listing(names))
-        return _bodies(run(sql, *values))
-
-    @_transaction(writes=True)
-    def save(self, run: Run, scope: Scope, values: Values) -> None:
-        """Keep values by kind and name."""
-        self._save(run, self._made(run, scope)[0], values)
-
-    @_transaction(writes=True)
-    def commit(self, run: Run, scope: Scope, commit: Commit) -> str | None:
-        """Write a record and the head; return the head that is in force then."""
-        number, _ = self._made(run, scope)  # which locks the scope for other writers
-        kept = run("SELECT body FROM value WHERE scope = ? AND kind = 'head'", number)
-        head = str(unpacked(bytes(kept[0][0]))) if kept else ""
-        if commit.seen is not None and head and head not in (commit.seen, commit.record):
-            return head
-        self._save(run, number, {**commit.values, "head": {"head": packed(commit.record)}})
-        if self.ttl is not None:
-            sql = "UPDATE value SET expires = ? WHERE scope = ? AND kind = 'record' AND name = ?"
-            run.many(sql, [(self._ends(), number, name) for name in commit.ancestors])
-            self._drop_expired(run)
-        return commit.record
-
-    @_transaction()
-    def scopes(self, run: Run, tenant: str) -> list[Scope]:
+    def scopes(self, tenant: str) -> list[Scope]:
         """Return the histories of a tenant."""
-        sql = "SELECT name FROM scope WHERE tenant = ? AND expires > ? ORDER BY id"
-        rows = run(sql, Scope(tenant, "").hashes[0], time.time())
+        sql = f"SELECT name FROM scope WHERE tenant = ? AND {ALIVE} ORDER BY id"
+        with self.transaction() as run:
+            rows = run(sql, Scope(tenant, "").hashes[0], time.time())
         return [Scope(*unpacked(bytes(name))) for (name,) in rows]
-
-    @_transaction()
-    def size(self, run: Run, scope: Scope) -> int:
-        """Return the bytes of a history's originals as they are kept."""
-        sql = "SELECT coalesce(sum(length(body)), 0) FROM body WHERE number BETWEEN ? AND ?"
-        return int(run(sql, *_span(self._number(run, scope)))[0][0])
 
     def forget(self, scopes: Sequence[Scope]) -> int:
         """Delete histories; return the number of originals, records and drafts."""
-        count = self._forget(scopes)
+        with self.transaction(writes=True) as run:
+            numbers = [self._number(run, scope) for scope in scopes]
+            count = sum(self._drop(run, "scope = ?", number) for number in numbers)
+            run.many("DELETE FROM scope WHERE id = ?", [(number,) for number in numbers])
         self.scrub()
         return count
 
     def sweep(self) -> None:
         """Delete what has expired."""
-        if self._sweep():
+        with self.transaction(writes=True) as run:
+            count = self._drop(run, GONE, time.time())
+            run(f"DELETE FROM scope WHERE {GONE}", time.time())
+        if count:
             self.scrub()
 
-    @_transaction(writes=True)
-    def _forget(self, run: Run, scopes: Sequence[Scope]) -> int:
-        count = 0
-        for number in [self._number(run, scope) for scope in scopes]:
-            count += self._drop(run, "scope = ?", number)
-            counted = "SELECT count(*) FROM value WHERE scope = ? AND kind IN ('record', 'draft')"
-            count += run(counted, number)[0][0]
-            run("DELETE FROM value WHERE scope = ?", number)
-            run("DELETE FROM scope WHERE id = ?", number)
-        return count
-
-    @_transaction(writes=True)
-    def _sweep(self, run: Run) -> int:
-        return self._drop_expired(run)
-
-    def _drop_expired(self, run: Run) -> int:
-        now = time.time()
-        run(f"DELETE FROM value WHERE {_GONE}", now)
-        run(f"DELETE FROM scope WHERE {_GONE}", now)
-        return self._drop(run, _GONE, now)
-
     def _drop(self, run: Run, which: str, value: float) -> int:
-        """Delete originals; the words of one go by its text, as the index does not keep them."""
-        sql = "SELECT scope, key, number, body FROM original JOIN body USING (number) WHERE "
+        """Delete items; the words of one go by its text, as the index does not keep them."""
+        sql = "SELECT scope, kind, key, number, body FROM item JOIN body USING (number) WHERE"
         count = 0
         while rows := run(f"{sql} {which} LIMIT {AT_ONCE}", value):
-            for _, key, number, body in rows:
-                with suppress(ArchiveError):  # the number of a damaged one names nothing any more
-                    one = original_of(entry_of(key, bytes(body))[0], b"")
-                    words = enumerate(map(self.dialect.text, one.passages), number)
-                    run.many(self.dialect.unindex, words)
-            run.many("DELETE FROM body WHERE number = ?", [(row[2],) for row in rows])
-            gone = [row[:2] for row in rows]
-            run.many("DELETE FROM original WHERE scope = ? AND key = ?", gone)
-            count += len(rows)
+            for _, kind, key, number, body in rows:
+                count += kind in (KINDS["original"], KINDS["record"], KINDS["draft"])
+                if kind == KINDS["original"]:
+                    with suppress(ArchiveError):  # the number of a damaged one names nothing more
+                        one = original_of(entry_of(key_text(bytes(key)), bytes(body))[0], b"")
+                        run.many(self.unindex, enumerate(map(self.text, one.passages), number))
+            run.many("DELETE FROM body WHERE number = ?", [(row[3],) for row in rows])
+            gone = [row[:3] for row in rows]
+            run.many("DELETE FROM item WHERE scope = ? AND kind = ? AND key = ?", gone)
         return count
-
-    def _save(self, run: Run, scope: int, values: Values) -> None:
-        run.many(
-            "INSERT INTO value VALUES (?, ?, ?, ?, ?) ON CONFLICT (scope, kind, name) DO UPDATE "
-            "SET body = excluded.body, expires = excluded.expires",
-            [
-                (scope, kind, name, body, self._ends())
-                for kind, named in values.items()
-                for name, body in named.items()
-            ],
-        )
 
     def _number(self, run: Run, scope: Scope) -> int:
         """Return the number of a scope; -1 without one."""
-        sql = "SELECT id FROM scope WHERE tenant = ? AND thread = ? AND session = ?"
-        rows = run(sql, *scope.hashes)
+        rows = run(f"SELECT id FROM scope WHERE {SAME}", *scope.hashes)
         return int(rows[0][0]) if rows else -1
 
     def _made(self, run: Run, scope: Scope) -> tuple[int, int]:
@@ -297,25 +246,16 @@ class Tables(ABC):
 
         It lives as long as whatever is kept in it.
         """
-        ends = self._ends()
-        if not (rows := run(_TOUCH, ends, ends, *scope.hashes)):
-            name = packed([scope.tenant, scope.thread, scope.session])
+        name = packed([scope.tenant, scope.thread, scope.session])
+        ends, hashes = self._ends(), scope.hashes
+        touch = f"UPDATE scope SET expires = {LATER} WHERE {SAME} RETURNING id, next"
+        while not (rows := run(touch, ends, ends, ends, *hashes)):
             run(
                 "INSERT INTO scope (tenant, thread, session, name, next, expires) VALUES "
                 "(?, ?, ?, ?, 0, ?) ON CONFLICT (tenant, thread, session) DO NOTHING",
-                *(*scope.hashes, name, ends),
+                *(*hashes, name, ends),
             )
-            rows = run(_TOUCH, ends, ends, *scope.hashes)
         return rows[0][0], rows[0][1]
 
     def _ends(self) -> float:
-        return math.inf if self.ttl is None else time.time() + self.ttl
-
-
-def _span(scope: int) -> tuple[int, int]:
-    """Return the first and the last number that a passage of a scope can have."""
-    return scope << SPAN, (scope + 1 << SPAN) - 1
-
-
-def _bodies(rows: Iterable[Any]) -> dict[str, bytes]:
-    return {name: bytes(body) for name, body in rows}
+        return 0.0 if self.ttl is None else time.time() + self.ttl

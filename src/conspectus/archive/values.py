@@ -1,36 +1,106 @@
-"""Write messages and records for a store, and read them back."""
+"""What an archive keeps: whose it is, messages and records as bytes, and how they are read back."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from conspectus.core.records import FORMAT as RECORD_FORMAT
 from conspectus.core.records import Chain, Record
-from conspectus.errors import ArchiveError, MessageError
+from conspectus.errors import ArchiveError, InputError, MessageError
 from conspectus.messages import Call, Entry, Source, decode, encode, read_messages
 from conspectus.messages.codec import to_json
+
+Kind = Literal["original", "record", "draft", "note", "head"]
+"""Kinds of values, each by name; a note is one of a program around the archive."""
+
+Values = Mapping[Kind, Mapping[str, bytes]]
+
+Listed = tuple[str, int, int, int, str]
+"""A message that may be searched: its key, its first passage's number, the number of its passages,
+of its words, and `about`. A plain tuple, as the garbage collector passes those by."""
+
+SMALL = 4096  # Bytes up to which a small window of the compressor holds all, at a tenth of the cost
+
+DICTIONARY = b"""\
+{"additional_kwargs":{},"artifact":null,"invalid_tool_calls":[],"name":null,"response_metadata":{},\
+"status":"success","tool_calls":[{"args":{"path":"}}],"usage_metadata":{"input_tokens":\
+"output_tokens":"total_tokens":"cost":{"calls":"models":{"covers":["parent":"segment":{"summary":"\
+"call_id":"cached_tokens":"tool_calls":[{"function":{"arguments":"{\\"path\\":\\"\\"}","name":"},\
+"id":"call_","type":"function"}]}"timestamp":"name":"session_time":"[{"text":","type":"text"}],\
+"type":"tool"}"type":"human"}"type":"ai"},["langchain","],true,{"data":{"content":"",\
+["dict","null,"role":"assistant","role":"tool","tool_call_id":"call_","role":"user"}]"""
+"""What the compressor knows of every value beforehand. Another text needs another `FORMAT`."""
+
+
+def label_hash(label: str) -> str:
+    """Return 32 hexadecimal characters for any label, lone surrogates included."""
+    if not isinstance(label, str):
+        raise InputError(
+            f"a tenant, thread or session is named by text, not by {type(label).__name__}; pass "
+            "str(...) of it"
+        )
+    raw = label.encode("utf-8", "surrogatepass")
+    return hashlib.sha256(b"%d:" % len(raw) + raw).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """One agent's own history. No crafted name reaches another history's values.
+
+    Attributes:
+        tenant: its owner.
+        thread: the conversation.
+        session: one agent's history inside the thread; `main` unless there are subagents.
+
+    Raises:
+        InputError: one of them is not text.
+    """
+
+    tenant: str
+    thread: str
+    session: str = "main"
+
+    def __post_init__(self) -> None:
+        _ = self.hashes
+
+    @property
+    def hashes(self) -> tuple[str, str, str]:
+        """The hashes of tenant, thread and session, which stores keep in place of the names."""
+        return label_hash(self.tenant), label_hash(self.thread), label_hash(self.session)
+
+
+class Original(NamedTuple):
+    """A message to keep: its packed body, what a search must know of it, its passages' words."""
+
+    key: str
+    body: bytes
+    about: str
+    passages: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Archived:
-    """One original, read back; `id` is a derived one if it had none.
+    """One original, read back.
 
     Attributes:
         key: identity and version.
+        id: its id; a derived one if it had none.
         cite: its name in summaries.
+        role: of the speaker.
         name: the speaker's or the tool's name, if given.
         date: when it was said, as the caller wrote it, if known.
         archived_at: when the archive took it, in UTC, as ISO 8601.
         message: the original, equal to what was put.
         text: its readable text, tool calls included.
-        lossless: whether the original was kept whole; False if secrets were taken out, or a part,
-            such as an object of a program, is only described.
+        lossless: False if secrets were taken out, or a part, such as an object of a program, is
+            only described.
         calls, answers: the tool calls that it makes, and ids of those whose results it holds.
     """
 
@@ -55,24 +125,51 @@ def manifest(chain: Chain) -> tuple[str, ...]:
     clipped so far come last, unless their position is known: they are still in view.
     """
     placed = dict.fromkeys(key for record in chain for key in record.order or record.covers)
-    covered = {key for record in chain for key in record.covers}
     clipped = [mark.key for record in chain for mark in record.clips]
-    held = covered.union(clipped)
+    held = {key for record in chain for key in record.covers}.union(clipped)
     return tuple(dict.fromkeys([*(key for key in placed if key in held), *clipped]))
 
 
 def packed(data: Any) -> bytes:
     """Return JSON data as bytes, compressed."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    return zlib.compress(text.encode("utf-8", "surrogatepass"), wbits=-15)
+    raw = text.encode("utf-8", "surrogatepass")
+    bits, memory = (-12, 5) if len(raw) < SMALL else (-15, 8)
+    deflate = zlib.compressobj(6, zlib.DEFLATED, bits, memory, 0, DICTIONARY)
+    return deflate.compress(raw) + deflate.flush()
 
 
 def unpacked(body: bytes) -> Any:
     """Return the data that `packed` wrote; raise `ValueError` if it is damaged."""
     try:
-        return json.loads(zlib.decompress(body, wbits=-15).decode("utf-8", "surrogatepass"))
+        inflate = zlib.decompressobj(-15, DICTIONARY)
+        raw = inflate.decompress(body)
+        if not inflate.eof:
+            raise ValueError("it is damaged: it is broken off")
+        return json.loads(raw.decode("utf-8", "surrogatepass"))
     except (zlib.error, RecursionError) as error:
         raise ValueError(f"it is damaged: {error}") from error
+
+
+def key_bytes(key: str) -> bytes:
+    """Return a key in half its length.
+
+    The first byte is the number of those behind it that stand for hexadecimal characters.
+    """
+    stem, dash, rest = key.partition("-")
+    try:
+        raw = bytes.fromhex(stem)
+    except ValueError:
+        raw = b""
+    if raw.hex() != stem or len(raw) > 255:
+        raw, dash, rest = b"", "", key
+    return bytes((len(raw),)) + raw + (dash + rest).encode("utf-8", "surrogatepass")
+
+
+def key_text(raw: bytes) -> str:
+    """Return the key that `key_bytes` has written."""
+    end = raw[0] + 1
+    return raw[1:end].hex() + raw[end:].decode("utf-8", "surrogatepass")
 
 
 def body_of(entry: Entry) -> bytes:
@@ -80,6 +177,18 @@ def body_of(entry: Entry) -> bytes:
     form, message, lossless = to_json(entry.source)
     whole = lossless and not entry.redacted and _comes_back(entry)
     return packed([form, entry.given_id, int(time.time()), whole, message])
+
+
+def _comes_back(entry: Entry) -> bool:
+    """Return whether the message, written and read, is equal to itself."""
+    try:
+        again = decode(entry.encoded.form, entry.encoded.text, entry.given_id)
+    except MessageError:
+        return False
+    source = dict(entry.source) if isinstance(entry.source, Mapping) else entry.source
+    # NaN differs from itself, so a message with one is compared by its text.
+    odd = "NaN" in entry.encoded.text and encode(again).text == entry.encoded.text
+    return again == source or (odd and type(again) is type(source))
 
 
 def equals(body: bytes | None, entry: Entry) -> bool:
@@ -94,7 +203,7 @@ def equals(body: bytes | None, entry: Entry) -> bool:
 
 
 def entry_of(key: str, body: bytes) -> tuple[Entry, int, bool]:
-    """Return a stored message as it was read, when it was archived, and whether it is whole.
+    """Return a stored message as read, when it was archived, and whether it is whole.
 
     Raises:
         ArchiveError: it is damaged.
@@ -156,22 +265,6 @@ def record_in(name: str, body: bytes | None) -> Record | None:
         return record if record.id == name else None
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
-
-
-def _comes_back(entry: Entry) -> bool:
-    """Return whether the message, written and read, is equal to itself."""
-    try:
-        again = decode(entry.encoded.form, entry.encoded.text, entry.given_id)
-    except MessageError:
-        return False
-    source = dict(entry.source) if isinstance(entry.source, Mapping) else entry.source
-    if again == source:
-        return True
-    # NaN differs from itself, so a message with one is compared by its text.
-    odd: list[str] = []
-    json.loads(entry.encoded.text, parse_constant=odd.append)
-    same_type = type(again) is type(source)
-    return same_type and "NaN" in odd and encode(again).text == entry.encoded.text
 
 
 def newer(version: int) -> ArchiveError:

@@ -15,7 +15,7 @@ from functools import partial
 from deepagents.backends.protocol import BackendProtocol
 
 from conspectus.archive import Scope
-from conspectus.archive.scope import label_hash
+from conspectus.archive.values import label_hash
 from conspectus.bridge import io
 from conspectus.core.records import Record
 from conspectus.messages import Entry, Source, read_messages

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from conspectus._newest import Newest
 from conspectus.archive.passages import one_line
-from conspectus.archive.scope import Listed
+from conspectus.archive.values import Listed
 
 BEFORE, AFTER = 5, 2  # Steps before and after a message from which it borrows words
 BORROWED = {step: 0.7**step for step in range(BEFORE + 1)} | {-1: 0.3, -2: 0.1}

@@ -6,10 +6,9 @@ import re
 from collections.abc import Callable, Collection, Sequence
 
 from conspectus.archive.passages import one_line, spans
-from conspectus.archive.scope import Scope
 from conspectus.archive.store import Archive
 from conspectus.archive.tables import MOST
-from conspectus.archive.values import Archived, manifest
+from conspectus.archive.values import Archived, Scope, manifest
 from conspectus.core.records import Chain
 from conspectus.errors import InputError, NotFoundError
 from conspectus.observe import observing

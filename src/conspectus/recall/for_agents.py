@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 
-from conspectus.archive.scope import Scope
 from conspectus.archive.store import Archive
+from conspectus.archive.values import Scope
 from conspectus.core.records import Chain
 from conspectus.errors import ArchiveError, ConspectusError, InputError, NotFoundError
 from conspectus.messages.recalled import recalled_text
