@@ -40,9 +40,7 @@ def in_tables(archive: Archive) -> list[Stored]:
             for table, column in (("body", "number"),)
             for name, body in run(f"SELECT {column}, body FROM {table}")
         ]
-        found += [
-            Stored(("original",), "", about) for (about,) in run("SELECT about FROM item")
-        ]
+        found += [Stored(("original",), "", about) for (about,) in run("SELECT about FROM item")]
         return found + [Stored(("words",), "", word) for word in words_in(run)]
 
 
