@@ -77,12 +77,12 @@ def empties(text: str) -> str:
     [
         (raises, f"the redactor {__name__}.raises failed with ValueError"),
         (hangs, f"the redactor {__name__}.hangs did not answer within 0.05 seconds"),
-        (no_text, "must return text, and returned NoneType"),
-        (asynchronous, "must return text, and returned coroutine"),
+        (no_text, "and answered with NoneType"),
+        (asynchronous, "and answered with coroutine"),
         (grows, "characters of"),
         (never_done, "changes what it has redacted"),
-        (Miscounts(), "must count by kind"),
-        (Misnamed(), "or a text, and answered with int"),
+        (Miscounts(), "and answered with Redacted"),
+        (Misnamed(), "and answered with int"),
     ],
 )
 @pytest.mark.parametrize("archived", [True, False])

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 import conspectus.redaction
 import conspectus_secrets
-from conspectus.redaction.message_texts import walk
 from conspectus.redaction.values import without_values
+from conspectus.redaction.walk import walk
 from conspectus_secrets import SecretRedactor, assigned, forms
 from made_secrets import Made, no_secrets, provider_secrets, said_secrets
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from conspectus.redaction.names import LABELS, named_kind
+from conspectus_secrets.names import LABELS, named_kind
 from conspectus_secrets.values import Secret, Written, can_be, secret_kind
 
 _LABELS = "|".join(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from conspectus.redaction.names import PASSWORDS, WORDS, named_kind
+from conspectus_secrets.names import PASSWORDS, WORDS, named_kind
 
 Written = Literal["quoted", "shell", "bare"]
 """How a value stands: in quotes, where it is no variable; in `NAME=value` of a shell or an address,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from conspectus import _plugins
-from conspectus.errors import PolicyError, RedactionError
+from conspectus.errors import PolicyError
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,32 +68,12 @@ class FunctionRedactor:
 
     def __init__(self, function: Callable[[str], str]) -> None:
         self._function = function
-        named = getattr(function, "__qualname__", type(function).__qualname__)
-        self.identity = f"{getattr(function, '__module__', '')}.{named}"
+        name = getattr(function, "__qualname__", type(function).__qualname__)
+        self.identity = f"{getattr(function, '__module__', '')}.{name}"
 
-    def redact(self, text: str, key: str | None = None) -> Redacted:
-        """Call the function and check its result."""
-        made: object = self._function(text)
-        if isinstance(made, str):
-            return Redacted(made, {"redacted": 1} if made != text else {})
-        if isinstance(made, Coroutine):
-            made.close()  # it is never awaited
-        raise RedactionError(
-            f"the redactor {self.identity} must return text, and returned {type(made).__name__}; "
-            "nothing was archived or summarised"
-        )
-
-
-def default_redactor() -> Redactor:
-    """Make the redactor of the entry point `default` of `conspectus.redactors`."""
-    kind = _plugins.plugged(_plugins.REDACTORS, "default")
-    if kind is None:
-        raise PolicyError(
-            "redact=True needs a default redactor, and none is installed; install the package "
-            "conspectus_secrets, or give redact= a function from text to text or a Redactor"
-        )
-    made: Redactor = kind()
-    return made
+    def redact(self, text: str, key: str | None = None) -> Any:
+        """Call the function."""
+        return self._function(text)
 
 
 def redactor_of(setting: Redact) -> Redactor | None:
@@ -101,7 +81,14 @@ def redactor_of(setting: Redact) -> Redactor | None:
     if setting is None or setting is False:
         return None
     if setting is True or setting == "secrets":
-        return default_redactor()
+        kind = _plugins.plugged(_plugins.REDACTORS, "default")
+        if kind is None:
+            raise PolicyError(
+                "redact=True needs a default redactor, and none is installed; install the package "
+                "conspectus_secrets, or give redact= a function from text to text or a Redactor"
+            )
+        default: Redactor = kind()
+        return default
     if not isinstance(setting, type) and isinstance(setting, Redactor):
         if not isinstance(setting.identity, str) or not setting.identity:
             raise PolicyError("the identity of a redactor must be a text")

@@ -10,13 +10,15 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 
-_ESCAPES = re.compile(
-    r"\\u00([2-7][0-9a-fA-F])|\\x([2-7][0-9a-fA-F])|\\(/)"
-    r"|\\{1,8}u((?:0[1-9a-fA-F]|[1-9a-cefA-CEF][0-9a-fA-F]|[dD][0-7])[0-9a-fA-F]{2}"
+_ESCAPE = (
+    r"\\u00(?P<low>[2-7][0-9a-fA-F])|\\x(?P<hex>[2-7][0-9a-fA-F])|\\(?P<slash>/)"
+    r"|\\{1,8}u(?P<wide>(?:0[1-9a-fA-F]|[1-9a-cefA-CEF][0-9a-fA-F]|[dD][0-7])[0-9a-fA-F]{2}"
     r"|00[a-fA-F][0-9a-fA-F])"
 )
-_HIDDEN = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+_HIDDEN = "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]"
 """Invisible signs, which can take a secret apart."""
+
+_CODED = re.compile(f"{_ESCAPE}|{_HIDDEN}")
 
 MARK = "[redacted: {kind}]"  # Replacement of a secret, with its kind only: no length, no hash
 
@@ -37,9 +39,8 @@ def telling(value: str) -> bool:
     """
     if not LEAST <= len(value) <= MOST or "\n" in value or "[redacted: " in value:
         return False
-    letters = any(c.isalpha() for c in value)
     inside = value[1:] != value[1:].lower() and value != value.upper()
-    return letters and (inside or not value.isalpha())
+    return any(c.isalpha() for c in value) and (inside or not value.isalpha())
 
 
 def without_values(text: str, values: Mapping[str, str]) -> tuple[str, Counter[str]]:
@@ -54,28 +55,25 @@ def without_values(text: str, values: Mapping[str, str]) -> tuple[str, Counter[s
         return text, counts
     plain, places = unescaped(text)
     here = [one for one in values if one in plain] if len(values) <= FEW else values
-    sought = {one: values[one] for one in here if telling(one)}
-    if not sought:
+    wanted = {tuple(_PIECE.findall(one)): values[one] for one in here if telling(one)}
+    if not wanted:
         return text, counts
-    wanted = {tuple(_PIECE.findall(value)): kind for value, kind in sought.items()}
     lengths: dict[str, set[int]] = {}  # of values, by their first piece
     for value in wanted:
         lengths.setdefault(value[0], set()).add(len(value))
-    longest = {first: sorted(some, reverse=True) for first, some in lengths.items()}
     pieces, parts = _PIECE.findall(plain), []
     done = at = number = 0  # of the text, of the plain text, of its pieces
     while number < len(pieces):
-        some = (tuple(pieces[number : number + n]) for n in longest.get(pieces[number], ()))
-        match = next(filter(wanted.get, some), None)
-        if match is None:
-            at += len(pieces[number])
-            number += 1
-            continue
-        size = sum(map(len, match))
-        begin, end = (at, at + size) if places is None else (places[at], places[at + size])
-        parts += [text[done:begin], MARK.format(kind=wanted[match])]
-        counts[wanted[match]] += 1
-        done, at, number = end, at + size, number + len(match)
+        sizes = sorted(lengths.get(pieces[number], ()), reverse=True)
+        some = (tuple(pieces[number : number + size]) for size in sizes)
+        match = next(filter(wanted.get, some), (pieces[number],))
+        end = at + sum(map(len, match))
+        if (kind := wanted.get(match)) is not None:
+            begin, stop = (at, end) if places is None else (places[at], places[end])
+            parts += [text[done:begin], MARK.format(kind=kind)]
+            counts[kind] += 1
+            done = stop
+        at, number = end, number + len(match)
     return ("".join([*parts, text[done:]]) if parts else text), counts
 
 
@@ -88,28 +86,19 @@ def unescaped(text: str) -> tuple[str, list[int] | None]:
         >>> unescaped("a\\\\u0062c")
         ('abc', [0, 1, 7, 8])
     """
-    if "\\" in text:
-        hidden = _HIDDEN.search(text) or _ESCAPES.search(text)
-    else:
-        hidden = _HIDDEN.search(text) if not text.isascii() else None
-    if hidden is None:
+    if ("\\" not in text and text.isascii()) or not _CODED.search(text):
         return text, None
     parts: list[str] = []
     places: list[int] = []
     at = 0
-    for match in re.finditer(f"{_ESCAPES.pattern}|{_HIDDEN.pattern}", text):
-        parts.append(text[at : match.start()])
-        places.extend(range(at, match.start()))
-        code = match[1] or match[2] or match[4]
-        char = chr(int(code, 16)) if code else match[3] or ""
-        char = "" if _HIDDEN.match(char) else char
-        if char and char in "\"'\\\n":  # it would end a text that goes on
-            char = match.group()
-            places.extend(range(match.start(), match.end()))
-        elif char:
-            places.append(match.start())
-        parts.append(char)
+    for match in _CODED.finditer(text):
+        code = match["low"] or match["hex"] or match["wide"]
+        char = chr(int(code, 16)) if code else match["slash"] or ""
+        if re.match(_HIDDEN, char):
+            char = ""
+        elif char and char in "\"'\\\n":  # it would end a text that goes on
+            continue
+        parts += [text[at : match.start()], char]
+        places.extend(range(at, match.start() + len(char)))
         at = match.end()
-    parts.append(text[at:])
-    places.extend(range(at, len(text) + 1))
-    return "".join(parts), places
+    return "".join([*parts, text[at:]]), [*places, *range(at, len(text) + 1)]

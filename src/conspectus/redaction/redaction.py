@@ -1,52 +1,42 @@
 """Redact messages for compactions: part by part, within a time, checked.
 
-A redacted entry keeps the id and the key of the message as it was sent, so that a returning history
-is recognised; all else in it is redacted.
+A redacted message keeps the id and the key of the message as it was sent, so that a returning
+history is recognised; all else in it is redacted.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from conspectus._langchain import is_message
-from conspectus._newest import Newest
 from conspectus.bridge import StepTimeout, io
 from conspectus.errors import MessageError, RedactionError
-from conspectus.messages import Entry, read_messages
-from conspectus.redaction.message_texts import Leaf, leaves, walk
-from conspectus.redaction.redactor import (
-    FunctionRedactor,
-    Redact,
-    Redacted,
-    Redactor,
-    redactor_of,
-)
+from conspectus.messages import Message, read_messages
+from conspectus.redaction.redactor import FunctionRedactor, Redact, Redacted, Redactor, redactor_of
 from conspectus.redaction.values import without_values
+from conspectus.redaction.walk import Leaf, walk
 
 GROWTH, MORE = 4, 1_000
 """A redacted text has at most this multiple of the text's characters, plus this number."""
 
-REMEMBERED, CHARACTERS = 256, 4_000_000
-"""Redacted messages cached, and their characters: messages in view are redacted at each step."""
+SIGNED = ("thinking", "redacted_thinking", "reasoning")  # Blocks that a provider checks
 
 Counts = Mapping[str, int]
 Values = Mapping[str, str]  # Secrets with their kinds; kept in the process only
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """A redacted message, or None if it is unchanged, with the secrets found."""
+class Clean:
+    """A message without its own secrets, with their number by kind."""
 
-    entry: Entry | None = None
-    counts: Counts = field(default_factory=dict)
-    values: Values = field(default_factory=dict, repr=False)
-
-    def __len__(self) -> int:
-        return len(self.entry.text) + 1 if self.entry is not None else 1
+    message: Message
+    counts: Counts
+    values: Values = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +47,10 @@ class Together:
     `values` the secrets found.
     """
 
-    entries: list[Entry]
+    entries: list[Message]
     counts: list[Counts]
     texts: list[str]
     values: Values = field(repr=False)
-
-
-def _cache() -> Newest[str, Known]:
-    return Newest(REMEMBERED, CHARACTERS, len)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +63,6 @@ class Redaction:
     redactor: Redactor
     timeout: float | None = None
     values: Values = field(default_factory=dict, repr=False)
-    _known: Newest[str, Known] = field(default_factory=_cache, repr=False)
 
     @classmethod
     def of(cls, setting: Redact, timeout: float | None) -> Redaction | None:
@@ -96,7 +81,7 @@ class Redaction:
         own = isinstance(self.redactor, FunctionRedactor)
         return self.identity if own else type(self.redactor).__name__
 
-    async def entries(self, entries: Sequence[Entry]) -> list[Entry]:
+    async def entries(self, entries: Sequence[Message]) -> list[Message]:
         """Redact messages, each by itself: the result for one does not depend on others.
 
         A failing redactor is a `RedactionError`.
@@ -108,15 +93,14 @@ class Redaction:
         return (await self.together((), texts)).texts
 
     async def together(
-        self, entries: Sequence[Entry], texts: Sequence[str], apart: bool = False
+        self, entries: Sequence[Message], texts: Sequence[str], apart: bool = False
     ) -> Together:
         """Redact messages and texts, each secret in all of them.
 
         `apart` removes from each message only its own secrets. Errors as above.
         """
-        names = [f"{entry.key} {entry.digest}" for entry in entries]
-        known = [self._known.get(name) for name in names]
-        work = partial(self._work, entries, names, known, texts, apart)
+        work = partial(self._work, entries, texts, apart)
+        known = [self._known(entry) for entry in entries]
         if not any(texts) and all(one is not None and (apart or not one.values) for one in known):
             return work()
         try:
@@ -136,43 +120,42 @@ class Redaction:
             ) from error
         return together
 
-    def _work(
-        self,
-        entries: Sequence[Entry],
-        names: Sequence[str],
-        known: Sequence[Known | None],
-        texts: Sequence[str],
-        apart: bool,
-    ) -> Together:
-        made = [old or self._entry(entry) for entry, old in zip(entries, known, strict=True)]
+    def _known(self, message: Message) -> Clean | None:
+        """Return what is remembered of a message: those in view are redacted at each step."""
+        redactor, clean = message.memo.get("redacted", (None, None))
+        return clean if redactor is self.redactor else None
+
+    def _work(self, entries: Sequence[Message], texts: Sequence[str], apart: bool) -> Together:
+        alone = [self._known(entry) or self._clean(entry) for entry in entries]
         answers = [self._text(text) for text in texts]
         values = dict(self.values)
-        both: list[Known | Redacted] = [] if apart else [*made, *answers]
-        for found in both:
-            values.update(found.values)
-        clean = [_everywhere(entry, one, values) for entry, one in zip(entries, made, strict=True)]
-        for name, one in zip(names, made, strict=True):
-            self._known.put(name, one)
+        kinds = () if apart else ([one.values for one in alone], [one.values for one in answers])
+        for found in chain(*kinds):
+            values.update(found)
+        clean = [_everywhere(one, entry, values) for one, entry in zip(alone, entries, strict=True)]
         return Together(
-            [one.entry or entry for one, entry in zip(clean, entries, strict=True)],
+            [one.message for one in clean],
             [one.counts for one in clean],
             [without_values(one.text, values)[0] for one in answers],
             values,
         )
 
-    def _entry(self, entry: Entry) -> Known:
+    def _clean(self, message: Message) -> Clean:
         counts: Counter[str] = Counter()
         values: dict[str, str] = {}
         answers: dict[Leaf, Redacted] = {}
-        for leaf in leaves(entry.source):
-            if leaf not in answers:
-                answers[leaf] = self._text(*leaf)
-            counts.update(answers[leaf].counts)
-            values.update(answers[leaf].values)
-        made = walk(entry.source, lambda text, key: answers[text, key].text)
-        if made is entry.source:
-            return Known()
-        return Known(_read(made, entry), dict(counts), values)
+
+        def put(text: str, key: str | None) -> str:
+            if (answer := answers.get((text, key))) is None:
+                answer = answers[text, key] = self._text(text, key)
+            counts.update(answer.counts)
+            values.update(answer.values)
+            return answer.text
+
+        source = walk(message.source, put)
+        clean = Clean(_read(source, message), dict(counts), values)
+        message.memo["redacted"] = self.redactor, clean
+        return clean
 
     def _text(self, text: str, key: str | None = None) -> Redacted:
         if not text:
@@ -194,25 +177,28 @@ class Redaction:
         answer: Any = self.redactor.redact(text, key)
         if isinstance(answer, str):  # as functions answer
             return Redacted(answer, {"redacted": 1} if answer != text else {})
-        counts, values = getattr(answer, "counts", None), getattr(answer, "values", {})
-        if not isinstance(getattr(answer, "text", None), str) or not isinstance(counts, Mapping):
-            raise self._error(
-                "must answer with Redacted(text, counts) or a text, and answered with "
-                f"{type(answer).__name__}; nothing was archived or summarised"
-            )
-        if not all(isinstance(k, str) and isinstance(n, int) for k, n in counts.items()):
-            raise self._error('must count by kind, as in {"password": 1}')
-        if not isinstance(values, Mapping) or not all(
-            isinstance(word, str) for pair in values.items() for word in pair
+        if isinstance(answer, Coroutine):
+            answer.close()  # it is never awaited
+        made, counts, values = (getattr(answer, name, {}) for name in ("text", "counts", "values"))
+        if (
+            isinstance(made, str)
+            and isinstance(counts, Mapping)
+            and all(isinstance(k, str) and isinstance(n, int) for k, n in counts.items())
+            and isinstance(values, Mapping)
+            and all(isinstance(word, str) for pair in values.items() for word in pair)
         ):
-            raise self._error("must name values with their kinds, texts both")
-        return Redacted(answer.text, counts, values)
+            return Redacted(made, counts, values)
+        raise self._error(
+            "must answer with a text, or with Redacted(text, counts, values) as in Redacted("
+            '"[redacted: name]", {"name": 1}, {"Ann Lee": "name"}), and answered with '
+            f"{type(answer).__name__}; nothing was archived or summarised"
+        )
 
     def _error(self, what: str) -> RedactionError:
         return RedactionError(f"the redactor {self.name} {what}")
 
 
-def for_view(redacted: Entry, original: Entry) -> Entry:
+def for_view(redacted: Message, original: Message) -> Message:
     """Return a redacted message whose clip may be shown to a provider.
 
     It has the original names of tools and speakers, and signed thoughts, which providers check.
@@ -221,54 +207,50 @@ def for_view(redacted: Entry, original: Entry) -> Entry:
     if made is source:
         return redacted
     new, old = (vars(one) if is_message(one) else one for one in (made, source))
-    update: dict[str, Any] = {}
-    for field_name in ("content", "tool_calls"):
-        parts, before = new.get(field_name), old.get(field_name)
-        if isinstance(parts, list) and isinstance(before, list) and len(parts) == len(before):
-            update[field_name] = [_renamed(*pair) for pair in zip(parts, before, strict=True)]
-    if old.get("name") is not None:
-        update["name"] = old["name"]
+    names = ("name", "content", "tool_calls")
+    update = {name: _renamed(new[name], old[name], name) for name in names if old.get(name)}
     shown = made.model_copy(update=update) if is_message(made) else {**made, **update}
     return _read(shown, original)
 
 
-_SIGNED = ("thinking", "redacted_thinking", "reasoning")
-
-
-def _renamed(new: Any, old: Any) -> Any:
-    """Return a call with the original name of its tool, and a signed thought as it was."""
+def _renamed(new: Any, old: Any, key: str = "") -> Any:
+    """Return a part with the names of the tools and the signed thoughts as they were."""
+    if key == "name":
+        return old
+    if isinstance(new, list) and isinstance(old, list):
+        return [_renamed(*pair) for pair in zip(new, old, strict=True)]
     if not isinstance(new, Mapping) or not isinstance(old, Mapping):
         return new
-    if old.get("type") in _SIGNED:
+    if old.get("type") in SIGNED:
         return old
-    if isinstance(new.get("function"), Mapping) and isinstance(old.get("function"), Mapping):
-        return {**new, "function": {**new["function"], "name": old["function"].get("name")}}
-    return {**new, "name": old["name"]} if "name" in old else new
+    inner = ("name", "function")
+    return {k: _renamed(v, old.get(k), k) if k in inner else v for k, v in new.items()}
 
 
-def _read(made: Any, entry: Entry) -> Entry:
-    """Read a redacted message, with the key of the original."""
+def _read(source: Any, original: Message) -> Message:
+    """Read a redacted message, with the key of the original, which it is if nothing changed."""
+    if source is original.source:
+        return original
     try:
-        [redacted] = read_messages([made])
+        [redacted] = read_messages([source])
     except MessageError as error:
         raise RedactionError(
             f"a message cannot be read once it is redacted ({type(error).__name__})"
         ) from error
-    named = replace(redacted, key=entry.key, id=entry.id, given_id=entry.given_id)
-    return replace(named, joined=entry.joined, redacted=True)
+    named = replace(redacted, key=original.key, id=original.id, given_id=original.given_id)
+    return replace(named, joined=original.joined, redacted=True)
 
 
-def _everywhere(entry: Entry, known: Known, values: Values) -> Known:
+def _everywhere(clean: Clean, original: Message, values: Values) -> Clean:
     """Remove from a message the secrets found in others."""
-    if not values:
-        return known
-    counts: Counter[str] = Counter(known.counts)
+    counts: Counter[str] = Counter(clean.counts)
 
     def put(text: str, key: str | None) -> str:
-        clean, more = without_values(text, values)
+        text, more = without_values(text, values)
         counts.update(more)
-        return clean
+        return text
 
-    source = (known.entry or entry).source
-    made = walk(source, put)
-    return known if made is source else Known(_read(made, entry), dict(counts), known.values)
+    source = walk(clean.message.source, put) if values else clean.message.source
+    if source is clean.message.source:
+        return clean
+    return Clean(_read(source, original), counts, clean.values)
