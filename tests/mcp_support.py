@@ -129,7 +129,7 @@ def archived(
         )
     ]
     messages.append({"role": "user", "content": "Go on.", "id": "last"})
-    compactor = Compactor(archive=archive, keep=("messages", 1), clip_over=None)
+    compactor = Compactor(archive=archive, keep=("messages", 1), stale_results=False)
     where = {"thread_id": thread, "tenant": tenant, "session": session}
     assert compactor.compact(messages, force=True, **where).outcome == "compacted"
     compactor.archive.close()

@@ -24,7 +24,7 @@ from conspectus import (
     SummarizationMiddleware,
 )
 from conspectus.archive import Archive, Scope
-from conspectus.core.choices import EMBEDDED
+from conspectus.core.policy import EMBEDDED
 from conspectus.observe import Event
 from fault_server import Reply, Request, faults
 from fault_support import PROTOCOLS, Wires, wired

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from conspectus.core.records import ClipMark, Cost, Record, Sent, fold
+from conspectus.core.fold import Sent, fold
+from conspectus.core.records import ClipMark, Cost, Record
 
 
 def record(

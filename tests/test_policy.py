@@ -55,15 +55,6 @@ def test_what_means_nothing_is_refused_when_built_and_the_right_form_is_shown(wr
             Policy.build(keep=wrong)
 
 
-@pytest.mark.parametrize("clip_over", [-5, 50, 150, 200])
-def test_a_clip_over_that_is_too_small_is_named(clip_over):
-    words = f"clip_over must be a whole number of at least 201, got {clip_over}"
-    with pytest.raises(PolicyError, match=words) as caught:
-        Policy.build(clip_over=clip_over)
-    assert "clip_to" not in str(caught.value)
-    assert Policy.build(clip_over=201).clip_over == 201
-
-
 def test_a_policy_error_is_a_value_error():
     with pytest.raises(ValueError, match="between 0 and 1"):
         Policy.build(trigger=("fraction", 2))

@@ -147,8 +147,6 @@ SETTINGS: dict[str, Any] = {
     "redact": True,
     "reserved_tokens": 100,
     "summarizer_timeout": 3.0,
-    "file_tokens": 700,
-    "least_gain": 0.2,
     "truncate_args_settings": {"max_length": 900},
 }
 

@@ -18,8 +18,7 @@ from conspectus.archive import Archive, Scope
 from conspectus.config import create_summarization_middleware, load_config
 from conspectus.core.items import Compact, Item, Keep
 from conspectus.core.plan import plan
-from conspectus.core.policy import Policy
-from conspectus.core.stale import StaleResults
+from conspectus.core.policy import Policy, StaleResults
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.errors import ConfigError, PolicyError
 from conspectus.messages.message import NOT_NEEDED
@@ -52,8 +51,8 @@ def shortened(items: Sequence[Item], how: Any) -> list[str]:
 
 def test_the_newest_results_stay_whole():
     items = history(*[("look", 2_000)] * 6)
-    assert shortened(items, True) == ["r0", "r1", "r2"]
-    assert shortened(items, {"newest": 0}) == [f"r{n}" for n in range(6)]
+    assert shortened(items, {"newest": 3}) == ["r0", "r1", "r2"]
+    assert shortened(items, True) == [f"r{n}" for n in range(6)]
     assert shortened(items, {"newest": 9}) == []
 
 
@@ -94,13 +93,13 @@ def test_it_frees_the_set_amount_or_does_not_happen():
     items = history(*[("look", 2_000)] * 3, ("look", 100))
     found = plan(items, policy(6_000, newest=0, least=5_400))
     assert isinstance(found, Compact)
-    assert found.evict == ()
+    assert found.evicted == ()
     assert [(clip.index, clip.limit) for clip in found.clips] == [(2, 200), (4, 200), (6, 200)]
     assert found.tokens - found.at_most == 5_400
     more = plan(items, policy(6_000, newest=0, least=5_401))
     assert isinstance(more, Compact)
     assert more.clips == ()
-    assert more.evict != (), "then it is summarised"
+    assert more.evicted != (), "then it is summarised"
 
 
 def test_without_an_amount_it_must_reach_half_of_the_trigger():
@@ -108,10 +107,10 @@ def test_without_an_amount_it_must_reach_half_of_the_trigger():
     assert plan(items, policy(6_900, newest=0)).clips != ()  # type: ignore[union-attr]
     some = plan(items, policy(6_900, newest=3))
     assert isinstance(some, Compact)
-    assert some.evict != ()
+    assert some.evicted != ()
     enough = plan(items, policy(6_900, newest=3, least=1_000))
     assert isinstance(enough, Compact)
-    assert enough.evict == (), "the set amount is all that is asked"
+    assert enough.evicted == (), "the set amount is all that is asked"
 
 
 def test_below_the_trigger_nothing_is_shortened():
@@ -131,7 +130,7 @@ def test_no_plan_that_only_shortens_frees_less_than_the_set_amount(results, leas
     items = history(*results)
     size = sum(item.tokens for item in items)
     found = plan(items, policy(max(1, size), newest=newest, least=least, exclude=["fetch"]))
-    if isinstance(found, Compact) and found.clips and not found.evict:
+    if isinstance(found, Compact) and found.clips and not found.evicted:
         assert found.tokens - found.at_most >= least
         assert found.at_most < size
         places = {clip.index for clip in found.clips}

@@ -98,7 +98,7 @@ def archive_session(data: Mapping[str, Any], where: str, *, redact: bool = False
         compactor = Compactor(
             archive=kept,
             keep=("messages", 1),
-            clip_over=None,
+            stale_results=False,
             max_summary_tokens=SUMMARY,
             redact=redact,
         )

@@ -20,9 +20,8 @@ from conspectus.config.building import (
     summarizer_of,
 )
 from conspectus.config.windows import profile_of
-from conspectus.core.choices import EMBEDDED, names_embedded
 from conspectus.core.items import Window
-from conspectus.core.policy import Policy
+from conspectus.core.policy import EMBEDDED, Policy, names_embedded
 from conspectus.engine.engine import Engine
 from conspectus.engine.settings import EngineSettings
 from conspectus.errors import PolicyError

@@ -40,7 +40,7 @@ SETTINGS = st.fixed_dictionaries(
                 {"tokens": 200, "messages": 4},
             ]
         ),
-        "clip_over": st.sampled_from([None, 250, 1_000]),
+        "stale_results": st.sampled_from([False, {"over": 250, "newest": 0}, True]),
         "on_failure": st.sampled_from(["degrade", "degrade", "keep", "raise"]),
     }
 )

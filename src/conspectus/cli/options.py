@@ -58,7 +58,7 @@ def size(value: str, option: str) -> tuple[str, int | float]:
 
 def summarizer_of(name: str, option: str = "--summarizer") -> Any:
     """Parse the name of what summarises; None for the embedded summariser."""
-    from conspectus.core.choices import names_embedded
+    from conspectus.core.policy import names_embedded
 
     if names_embedded(name):
         return None

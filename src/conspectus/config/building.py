@@ -10,7 +10,7 @@ from conspectus._langchain import is_runnable
 from conspectus.archive import Archive
 from conspectus.config.reading import Location, Source
 from conspectus.config.schema import SummarizationConfig
-from conspectus.core.choices import EMBEDDED, names_embedded
+from conspectus.core.policy import EMBEDDED, names_embedded
 from conspectus.engine.settings import AnyArchive, open_archive
 from conspectus.errors import ConfigError, ConspectusError, PolicyError, did_you_mean
 from conspectus.model.calls import profile_window

@@ -24,8 +24,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticCustomError
 
 from conspectus.config.reading import SECTION, Location, Source
-from conspectus.core.policy import SMALLEST_SUMMARY
-from conspectus.core.stale import StaleResults
+from conspectus.core.policy import SMALLEST_SUMMARY, StaleResults
 from conspectus.messages.recalled import LEAST_RECALL
 from conspectus.model.prompts import Template
 from conspectus.notes.skills import FOLDER

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
 from conspectus.config.schema import SummarizationConfig
-from conspectus.core.choices import names_embedded
+from conspectus.core.policy import names_embedded
 
 PROVIDERS = frozenset(
     "anthropic deepseek fireworks google_genai groq mistralai openai together xai".split()

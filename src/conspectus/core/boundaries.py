@@ -128,6 +128,11 @@ def newest_user(items: Sequence[Item]) -> int | None:
     return None
 
 
+def leading(items: Sequence[Item]) -> int:
+    """Return the number of leading system messages, which are instructions and no history."""
+    return next((i for i, item in enumerate(items) if item.role != "system"), len(items))
+
+
 def never_clipped(items: Sequence[Item], ex: Exchanges) -> frozenset[int]:
     """Return items that are shown whole or not at all.
 
@@ -140,13 +145,11 @@ def never_clipped(items: Sequence[Item], ex: Exchanges) -> frozenset[int]:
 def must_stay(items: Sequence[Item], ex: Exchanges) -> frozenset[int]:
     """Return indexes that never leave the view, with the rest of their exchanges.
 
-    Those are leading system messages, which are instructions and no history; the user's newest
-    message, as the agent works on it; pinned messages; and calls without an answer, which may still
-    get one or wait for approval.
+    Those are leading system messages; the user's newest message, as the agent works on it; pinned
+    messages; and calls without an answer, which may still get one or wait for approval.
     """
-    leading = next((i for i, item in enumerate(items) if item.role != "system"), len(items))
     pinned = (i for i, item in enumerate(items) if item.pinned)
-    named = {*range(leading), *pinned, *ex.pending}
+    named = {*range(leading(items)), *pinned, *ex.pending}
     if (newest := newest_user(items)) is not None:
         named.add(newest)
     groups = {ex.group[i] for i in named}

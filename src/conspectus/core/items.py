@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -59,12 +59,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The room for one request.
-
-    Attributes:
-        limit: input limit of the model that will answer, in tokens.
-        reserved: tokens of it that messages cannot have: output, system prompt, tool schemas.
-    """
+    """The room for one request: the input limit of the model that answers, and reserved tokens."""
 
     limit: int
     reserved: int = 0
@@ -81,25 +76,6 @@ class Size:
 
     tokens: int
     messages: int
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Items `start` up to, not including, `stop`."""
-
-    start: int
-    stop: int
-
-
-def spans_of(indexes: Sequence[int]) -> tuple[Span, ...]:
-    """Divide rising indexes into the fewest spans."""
-    spans: list[Span] = []
-    for index in indexes:
-        if spans and spans[-1].stop == index:
-            spans[-1] = Span(spans[-1].start, index + 1)
-        else:
-            spans.append(Span(index, index + 1))
-    return tuple(spans)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,40 +101,16 @@ def highest(low: int, high: int, fits: Callable[[int], bool]) -> int:
     """
     while low < high:
         middle = (low + high + 1) // 2
-        if fits(middle):
-            low = middle
-        else:
-            high = middle - 1
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
     return low
 
 
 @dataclass(frozen=True, slots=True)
-class OutOfReach:
-    """A trigger below the size that any compaction can reach.
-
-    `least` is the size of the part that must stay and of the smallest summary, as the trigger
-    counts.
-    """
-
-    trigger: int
-    least: int
-    stay: int
-
-    def __str__(self) -> str:
-        return (
-            f"the trigger of {self.trigger:,} tokens lies below what a compaction can reach: the "
-            f"{self.stay:,} messages that stay, what is sent beside them and the smallest summary "
-            f"take {self.least:,}; raise trigger above that, or lower keep"
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Keep:
-    """A plan that leaves the history as it is, and why; `beyond` is a trigger out of reach."""
+    """A plan that leaves the history as it is, and why."""
 
     reason: str
     tokens: int
-    beyond: OutOfReach | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +119,8 @@ class Compact:
 
     Attributes:
         cause: the trigger or other reason for it.
-        evict: spans that leave the view once archived and read; none if clips are enough.
+        evicted: indexes of the items that leave the view once archived and read; none if clips are
+            enough.
         clips: items that stay, shown shorter.
         summary_tokens: the most tokens asked of the new summary message.
         tokens: size before.
@@ -175,31 +128,21 @@ class Compact:
         budget: tokens that the result must fit in; None without a known window.
         summary_cap: the most tokens of the summary message that a caller set; None if any length
             will do that fits and replaces more.
-        beyond: the trigger out of reach, if any.
     """
 
     cause: str
-    evict: tuple[Span, ...]
+    evicted: tuple[int, ...]
     clips: tuple[Clip, ...]
     summary_tokens: int
     tokens: int
     at_most: int
     budget: int | None
     summary_cap: int | None = None
-    beyond: OutOfReach | None = None
-
-    @property
-    def evicted(self) -> tuple[int, ...]:
-        """Indexes of the items that leave."""
-        return tuple(i for span in self.evict for i in range(span.start, span.stop))
 
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """The failure of all plans, with a remedy.
-
-    `needed` are the fewest tokens of the part that must stay.
-    """
+    """The failure of all plans, with a remedy; `needed` tokens must stay at least."""
 
     reason: str
     tokens: int

@@ -1,32 +1,32 @@
 """Decide for one history: keep it, make it smaller, or give up.
 
-A plan aims below the budget, at `Policy.aim` of it, so that the next message does not ask for the
-next compaction; the whole budget is used only if the aim cannot be reached. A plan gives way in
-this order: stale large tool results are clipped; then the older part, up to the legal cut that
-`keep` asks for, is summarised, but for what stays if a large message behind it is clipped; then
-messages that alone take a quarter of the budget are clipped; then the cut moves on; then the
-summary gets the rest, at least half of its room; then the user's newest message and pinned ones are
-clipped, too, if they are as large; then the summary gets the least; then everything that may be
-clipped is, the largest first. The first that fits is the plan;
-otherwise it is `Stuck`. A standing summary is not shortened if nothing leaves and the history fits.
-
-If the history fits and nothing forces it, a plan must free `Policy.least_gain`, or it would cost a
-summary without delaying the next one.
+Below the trigger nothing is done. Stale results are clipped first, where that alone is enough. Then
+the older part is summarised, up to the legal cut that `keep` asks for, and things give way in the
+order of `ladder.LADDER`. If nothing helps, the plan is `Stuck`, with the numbers.
 """
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 
-from conspectus.core.boundaries import exchanges, never_clipped
+from conspectus.core.boundaries import exchanges, leading, never_clipped
 from conspectus.core.items import Clip, Compact, Item, Keep, Plan, Size, Stuck, Window
-from conspectus.core.policy import SMALLEST_SUMMARY, Policy, grown
-from conspectus.core.room import Room
-from conspectus.core.sizes import tightest
+from conspectus.core.ladder import CLIP_TO, KEEP_FIRST, LADDER, Ladder
+from conspectus.core.policy import REARM, SMALLEST_SUMMARY, Policy, grown
 
 BELOW = "below the trigger"
 """Why nothing is done while nothing is due."""
+
+GAIN = 10
+"""One part in this many of a history is freed by a compaction that neither the window nor force
+asks for: less would cost a summary without delaying the next one."""
+
+RELIEF = 2
+"""Clips alone are enough when they bring a history to one part in this many of its trigger."""
 
 
 def plan(
@@ -57,58 +57,135 @@ def plan(
         words: whether those of the user may be, too; else only results and the agent's own.
         floor: the smallest useful summary message, in tokens, its frame included.
     """
-    size = Size(sum(item.tokens for item in items), len(items))
-    short = _old_arguments(items, policy, asked or size, window) if clip else {}
+    whole = sum(item.tokens for item in items)
+    limit, budget = (None, None) if window is None else (window.limit, window.budget)
+    size = asked or Size(whole, len(items))
+    short = _old_arguments(items, policy, size, limit) if clip else {}
     if short:
-        saved = sum(items[i].kept_as - short[i].kept_as for i in short)
-        rest = plan(
-            [short.get(i, item) for i, item in enumerate(items)],
-            replace(policy, arguments=None),
-            window,
-            asked=asked and Size(max(0, asked.tokens - saved), asked.messages),
-            last=last,
-            failed=failed,
-            force=force,
-            clip=clip,
-            words=words,
+        saved = sum(items[i].kept_as - one.kept_as for i, one in short.items())
+        items = [short.get(i, item) for i, item in enumerate(items)]
+        size = Size(max(0, size.tokens - saved), size.messages)
+    tokens = sum(item.tokens for item in items)
+    fired = policy.fired(size, limit, last)
+    over = budget is not None and tokens > budget
+    decided: Plan = Keep(BELOW, tokens)
+    if force or fired or over:
+        if window is not None and window.budget <= 0:
+            return _no_room(window, whole)
+        gain = math.ceil(tokens / GAIN)
+        if force or over or gain < floor:  # sizes of small histories mean little
+            gain = 0
+        elif fired and fired.tokens is None and fired.fraction is None:
+            gain = 1  # it counts messages alone
+        instructions = sum(item.tokens for item in items[: leading(items)])
+        ladder = Ladder(
+            items,
+            budget,
+            limit=policy.summary_limit(budget, instructions),
             floor=floor,
+            gain=gain,
+            words=words,
+            cap=policy.summary_cap,
         )
-        return _with_arguments(rest, short, policy, size, window)
-    budget = None if window is None else window.budget
-    limit = None if window is None else window.limit
-    fired = policy.fired(asked or size, limit, last)
-    over = budget is not None and size.tokens > budget
-    if not (force or fired or over):
-        return Keep(BELOW, size.tokens)
-    cause = "forced" if force else "window" if over and not fired else f"trigger: {fired}"
-    if budget is not None and budget <= 0:
-        return _no_room(window, size.tokens)
-    gain = Size(0, 0) if force or over else policy.gain(fired, size, floor)
-    room = Room(
-        items, policy, window, tokens=size.tokens, words=words, floor=floor, cause=cause, gain=gain
-    )
-    if not force and clip and (policy.clip_over is not None or policy.stale is not None):
+        wanted = _wanted_cut(ladder, policy, limit)
         waits_for = fired.threshold(limit) if fired else budget
-        if waits_for is not None and fired and asked is not None and asked.tokens:
-            waits_for = waits_for * size.tokens // asked.tokens  # it counts in its own way
-        if waits_for is not None and (relief := room.clip_stale(waits_for)):
-            return relief
-    if over and not force and failed is not None and not grown(size.tokens, failed):
-        return room.held_back()
-    found = room.summarise(clip)
-    waits_for = fired.threshold(limit) if fired and fired.messages is None else None
-    if waits_for is None or isinstance(found, Stuck):
-        return found
-    return replace(found, beyond=room.out_of_reach(found, waits_for, (asked or size).tokens))
+        if waits_for is not None and fired and size.tokens:
+            waits_for = waits_for * tokens // size.tokens  # the caller may count in its own way
+        relief = _clip_stale(ladder, policy, wanted, waits_for) if clip and not force else None
+        if relief is None and over and not force and failed and not grown(tokens, failed):
+            return _held_back(tokens, ladder.budget)
+        decided = relief or _climb(ladder, policy, wanted, clip)
+        if isinstance(decided, Compact):
+            cause = "forced" if force else "window" if over and not fired else f"trigger: {fired}"
+            decided = replace(decided, cause=cause)
+    return _with_arguments(decided, short, policy, whole, budget) if short else decided
+
+
+def _wanted_cut(ladder: Ladder, policy: Policy, limit: int | None) -> int:
+    """Return the latest legal cut that keeps at least the amount of `keep`."""
+    count, tokens = len(ladder.items), policy.keep_tokens(limit)
+    if tokens is None:
+        wanted = count - int(policy.keep[1])
+    else:
+        suffix = [0, *accumulate(item.kept_as for item in reversed(ladder.items))]
+        # The most messages from the end that fit in these tokens; at least one.
+        wanted = count - max(1, bisect_left(suffix, tokens + 1) - 1)
+    return next((cut for cut in range(max(0, wanted), 0, -1) if ladder.cuts[cut]), 0)
+
+
+def _clip_stale(
+    ladder: Ladder, policy: Policy, wanted: int, waits_for: int | None
+) -> Compact | None:
+    """Clip large old tool results and arguments: often that is enough."""
+    how = policy.stale
+    if how is None or waits_for is None:
+        return None
+    clips = []
+    for i in sorted(how.stale(ladder.items[:])):
+        item = ladder.items[i]
+        short = max(item.smallest(), 0 if item.expendable else CLIP_TO)
+        stays = item.clipped or item.pinned or i in ladder.whole
+        if i < wanted and not stays and short < item.tokens // 2:
+            clips.append(Clip(i, short))
+    plan = ladder.compact((), range(len(ladder.items)), tuple(clips), 0)
+    enough = waits_for // RELIEF
+    if how.least is not None:
+        enough = int(waits_for / REARM)  # else the same trigger would count again at once
+    freed = plan.tokens - plan.at_most
+    fits = plan.at_most <= min(enough, ladder.rooms["aim"])
+    return plan if clips and fits and freed >= (how.least or 0) else None
+
+
+def _climb(ladder: Ladder, policy: Policy, wanted: int, clip: bool) -> Plan:
+    """Return the plan of the first step that fits."""
+    first, tokens = policy.keep_first, ladder.tokens
+    if not ladder.leaves(wanted) and tokens <= ladder.rooms["budget" if first else "aim"]:
+        return Keep("everything is within keep", tokens)
+    plan = ladder.climb(KEEP_FIRST if first else LADDER, wanted, clip=clip)
+    if plan is None and tokens <= ladder.budget:
+        return Keep("a summary would not make it smaller", tokens)
+    return plan or _stuck(ladder, clip)
+
+
+def _stuck(ladder: Ladder, clip: bool) -> Stuck:
+    cut = max(cut for cut, legal in enumerate(ladder.cuts) if legal and cut < len(ladder.cuts) - 1)
+    leave, stay = ladder.divide(cut)
+    needed = sum(ladder.size(i, 1) if clip else ladder.items[i].tokens for i in stay)
+    needed += ladder.floor if leave or ladder.standing else 0
+    reason = (
+        f"what must stay in view takes at least {needed:,} tokens and there are "
+        f"{ladder.budget:,}: use a model with a larger window, reserve less of it, "
+        "or shorten the system prompt or the newest message, its images and files included"
+    )
+    if not clip:
+        reason += "; with an archive, large messages could be clipped"
+    return Stuck(reason, ladder.tokens, needed, ladder.budget)
+
+
+def _held_back(tokens: int, budget: int) -> Stuck:
+    """Give up for now: a summary has failed or was refused a moment ago."""
+    reason = (
+        f"the history takes {tokens:,} tokens of {budget:,}, and its latest summary "
+        "failed or was refused; another one is made once it has grown by a tenth, or when it "
+        "is asked for by force"
+    )
+    return Stuck(reason, tokens, tokens, budget)
+
+
+def _no_room(window: Window, tokens: int) -> Stuck:
+    reason = (
+        f"{window.reserved:,} tokens are reserved in a window of {window.limit:,}, which leaves "
+        "none for messages: use a model with a larger window or reserve less"
+    )
+    return Stuck(reason, tokens, max(1, tokens), window.budget)
 
 
 def _old_arguments(
-    items: Sequence[Item], policy: Policy, asked: Size, window: Window | None
+    items: Sequence[Item], policy: Policy, size: Size, limit: int | None
 ) -> dict[int, Item]:
     """Return items with large old arguments as they are once these are shortened."""
-    limit = None if window is None else window.limit
     how = policy.arguments
-    if how is None or not how.fired(asked, limit):
+    if how is None or not how.fired(size, limit):
         return {}
     old = how.old([item.kept_as for item in items], limit)
     whole = never_clipped(items, exchanges(items))
@@ -120,35 +197,23 @@ def _old_arguments(
 
 
 def _with_arguments(
-    rest: Plan, short: dict[int, Item], policy: Policy, size: Size, window: Window | None
+    decided: Plan, short: dict[int, Item], policy: Policy, tokens: int, budget: int | None
 ) -> Plan:
     """Add the shortened arguments of all that stays to a plan."""
     how = policy.arguments
     assert how is not None
-    if isinstance(rest, Stuck):
-        return rest
-    done = rest.evicted if isinstance(rest, Compact) else ()
-    clips = rest.clips if isinstance(rest, Compact) else ()
-    left = [i for i in short if i not in {*done, *(clip.index for clip in clips)}]
-    own = tuple(Clip(i, short[i].tokens, how.longest, how.ending) for i in left)
-    if isinstance(rest, Compact):
-        return replace(rest, clips=(*clips, *own), tokens=size.tokens)
-    budget = None if window is None else window.budget
-    return Compact("old arguments", (), own, 0, size.tokens, rest.tokens, budget)
-
-
-def _no_room(window: Window | None, tokens: int) -> Stuck:
-    assert window is not None
-    reason = (
-        f"{window.reserved:,} tokens are reserved in a window of {window.limit:,}, which leaves "
-        "none for messages: use a model with a larger window or reserve less"
-    )
-    return Stuck(reason, tokens, max(1, tokens), window.budget)
+    if isinstance(decided, Stuck):
+        return decided
+    plan = decided if isinstance(decided, Compact) else None
+    done = {*plan.evicted, *(one.index for one in plan.clips)} if plan else set[int]()
+    left = ((i, item.tokens) for i, item in short.items() if i not in done)
+    own = tuple(Clip(i, limit, how.longest, how.ending) for i, limit in left)
+    if plan:
+        return replace(plan, clips=(*plan.clips, *own), tokens=tokens)
+    return Compact("old arguments", (), own, 0, tokens, decided.tokens, budget)
 
 
 def budget_of(policy: Policy, window: Window | None) -> Window | None:
     """Return the window; if it is unknown, the smallest token trigger."""
-    if window is not None:
-        return window
-    tokens = tightest(policy.trigger)
-    return None if tokens is None else Window(tokens)
+    tokens = policy.least_trigger
+    return Window(tokens) if window is None and tokens is not None else window

@@ -1,31 +1,56 @@
-"""The policy: when to compact, how much to keep, how large a summary may be."""
+"""The policy: when to compact, how much to keep, how large a summary may be, what is clipped."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from conspectus.core.arguments import Arguments
-from conspectus.core.items import Size
+from conspectus.core.items import Item, Size
 from conspectus.core.sizes import (
     ContextSize,
     TriggerClause,
     check_size,
     parse_trigger,
-    share,
-    tightest,
     whole,
 )
-from conspectus.core.stale import StaleResults
+from conspectus.errors import PolicyError
+
+OnFailure = Literal["degrade", "keep", "raise"]
+FAILURES: tuple[OnFailure, ...] = ("degrade", "keep", "raise")
+
+EMBEDDED = "embedded"
+"""Name of the embedded summariser, the last resort: offline, never fails, obeys its limit."""
 
 REARM = 1.1
 """Factor by which a history must grow after a failed summary, or a compaction that stayed above its
 trigger, before the same trigger counts again: no step repeats without progress."""
 
+SUMMARY_SHARE, FREE_SHARE = 3, 0.6
+"""A summary message takes at most one part in three of the window, or of the trigger's size, and no
+more than this share of the room beside leading system messages, unless its size is set."""
 
-LEAST_GAIN = 0.1
-"""Share of a history that a compaction must free below the window, which delays the next one about
-as long as `REARM` does."""
+LARGEST_SUMMARY = 4096
+"""Tokens of a summary message if neither its size nor a window is known; also the most that is used
+of a summariser's own text."""
+
+SMALLEST_SUMMARY = 64  # Tokens below which a summary is not worth its frame
+
+NUMBERS = {"over": 201, "newest": 0, "least": 1}
+"""Numbers in `stale_results`, each with its least: a shortened result takes up to 200 tokens."""
+
+OTHERS = "*"  # Every tool without settings of its own
+
+
+def names_embedded(value: object) -> bool:
+    """Tell whether a setting asks for the embedded summariser by its name."""
+    return isinstance(value, str) and value == EMBEDDED
+
+
+def grown(now: int, before: int) -> bool:
+    """Tell whether a history has grown enough to try again."""
+    return now >= round(before * REARM, 6)  # 1,500 times 1.1 is a little more than 1,650
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,32 +64,20 @@ class Policy:
             a third of the budget, or of the trigger's size, and at least 256 tokens, and takes a
             longer one that fits.
         summary_frame: tokens of an empty summary message: its first line, its note.
-        clip_over: tool results and arguments before the kept part with more tokens are clipped
-            first, which may make a summary needless; None switches that off.
-        clip_to: the size of a clipped one, in tokens.
-        aim: share of the budget, less leading system messages, that a compaction tries to get
-            below; the size of `keep` gives way to it. 1 gives way to the budget alone.
         keep_first: the size of `keep` gives way only if it leaves no room to grow.
         keep_base: tokens of `keep` that no message takes, if the caller's count has a base.
+        stale: what is clipped before anything is summarised; None for nothing.
         arguments: when large arguments of old calls are shortened; None for never.
-        least_gain: share of a history that a compaction must free, with its largest summary, if
-            neither the window nor force asks for it; 0 for any.
-        stale: which results before the kept part are clipped first, and when that is worthwhile;
-            None to go by `clip_over`, which then is for arguments alone.
     """
 
     trigger: tuple[TriggerClause, ...] = ()
     keep: ContextSize = ("messages", 20)
     max_summary_tokens: int | None = None
-    clip_over: int | None = 1000
-    clip_to: int = 200
-    aim: float = 0.62
     summary_frame: int = 0
     keep_first: bool = False
     keep_base: int = 0
-    arguments: Arguments | None = None
-    least_gain: float = LEAST_GAIN
     stale: StaleResults | None = None
+    arguments: Arguments | None = None
 
     @classmethod
     def build(
@@ -73,29 +86,15 @@ class Policy:
         trigger: object = None,
         keep: object = ("messages", 20),
         max_summary_tokens: int | None = None,
-        clip_over: int | None = 1000,
-        clip_to: int = 200,
-        aim: float = 0.62,
         keep_first: bool = False,
-        least_gain: float = LEAST_GAIN,
         stale_results: object = None,
     ) -> Policy:
         """Make a policy from a user's settings; an invalid one is a `PolicyError`."""
         if max_summary_tokens is not None:
             whole(max_summary_tokens, "max_summary_tokens", SMALLEST_SUMMARY)
-        if clip_over is not None:
-            whole(clip_over, "clip_over", whole(clip_to, "clip_to", 50) + 1)
-        return cls(
-            trigger=parse_trigger(trigger),
-            keep=check_size(keep, "keep"),
-            max_summary_tokens=max_summary_tokens,
-            clip_over=clip_over,
-            clip_to=clip_to,
-            aim=check_size(("fraction", aim), "aim")[1],
-            keep_first=keep_first,
-            least_gain=share(least_gain, "least_gain"),
-            stale=StaleResults.build(stale_results),
-        )
+        clauses, stale = parse_trigger(trigger), StaleResults.build(stale_results)
+        kept = check_size(keep, "keep")
+        return cls(clauses, kept, max_summary_tokens, keep_first=keep_first, stale=stale)
 
     @property
     def needs_window(self) -> bool:
@@ -115,14 +114,24 @@ class Policy:
                 )
         return ()
 
+    @property
+    def least_trigger(self) -> int | None:
+        """The least tokens of a clause that asks for tokens alone."""
+        alone = (c.tokens for c in self.trigger if c.messages is None and c.tokens is not None)
+        return min(alone, default=None)
+
+    @property
+    def summary_cap(self) -> int | None:
+        """The most tokens of the summary message, frame included, that a caller has set."""
+        return self.max_summary_tokens and self.max_summary_tokens + self.summary_frame
+
     def keep_tokens(self, limit: int | None) -> int | None:
         """Return the tokens that `keep` asks for; None when it counts messages."""
         kind, amount = self.keep
-        if kind == "messages":
+        if kind == "messages" or (kind == "fraction" and limit is None):
             return None
-        if kind == "tokens":
-            return int(amount) - self.keep_base
-        return None if limit is None else max(1, int(limit * amount)) - self.keep_base
+        tokens = int(amount) if kind == "tokens" else max(1, int((limit or 0) * amount))
+        return tokens - self.keep_base
 
     def fired(
         self, size: Size, limit: int | None, last: Size | None = None
@@ -142,25 +151,6 @@ class Policy:
                 return clause
         return None
 
-    @property
-    def summary_cap(self) -> int | None:
-        """The most tokens of the summary message, frame included, that a caller has set."""
-        return self.max_summary_tokens and self.max_summary_tokens + self.summary_frame
-
-    def gain(self, fired: TriggerClause | None, size: Size, floor: int) -> Size:
-        """Return the tokens and messages that a compaction must free below the window.
-
-        Nothing is asked if `least_gain` is less than the smallest summary (`floor`): sizes of such
-        small histories mean little. A trigger that counts messages alone asks for fewer messages,
-        and for no more tokens.
-        """
-        tokens = math.ceil(size.tokens * self.least_gain)
-        if tokens < floor:
-            return Size(0, 0)
-        if fired is None or fired.tokens is not None or fired.fraction is not None:
-            return Size(tokens, 0)
-        return Size(1, max(1, int(size.messages * self.least_gain)))
-
     def summary_limit(self, budget: int | None, leading: int = 0) -> int:
         """Return the most tokens asked of the summary message, its frame included.
 
@@ -171,24 +161,159 @@ class Policy:
             return self.summary_cap
         if budget is None:
             return LARGEST_SUMMARY
-        below = tightest(self.trigger)
-        room = budget if below is None else min(budget, below)
+        room = min(budget, self.least_trigger or budget)
         return max(256, min(room // SUMMARY_SHARE, int((room - leading) * FREE_SHARE)))
 
 
-def grown(now: int, before: int) -> bool:
-    """Tell whether a history has grown enough to try again."""
-    return now >= round(before * REARM, 6)  # 1,500 times 1.1 is a little more than 1,650
+@dataclass(frozen=True, slots=True)
+class StaleResults:
+    """What is clipped before anything is summarised, and the gain that makes it worthwhile.
+
+    Attributes:
+        over: tokens above which a result is shortened. Default: 1,000.
+        newest: newest results that stay whole even where `keep` does not keep them. Default: 0.
+        least: tokens that must be freed, or nothing is shortened. Default, None: enough to bring
+            the history to half of its trigger.
+        tools: the only tools whose results are shortened, with an `over` and a `newest` of their
+            own if any; `"*"` for all others. None for all.
+        exclude: tools whose results are never shortened.
+        arguments: whether what the agent wrote, such as large arguments, is shortened, too.
+    """
+
+    over: int = 1000
+    newest: int = 0
+    least: int | None = None
+    tools: Mapping[str, Mapping[str, int]] | None = None
+    exclude: frozenset[str] = field(default_factory=frozenset)
+    arguments: bool = True
+
+    @classmethod
+    def build(cls, value: object) -> StaleResults | None:
+        """Read a user's setting; None if it is off, a `PolicyError` if it is invalid."""
+        if value is None or value is False:
+            return None
+        if isinstance(value, cls):
+            return value
+        settings = _settings(
+            {} if value is True else value, (*NUMBERS, "tools", "exclude", "arguments")
+        )
+        if not isinstance(settings.get("arguments", True), bool):
+            raise PolicyError("stale_results arguments must be True or False")
+        tools = settings.get("tools")
+        if isinstance(tools, Mapping):
+            own = {name: tools[name] or {} for name in _names(list(tools), "tools")}
+            settings["tools"] = {
+                name: _settings(one, ("over", "newest"), f" tools {name}")
+                for name, one in own.items()
+            }
+        elif tools is not None:
+            settings["tools"] = {name: {} for name in _names(tools, "tools")}
+        settings["exclude"] = frozenset(_names(settings.get("exclude", ()), "exclude"))
+        return cls(**settings)
+
+    @property
+    def smallest(self) -> int:
+        """Tokens up to which no result of any tool is shortened."""
+        return min(
+            [self.over, *(one.get("over", self.over) for one in (self.tools or {}).values())]
+        )
+
+    def stale(self, items: Sequence[Item]) -> frozenset[int]:
+        """Return the places of the messages to show short."""
+        seen: Counter[str] = Counter()
+        places: set[int] = set()
+        for place in reversed(range(len(items))):
+            item = items[place]
+            if item.role == "assistant" and self.arguments and item.tokens > self.over:
+                places.add(place)
+            if item.role != "tool":
+                continue
+            rules = {name: self._rule(name) for name in item.tools or ("",)}
+            known = [rule for rule in rules.values() if rule is not None]
+            # With a number of its own, a tool's results are counted apart.
+            counted = [name for name, rule in rules.items() if rule and "newest" in rule] or [""]
+            newest = max((rule.get("newest", self.newest) for rule in known), default=0)
+            old = all(seen[name] >= newest for name in counted)
+            seen.update(counted)
+            if len(known) == len(rules):
+                over = max(rule.get("over", self.over) for rule in known)
+                if item.expendable or (old and item.tokens > over):
+                    places.add(place)
+        return frozenset(places)
+
+    def _rule(self, tool: str) -> Mapping[str, int] | None:
+        """Return the settings of a tool; None if its results stay as they are."""
+        if tool in self.exclude:
+            return None
+        return {} if self.tools is None else self.tools.get(tool, self.tools.get(OTHERS))
 
 
-SUMMARY_SHARE = 3
-"""A summary message takes at most one part in this many of the window, or of the trigger's size,
-unless its size is set: the rest is for messages, present and future."""
+AnyStale = bool | StaleResults | Mapping[str, Any] | None
 
-FREE_SHARE = 0.6  # And no more than this share of the room beside leading system messages
 
-LARGEST_SUMMARY = 4096
-"""Tokens of a summary message if neither its size nor a window is known; also the most that is used
-of a summariser's own text."""
+def _settings(value: object, names: Sequence[str], where: str = "") -> dict[str, Any]:
+    if not isinstance(value, Mapping) or set(value) - set(names):
+        raise PolicyError(
+            f"stale_results{where} must be {'' if where else 'True, False or '}a dict with some of "
+            f"{', '.join(names)}, not {value!r}"
+        )
+    for name in value:
+        if name in NUMBERS and value[name] is not None:
+            whole(value[name], f"stale_results{where} {name}", NUMBERS[name])
+    return {name: one for name, one in value.items() if one is not None}
 
-SMALLEST_SUMMARY = 64  # Tokens below which a summary is not worth its frame
+
+def _names(value: object, what: str) -> list[str]:
+    if isinstance(value, (Sequence, Set)) and not isinstance(value, (str, bytes)):
+        names = [name for name in value if isinstance(name, str) and name]
+        if len(names) == len(value):
+            return names
+    raise PolicyError(f"stale_results {what} must be a list of names of tools, not {value!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """Deep Agents' setting: when large arguments of old calls are shortened, and how.
+
+    An argument longer than `longest` characters keeps its first 20, followed by `ending`.
+    """
+
+    trigger: tuple[TriggerClause, ...] = ()
+    keep: ContextSize = ("messages", 20)
+    longest: int = 2000
+    ending: str = "...(argument truncated)"
+
+    @classmethod
+    def build(cls, settings: object) -> Arguments | None:
+        """Read Deep Agents' settings; None for none, or for those without a trigger."""
+        name = "truncate_args_settings"
+        if settings is None:
+            return None
+        known = ("trigger", "keep", "max_length", "truncation_text")
+        if not isinstance(settings, Mapping) or set(settings) - set(known):
+            raise PolicyError(
+                f"{name} must be a dict with some of {', '.join(known)}, not {settings!r}"
+            )
+        ending = settings.get("truncation_text", cls().ending)
+        if not isinstance(ending, str):
+            raise PolicyError(f"{name} truncation_text must be a text, not {ending!r}")
+        trigger = parse_trigger(settings.get("trigger"), f"{name} trigger")
+        longest = whole(settings.get("max_length", cls().longest), f"{name} max_length")
+        keep = check_size(settings.get("keep", cls().keep), f"{name} keep")
+        return cls(trigger, keep, longest, ending) if trigger else None
+
+    def old(self, sizes: Sequence[int], limit: int | None) -> int:
+        """Return the place before which messages are old."""
+        kind, amount = self.keep
+        if kind == "messages" or (kind == "fraction" and limit is None):
+            return max(0, len(sizes) - int(amount if kind == "messages" else 20))
+        left = max(1, int(amount if kind == "tokens" else (limit or 0) * amount))
+        for place in range(len(sizes) - 1, -1, -1):
+            left -= sizes[place]
+            if left < 0:
+                return place + 1
+        return 0
+
+    def fired(self, size: Size, limit: int | None) -> bool:
+        """Tell whether the trigger asks for shortening."""
+        return any(clause.met(size, limit) for clause in self.trigger)

@@ -1,18 +1,81 @@
-"""Compactions as plain data: the chain of records, and the view that it gives."""
+"""Compactions as plain data: what one did, and what it cost."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from conspectus.core.costs import COUNTS
-from conspectus.core.costs import Cost as Cost
 from conspectus.core.items import Size
+from conspectus.core.plain import from_plain, to_plain
 
 FORMAT = 1  # Version of the plain form; a reader refuses a newer one
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The cost of summarising.
+
+    Attributes:
+        calls: calls of a model; the embedded summariser makes none.
+        input_tokens: tokens sent, as reported by the model or else estimated.
+        output_tokens: tokens received, likewise.
+        cached_tokens: input tokens that came from a cache, as reported.
+        reasoning_tokens: output tokens of reasoning, as reported.
+        estimated_calls: successful calls whose tokens are an estimate.
+        written_tokens: input tokens written to a cache, as reported.
+        hour_tokens: those of `written_tokens` that were written for an hour.
+        models: the same by model, or by summariser if it names none; empty if unknown. Costs are
+            compared without it.
+    """
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    estimated_calls: int = 0
+    written_tokens: int = 0
+    hour_tokens: int = 0
+    models: Mapping[str, Cost] = field(default_factory=dict, compare=False)
+
+    @property
+    def tokens(self) -> int:
+        """Input and output together."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: Cost) -> Cost:
+        models = dict(self.models)
+        for name, cost in other.models.items():
+            models[name] = models[name] + cost if name in models else cost
+        sums = {one: getattr(self, one) + getattr(other, one) for one in COUNTS}
+        return Cost(**sums, models=models)
+
+    def asked_of(self, model: str) -> Cost:
+        """Return the same cost, of calls of one model.
+
+        Example:
+            >>> spent = Cost(1, 90, 10).asked_of("small") + Cost(1, 5, 5).asked_of("large")
+            >>> spent.models["small"].tokens, spent.tokens
+            (100, 110)
+        """
+        return replace(self, models={model: replace(self, models={})})
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the cost as plain data, without what is zero."""
+        data: dict[str, Any] = to_plain(self)
+        return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Cost:
+        """Read a cost that `to_json` wrote; a `TypeError` if invalid."""
+        return from_plain(cls, data)
+
+
+COUNTS = tuple(one.name for one in fields(Cost) if one.name != "models")
+"""Names of the counts of a cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +104,13 @@ class Draft:
     seconds: float = field(default=0.0, compare=False)
 
     def to_json(self) -> dict[str, Any]:
-        data: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
-        data = {"v": FORMAT, **data, "cost": self.cost.to_json()}
-        return _without_empty(data, "segment", "request", "seconds")
+        """Return the draft as plain JSON data."""
+        return {"v": FORMAT, **to_plain(self)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Draft:
-        known = {one.name for one in fields(cls)}
-        parts = {k: v for k, v in data.items() if k in known}
-        parts["read"] = tuple(parts["read"])
-        parts["cost"] = Cost.from_json(parts["cost"])
-        return cls(**parts)
+        """Read a draft that `to_json` wrote; a `TypeError` if a part of it is missing."""
+        return from_plain(cls, data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +131,6 @@ class ClipMark:
     where: str = ""
     longest: int = 0
     ending: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the mark as plain data, without empty parts."""
-        data = asdict(self)
-        return {k: v for k, v in data.items() if v or k in _MARK[:3]}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> ClipMark:
-        """Read a mark of any version; an invalid one is a `TypeError`."""
-        return cls(**{k: v for k, v in data.items() if k in _MARK})
-
-
-_MARK = tuple(one.name for one in fields(ClipMark))
-"""Names of its parts; the first three are always written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,11 +214,7 @@ class Record:
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as plain JSON data."""
-        data: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
-        data["bill"] = dict(self.bill)
-        data["cost"] = self.cost.to_json()
-        data["clips"] = tuple(clip.to_json() for clip in self.clips)
-        return _without_empty({"v": FORMAT, **data}, "redacted", "cut", "order", "request", "bill")
+        return {"v": FORMAT, **to_plain(self)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Record:
@@ -183,178 +224,11 @@ class Record:
 
         Raises:
             ValueError: it was written in a newer format, or is no record.
-            KeyError, TypeError: a part of it is missing, or of another type.
+            TypeError: a part of it is missing, or of another type.
         """
         if data.get("v") != FORMAT:
             raise ValueError(f"record format {data.get('v')!r} is not {FORMAT}")
-        known = {one.name for one in fields(cls)}
-        parts = {k: v for k, v in data.items() if k in known}
-        parts["covers"] = tuple(parts["covers"])
-        parts["order"] = tuple(parts.get("order", ()))
-        parts["clips"] = tuple(map(ClipMark.from_json, parts["clips"]))
-        parts["cost"] = Cost.from_json(parts["cost"])
-        record = cls(**parts)
-        record._check()
-        return record
-
-    def _check(self) -> None:
-        texts = [self.id, self.summary, self.cause, self.by, self.request]
-        texts += [*self.covers, *self.order]
-        texts += [
-            text for clip in self.clips for text in (clip.key, clip.shown, clip.where, clip.ending)
-        ]
-        costs = (self.cost, *self.cost.models.values())
-        cost = (getattr(spent, one) for spent in costs for one in COUNTS)
-        counts = [self.tokens_before, self.tokens_after, self.messages_after, self.cut, *cost]
-        counts += [
-            *(n for clip in self.clips for n in (clip.limit, clip.longest)),
-            *self.redacted.values(),
-        ]
-        named = self.parent is None or isinstance(self.parent, str)
-        whole = (
-            isinstance(self.segment, Mapping)
-            and isinstance(self.redacted, Mapping)
-            and isinstance(self.bill, Mapping)
-            and isinstance(self.archived, bool)
-        )
-        if not (named and whole and all(isinstance(text, str) for text in texts)):
-            raise TypeError("a part of the record is not what it should be")
-        if not all(isinstance(count, int) for count in counts):
-            raise TypeError("a count of the record is no whole number")
+        return from_plain(cls, data)
 
 
 Chain = Sequence[Record]  # Records from the first of a thread to its head
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """One message of a history as a caller sent it.
-
-    `record` is the record whose summary it is, if ours; `text` the hash of its text and `original`
-    the original's key if it is a clip of ours; `user` whether a user said it.
-    """
-
-    key: str
-    system: bool = False
-    record: str | None = None
-    text: str = ""
-    original: str = ""
-    user: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """One place in the view: a message as sent, a clip of it, or the standing summary.
-
-    `index` is its place in the history as sent, None for the summary; `key` the original's. `back`:
-    it came back clipped, so its text is not the original's.
-    """
-
-    index: int | None
-    key: str
-    clip: ClipMark | None = None
-    back: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """The messages that the model sees, by the chain in force.
-
-    `dropped` counts messages that were left out because the chain covers them.
-    """
-
-    chain: tuple[Record, ...]
-    shown: tuple[Shown, ...]
-    dropped: int
-
-    @property
-    def head(self) -> Record | None:
-        return self.chain[-1] if self.chain else None
-
-
-def _without_empty(data: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Leave out empty fields that earlier versions did not have."""
-    return {name: value for name, value in data.items() if value or name not in names}
-
-
-def fold(chain: Chain, history: Sequence[Sent]) -> View:
-    """Return the view of a history, given the records of its thread.
-
-    A caller sends either its whole history or the view it got back the last time, with the summary
-    message of a record. Records that do not fit the history are dropped, never trusted: the ones
-    after a summary message that came back, or, in a whole history, the first one whose messages are
-    not all there, unchanged and in order, and all after it. A record that covers the user's newest
-    message does not fit either: a client has gone back to it, to ask it again.
-    """
-    at = next((i for i in range(len(history) - 1, -1, -1) if history[i].record), None)
-    marker = None if at is None else history[at].record
-    number = next((i for i, record in enumerate(chain) if record.id == marker), None)
-    if at is None or number is None:
-        live, at = _fitting(chain, history), len(history)
-    else:
-        live = tuple(chain[: number + 1])
-    covered = {key for record in live for key in record.covers}
-    clips = {mark.key: mark for record in live for mark in record.clips}
-    back = {(mark.shown, mark.key) for record in live for mark in record.clips}
-    known = {record.id for record in live}
-    shown: list[Shown] = []
-    dropped = 0
-    summary = next((r for r in reversed(live) if r.summary), None)
-    pending = summary
-    first = place_of_summary([sent.system for sent in history])
-    for index, sent in enumerate(history):
-        if pending is not None and index == first:
-            shown.append(Shown(None, f"summary:{pending.id}"))
-            pending = None
-        if sent.record in known:
-            continue  # the standing summary takes its place
-        came_back = (sent.text, sent.original) in back
-        key = sent.original if came_back else sent.key
-        if key in covered and index < at:
-            dropped += 1
-        else:
-            shown.append(Shown(index, key, clips.get(key), back=came_back))
-    if pending is not None:
-        shown.append(Shown(None, f"summary:{pending.id}"))
-    return View(live, tuple(shown), dropped)
-
-
-def place_of_summary(system: Sequence[bool]) -> int:
-    """Return the index before which the summary stands: behind the leading system messages.
-
-    Whoever looks for the user's newest message from the end then finds the request, and no summary.
-    """
-    return next((i for i, one in enumerate(system) if not one), len(system))
-
-
-def originals_of(chain: Chain) -> dict[str, list[str]]:
-    """Map the hash of each clipped text to the keys of its originals, in order.
-
-    Messages with equal texts have equal clips, so there may be several.
-    """
-    found: dict[str, dict[str, None]] = {}
-    for record in chain:
-        for mark in record.clips:
-            if mark.shown:
-                found.setdefault(mark.shown, {})[mark.key] = None
-    return {text: list(keys) for text, keys in found.items()}
-
-
-def _fitting(chain: Chain, history: Sequence[Sent]) -> tuple[Record, ...]:
-    """Return the leading records whose messages a whole history holds, in order.
-
-    None of them covers the user's newest message.
-    """
-    newest = next((sent.original or sent.key for sent in reversed(history) if sent.user), None)
-    place = {sent.original or sent.key: index for index, sent in enumerate(history)}
-    taken: set[str] = set()
-    for count, record in enumerate(chain):
-        before = -1
-        for key in record.covers:
-            if key == newest or key in taken or place.get(key, -1) <= before:
-                return tuple(chain[:count])
-            before = place[key]
-            taken.add(key)
-        if not all(mark.key in place for mark in record.clips):
-            return tuple(chain[:count])
-    return tuple(chain)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,7 +13,6 @@ Unit = Literal["tokens", "messages", "fraction"]
 ContextSize = tuple[Unit, int | float]
 """`("tokens", 4000)`, `("messages", 20)` or `("fraction", 0.8)` of the answering model's window."""
 
-KINDS: tuple[Unit, ...] = ("tokens", "messages", "fraction")
 RIGHT_FORM = (
     'Write ("tokens", 4000), ("messages", 20) or ("fraction", 0.8) with a fraction above 0 and '
     "at most 1"
@@ -26,41 +24,36 @@ TRIGGER_FORM = (
 
 
 def check_size(value: object, name: str) -> ContextSize:
-    """Check one size; a `PolicyError` shows the right form."""
+    """Return one size, checked; a `PolicyError` shows the right form."""
     if not (isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str)):
         raise PolicyError(f"{name} cannot be {value!r}. {RIGHT_FORM}.")
-    kind, amount = value
-    if kind not in KINDS:
-        raise PolicyError(f"Unsupported context size type {kind} for {name}. {RIGHT_FORM}.")
-    return _check(kind, amount, name)
+    if value[0] not in ("tokens", "messages", "fraction"):
+        raise PolicyError(f"Unsupported context size type {value[0]} for {name}. {RIGHT_FORM}.")
+    return _check(*value, name)
 
 
 def _check(kind: object, amount: object, name: str) -> ContextSize:
-    # The first sentences are those that users of LangChain's middleware look for.
-    if kind not in KINDS:
-        raise PolicyError(f"Unsupported {name} metric: {kind!r}. {RIGHT_FORM}.")
-    if isinstance(amount, bool):
-        raise PolicyError(f"{kind} {name} value must be numeric, got {amount!r}. {RIGHT_FORM}.")
-    number = amount if isinstance(amount, (int, float)) else math.nan
+    # The first words are those that users of LangChain's middleware look for.
+    number = isinstance(amount, (int, float)) and not isinstance(amount, bool)
+    wrong = ""
     if kind == "fraction":
-        if not isinstance(amount, (int, float)):
-            raise PolicyError(
-                f"Fraction {name} values must be numeric, got {amount!r}. {RIGHT_FORM}."
-            )
-        if not 0 < number <= 1:
-            meant = f" Did you mean {number / 100:g}?" if 1 < number <= 100 else ""
-            raise PolicyError(
-                f"Fractional {name} values must be between 0 and 1, got {amount!r}.{meant} "
-                f"{RIGHT_FORM}."
-            )
-        return ("fraction", float(number))
-    if math.isfinite(number) and number <= 0:
-        raise PolicyError(
-            f"{name} thresholds must be greater than 0, got {amount!r}. {RIGHT_FORM}."
-        )
-    if not isinstance(number, int):
-        raise PolicyError(f"{kind} {name} values must be integers, got {amount!r}. {RIGHT_FORM}.")
-    return (kind, number)
+        if not number:
+            wrong = f"Fraction {name} values must be numeric"
+        elif not 0 < amount <= 1:  # type: ignore[operator]
+            wrong = f"Fractional {name} values must be between 0 and 1"
+    elif kind not in ("tokens", "messages"):
+        raise PolicyError(f"Unsupported {name} metric: {kind!r}. {RIGHT_FORM}.")
+    elif isinstance(amount, bool):
+        wrong = f"{kind} {name} value must be numeric"
+    elif number and amount <= 0:  # type: ignore[operator]
+        wrong = f"{name} thresholds must be greater than 0"
+    elif not isinstance(amount, int):
+        wrong = f"{kind} {name} values must be integers"
+    if wrong:
+        percent = kind == "fraction" and number and 1 < amount <= 100  # type: ignore[operator]
+        meant = f" Did you mean {amount / 100:g}?" if percent else ""  # type: ignore[operator]
+        raise PolicyError(f"{wrong}, got {amount!r}.{meant} {RIGHT_FORM}.")
+    return (kind, float(amount) if kind == "fraction" else amount)  # type: ignore[arg-type, return-value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,36 +102,27 @@ def parse_trigger(value: object, name: str = "trigger") -> tuple[TriggerClause, 
     """
     if value is None:
         return ()
-    if isinstance(value, list):
-        if not value:
-            raise PolicyError(f"{name} is an empty list; pass None for no trigger. {TRIGGER_FORM}.")
-        return tuple(clause for part in value for clause in _clause(part, name))
-    return _clause(value, name)
+    if isinstance(value, list) and not value:
+        raise PolicyError(f"{name} is an empty list; pass None for no trigger. {TRIGGER_FORM}.")
+    return tuple(_clause(one, name) for one in (value if isinstance(value, list) else [value]))
 
 
-def _clause(value: object, name: str) -> tuple[TriggerClause, ...]:
+def _clause(value: object, name: str) -> TriggerClause:
     if isinstance(value, TriggerClause):
-        return (value,)
-    if isinstance(value, Mapping):
-        if not value:
-            raise PolicyError(
-                f"{name} clause must specify at least one of 'tokens', 'messages', 'fraction'. "
-                f"{TRIGGER_FORM}."
-            )
-        sizes = [_check(kind, amount, name) for kind, amount in value.items()]
-    elif isinstance(value, tuple):
+        return value
+    if isinstance(value, tuple):
         sizes = [check_size(value, name)]
-    else:
+    elif not isinstance(value, Mapping):
         raise PolicyError(f"{name} cannot be {value!r}. {TRIGGER_FORM}.")
+    elif not value:
+        raise PolicyError(
+            f"{name} clause must specify at least one of 'tokens', 'messages', 'fraction'. "
+            f"{TRIGGER_FORM}."
+        )
+    else:
+        sizes = [_check(kind, amount, name) for kind, amount in value.items()]
     parts: dict[str, Any] = dict(sizes)
-    return (TriggerClause(**parts),)
-
-
-def tightest(trigger: Sequence[TriggerClause]) -> int | None:
-    """Return the least tokens of a clause that asks for tokens alone."""
-    return min(
-        (c.tokens for c in trigger if c.tokens is not None and c.messages is None), default=None
-    )
+    return TriggerClause(**parts)
 
 
 def whole(value: object, name: str, least: int = 1) -> int:
@@ -146,13 +130,3 @@ def whole(value: object, name: str, least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise PolicyError(f"{name} must be a whole number of at least {least}, got {value!r}.")
     return value
-
-
-def share(value: object, name: str) -> float:
-    """Return a share of a history, 0 or more and less than 1, or raise `PolicyError`."""
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or not 0 <= value < 1:  # type: ignore[operator]
-        raise PolicyError(
-            f"{name} must be a share of the history, 0 or more and less than 1, got {value!r}."
-        )
-    return float(value)  # type: ignore[arg-type]

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from conspectus._langchain import hide_from_streams, is_message, is_runnable
 from conspectus.archive import Scope
 from conspectus.bridge import arun, aside, run
-from conspectus.core.choices import OnFailure
 from conspectus.core.plan import budget_of
-from conspectus.core.policy import LEAST_GAIN, Policy
-from conspectus.core.stale import AnyStale
+from conspectus.core.policy import AnyStale, OnFailure, Policy
 from conspectus.engine.anchors import Anchor
 from conspectus.engine.background import AnyBackground, Closing
 from conspectus.engine.calls import compact_flow
@@ -102,23 +100,15 @@ class Compactor(Closing):
             uses the embedded summariser; `"keep"` keeps it; `"raise"` raises.
         pin: a function that says of a message whether it must stay in view; or the name of a
             marker in `additional_kwargs` (of a dict: among its keys).
-        clip_over: size in tokens above which results of tools and arguments older than `keep` are
-            clipped first, to 200; at least 201. None switches that off. Default: 1,000.
-        stale_results: shows stale results of tools short, with a pointer to the original, before
-            anything is summarised: True, or a dict with some of `over` (tokens of a large result,
-            default 1,000), `newest` (how many stay whole, default 3), `least` (tokens that must be
-            freed, default: enough to reach half of the trigger), `tools` (the only ones, or a dict
-            with `over` and `newest` for each, `"*"` for the others) and `exclude`. It needs an
-            archive. Default: None; then `clip_over` is for results too. See
-            `docs/concepts.md`.
+        stale_results: shows results of tools, and arguments, that are older than `keep` short, with
+            a pointer to the original, where that makes a summary needless: True, False, or a dict
+            with some of `over` (tokens of a large one, default 1,000), `newest` (how many results
+            stay whole whatever `keep` says, default 0), `least` (tokens that must be freed,
+            default: enough to reach half of the trigger), `tools` (the only ones, or a dict with
+            `over` and `newest` for each, `"*"` for the others), `exclude` and `arguments` (False
+            leaves the agent's own messages whole). It needs an archive. See `docs/concepts.md`.
         summarizer_timeout: seconds that one call of a model, or one try of your own summariser,
             may take; None for no limit. Default: 120.
-        least_gain: share of a history that a compaction must free, its summary taken at its
-            largest; a smaller one, below the window and not forced, is not made. Tiny histories
-            are compacted as asked. Default: 0.1.
-        file_tokens: tokens of a document or a recording of which a message has only an id or an
-            address. Default: ten full pages of a PDF, 30,000 tokens with most models; see
-            `TokenMeter`.
         on_event: called with a name (`start`, `attempt_failed`, `end`, `failed`) and its data.
         redact: takes secrets out of all that is archived, indexed, summarised, noted or passed to
             hooks and listeners; messages in view stay as they are. True or `"secrets"`
@@ -168,11 +158,8 @@ class Compactor(Closing):
         fallbacks: Sequence[AnySummarizer] = (),
         on_failure: OnFailure = "degrade",
         pin: Pin | None = None,
-        clip_over: int | None = 1000,
-        stale_results: AnyStale = None,
+        stale_results: AnyStale = True,
         summarizer_timeout: float | None = 120.0,
-        file_tokens: int | None = None,
-        least_gain: float = LEAST_GAIN,
         on_event: OnEvent | None = None,
         redact: Redact = None,
         telemetry: AnyListeners = None,
@@ -189,9 +176,7 @@ class Compactor(Closing):
             trigger=trigger,
             keep=keep,
             max_summary_tokens=max_summary_tokens,
-            clip_over=clip_over,
             stale_results=stale_results,
-            least_gain=least_gain,
         )
         if policy.needs_window and room is None:
             raise PolicyError(
@@ -202,7 +187,7 @@ class Compactor(Closing):
             warn_caller(caveat, UserWarning, self)
         if is_runnable(summary_request):
             given["summary_request"] = "cached"
-        meter = meter_of(token_counter, tokenizer, model, file_tokens)
+        meter = meter_of(token_counter, tokenizer, model)
         self._engine = EngineSettings.of(given).engine(policy, meter)
         self._last_request = last_request_of(self._engine, summary_request, window)
         self.policy, self.archive = self._engine.policy, self._engine.archive

@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import partial
 
 from conspectus.bridge import StepTimeout, io
-from conspectus.core.choices import EMBEDDED
 from conspectus.core.items import Compact
+from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Draft
 from conspectus.engine.checking import body_of, refused, uncited, within_cap
 from conspectus.engine.engine import Engine

@@ -13,9 +13,9 @@ from weakref import WeakSet, WeakValueDictionary
 
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import arun, io, run
-from conspectus.core.given_cut import foreseen
 from conspectus.core.items import Size, Window
 from conspectus.core.policy import Policy, grown
+from conspectus.core.prepared_cut import foreseen
 from conspectus.engine.memory import THREADS
 from conspectus.engine.preparation import Make, Preparation, begun, stopped_flow
 from conspectus.errors import PolicyError

@@ -8,7 +8,7 @@ from typing import Any
 
 from conspectus.bridge import aside
 from conspectus.core.boundaries import exchanges, must_stay
-from conspectus.core.items import Compact, Keep, Stuck, spans_of
+from conspectus.core.items import Compact, Keep, Stuck
 from conspectus.core.plan import BELOW
 from conspectus.core.records import Cost, Draft, Record
 from conspectus.engine.compaction import Compaction
@@ -115,7 +115,7 @@ async def adopt_flow(
     if not leaving:
         return _unchanged(session, history, Keep(f"nothing that {by} covers may leave", size))
     keys = tuple(items[i].key for i in leaving)
-    decided = Compact(f"taken over from {by}", spans_of(leaving), (), 1, size, size, None)
+    decided = Compact(f"taken over from {by}", tuple(leaving), (), 1, size, size, None)
     segment = Segment(text=text, alone=True).to_json()
     draft = Draft(text, by, keys, Cost(), session.message_size(text), segment=segment)
     compaction = Compaction(session, history, decided, adopted=draft)

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import aside, pause
-from conspectus.core.choices import EMBEDDED
 from conspectus.core.items import Compact
+from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Cost, Draft, Record
 from conspectus.engine.anchors import Anchor
 from conspectus.engine.asking import (

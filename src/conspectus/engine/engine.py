@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from conspectus.archive import Archive
-from conspectus.core.choices import OnFailure
-from conspectus.core.policy import Policy
+from conspectus.core.policy import OnFailure, Policy
 from conspectus.engine.background import Preparations
 from conspectus.engine.hooks import BeforeSummarization, Preview
 from conspectus.engine.memory import Memory

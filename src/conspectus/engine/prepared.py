@@ -13,9 +13,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from conspectus.bridge import aside
-from conspectus.core.choices import EMBEDDED
-from conspectus.core.given_cut import may_leave, only_clipped, plan_given
 from conspectus.core.items import Compact, Keep, Plan
+from conspectus.core.ladder import CLIP_TO
+from conspectus.core.policy import EMBEDDED
+from conspectus.core.prepared_cut import may_leave, only_clipped, plan_draft
 from conspectus.core.records import Draft
 from conspectus.engine.background import Preparations
 from conspectus.engine.checking import hash_of
@@ -115,7 +116,7 @@ async def _made(session: Session, given: Given, job: Preparation) -> int:
         job.ended("nothing", "notes are prepared for another branch of the history")
         return 0
     history, decided = session.foresees(history, jobs_of(session).setting.prepare)
-    if not isinstance(decided, Compact) or not decided.evict:
+    if not isinstance(decided, Compact) or not decided.evicted:
         why = "messages are only shown short" if isinstance(decided, Compact) else decided.reason
         job.ended("nothing", why)
         return 0
@@ -195,7 +196,7 @@ async def _ready(session: Session, history: History, decided: Compact) -> Chosen
         # Another branch under the same notes may still want it: this one does not wait for its own.
         return Chosen(decided) if other else None
     leaving = _leaving(draft, history)
-    given = plan_given(
+    given = plan_draft(
         history.items,
         session.engine.policy,
         session.room,
@@ -226,12 +227,11 @@ def _shown_short(
     engine, room = session.engine, session.room
     if engine.where is None or room is None:
         return None
-    history = with_floors(history, engine, engine.policy.clip_to)
+    history = with_floors(history, engine, CLIP_TO)
     job = jobs_of(session).latest(session.scope)
     soon = decided.evicted if job is not None and job.under_way else ()
     words, written = engine.archive is not None, _written_since(session, history)
-    items, policy = history.items, engine.policy
-    plan = only_clipped(items, policy, room, decided, soon, words=words, written=written)
+    plan = only_clipped(history.items, room, decided, soon, words=words, written=written)
     return None if plan is None else (history, plan)
 
 

@@ -17,7 +17,8 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
-from conspectus.core.records import Record, Sent, originals_of
+from conspectus.core.fold import Sent, originals_of
+from conspectus.core.records import Record
 from conspectus.messages import (
     POINTER,
     SUMMARY_LINE,

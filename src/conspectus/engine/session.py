@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from conspectus.archive import Scope
-from conspectus.core.given_cut import foreseen
 from conspectus.core.items import Compact, Plan, Size, Stuck, Window
+from conspectus.core.ladder import GIANT, SHORT
 from conspectus.core.plan import plan
-from conspectus.core.reaching_back import SHORT
+from conspectus.core.prepared_cut import foreseen
 from conspectus.core.records import Record
-from conspectus.core.room import GIANT
 from conspectus.engine.anchors import Anchor
 from conspectus.engine.background import Background
 from conspectus.engine.engine import SLACK, Engine
@@ -29,7 +28,6 @@ from conspectus.engine.view import (
     with_floors,
 )
 from conspectus.messages import Entry, Source, read_messages, summary_message, summary_text
-from conspectus.observe import log
 from conspectus.tokens import Report
 
 SUMMARY_FLOOR = 120
@@ -137,9 +135,6 @@ class Session:
         memory, count = self.engine.memory, history.size.messages
         failed = memory.of(self.scope).failure(history.head_id, count, self.over(history))
         history, decided = self._decide(history, failed, force)
-        beyond = "" if isinstance(decided, Stuck) else decided.beyond
-        if beyond and memory.is_news("trigger_out_of_reach"):
-            log("trigger_out_of_reach", "%s", beyond)
         if isinstance(decided, Stuck) and failed is not None and failed.why:
             # The numbers alone would not say what to mend.
             decided = replace(decided, reason=f"{decided.reason}; {failed.why}")
@@ -173,7 +168,7 @@ class Session:
             return history, decide(history.items)
         if (how := engine.policy.arguments) is not None:
             history = with_briefs(history, engine, how)
-        bounds = [engine.policy.clip_over] if engine.policy.clip_over is not None else []
+        bounds = []
         if (stale := engine.policy.stale) is not None:
             bounds.append(0 if any(item.expendable for item in history.items) else stale.smallest)
         bounds += [self.room.budget // GIANT] if self.room is not None else []
@@ -181,7 +176,7 @@ class Session:
             return history, decide(history.items)  # nothing is shown short without a window
         history = with_floors(history, engine, min(bounds, default=0))
         decided = decide(history.items)
-        leaves = isinstance(decided, Compact) and decided.evict and self.room is not None
+        leaves = isinstance(decided, Compact) and decided.evicted and self.room is not None
         if isinstance(decided, Stuck) or leaves:
             over = 0 if self.room is None or not leaves else self.room.budget // SHORT
             history = with_floors(history, engine, over)

@@ -12,9 +12,8 @@ from uuid import UUID
 
 from conspectus._langchain import is_chat_model, is_message, is_runnable, is_store
 from conspectus.archive import Archive, Scope
-from conspectus.core.choices import EMBEDDED, FAILURES, OnFailure, names_embedded
 from conspectus.core.items import Window
-from conspectus.core.policy import Policy
+from conspectus.core.policy import EMBEDDED, FAILURES, OnFailure, Policy, names_embedded
 from conspectus.core.sizes import whole
 from conspectus.engine.background import AnyBackground, Preparations
 from conspectus.engine.engine import SLACK, Engine, OnEvent
@@ -200,13 +199,11 @@ def model_of(model: AnySummarizer | None, summarizer: AnySummarizer | None) -> A
     return model
 
 
-def meter_of(
-    counter: TokenCounter | str | None, tokenizer: str | None, model: Any, file_tokens: int | None
-) -> TokenMeter:
+def meter_of(counter: TokenCounter | str | None, tokenizer: str | None, model: Any) -> TokenMeter:
     """Make the meter of a counter, or of a tokenizer's name, or else of the model."""
     if tokenizer is None:
         named = model if isinstance(model, str) or is_runnable(model) else None
-        return TokenMeter(counter, model=named, file_tokens=file_tokens)
+        return TokenMeter(counter, model=named)
     if not isinstance(tokenizer, str) or not tokenizer:
         raise PolicyError(
             "tokenizer must be the name of a model, such as 'gpt-4o', or a vocabulary, such as "
@@ -215,8 +212,8 @@ def meter_of(
     if counter is not None:
         raise PolicyError("give tokenizer= or token_counter=, not both: each says what counts")
     if tokenizer.partition(":")[0] in ("tiktoken", "tokenizers"):
-        return TokenMeter(tokenizer, file_tokens=file_tokens)
-    return TokenMeter(model=tokenizer, file_tokens=file_tokens)
+        return TokenMeter(tokenizer)
+    return TokenMeter(model=tokenizer)
 
 
 def frame_of(meter: TokenMeter) -> int:

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from conspectus._langchain import is_ai_message
-from conspectus.core.arguments import Arguments
 from conspectus.core.boundaries import newest_user
+from conspectus.core.fold import View, fold, place_of_summary
 from conspectus.core.items import Clip, Item, Size
-from conspectus.core.records import ClipMark, Record, View, fold, place_of_summary
+from conspectus.core.policy import Arguments
+from conspectus.core.records import ClipMark, Record
 from conspectus.engine.engine import Engine
 from conspectus.engine.recognising import bears_mark, clip_text, sent_of
 from conspectus.errors import RedactionError

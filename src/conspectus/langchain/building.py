@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from conspectus.core.arguments import Arguments
-from conspectus.core.policy import Policy
+from conspectus.core.policy import Arguments, Policy
 from conspectus.engine.settings import EngineSettings, window_of
 from conspectus.errors import PolicyError
 from conspectus.langchain.counting import Counting, meter_for
@@ -64,9 +63,7 @@ def built(given: Mapping[str, Any]) -> Built:
         trigger=None if trigger == [] else trigger,
         keep=given["keep"],
         max_summary_tokens=given["max_summary_tokens"],
-        clip_over=None,
         keep_first=True,
-        least_gain=given["least_gain"],
         stale_results=given["stale_results"],
     )
     policy = replace(
@@ -85,7 +82,7 @@ def built(given: Mapping[str, Any]) -> Built:
     recall, recall_tokens = given["recall"], given["recall_tokens"]
     read_recall(recall, recall_tokens)
     settings = EngineSettings.of({**given, "model": model})
-    meter = meter_for(given["token_counter"], model, given["file_tokens"])
+    meter = meter_for(given["token_counter"], model)
     engine = replace(
         settings.engine(policy, meter),
         preview=asked_of(given["preview"]),

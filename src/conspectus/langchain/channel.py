@@ -17,8 +17,8 @@ from langchain_core.messages import BaseMessage, HumanMessage
 
 from conspectus.archive import Archive, Scope
 from conspectus.archive.values import manifest
-from conspectus.core.choices import EMBEDDED
 from conspectus.core.items import Size, Window
+from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Record
 from conspectus.engine.anchors import Anchor
 from conspectus.engine.memory import FailedSummary, Memory

@@ -95,9 +95,7 @@ class Counting:
         return bool(provider) and (provider == own or provider in ALIASES.get(own, ()))
 
 
-def meter_for(
-    counter: TokenCounter | str | None, model: object, file_tokens: int | None = None
-) -> TokenMeter:
+def meter_for(counter: TokenCounter | str | None, model: object) -> TokenMeter:
     """Make the meter of requests: the user's counter, or else our own estimate."""
     approximate = counter is count_tokens_approximately
-    return TokenMeter(None if approximate else counter, model=model, file_tokens=file_tokens)
+    return TokenMeter(None if approximate else counter, model=model)

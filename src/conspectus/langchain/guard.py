@@ -22,9 +22,8 @@ from langchain.agents.middleware.types import (
 from langchain_core.messages import AnyMessage, BaseMessage
 
 from conspectus.bridge import arun, io, run
-from conspectus.core.choices import OnFailure
 from conspectus.core.items import Window
-from conspectus.core.policy import Policy
+from conspectus.core.policy import OnFailure, Policy
 from conspectus.engine.engine import OnEvent
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.settings import (
@@ -87,7 +86,7 @@ class ContextGuard(AgentMiddleware[CompactionState, ContextT, ResponseT]):
             if it has one, and at most half of the window.
         on_stuck: if nothing makes it fit: `"raise"` a `StuckError` with the numbers, or `"send"` it
             all the same.
-        summarizer, archive, keep, token_counter, file_tokens, tenant, pin: as for
+        summarizer, archive, keep, token_counter, tenant, pin: as for
             `SummarizationMiddleware`; used only without one.
         on_failure, on_event, telemetry, redact: likewise.
         name: of this instance.
@@ -116,7 +115,6 @@ class ContextGuard(AgentMiddleware[CompactionState, ContextT, ResponseT]):
         archive: AnyArchive | None = None,
         keep: Any = ("messages", 20),
         token_counter: TokenCounter | str | None = None,
-        file_tokens: int | None = None,
         tenant: Tenant = None,
         pin: Pin | None = None,
         on_failure: OnFailure = "degrade",
@@ -145,7 +143,7 @@ class ContextGuard(AgentMiddleware[CompactionState, ContextT, ResponseT]):
     def _begin(self, given: dict[str, Any]) -> None:
         self._given, self._summarization = given, given["summarization"]
         if self._summarization is None:
-            meter = TokenMeter(given["token_counter"], file_tokens=given["file_tokens"])
+            meter = TokenMeter(given["token_counter"])
             engine = EngineSettings.of(given).engine(Policy.build(keep=given["keep"]), meter)
             self._own = GraphEngine(engine, given["tenant"])
         self._on_stuck, self._name = given["on_stuck"], str(given["name"])

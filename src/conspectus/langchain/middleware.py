@@ -21,9 +21,7 @@ from langchain_core.messages import AnyMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
 from conspectus.bridge import arun, io, run
-from conspectus.core.choices import OnFailure
-from conspectus.core.policy import LEAST_GAIN
-from conspectus.core.stale import AnyStale
+from conspectus.core.policy import AnyStale, OnFailure
 from conspectus.engine.background import AnyBackground, Closing, Preparations
 from conspectus.engine.engine import OnEvent
 from conspectus.engine.hooks import BeforeSummarization
@@ -90,7 +88,7 @@ class SummarizationMiddleware(
             shows the model the summary in their place.
         on_failure, fallbacks, max_summary_tokens, notes: as for `Compactor`.
         tool_table, background: as for `Compactor`.
-        pin, telemetry, redact, summarizer_timeout, least_gain, file_tokens: as for `Compactor`.
+        pin, telemetry, redact, summarizer_timeout: as for `Compactor`.
         preview: True interrupts the graph with the finished summary before it takes effect; resume
             with `Command(resume={"type": "approve"})`, `{"type": "edit", "summary": "..."}` or
             `{"type": "reject"}`. A callable is asked instead, and returns the text or None. The
@@ -181,9 +179,7 @@ class SummarizationMiddleware(
         window: int | None = None,
         reserved_tokens: int = 0,
         summarizer_timeout: float | None = 120.0,
-        file_tokens: int | None = None,
         truncate_args_settings: Mapping[str, Any] | None = None,
-        least_gain: float = LEAST_GAIN,
         stale_results: AnyStale = None,
         background: AnyBackground = False,
         summary_request: RequestKind = "smallest",

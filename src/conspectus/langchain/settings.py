@@ -9,7 +9,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import coerce_to_runnable
 
-from conspectus.core.choices import names_embedded
+from conspectus.core.policy import names_embedded
 from conspectus.core.sizes import TRIGGER_FORM, TriggerClause
 from conspectus.engine.settings import AnySummarizer, warn_caller
 from conspectus.errors import PolicyError

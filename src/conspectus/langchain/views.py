@@ -17,7 +17,7 @@ from langchain_core.messages import BaseMessage
 
 from conspectus._newest import Newest
 from conspectus.archive import Scope
-from conspectus.core.records import place_of_summary
+from conspectus.core.fold import place_of_summary
 from conspectus.tokens.tally import fingerprint
 
 THREADS = 64

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from langchain_core.messages import BaseMessage
 
 from conspectus._newest import Newest
-from conspectus.core.arguments import Arguments
 from conspectus.core.items import Size
+from conspectus.core.policy import Arguments
 from conspectus.langchain.state import HeadState
 from conspectus.messages import has_long_arguments
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conspectus.core.choices import EMBEDDED
+from conspectus.core.policy import EMBEDDED
 from conspectus.model.base import Form, Summary, SummaryRequest
 from conspectus.notes.reading import read_segment
 from conspectus.notes.rendering import Notes

@@ -16,7 +16,7 @@ from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
-from conspectus.core.costs import Cost
+from conspectus.core.records import Cost
 from conspectus.errors import ArchiveOvertaken, PolicyError
 from conspectus.observe import prices
 from conspectus.observe.log import is_logged, log, log_event

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from conspectus.core.costs import COUNTS
+from conspectus.core.records import COUNTS
 from conspectus.errors import PolicyError, install_command
 from conspectus.observe.events import Event, Kind, Listener
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from types import ModuleType
 
-from conspectus.core.costs import COUNTS, Cost
+from conspectus.core.records import COUNTS, Cost
 from conspectus.errors import PolicyError
 from conspectus.observe.log import log
 

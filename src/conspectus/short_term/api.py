@@ -10,7 +10,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.runnables.config import ensure_config
 
 from conspectus.bridge import arun, run
-from conspectus.core.choices import OnFailure
+from conspectus.core.policy import OnFailure
 from conspectus.engine.settings import AnyArchive
 from conspectus.errors import PolicyError
 from conspectus.redaction import Redact

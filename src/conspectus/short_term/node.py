@@ -14,7 +14,7 @@ from langgraph.utils.runnable import RunnableCallable  # type: ignore[attr-defin
 from pydantic import BaseModel
 
 from conspectus.bridge import arun, run
-from conspectus.core.choices import OnFailure
+from conspectus.core.policy import OnFailure
 from conspectus.engine.background import AnyBackground, Closing, Preparations
 from conspectus.engine.memory import Memory
 from conspectus.engine.settings import AnyArchive, open_archive

@@ -12,8 +12,7 @@ from langchain_core.messages import BaseMessage
 
 from conspectus._newest import Newest
 from conspectus.archive import Archive
-from conspectus.core.choices import OnFailure
-from conspectus.core.policy import Policy
+from conspectus.core.policy import OnFailure, Policy
 from conspectus.core.sizes import TriggerClause, whole
 from conspectus.engine.background import AnyBackground, Preparations
 from conspectus.engine.engine import Engine

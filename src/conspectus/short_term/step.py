@@ -153,7 +153,7 @@ class Step:
         failure = FailedSummary(mark, size, size, size.tokens > own.max_tokens)
         failed = memory.failure(mark, size.messages, failure.over)
         held = failed is not None and not grown(size.tokens, failed.size.tokens)
-        if held and isinstance(decided, Compact) and decided.evict:
+        if held and isinstance(decided, Compact) and decided.evicted:
             decided = Keep("its latest summary failed", size.tokens)
         chosen = Chosen(decided)
         if session.engine.background is not None and not held:
@@ -169,7 +169,7 @@ class Step:
         last = next((m.id for m in reversed(self.parts.messages) if m.id in ids), None)
 
         def after(record: Record) -> RunningSummary | None:
-            return RunningSummary(record.summary, ids, last) if decided.evict else running
+            return RunningSummary(record.summary, ids, last) if decided.evicted else running
 
         session.anchor.names = lambda record: name_of(after(record))
         engine = replace(session.engine, order=chosen.order or session.engine.order)

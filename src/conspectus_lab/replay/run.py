@@ -16,7 +16,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.store.base import BaseStore
 from langgraph.store.sqlite import SqliteStore
 
-from conspectus.core.choices import names_embedded
+from conspectus.core.policy import names_embedded
 from conspectus.core.records import Cost
 from conspectus.core.sizes import check_size, parse_trigger, whole
 from conspectus.errors import PolicyError

@@ -1,0 +1,288 @@
+"""The ladder: what leaves, what is clipped, and the order in which things give way to fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Literal
+
+from conspectus.core.boundaries import exchanges, leading, legal_cuts, must_stay, never_clipped
+from conspectus.core.items import Clip, Compact, Item, Keep, highest
+from conspectus.core.policy import LARGEST_SUMMARY, REARM
+
+BOUNDLESS = 2**62  # Tokens of an unknown window
+
+AIM = 0.62
+"""Share of the budget, less leading system messages, that a compaction tries to get below, so that
+the next message does not ask for the next compaction."""
+
+CLIP_TO = 200
+"""Tokens of a stale result that is clipped."""
+
+GIANT, SHORT = 4, 16
+"""A message of more than one part in four of the budget is a giant. One part in sixteen is the
+least that is shown of a large message so that more may stay in view."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One way to fit.
+
+    Attributes:
+        within: the room: the aim, the budget with room to grow, most of that, or all of it.
+        summary: the part of its largest size that the summary gets at least; at 0 its least size.
+        cut: where `keep` asks, at the first later cut that fits, at the last, or nowhere.
+        clips: what may be clipped.
+        whole: what stays whole nevertheless: messages of the user that no cut can remove, all of
+            the user, or none.
+    """
+
+    within: Literal["aim", "roomy", "tight", "budget"]
+    summary: float
+    cut: Literal["keep", "later", "last", "none"]
+    clips: Literal["nothing", "giants", "all"] = "giants"
+    whole: Literal["lasting", "users", "none"] = "none"
+
+
+LADDER = (
+    Step("aim", 1, "later", whole="lasting"),  # less is kept
+    Step("roomy", 1, "last", whole="lasting"),
+    Step("aim", 0.5, "later", whole="lasting"),  # the summary gets half of its room
+    Step("roomy", 0.5, "last", whole="lasting"),
+    Step("aim", 1, "later"),  # the user's newest message and pinned ones are clipped
+    Step("roomy", 1, "last"),
+    Step("aim", 0.5, "later"),
+    Step("roomy", 0.5, "last"),
+    Step("aim", 0, "later"),  # the summary gets the least
+    Step("roomy", 0, "last"),
+    Step("budget", 0, "later"),  # no room is left to grow
+    Step("aim", 0, "last", "all", "users"),  # all that may be clipped is
+    Step("budget", 0, "last", "all"),
+)
+"""The order in which things give way: the first step that fits is the plan."""
+
+KEEP_FIRST = (Step("roomy", 0.25, "keep"), Step("tight", 0, "keep"), *LADDER)
+"""The same where the size of `keep` is a caller's own choice."""
+
+OLDEST_FIRST = (
+    Step("budget", 1, "later", "nothing"),
+    Step("budget", 0.5, "later", "nothing"),
+    Step("budget", 0, "later", "nothing"),
+    Step("budget", 0, "none"),
+    Step("budget", 0, "later"),
+    Step("budget", 0, "last", "all"),
+)
+"""The order where the oldest part leaves once enough has gathered, as in LangMem."""
+
+
+class Ladder:
+    """The arithmetic of one history, and the steps that make it fit.
+
+    Args:
+        items: the history, a standing summary included.
+        budget: tokens for all messages; None for no limit.
+        limit: the most tokens of the summary message.
+        floor: the fewest useful ones.
+        gain: tokens that a plan must free.
+        words: whether messages of the user may be clipped.
+        slack: tokens of `limit` that a summary takes only where they are free.
+        cap: the most tokens that a caller has set for it.
+
+    Attributes:
+        ex, cuts, fixed: the exchanges; whether it may be cut before each item; what never leaves.
+        theirs: items of the user and pinned ones, which are clipped after all others.
+        standing: tokens of summaries, which the next one replaces.
+        first: the first item that may leave.
+    """
+
+    def __init__(
+        self,
+        items: Sequence[Item],
+        budget: int | None,
+        *,
+        limit: int = 0,
+        floor: int = 1,
+        gain: int = 0,
+        words: bool = True,
+        slack: int = 0,
+        cap: int | None = None,
+    ) -> None:
+        self.items, self.known, self.gain, self.slack, self.cap = items, budget, gain, slack, cap
+        self.limit, self.floor = limit, max(1, min(floor, limit))
+        self.ex = exchanges(items)
+        self.cuts = legal_cuts(items, self.ex)
+        self.fixed = must_stay(items, self.ex)
+        users = frozenset(i for i, item in enumerate(items) if item.role == "user")
+        self.whole = never_clipped(items, self.ex) | (frozenset() if words else users)
+        self.theirs = users | {i for i, item in enumerate(items) if item.pinned}
+        self.tokens = sum(item.tokens for item in items)
+        self.standing = sum(item.tokens for item in items if item.summary)
+        instructions = sum(item.tokens for item in items[: leading(items)])
+        free = (i for i, m in enumerate(items) if not m.summary and i not in self.fixed)
+        self.first = next(free, len(items))
+        self.kept = self.sizes()
+        self.budget = budget = BOUNDLESS if budget is None else budget
+        aim, roomy = instructions + int((budget - instructions) * AIM), int(budget / REARM)
+        tight = (3 * budget + roomy) // 4
+        self.rooms = {"aim": min(budget, aim), "roomy": roomy, "tight": tight, "budget": budget}
+
+    def divide(self, cut: int) -> tuple[list[int], list[int]]:
+        """Return the items that leave at a cut, and those that stay.
+
+        A summary is replaced, an orphan leaves anyway, and a late second result stays as long as
+        its call does.
+        """
+        leave: list[int] = []
+        stay: list[int] = []
+        for i, item in enumerate(self.items):
+            if not item.summary:
+                before = min(i, self.ex.late.get(i, i)) < cut or i in self.ex.orphans
+                (leave if before and i not in self.fixed else stay).append(i)
+        return leave, stay
+
+    def leaves(self, cut: int) -> bool:
+        """Tell whether anything leaves at a cut."""
+        return cut > self.first or bool(self.ex.orphans)
+
+    def sizes(self, level: int = BOUNDLESS, spared: Set[int] = frozenset()) -> list[int]:
+        """Return, for every cut, the tokens that stay, clipped to `level` where that is allowed."""
+        always, movable = 0, [0] * len(self.items)
+        for i, item in enumerate(self.items):
+            if item.summary:
+                continue
+            if i in self.fixed:
+                always += self.size(i, level, spared)
+            elif i not in self.ex.orphans:
+                movable[self.ex.late.get(i, i)] += self.size(i, level, spared)
+        return [always + rest for rest in accumulate(reversed(movable), initial=0)][::-1]
+
+    def size(self, i: int, level: int, spared: Set[int] = frozenset()) -> int:
+        """Return the size of item `i` if all that may be are clipped to `level`."""
+        tokens = self.items[i].tokens
+        if tokens <= level or i in spared or i in self.whole:
+            return tokens
+        return max(self.items[i].smallest(), level)
+
+    def shortest(self, some: Sequence[int], level: int, spared: Set[int]) -> tuple[Clip, ...]:
+        """Clip these items to a level, as far as they may be."""
+        sizes = ((i, self.size(i, level, spared)) for i in some)
+        return tuple(Clip(i, size) for i, size in sizes if size < self.items[i].tokens)
+
+    def clips(
+        self, stay: Sequence[int], room: int, least: int, spared: Set[int] = frozenset()
+    ) -> tuple[Clip, ...] | None:
+        """Clip the largest items to one level, as high as fits and at least `least`.
+
+        Those of the user and pinned ones are clipped only if the others are not enough, and
+        `spared` ones never. None if that is not enough.
+        """
+        sizes = [self.items[i].tokens for i in stay]
+        if sum(sizes) <= room:
+            return ()
+        for never in (self.theirs | spared, spared):
+
+            def fits(level: int, never: Set[int] = never) -> bool:
+                return sum(self.size(i, level, never) for i in stay) <= room
+
+            if fits(least):
+                return self.shortest(stay, highest(least, max([least, *sizes]), fits), never)
+        return None
+
+    def climb(self, steps: Sequence[Step], wanted: int, *, clip: bool) -> Compact | Keep | None:
+        """Return the plan of the first step that fits; a `Keep` if it would free too little."""
+        later = [c for c in range(wanted, len(self.items)) if self.cuts[c]] or [0]
+        keep = [wanted] if self.leaves(wanted) else []
+        cuts = {"keep": keep, "later": later, "last": later[-1:], "none": [0]}
+        lasting = self.theirs & self.fixed
+        whole = {"lasting": lasting, "users": self.theirs, "none": frozenset[int]()}
+        for step in steps:
+            if step.clips == "all" and not clip:
+                break
+            giant = self.budget // GIANT if clip else BOUNDLESS
+            level = {"nothing": BOUNDLESS, "giants": giant, "all": 1}[step.clips]
+            room, sizes = self.rooms[step.within], self.sizes(level, whole[step.whole])
+            for cut in cuts[step.cut]:
+                share = self._share(cut, room - sizes[cut], step.summary)
+                if share is None:
+                    continue
+                plan = self.fit(self.divide(cut), share, room, level, whole[step.whole])
+                if isinstance(plan, Compact) and clip and step.within == "aim":
+                    return self._reaching_back(plan, wanted)
+                if plan is not None:
+                    return plan
+        return None
+
+    def _share(self, cut: int, left: int, part: float) -> int | None:
+        """Return the tokens of the summary at a cut; 0 for a standing one; None for too few."""
+        if self.leaves(cut):
+            replaced = self.tokens - self.kept[cut]
+            # Where the window has room, half of what leaves stays free until the next compaction.
+            most = min(self.limit, max(self.floor, replaced // 2 if self.gain else replaced))
+        elif self.standing <= left:
+            return 0
+        elif self.slack or self.tokens <= self.budget:
+            return None  # notes are not made shorter where nothing comes to them
+        else:
+            most = self.limit
+        least = (self.limit - self.slack) * part
+        if part == KEEP_FIRST[0].summary:
+            least = min(least, LARGEST_SUMMARY)
+        share = min(most, left)
+        return share if share >= min(most, max(self.floor, int(least))) else None
+
+    def fit(
+        self,
+        divided: tuple[Sequence[int], Sequence[int]],
+        share: int,
+        room: int,
+        level: int,
+        spared: Set[int] = frozenset(),
+    ) -> Compact | Keep | None:
+        """Return the plan for what leaves and stays, with a summary of `share` tokens, or None.
+
+        Nothing is clipped below `level`. Where too little would be freed, the summary gets less.
+        """
+        leave, stay = divided
+        clips = self.clips(stay, room - (share or self.standing), level, spared)
+        if clips is None or not (leave or clips or share):
+            return None
+        plan = self.compact(leave, stay, clips, share)
+        lacking = self.gain - (plan.tokens - plan.at_most)
+        if not self.gain or lacking <= 0:
+            return plan
+        if share - lacking < self.floor:
+            return Keep("a compaction would free too little", self.tokens)
+        return replace(plan, summary_tokens=share - lacking, at_most=plan.at_most - lacking)
+
+    def compact(
+        self, leave: Sequence[int], stay: Sequence[int], clips: tuple[Clip, ...], share: int
+    ) -> Compact:
+        """Return the plan with these clips and a summary of `share` tokens."""
+        freed = sum(self.items[one.index].tokens - one.limit for one in clips)
+        after = sum(self.items[i].tokens for i in stay) - freed + (share or self.standing)
+        gone = tuple(leave)
+        return Compact("", gone, clips, share, self.tokens, after, self.known, self.cap)
+
+    def _reaching_back(self, plan: Compact, wanted: int) -> Compact:
+        """Let more exchanges stay by showing their large messages short.
+
+        A cut falls behind the exchange that no longer fits whole, often one large tool result, and
+        all before it would leave with it. Words of users stay whole.
+        """
+        left, least = self.rooms["aim"] - plan.at_most, max(CLIP_TO, self.budget // SHORT)
+        leaving = sorted(set(plan.evicted) - self.ex.orphans, reverse=True)
+        shrinks = self.standing > plan.summary_tokens  # a summary does so only if something leaves
+        taken, more = 0, 0
+        for count, i in enumerate(leaving, 1):
+            taken += self.size(i, least, self.theirs)
+            if taken > left or i < max(wanted, self.first + shrinks):
+                break
+            more = count if self.cuts[i] else more
+        clips = self.clips(leaving[:more][::-1], left, least, self.theirs)
+        if not more or clips is None:
+            return plan
+        leave, stay = self.divide(leaving[more - 1])
+        share = plan.summary_tokens if leave else 0
+        wider = self.compact(leave, stay, (*plan.clips, *clips), share)
+        return wider if wider.tokens - wider.at_most >= self.gain else plan
