@@ -21,8 +21,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from scripted_model import ScriptedModel
 
-from conspectus import TokenMeter, is_summary_message
+from conspectus import is_summary_message
 from conspectus.deep_agents import create_deep_agent
+from conspectus.tokens import TokenMeter
 
 WINDOW = 8_000
 TURNS = 30

@@ -20,7 +20,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.tools import tool
 from langgraph.types import Command
 
-from conspectus import TokenMeter
+from conspectus.tokens import TokenMeter
 from conspectus_lab.pairs import broken_pairs
 from scripted_models import RecordedCall, ScriptedChatModel
 

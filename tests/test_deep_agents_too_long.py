@@ -12,9 +12,10 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
-from conspectus import StuckError, TokenMeter
+from conspectus import StuckError
 from conspectus.deep_agents import create_deep_agent
 from conspectus.langchain.measuring import TRIES
+from conspectus.tokens import TokenMeter
 from scripted_models import ScriptedChatModel
 
 METER = TokenMeter()

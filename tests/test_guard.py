@@ -26,11 +26,11 @@ from conspectus import (
     PolicyError,
     StuckError,
     SummarizationMiddleware,
-    TokenMeter,
     is_summary_message,
 )
 from conspectus.bridge import run
 from conspectus.langchain.measuring import TRIES, read_overflow
+from conspectus.tokens import TokenMeter
 from fault_server import FaultServer, Reply, Request, faults
 from graph_support import agent
 from scripted_models import ScriptedChatModel

@@ -12,9 +12,10 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
-from conspectus import ContextGuard, StuckError, SummarizationMiddleware, TokenMeter
+from conspectus import ContextGuard, StuckError, SummarizationMiddleware
 from conspectus.langchain.measuring import TRIES
 from conspectus.model.provider_errors import is_overflow
+from conspectus.tokens import TokenMeter
 from fault_server import Answer, Reply, Request, ToolCall, faults
 from fault_support import PROTOCOLS
 from scripted_models import ScriptedChatModel

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from langgraph.store.memory import InMemoryStore
 
-from conspectus import ArchiveOvertaken, Compactor, Cost, Summary, SummaryError, SummaryRequest
+from conspectus import ArchiveOvertaken, Compactor, Summary, SummaryError, SummaryRequest
 from conspectus.archive import Archive
+from conspectus.core.records import Cost
 from conspectus.engine import memory
 from engine import SCOPE, Scripted, engine, short
 from histories import agent, talk

@@ -7,11 +7,9 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 
-from conspectus import (
-    TokenMeter,
-)
 from conspectus.messages import read_messages
 from conspectus.messages.media import media_of
+from conspectus.tokens import TokenMeter
 from conspectus.tokens.media import (
     PAGE_BYTES,
     PER_PAGE,

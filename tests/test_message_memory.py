@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from conspectus import Compactor, TokenMeter
+from conspectus import Compactor
 from conspectus.messages import memory, read_messages
+from conspectus.tokens import TokenMeter
 from histories import assistant, tool, user
 
 

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
-from conspectus import ChatModelSummarizer, Compactor, Cost, PolicyError, SummaryError
+from conspectus import ChatModelSummarizer, Compactor, PolicyError, SummaryError
 from conspectus.archive import Scope
+from conspectus.core.records import Cost
 from conspectus.observe import Event, OpenTelemetry, emit, events, listen, log, observing, unlisten
 from conspectus.short_term import summarize_messages
 from graph_support import agent, middleware, said, steps, thread

@@ -14,10 +14,11 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
-from conspectus import ContextGuard, StuckError, SummarizationMiddleware, TokenMeter
+from conspectus import ContextGuard, StuckError, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
 from conspectus.langchain.state import HELD
 from conspectus.messages import is_summary_message
+from conspectus.tokens import TokenMeter
 from graph_support import agent
 from scripted_models import ScriptedChatModel
 

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from genai_prices import Usage, calc_price
 
-from conspectus import Archive, Cost, PolicyError, Record
+from conspectus import Archive, PolicyError, Record
 from conspectus.archive import Scope
+from conspectus.core.records import Cost
 from conspectus.observe import Price, price_of, prices, set_prices
 from observe_support import Own, compact, heard
 from scripted_models import ScriptedChatModel

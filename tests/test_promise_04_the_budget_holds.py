@@ -9,7 +9,8 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.messages.utils import count_tokens_approximately
 
-from conspectus import Compactor, PolicyError, StuckError, SummaryError, SummaryRequest, TokenMeter
+from conspectus import Compactor, PolicyError, StuckError, SummaryError, SummaryRequest
+from conspectus.tokens import TokenMeter
 from engine import Scripted, compacted, engine, short
 from histories import agent, assistant, histories, talk, tool, user
 

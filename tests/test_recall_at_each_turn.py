@@ -10,13 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
-from conspectus import (
-    ContextGuard,
-    PolicyError,
-    SummarizationMiddleware,
-    TokenMeter,
-    is_summary_message,
-)
+from conspectus import ContextGuard, PolicyError, SummarizationMiddleware, is_summary_message
 from conspectus.errors import ArchiveError
 from conspectus.langchain.recalling import asked_in
 from conspectus.langchain.state import HeadState, Requested
@@ -27,6 +21,7 @@ from conspectus.messages.recalled import (
     without_recalled,
 )
 from conspectus.recall.for_agents import ASKED_IN
+from conspectus.tokens import TokenMeter
 from recalling import ASKED, FILLER, PORT, PORTS, RecallingAgent, look, recall, shown
 from scripted_models import ScriptedChatModel
 from stored_values import stored

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from conspectus import TokenMeter
 from conspectus.errors import ArchiveError
+from conspectus.tokens import TokenMeter
 from recalling import PORT, PORTS, RecallingAgent, recall, results
 
 METER = TokenMeter()

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from conspectus import Cost, PolicyError
+from conspectus import PolicyError
+from conspectus.core.records import Cost
 from conspectus.observe import Price, prices
 from conspectus_lab.billing import Bill, Block, Till, block_of, summed
 from conspectus_lab.replay import replay

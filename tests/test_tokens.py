@@ -11,8 +11,16 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.tools import tool
 
-from conspectus import Compactor, PolicyError, TokenMeter
-from conspectus.tokens import FAMILIES, PER_MEDIA, Report, correction, estimate, families
+from conspectus import Compactor, PolicyError
+from conspectus.tokens import (
+    FAMILIES,
+    PER_MEDIA,
+    Report,
+    TokenMeter,
+    correction,
+    estimate,
+    families,
+)
 from conspectus.tokens.families import family_of
 from conspectus.tokens.media import media_tokens
 from histories import assistant, user

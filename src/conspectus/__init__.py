@@ -13,12 +13,7 @@ from conspectus._lazy import lazily, places_of
 
 if TYPE_CHECKING:
     from conspectus.archive import Archive as Archive
-    from conspectus.core.items import Window as Window
-    from conspectus.core.policy import Policy as Policy
-    from conspectus.core.records import Cost as Cost
     from conspectus.core.records import Record as Record
-    from conspectus.core.sizes import ContextSize as ContextSize
-    from conspectus.core.sizes import TriggerClause as TriggerClause
     from conspectus.engine import CompactionResult as CompactionResult
     from conspectus.engine import Compactor as Compactor
     from conspectus.errors import ArchiveError as ArchiveError
@@ -50,15 +45,11 @@ if TYPE_CHECKING:
     from conspectus.recall import RecallResult as RecallResult
     from conspectus.redaction import Redacted as Redacted
     from conspectus.redaction import Redactor as Redactor
-    from conspectus.tokens import TokenMeter as TokenMeter
 
 __version__ = "0.1.0"
 
 _MODULES = {
-    "conspectus.core.items": "Window",
-    "conspectus.core.policy": "Policy",
-    "conspectus.core.sizes": "ContextSize TriggerClause",
-    "conspectus.core.records": "Cost Record",
+    "conspectus.core.records": "Record",
     "conspectus.archive": "Archive",
     "conspectus.engine": "CompactionResult Compactor",
     "conspectus.errors": (
@@ -74,7 +65,6 @@ _MODULES = {
         "SummaryRequest"
     ),
     "conspectus.notes": "Tool",
-    "conspectus.tokens": "TokenMeter",
     "conspectus.langchain": "ContextGuard SummarizationMiddleware",
 }
 _PLACES = places_of(_MODULES)
