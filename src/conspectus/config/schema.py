@@ -192,7 +192,7 @@ class SubagentSettings(Part):
     """tokens of the window that messages cannot have"""
     stale_results: Annotated[bool | dict[str, Any], _checked(StaleResults.build)] = False
     """shows stale results of tools short before anything is summarised: true, or a mapping with
-    some of over, newest, least, tools, exclude"""
+    some of over, newest, least, tools, exclude, arguments"""
     background: bool | dict[Literal["prepare"], Annotated[float, Field(gt=0, le=1), Number]] = False
     """prepares the next summary beside the agent: true, or {prepare: 0.5} from that share of the
     trigger on"""
