@@ -6,9 +6,7 @@ from typing import Any
 import pytest
 
 from conspectus.transcripts import HistoryFile, read_history
-from conspectus_lab.commands.eval import read_transcripts
-from conspectus_lab.commands.replay import _histories
-from conspectus_lab.evaluate import Transcript
+from conspectus_lab.commands.running import read_transcripts
 from made_sessions import Session, made_session
 
 
@@ -40,12 +38,9 @@ def test_a_file_of_a_subagent_is_its_conversation(tmp_path):
     assert [blocks(one) for one in read(tmp_path, session).messages] == session.said
 
 
-def test_what_eval_measures_and_replay_plays_holds_each_message_once(tmp_path):
+def test_what_the_lab_measures_holds_each_message_once(tmp_path):
     session = made_session(3)
     path = tmp_path / "session.jsonl"
     path.write_text(session.text(), encoding="utf-8")
-    once = Transcript.of("once", [{"role": role, "content": c} for role, c in session.said])
     [measured], _ = read_transcripts([str(path)])
-    assert [m.text for m in measured.messages] == [m.text for m in once.messages]
-    [(_, played)] = _histories([str(path)])
-    assert [blocks(one) for one in played.messages] == session.said
+    assert [blocks(one) for one in measured.history.messages] == session.said

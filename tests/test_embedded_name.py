@@ -10,7 +10,6 @@ from conspectus.cli import options
 from conspectus.cli.app import app
 from conspectus.config import create_summarization_middleware, load_config
 from conspectus.errors import InputError
-from conspectus_lab.evaluate import read_config
 from conspectus_lab.replay import replay
 from scripted_models import ScriptedChatModel
 
@@ -61,17 +60,9 @@ def test_the_command_line_takes_it_and_reports_say_embedded(tmp_path, word):
 def test_an_error_and_the_default_name_it_by_the_one_word():
     with pytest.raises(InputError, match="write embedded, or provider:model"):
         options.summarizer_of("magic")
-    for command in (["compact"], ["replay"], ["config", "explain"]):
+    for command in (["compact"], ["replay"]):
         shown = CliRunner().invoke(app, [*command, "--help"]).output
         assert "embedded" in shown
-
-
-@pytest.mark.parametrize("word", WORDS)
-def test_the_configuration_of_eval_takes_it(tmp_path, word):
-    file = tmp_path / "a.toml"
-    file.write_text(f'summarizer = "{word}"\n')
-    own = Compactor(**read_config(str(file)).settings, keep=("messages", 2))
-    assert own.compact(TALK, thread_id="t", force=True).record.by == "embedded"
 
 
 @pytest.mark.parametrize("word", WORDS)

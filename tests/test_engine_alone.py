@@ -141,7 +141,7 @@ def test_the_command_line_shows_its_help_without_the_commands_of_the_lab(alone):
     shown = [
         {line.strip("│ ").partition(" ")[0] for line in out.splitlines()} for _, out, _ in helps
     ]
-    assert not set().union(*shown) & {"eval", "replay", "explain", "serve"}
+    assert not set().union(*shown) & {"eval", "replay", "serve"}
     assert {"compact", "recall", "tokens", "archive", "config"} <= shown[0]
     assert {"check", "schema"} <= shown[1]
 
@@ -156,7 +156,7 @@ def test_the_command_line_compacts(alone):
 
 
 def test_a_command_of_the_lab_says_on_one_line_what_it_needs(alone):
-    names = [["eval"], ["replay"], ["config", "explain"]]
+    names = [["eval"], ["replay"]]
     lines = [[*name, more] for name in names for more in ("talk.json", "--help")]
     for line, (code, out, errors) in zip(lines, alone.commands(*lines), strict=True):
         assert (code, out) == (2, "")

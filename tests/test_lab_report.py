@@ -1,4 +1,4 @@
-"""The pages of a replay and of a measurement: whole, escaped, and the figures of the data."""
+"""The page of a replay: whole, escaped, and the figures of the data."""
 
 import re
 from xml.etree import ElementTree
@@ -6,9 +6,8 @@ from xml.etree import ElementTree
 import pytest
 
 from conspectus.errors import InputError
-from conspectus_lab.evaluate import Evaluation, Lost, Measured, Result, Settings
-from conspectus_lab.replay import Compaction, Original, PolicyRun, Replay, Step
-from conspectus_lab.report import evaluation_page, replay_page
+from conspectus_lab.replay import Compaction, Lost, Original, PolicyRun, Replay, Step
+from conspectus_lab.report import replay_page
 
 HOSTILE = (
     "</pre></details></script><script>document.title='owned'</script>"
@@ -25,11 +24,22 @@ def a_replay(text: str = "plain") -> Replay:
     done = Compaction(2, "window", 1_900, 700, left, f"# Notes\n- kept [m1] {text}")
     steps = (
         Step(1, 900, 3, False, 0, 0),
-        Step(2, 700, 2, True, 1, 0),
+        Step(2, 700, 2, True, 1, 0, needed=3, quoted=2),
         Step(3, 2_500, 4, False, 0, 500),
     )
-    run = PolicyRun("conspectus", "Conspectus", steps, (done,), 7, f"stopped {text}")
-    return Replay(f"session {text}", 5, 9_000, 2_000, "t", "k", "s", (run,))
+    lost = (Lost("Which key?", ("K-77", text), True),)
+    run = PolicyRun(
+        "conspectus",
+        "Conspectus",
+        steps,
+        (done,),
+        7,
+        f"stopped {text}",
+        asked=2,
+        lost=lost,
+        ours=True,
+    )
+    return Replay(f"session {text}", "d", 5, 9_000, 2_000, "t", "k", "s", (run,))
 
 
 def loads_nothing(page: str) -> bool:
@@ -43,7 +53,10 @@ def test_a_page_holds_the_figures_the_chart_and_every_original_whole():
     for figure in ("2,500", "4,100"):  # the peak, and all that was sent
         assert f"<td>{figure}</td>" in page
     failures = re.findall(r'<td class="bad">([^<]*)</td>', page)
-    assert failures == ["52.6%", "1", "1", "7"]  # read, broken, over, missing
+    # Read, broken, over, missing; the same figures are in the table of what survives.
+    assert failures == 2 * ["52.6%", "1", "1", "7"]
+    for text in ("66.6%", "50.0%", "100%", "Which key?", "K-77"):  # quoted, in view, recalled
+        assert text in page
     drawn = ElementTree.fromstring(re.findall(r"<svg.*?</svg>", page, re.DOTALL)[0])
     points = [p.split(",") for p in drawn.findall("polyline")[0].attrib["points"].split()]
     assert [float(x) for x, _ in points] == [300.0, 600.0, 900.0]
@@ -66,24 +79,6 @@ def test_hostile_text_stays_text_and_the_page_loads_nothing():
 def test_equal_replays_give_equal_pages_and_none_is_still_a_page():
     assert replay_page([a_replay()]) == replay_page([a_replay()])
     assert "<h1>" in replay_page([])
-
-
-def a_measurement(name: str = "conspectus") -> Evaluation:
-    ours = Result(name, True, 512, 4, 0.72, 61, 0.5, 1.0, 12, 1.0, 1.0, 0, 2, 3_052, 0.1)
-    theirs = Result("langchain", False, 512, 4, 0.2, 61, None, None, 0, 0.07, 0.0, 0, 0, 2_700, 0.0)
-    lost = Lost(name, "a.json", "Which key?", ("K-77",), True)
-    skipped = Measured("b.json", "d", 3, 200, "fewer than 10,000 tokens")
-    return Evaluation(Settings("messages:20", 512, 10_000), (skipped,), (ours, theirs), (lost,))
-
-
-def test_the_page_of_a_measurement_has_its_figures_bars_and_what_was_lost():
-    page = evaluation_page(a_measurement())
-    for text in ("72.0%", "3,052", "Which key?", "K-77", "fewer than 10,000 tokens"):
-        assert text in page
-    assert re.findall(r'<td class="bad">([^<]*)</td>', page) == ["2"]
-    widths = re.findall(r"width: ([\d.]+)%; background", page)
-    assert widths == ["43.2", "12.0", "30.0"]  # quoted of both, questions of ours
-    assert loads_nothing(evaluation_page(a_measurement(HOSTILE)))
 
 
 def test_without_the_extra_the_error_says_what_to_install(monkeypatch):

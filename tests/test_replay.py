@@ -23,12 +23,23 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from conspectus.errors import InputError, MessageError, PolicyError, SummaryError
 from conspectus.messages import read_messages
 from conspectus.model import Summary, SummaryRequest
-from conspectus_lab.pairs import broken_pairs
-from conspectus_lab.recording import Recording
-from conspectus_lab.replay import PolicyRun, Replay, replay
-from conspectus_lab.replay.measure import Measure
-from conspectus_lab.replay.policies import POLICIES, Policy
-from conspectus_lab.replay.recorded import RecordedModel, TurnEnds, recorded_tools
+from conspectus.observe import Price
+from conspectus_lab.agent import RecordedModel, TurnEnds, recorded_tools
+from conspectus_lab.measure import Measure
+from conspectus_lab.needs import identifiers, quoted
+from conspectus_lab.policies import POLICIES, Policy
+from conspectus_lab.recording import Recording, broken_pairs
+from conspectus_lab.replay import (
+    Lost,
+    PolicyRun,
+    Question,
+    Replay,
+    Step,
+    replay,
+    worse,
+)
+from conspectus_lab.results import all_as_json
+from recorded_sessions import CODE_LINE, EXAM, PATH, PATH_LINE, agent
 from scripted_models import ScriptedChatModel
 
 Row = dict[str, Any]
@@ -202,11 +213,6 @@ def readings(messages: Sequence[BaseMessage]) -> list[str]:
     ]
 
 
-def test_results_are_those_of_their_own_turn(requests):
-    replay(ODD["ids used again"], policies=["none"])
-    assert [m.content for m in requests[-1] if isinstance(m, ToolMessage)] == ["first", "second"]
-
-
 def test_several_system_messages_at_the_start_are_one_prompt(requests):
     replay(ODD["several system messages"], policies=["none"])
     assert [m.content for m in requests[-1] if m.type == "system"] == ["one\n\ntwo", "three"]
@@ -260,77 +266,43 @@ def test_a_thread_goes_on_where_it_was_in_another_process():
     assert readings(state) == readings(Recording.of(SESSION).messages)
 
 
-@pytest.mark.slow
-def test_usage_is_that_of_the_request_really_sent(requests):
-    run = replay(SESSION, window=WINDOW, policies=["langchain"]).runs[0]
-    reported = {
-        str(m.id): m.usage_metadata["input_tokens"]
-        for sent in requests
-        for m in sent
-        if isinstance(m, AIMessage) and m.usage_metadata
-    }
-    spoken = [str(m.id) for m in Recording.of(SESSION).messages if isinstance(m, AIMessage)]
-    assert len(reported) > 20
-    for number, name in enumerate(spoken):
-        assert reported.get(name, run.steps[number].tokens) == run.steps[number].tokens
-
-
 # What the policies do, measured alike
 
 
 @pytest.mark.slow
-def test_conspectus_keeps_its_promises_in_a_real_agent(compared):
-    run = run_of(compared, "conspectus")
-    assert (run.stopped, run.broken, run.over, run.missing) == ("", 0, 0, 0)
-    assert run.read_share == 1.0
-    assert len(run.compactions) >= 2
-    assert run.peak <= WINDOW
-
-
-@pytest.mark.slow
-def test_what_langchains_middleware_leaves_unread_and_loses_is_shown(compared):
-    run = run_of(compared, "langchain")
-    left = [one for done in run.compactions for one in done.left]
-    assert run.stopped == ""
-    assert run.missing == len(left) > 0
-    # Its default hands a summariser what fits 4,000 tokens and begins with a user.
-    rows = session(60, 1)
-    long = replay(rows, window=8_000, policies=["langchain", "conspectus"])
-    share = run_of(long, "langchain").read_share
-    assert share < 1
-    assert run_of(long, "conspectus").read_share == 1.0
-
-
-@pytest.mark.slow
-def test_without_compaction_the_whole_history_is_sent_each_time(compared):
-    run = run_of(compared, "none")
-    sizes = [step.tokens for step in run.steps]
-    assert sizes == sorted(sizes)
-    assert run.peak == sizes[-1]
-    assert run.totals["sent_tokens"] == sum(sizes)
-    assert run.over == sum(size > WINDOW for size in sizes) > 0
-    assert (run.compactions, run.missing, run.read_share) == ((), 0, None)
-
-
-@pytest.mark.slow
-def test_what_left_is_told_whole_and_can_be_followed_from_the_summary(compared):
-    recording = Recording.of(SESSION)
-    texts = {e.id: e.reading for e in read_messages(recording.messages)}
+def test_three_policies_measured_alike(compared):
+    none, theirs, ours = (run_of(compared, name) for name in ("none", "langchain", "conspectus"))
+    sizes = [step.tokens for step in none.steps]
+    assert (none.compactions, none.missing, none.read_share) == ((), 0, None)
+    assert (none.peak, none.totals["sent_tokens"]) == (max(sizes), sum(sizes))
+    assert none.over == sum(size > WINDOW for size in sizes) > 0
+    assert theirs.stopped == ""
+    assert theirs.missing == sum(len(done.left) for done in theirs.compactions) > 0
+    assert (ours.stopped, ours.broken, ours.over, ours.missing) == ("", 0, 0, 0)
+    assert (ours.read_share, len(ours.compactions) >= 2, ours.peak <= WINDOW) == (1.0, True, True)
+    texts = {e.id: e.reading for e in read_messages(Recording.of(SESSION).messages)}
     for run in compared.runs:
-        gone = [one.id for done in run.compactions for one in done.left]
-        assert len(gone) == len(set(gone))
-        for done in run.compactions:
-            assert all(one.text == texts[one.id] for one in done.left)
-            assert done.characters == sum(len(one.text) for one in done.left)
-            assert done.after < done.before
-    ours = run_of(compared, "conspectus").compactions
-    cites = {one.cite for done in ours for one in done.left}
-    assert any(f"[{cite}]" in ours[-1].summary for cite in cites)
+        assert run.summarizer_calls == run.summarizer_tokens == 0
+        gone = [one for done in run.compactions for one in done.left]
+        assert len({one.id for one in gone}) == len(gone)
+        assert all(one.text == texts[one.id] for one in gone)
+        assert all(done.after < done.before for done in run.compactions)
+    cites = {one.cite for done in ours.compactions for one in done.left}
+    assert any(f"[{cite}]" in ours.compactions[-1].summary for cite in cites)
 
 
 @pytest.mark.slow
-def test_a_replay_gives_the_same_figures_each_time(compared):
-    again = replay(SESSION, name="session", window=WINDOW)
+def test_a_summariser_of_langchain_is_given_less_than_what_leaves():
+    # Its default hands a summariser what fits 4,000 tokens and begins with a user.
+    found = replay(session(60, 1), window=8_000, policies=["langchain", "conspectus"])
+    theirs, ours = (run_of(found, name).read_share for name in ("langchain", "conspectus"))
+    assert theirs < ours == 1.0
+
+
+@pytest.mark.slow
+def test_a_replay_gives_the_same_figures_and_tells_them_step_by_step(compared):
+    told: list[tuple[str, Any]] = []
+    again = replay(SESSION, name="session", window=WINDOW, on_event=lambda *e: told.append(e))
 
     def figures(found: Replay) -> Any:
         data = found.to_json()
@@ -338,24 +310,142 @@ def test_a_replay_gives_the_same_figures_each_time(compared):
             del run["totals"]["waited_seconds"]
             for one in (*run["steps"], *run["bills"]):
                 assert one.pop("waited") > 0
-        return json.dumps(data, sort_keys=True)
+        return json.dumps(data, sort_keys=True).replace("summary-", "")
 
-    assert figures(again).replace("summary-", "") == figures(compared).replace("summary-", "")
+    assert figures(again) == figures(compared)
+    for run in again.runs:
+        mine = [(name, data) for name, data in told if data["policy"] == run.policy]
+        assert (mine[0][0], mine[-1]) == ("start", ("end", {"policy": run.policy, "run": run}))
+        assert [data["step"] for name, data in mine if name == "step"] == list(run.steps)
+        done = [data["compaction"].step for name, data in mine if name == "compaction"]
+        assert done == [step.number for step in run.steps if step.compacted]
+
+
+# What survives
+
+
+MADE: dict[str, Any] = {"window": 3_000, "keep": ("messages", 4), "summary_tokens": 256}
+QUESTIONS = [Question(str(q["question"]), tuple(map(tuple, q["evidence"]))) for q in EXAM]  # type: ignore[arg-type]
+
+
+def noted(text: str, recalled: str = "") -> PolicyRun:
+    """Replay a session in which one message stands for all that is older than the newest four."""
+
+    class Notes(AgentMiddleware[Any, Any, Any]):
+        def wrap_model_call(self, request: Any, handler: Any) -> Any:
+            notes = HumanMessage(text, id="notes")
+            return handler(request.override(messages=[notes, *request.messages[-4:]]))
+
+    policy = Policy(
+        "notes", "Notes", lambda setting: [Notes()], recall=lambda *asked: recalled, ours=True
+    )
+    return replay(agent(), policies=[policy], questions=QUESTIONS, **MADE).runs[0]
+
+
+@pytest.mark.parametrize(
+    ("notes", "quoted", "in_view"),
+    [
+        (f"- {PATH_LINE}\n- {CODE_LINE}", 1.0, 0.5),
+        (f"- {PATH_LINE}", 0.5, 0.0),
+        (PATH, 0.0, 0.0),  # a bare list of identifiers
+        ("never push to the branch CALLED 'main'", 0.0, 0.5),
+    ],
+)
+def test_what_the_agent_writes_again_counts_where_its_words_stand(notes, quoted, in_view):
+    found = noted(notes, recalled=CODE_LINE).totals
+    assert (found["needed"], found["quoted_share"]) == (2, quoted)
+    assert (found["asked"], found["in_view_share"]) == (2, in_view)
+    assert found["with_recall_share"] >= 0.5
 
 
 @pytest.mark.slow
-def test_it_is_told_step_by_step(compared):
-    told: list[tuple[str, Any]] = []
-    found = replay(
-        SESSION, window=WINDOW, policies=["conspectus"], on_event=lambda *said: told.append(said)
+def test_conspectus_keeps_what_the_user_said_and_recalls_what_it_does_not():
+    told, shown = (
+        replay(agent(told=told), policies=["conspectus"], questions=QUESTIONS, **MADE).runs[0]
+        for told in (True, False)
     )
-    names = [name for name, _ in told]
-    assert names[0] == "start"
-    assert names[-1] == "end"
-    assert [data["step"] for name, data in told if name == "step"] == list(found.runs[0].steps)
-    done = [data["compaction"] for name, data in told if name == "compaction"]
-    assert [one.summary for one in done] == [one.summary for one in found.runs[0].compactions]
-    assert [one.step for one in done] == [s.number for s in found.runs[0].steps if s.compacted]
+    assert (told.totals["quoted_share"] > 0, told.totals["in_view_share"]) == (True, 1.0)
+    assert shown.totals["with_recall_share"] > shown.totals["in_view_share"]
+    assert {one.recalled for one in shown.lost} >= {True}
+
+
+@pytest.mark.parametrize(
+    ("figures", "told"),
+    [
+        ({}, []),
+        ({"quoted_share": 0.495}, []),
+        ({"quoted_share": 0.4}, ["notes: quoted_share fell from 0.500 to 0.400"]),
+        ({"with_recall_share": None}, ["notes: with_recall_share fell from 0.000 to 0.000"]),
+        ({"over": 1}, ["notes: over rose from 0 to 1"]),
+    ],
+)
+def test_what_got_worse_is_named(figures, told):
+    before = all_as_json([measurement("notes", quoted=1)])
+    after = json.loads(json.dumps(before))
+    after["totals"]["notes"] |= figures
+    after["totals"]["theirs"]["over"] = 9
+    assert worse(before, after) == told
+
+
+def measurement(policy: str, quoted: int) -> Replay:
+    steps = (Step(1, 9, 1, False, 0, 0, needed=2, quoted=quoted),)
+    runs = [
+        PolicyRun(name, "", steps, (), 0, asked=1, lost=(Lost("?", ("x",), False),), ours=ours)
+        for name, ours in ((policy, True), ("theirs", False))
+    ]
+    return Replay("a", "d", 1, 1, 100, "t", "k", "s", tuple(runs))
+
+
+def test_only_like_is_compared_with_like():
+    before = all_as_json([measurement("notes", 1)])
+    with pytest.raises(InputError, match="nothing was measured for notes"):
+        worse(before, all_as_json([measurement("others", 1)]))
+    for other in ({}, {"replays": [{}]}, all_as_json([])):
+        with pytest.raises(InputError, match="measurement"):
+            worse(before, other)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("see https://example.org/a_b/2024).", "https://example.org/a_b/2024"),
+        ("in ./src/app/main.py:", "src/app/main.py"),
+        ("open setup.cfg now", "setup.cfg"),
+        ("a KeyError came", "KeyError"),
+        ("commit 3f2a9bc was", "3f2a9bc"),
+        ("booking ZX81Q7", "ZX81Q7"),
+        ("ask user_4711", "user_4711"),
+        ("write to a.b@example.org", "a.b@example.org"),
+        ("the snake_case name", "snake_case"),
+        ("a ClassName here", "ClassName"),
+        ("on 2024-05-01.", "2024-05-01"),
+        ("version 1.2.3", "1.2.3"),
+        ("and/or s/a.py/b.py/ or 12 or 123, e.g. stdout, Hello", None),
+    ],
+)
+def test_each_kind_of_identifier_is_found(text, value):
+    assert identifiers(text) == ({value} if value else set())
+
+
+LINE = "one two three four src/core/engine.py five six seven eight nine"
+
+
+@pytest.mark.parametrize(
+    ("context", "origin", "kept"),
+    [
+        (f"notes: {LINE} and so on", LINE, True),
+        ("- three  four src/core/engine.py five\tsix seven [m1]", LINE, True),
+        ("four src/core/engine.py five six seven", LINE, False),  # five words
+        ("nine eight seven src/core/engine.py six five four", LINE, False),
+        ("three four src/core/engine.py\nfive six seven", LINE, False),  # on two lines
+        ("fine: src/core/engine.py it is", "fine: src/core/engine.py it is", True),
+        ("fine: src/core/engine.py", "fine: src/core/engine.py it is", False),
+        ("in my_src/core/engine.py, see", "in src/core/engine.py, see", False),
+    ],
+)
+def test_quoted_asks_for_six_words_of_the_line_or_the_whole_line(context, origin, kept):
+    found = quoted({"src/core/engine.py"}, [HumanMessage(context)], [HumanMessage(origin)])
+    assert found == ({"src/core/engine.py"} if kept else set())
 
 
 # The measure finds what is wrong
@@ -451,70 +541,59 @@ def test_pairs_are_matched_as_a_provider_matches_them():
 # Summarisers
 
 
-@pytest.mark.slow
-def test_a_chat_model_is_asked_by_both_and_its_calls_are_counted():
-    def answer(messages: Any) -> str:
-        return "## Goal\n- read the parts of the source, all of src, part by part and step by step"
-
-    model = ScriptedChatModel(answers=answer)
-    found = replay(SESSION, window=WINDOW, summarizer=model, policies=["langchain", "conspectus"])
-    for run in found.runs:
-        assert run.stopped == ""
-        assert run.summarizer_calls > 0
-        assert run.summarizer_tokens > 0
-    assert sum(run.summarizer_calls for run in found.runs) == len(model.calls)
-    assert "Context Extraction Assistant" in model.calls[0].text
-    assert run_of(found, "conspectus").read_share == 1.0
-
-
 class Own:
     """A summariser of a caller's own."""
 
     name, identity = "own", "own-1"
 
+    def __init__(self) -> None:
+        self.limits: list[int] = []
+
     def summarize(self, request: SummaryRequest) -> Summary:
-        raise NotImplementedError
+        self.limits.append(request.limit)
+        if not self.limits[1:]:
+            return Summary("- Parts were read. " * 9, tuple(entry.key for entry in request.entries))
+        raise SummaryError("the service is down")
 
     async def asummarize(self, request: SummaryRequest) -> Summary:
         return self.summarize(request)
 
 
 @pytest.mark.slow
-def test_the_embedded_summariser_is_not_asked_and_reads_all(compared):
-    for run in compared.runs:
-        assert run.summarizer_calls == run.summarizer_tokens == 0
-    last = [run_of(compared, name).compactions[-1] for name in ("langchain", "conspectus")]
-    assert all("src/part_0.py" in done.summary for done in last)
+def test_a_chat_model_is_asked_by_both_and_its_calls_are_on_the_bill():
+    def answer(messages: Any) -> str:
+        return "## Goal\n- read the parts of the source, all of src, part by part and step by step"
 
-
-@pytest.mark.slow
-def test_a_summariser_of_ones_own_serves_all_policies():
-    asked: list[int] = []
-
-    class Listed(Own):
-        def summarize(self, request: SummaryRequest) -> Summary:
-            asked.append(request.limit)
-            cites = [entry.cite for entry in request.entries]
-            read = tuple(entry.key for entry in request.entries)
-            return Summary(f"- Parts were read. [{', '.join(cites[:3])}]", read)
-
-    found = replay(SESSION, window=WINDOW, summarizer=Listed(), summary_tokens=300)
-    assert found.summarizer == "own"
-    assert max(asked) == 300
-    assert all("Parts were read." in run.compactions[-1].summary for run in found.runs[1:])
+    for policy in ("langchain", "conspectus"):
+        model = ScriptedChatModel(answers=answer, usage=(5_000, 100))
+        [run] = replay(
+            SESSION,
+            window=WINDOW,
+            summarizer=model,
+            policies=[policy],
+            priced_as=["m"],
+            prices={"m": Price(1.0, 10.0)},
+        ).runs
+        assert (run.stopped, run.summarizer_calls) == ("", len(model.calls))
+        assert run.summarizer_tokens == 5_100 * len(model.calls) > 0
+        [bill] = run.bills
+        assert bill.summarizer_money == pytest.approx(0.006 * len(model.calls))
+        agents = (bill.input_tokens + bill.output_tokens * 10) / 1_000_000
+        assert bill.money - bill.summarizer_money == pytest.approx(agents)
+        prompt = "Context Extraction Assistant" in model.calls[0].text
+        assert prompt is (policy == "langchain")
 
 
 @pytest.mark.slow
 def test_a_summariser_that_fails_ends_langchains_run_and_not_ours():
-    class Failing(Own):
-        def summarize(self, request: SummaryRequest) -> Summary:
-            raise SummaryError("the service is down")
-
-    found = replay(
-        SESSION, window=WINDOW, summarizer=Failing(), policies=["langchain", "conspectus"]
+    settings: Any = {"window": WINDOW, "summary_tokens": 300}
+    theirs, ours = (
+        replay(SESSION, summarizer=(own := Own()), policies=[name], **settings).runs[0]
+        for name in ("langchain", "conspectus")
     )
-    assert "the service is down" in run_of(found, "langchain").stopped
-    ours = run_of(found, "conspectus")
+    assert max(own.limits) <= 300
+    assert "Parts were read." in theirs.compactions[0].summary
+    assert "the service is down" in theirs.stopped
     assert (ours.stopped, ours.over, ours.missing) == ("", 0, 0)
     assert ours.read_share == 1.0  # by the embedded one, as the last resort
 
@@ -530,6 +609,9 @@ def test_a_summariser_that_fails_ends_langchains_run_and_not_ours():
         ({"trigger": ("tokens", -1)}, "greater than 0"),
         ({"keep": ("pages", 3)}, "pages for keep"),
         ({"summarizer": 7}, "cannot summarise"),
+        ({"recall_tokens": 0}, "recall_tokens must be"),
+        ({"prices": {"m": 3}}, r"the price of 'm' must be a Price\(input"),
+        ({"priced_as": ["unheard-of"]}, "no price is known for 'unheard-of'"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(settings, told):

@@ -1,6 +1,6 @@
 """Find commands and redactors of other packages by their entry points.
 
-conspectus.commands    commands of the command line: `eval`, and `config.explain` in a group
+conspectus.commands    commands of the command line: as `eval`
 conspectus.redactors   the redactor of `redact=True`: `default`
 """
 

@@ -1,10 +1,11 @@
-"""Prepare a transcript for a graph to run again."""
+"""Read a transcript so that a graph can run it again."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from langchain_core.messages import (
@@ -20,10 +21,11 @@ from pydantic import ValidationError
 
 from conspectus.errors import InputError
 from conspectus.messages import Entry, Source, read_messages
-from conspectus.messages.blocks import is_item
-from conspectus_lab.pairs import RESULT_BLOCKS, unused
 
+RESULT_BLOCKS = frozenset({"tool_result", "function_call_output", "custom_tool_call_output"})
 CALL_BLOCKS = frozenset({"tool_use", "tool_call", "function_call", "custom_tool_call"})
+
+Turn = tuple[BaseMessage, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class Recording:
     system: SystemMessage | None
     messages: tuple[BaseMessage, ...]
     place: Mapping[str, int] = field(repr=False)
-    turns: tuple[tuple[BaseMessage, ...], ...] = field(repr=False)
+    turns: tuple[Turn, ...] = field(repr=False)
     results: Mapping[tuple[str, str], ToolMessage] = field(repr=False)
 
     @classmethod
@@ -63,7 +65,7 @@ class Recording:
 
         Example:
             >>> said = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes?"}]
-            >>> [[one.id for one in turn] for turn in Recording.of(said).turns]
+            >>> [[message.id for message in turn] for turn in Recording.of(said).turns]
             [['m0']]
         """
         system: list[SystemMessage] = []
@@ -74,7 +76,7 @@ class Recording:
                 if isinstance(part, SystemMessage) and not made:
                     system.append(part)
                     continue
-                part.id = unused(part.id or f"m{index}", place)
+                part.id = _unused(part.id or f"m{index}", place)
                 place[part.id] = len(made)
                 made.append(part)
         if not any(isinstance(message, AIMessage) for message in made):
@@ -84,6 +86,11 @@ class Recording:
             )
         turns, results = _turns(made)
         return cls(_joined(system), tuple(made), place, turns, results)
+
+    @property
+    def prompt(self) -> list[BaseMessage]:
+        """Return the system message in a list, or an empty list."""
+        return [self.system] if self.system else []
 
     @property
     def requests(self) -> int:
@@ -101,8 +108,7 @@ class Recording:
 
     def answers_at(self, position: int) -> bool:
         """Return whether the assistant speaks next after the message at a place."""
-        later = self.messages[position + 1 : position + 2]
-        return any(isinstance(message, AIMessage) for message in later)
+        return any(isinstance(m, AIMessage) for m in self.messages[position + 1 : position + 2])
 
     def runs_tools(self, message: AIMessage) -> bool:
         """Return whether the graph's own tools give the results of a message's calls."""
@@ -110,31 +116,55 @@ class Recording:
         return bool(calls) and all((message.id, call["id"]) in self.results for call in calls)
 
 
+def broken_pairs(messages: Iterable[BaseMessage]) -> list[tuple[str, str]]:
+    """List tool calls and results without their partner: ids of the message and of the call.
+
+    The results of a message's calls stand right after it. A provider refuses a history in which
+    another message stands between them, or a result has no call.
+    """
+    broken: list[tuple[str, str]] = []
+    owner, waiting = "", set[str]()
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            if message.tool_call_id not in waiting:
+                broken.append((str(message.id), message.tool_call_id))
+            waiting.discard(message.tool_call_id)
+            continue
+        broken += [(owner, call) for call in sorted(waiting)]
+        calls = message.tool_calls if isinstance(message, AIMessage) else ()
+        owner, waiting = str(message.id), {str(call["id"]) for call in calls}
+    return broken + [(owner, call) for call in sorted(waiting)]
+
+
+def _unused(name: str, taken: Container[str]) -> str:
+    numbered = (f"{name}~{number}" for number in count(2))
+    return name if name not in taken else next(n for n in numbered if n not in taken)
+
+
 def _turns(
     messages: Sequence[BaseMessage],
-) -> tuple[tuple[tuple[BaseMessage, ...], ...], dict[tuple[str, str], ToolMessage]]:
+) -> tuple[tuple[Turn, ...], dict[tuple[str, str], ToolMessage]]:
     """Divide messages into turns from outside, and results of the tools."""
-    spoken = [i for i, message in enumerate(messages) if isinstance(message, AIMessage)]
-    turns = [tuple(messages[: spoken[0]])]
+    answers = [i for i, message in enumerate(messages) if isinstance(message, AIMessage)]
+    turns = [tuple(messages[: answers[0]])]
     results: dict[tuple[str, str], ToolMessage] = {}
-    for at, following in zip(spoken, [*spoken[1:], len(messages)], strict=True):
-        spoke, block = messages[at], messages[at + 1 : following]
-        assert isinstance(spoke, AIMessage)
-        found = _results(spoke, block)
-        results |= {(str(spoke.id), one.tool_call_id): one for one in found}
-        rest = tuple(block[len(found) :])
-        if rest or (not found and following < len(messages)):
+    for at, following in zip(answers, [*answers[1:], len(messages)], strict=True):
+        block = messages[at + 1 : following]
+        own = _results(messages[at], block)
+        results |= {(str(messages[at].id), one.tool_call_id): one for one in own}
+        rest = tuple(block[len(own) :])
+        if rest or (not own and following < len(messages)):
             turns.append(rest)
     return tuple(turns), results
 
 
-def _results(spoke: AIMessage, block: Sequence[BaseMessage]) -> list[ToolMessage]:
+def _results(answer: BaseMessage, block: Sequence[BaseMessage]) -> list[ToolMessage]:
     """Return the results right behind a message, if they answer each call once."""
-    wanted = [call["id"] for call in spoke.tool_calls]
-    found = [m for m in block[: len(wanted)] if isinstance(m, ToolMessage)]
-    given = [one.tool_call_id for one in found]
-    whole = len(set(wanted)) == len(wanted) and None not in wanted and set(given) == set(wanted)
-    return found if whole and len(given) == len(wanted) else []
+    wanted = [call["id"] for call in answer.tool_calls] if isinstance(answer, AIMessage) else []
+    results = [m for m in block[: len(wanted)] if isinstance(m, ToolMessage)]
+    answered = [one.tool_call_id for one in results]
+    whole = len(set(wanted)) == len(wanted) == len(answered) and set(answered) == set(wanted)
+    return results if whole else []
 
 
 def _joined(system: Sequence[SystemMessage]) -> SystemMessage | None:
@@ -149,23 +179,26 @@ def _joined(system: Sequence[SystemMessage]) -> SystemMessage | None:
 def _parts(entry: Entry) -> list[BaseMessage]:
     """Convert a message; one with tool results as blocks becomes several."""
     source = entry.source
-    content = source.content if isinstance(source, BaseMessage) else source.get("content")
-    if not isinstance(source, BaseMessage) and is_item(source):
-        content = entry.text
-    blocks = [b for b in _blocks(content) if isinstance(b, Mapping)]
-    results = [block for block in blocks if block.get("type") in RESULT_BLOCKS]
+    if isinstance(source, BaseMessage):
+        content: Any = source.content
+    else:  # an item of OpenAI's Responses has a type, and blocks that LangChain does not take
+        content = entry.text if "type" in source else source.get("content")
+    results = [
+        block
+        for block in _blocks(content)
+        if isinstance(block, Mapping) and block.get("type") in RESULT_BLOCKS
+    ]
     try:
         if results and not isinstance(source, ToolMessage):
             return _divided(entry, _blocks(content), results)
-        if isinstance(source, BaseMessage):
-            return [_copied(source, entry)]
-        return [_made(entry, content)]
+        return [_copied(source) if isinstance(source, BaseMessage) else _made(entry, content)]
     except ValidationError:  # blocks of a kind that LangChain's messages do not take
         return [_made(entry, entry.text)]
 
 
-def _copied(source: BaseMessage, entry: Entry) -> BaseMessage:
+def _copied(source: BaseMessage) -> BaseMessage:
     plain = message_chunk_to_message(source)  # type: ignore[arg-type,unused-ignore]
+    entry = read_messages([plain])[0]
     if entry.role == "assistant" and not isinstance(plain, AIMessage):
         return AIMessage(plain.content, id=plain.id, name=plain.name)
     if entry.role == "tool" and not isinstance(plain, ToolMessage):
@@ -180,17 +213,15 @@ def _made(entry: Entry, content: Any) -> BaseMessage:
         known["additional_kwargs"] = {"timestamp": entry.date}
     content = "" if content is None else content
     if entry.role == "assistant":
-        return _spoken(entry, content, known)
+        return _answer(entry, content, known)
     if entry.role == "tool":
         return ToolMessage(content, tool_call_id=entry.answers[0], **known)
-    if entry.role == "system":
-        return SystemMessage(content, **known)
-    if entry.role == "user":
-        return HumanMessage(content, **known)
+    if entry.role in ("system", "user"):
+        return (SystemMessage if entry.role == "system" else HumanMessage)(content, **known)
     return ChatMessage(content=content, role=str(entry.role), **known)
 
 
-def _spoken(entry: Entry, content: Any, known: dict[str, Any]) -> AIMessage:
+def _answer(entry: Entry, content: Any, known: dict[str, Any]) -> AIMessage:
     assert isinstance(entry.source, Mapping)
     if thought := entry.source.get("reasoning_content"):
         known.setdefault("additional_kwargs", {})["reasoning_content"] = thought
@@ -199,8 +230,8 @@ def _spoken(entry: Entry, content: Any, known: dict[str, Any]) -> AIMessage:
         for call in entry.calls
     ]
     if isinstance(content, list):
-        made_calls = {call.id for call in entry.calls}
-        content = [block for block in content if not _is_call(block, made_calls)]
+        ids = {call.id for call in entry.calls}
+        content = [block for block in content if not _is_call(block, ids)]
     message = AIMessage(content, tool_calls=calls, **known)
     if read_messages([message])[0].text != entry.text:  # a call without an id, say, is text
         known.pop("additional_kwargs", None)
@@ -230,18 +261,16 @@ def _divided(
     name = entry.given_id
     made: list[BaseMessage] = []
     for number, block in enumerate(results):
-        call = str(block.get("tool_use_id") or block.get("call_id") or "")
         content = block.get("content", block.get("output"))
         made.append(
             ToolMessage(
                 "" if content is None else content,
-                tool_call_id=call,
+                tool_call_id=str(block.get("tool_use_id") or block.get("call_id") or ""),
                 id=name if name is None or number == 0 else f"{name}.{number}",
                 status="error" if block.get("is_error") else "success",
             )
         )
-    rest = [block for block in blocks if block not in results]
-    if rest:
+    if rest := [block for block in blocks if block not in results]:
         kind = AIMessage if entry.role == "assistant" else HumanMessage
         made.append(kind(rest, id=None if name is None else f"{name}.{len(results)}"))
     return made

@@ -11,14 +11,14 @@ from conspectus import _plugins
 from conspectus.cli.failures import EXIT_CODES
 from conspectus.errors import InputError
 
-LAB = ("replay", "eval", "config.explain")
+LAB = ("replay", "eval")
 """Commands of the lab, in the order of the help; without the lab, each has an error of its own."""
 
 CLASS = "command_class"  # Attribute of a function with the class of its command, if it has its own
 
 
 class Joined(TyperGroup):
-    """A group of commands that other packages extend; `config.explain` belongs to `config`."""
+    """A group of commands that other packages extend."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """List all commands in the order of the help: own, joined, then groups."""

@@ -1,56 +1,43 @@
-"""Run a transcript through a real agent under each policy: `conspectus replay`."""
+"""Run transcripts through a real agent under each policy: `conspectus replay`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from conspectus.cli import options, output
-from conspectus.cli.config import show_notes
 from conspectus.cli.failures import DONE, STUCK, complain
 from conspectus.cli.options import JsonOption
 from conspectus.errors import InputError, PolicyError
-from conspectus_lab.commands.terminal import (
+from conspectus_lab.commands import running
+from conspectus_lab.commands.running import (
+    ConfigOption,
+    KeepOption,
     OutputOption,
+    PathsArgument,
     ReportOption,
     SummarizerOption,
-    check_files,
-    kept_warnings,
-    print_tables,
-    write_files,
+    SummaryOption,
+    TriggerOption,
+    WindowOption,
 )
 
 if TYPE_CHECKING:
     from conspectus.observe import Price
-    from conspectus.transcripts import HistoryFile
-    from conspectus_lab.replay import Compaction, Replay
+    from conspectus_lab.replay import Compaction
 
-STDIN = "-"
-PRICED = ("input", "output", "cached", "written", "written_hour")
 FORM_OF_PRICES = 'write {"my-model": {"input": 0.25, "output": 2.0}}'
 
 
 def replay(
-    files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="Transcripts; - for standard input.")
-    ],
-    window: Annotated[
-        int, typer.Option(help="Input limit of the model that answers, in tokens.")
-    ] = 8_000,
-    trigger: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="When to compact: tokens:8000, messages:50, fraction:0.8 of the window; several "
-            "that must all hold joined with +. Repeat it for alternatives.",
-            show_default="fraction:0.85",
-        ),
-    ] = None,
-    keep: Annotated[
-        str, typer.Option(help="How much of the newest history stays, in the same form.")
-    ] = "messages:20",
+    paths: PathsArgument,
+    window: WindowOption = 8_000,
+    trigger: TriggerOption = None,
+    keep: KeepOption = "messages:20",
     policy: Annotated[
         list[str] | None,
         typer.Option(
@@ -58,13 +45,9 @@ def replay(
             show_default="all three",
         ),
     ] = None,
+    config: ConfigOption = None,
     summarizer: SummarizerOption = "embedded",
-    summary_tokens: Annotated[
-        int | None,
-        typer.Option(
-            help="What a summary may take, in tokens.", show_default="an eighth of the window"
-        ),
-    ] = None,
+    summary_tokens: SummaryOption = None,
     priced_as: Annotated[
         list[str] | None,
         typer.Option(
@@ -96,98 +79,58 @@ def replay(
 ) -> None:
     """Run transcripts again through a real agent, and compare what each policy does to them.
 
-    FILE is a transcript in any form that compact reads. Its model and its tools answer as was
+    PATH is a transcript in any form that compact reads. Its model and its tools answer as was
     recorded, so nothing leaves this machine unless --summarizer names a model, and nothing is kept.
     """
-    check_files(report, out)
-    size = options.size(keep, "--keep")
-    clauses = options.triggers(trigger or [])
-    from conspectus_lab.replay import replay as again
-    from conspectus_lab.replay.policies import POLICIES
-    from conspectus_lab.replay.results import broken_promises
-    from conspectus_lab.report import replay_page
-    from conspectus_lab.report.tables import replay_tables
+    running.check_files(report, out)
+    from conspectus_lab.policies import POLICIES
+    from conspectus_lab.replay import TRIGGER
+    from conspectus_lab.report import replay_tables
+    from conspectus_lab.results import all_as_json, broken_promises
 
-    settings: dict[str, Any] = {
-        "window": window,
-        "keep": size,
-        "summarizer": options.summarizer_of(summarizer),
-        "summary_tokens": summary_tokens,
-        "prices": _prices(prices),
-        "on_event": _Live(live),
-    }
-    if priced_as:
-        settings["priced_as"] = list(dict.fromkeys(priced_as))
-    if clauses is not None:
-        settings["trigger"] = clauses
-    if policy:
-        settings["policies"] = policy
-    histories = _histories(files)
-    found: list[Replay] = []
-    with kept_warnings() as warnings:
-        for name, history in histories:
-            try:
-                found.append(again(history.messages, name=name, **settings))
-            except InputError as error:
-                raise InputError(f"{name}: {error}") from error
-    data = _as_json(found)
-    write_files(report, lambda: replay_page(found), out, data)
-    if as_json:
-        output.print_json(data)
-    else:
-        print_tables(replay_tables(found))
-        first = found[0]
-        output.console().print(
-            f"Window {first.window:,} tokens, trigger {first.trigger}, keep {first.keep}, "
-            f"summariser {first.summarizer}, for all alike.",
-            style="dim",
-        )
-        stops = [f"{o.name}, {r.title}: {r.stopped}" for o in found for r in o.runs if r.stopped]
-        skipped = (f"{name}: {remark}" for name, one in histories for remark in one.remarks)
-        show_notes([*(f"ended early: {stop}" for stop in stops), *skipped, *warnings])
-        if report is not None:
-            output.console().print(f"Report: {report}", style="bold", soft_wrap=True)
-    wrong = dict.fromkeys(
-        what
-        for one in found
-        for run in one.runs
-        if POLICIES[run.policy].ours
-        for what in broken_promises(one, run)
+    named = policy or ([] if config else list(POLICIES))
+    replays, notes = running.run(
+        paths,
+        window=window,
+        trigger=options.triggers(trigger or []) or TRIGGER,
+        keep=options.size(keep, "--keep"),
+        policies=[*named, *running.policies_of(config or (), window)],
+        summarizer=options.summarizer_of(summarizer),
+        summary_tokens=summary_tokens,
+        priced_as=list(dict.fromkeys(priced_as)) if priced_as else None,
+        prices=_prices(prices),
+        on_event=_live(live),
     )
+    data = all_as_json(replays)
+    running.finish(replays, replay_tables(replays), notes, data, report, out, as_json)
+    runs = [(one, run) for one in replays for run in one.runs if run.ours]
+    wrong = dict.fromkeys(what for one, run in runs for what in broken_promises(one, run))
     for what in wrong:
         complain(what)
     raise typer.Exit(STUCK if wrong else DONE)
 
 
-class _Live:
-    """Print each compaction as it happens, on standard error.
+def _live(wanted: bool | None) -> Any:
+    """Return a listener that prints each compaction as it happens; by default on a terminal."""
+    screen = output.console(stderr=True)
+    if not (screen.is_terminal if wanted is None else wanted):
+        return None
 
-    Args:
-        wanted: Default: only on a terminal.
-    """
-
-    def __init__(self, wanted: bool | None) -> None:
-        self._screen = output.console(stderr=True)
-        self._wanted = self._screen.is_terminal if wanted is None else wanted
-
-    def __call__(self, event: str, data: Mapping[str, Any]) -> None:
-        if not self._wanted:
-            return
+    def listen(event: str, data: Mapping[str, Any]) -> None:
         if event == "start":
-            said = f"{data['title']}: {data['requests']:,} requests"
-            output.say(said, "bold cyan", self._screen)
+            output.say(f"{data['title']}: {data['requests']:,} requests", "bold cyan", screen)
         elif event == "compaction":
-            output.say(in_words(data["compaction"]), "", self._screen)
+            output.say(in_words(data["compaction"]), "", screen)
+
+    return listen
 
 
 def in_words(done: Compaction) -> str:
     """Describe one compaction in one line."""
-    said = f"  request {done.step:,}: {done.before:,} → {done.after:,} tokens ({done.cause})"
+    text = f"  request {done.step:,}: {done.before:,} → {done.after:,} tokens ({done.cause})"
     if done.left:
-        said += f"; {output.many(len(done.left), 'message')} left"
-    if done.shortened:
-        said += f"; {done.shortened:,} shown short"
-    return said
+        text += f"; {output.many(len(done.left), 'message')} left"
+    return f"{text}; {done.shortened:,} shown short" if done.shortened else text
 
 
 def _prices(file: Path | None) -> Mapping[str, Price] | None:
@@ -195,50 +138,21 @@ def _prices(file: Path | None) -> Mapping[str, Price] | None:
     if file is None:
         return None
     from conspectus.observe import Price
-    from conspectus_lab.evaluate.inputs import read_data
+    from conspectus_lab.questions import read_data
 
-    read = read_data(file, advice=f"; {FORM_OF_PRICES}")
-    if not isinstance(read, dict):
+    rows = read_data(file, advice=f"; {FORM_OF_PRICES}")
+    if not isinstance(rows, dict):
         raise InputError(f"{file} holds no prices by model; {FORM_OF_PRICES}")
+    names = [one.name for one in fields(Price)]
     own: dict[str, Price] = {}
-    for model, row in read.items():
-        if not isinstance(row, dict) or not {"input", "output"} <= set(row) <= set(PRICED):
+    for model, row in rows.items():
+        if not isinstance(row, dict) or not {"input", "output"} <= set(row) <= set(names):
             raise InputError(
                 f"{file}: {model!r} takes input, output and, if it has them, "
-                f"{', '.join(PRICED[2:])}; {FORM_OF_PRICES}"
+                f"{', '.join(names[2:])}; {FORM_OF_PRICES}"
             )
         try:
             own[model] = Price(**row)
         except PolicyError as error:
             raise InputError(f"{file}: {model!r}: {error}") from error
     return own
-
-
-def _histories(files: Sequence[str]) -> list[tuple[str, HistoryFile]]:
-    """Read each file once; equal names are told apart by their paths."""
-    from conspectus.transcripts import read_history
-
-    found: dict[str, HistoryFile] = {}
-    for file in dict.fromkeys(files):
-        name = "standard input" if file == STDIN else Path(file).name
-        with output.working(f"Reading {output.shown(file)} …"):
-            found[file if name in found else name] = read_history(file)
-    return list(found.items())
-
-
-def _as_json(found: Sequence[Replay]) -> dict[str, Any]:
-    from conspectus_lab.billing import summed
-    from conspectus_lab.replay.results import by_policy, totals
-
-    sums = {
-        name: {
-            **totals(runs),
-            "bills": [bill.to_json() for bill in summed(run.bills for run in runs)],
-        }
-        for name, runs in by_policy(found).items()
-    }
-    return {
-        "replays": [one.to_json() for one in found],
-        "totals": sums,
-        "without": [bill.to_json() for bill in summed(one.without for one in found)],
-    }

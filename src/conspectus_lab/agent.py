@@ -1,4 +1,4 @@
-"""Run a real agent whose model and tools answer as recorded."""
+"""A real agent whose model and tools answer as recorded."""
 
 from __future__ import annotations
 

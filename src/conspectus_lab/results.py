@@ -1,15 +1,20 @@
-"""Hold the findings of a replay as plain data."""
+"""What a replay finds, as plain data; a comparison with an earlier one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from conspectus_lab.billing import Bill
+from conspectus.errors import InputError
+from conspectus_lab.billing import Bill, summed
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of the plain form."""
+
+SHARES = ("quoted_share", "in_view_share", "with_recall_share", "read_share")
+FAILURES = ("broken", "over", "missing")
+"""Figures that must not fall, and that must not rise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,8 @@ class Step:
         compacted: a compaction came with it.
         broken: tool calls and results without their partner.
         over: tokens beyond the window; 0 if it fits.
+        needed: identifiers in the answer that only messages which have left had shown.
+        quoted: those of them that the request quotes in the words around them.
         waited: seconds of its preparation on this machine; steps are compared without it.
     """
 
@@ -86,7 +93,23 @@ class Step:
     compacted: bool
     broken: int
     over: int
+    needed: int = 0
+    quoted: int = 0
     waited: float = field(default=0.0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A question whose evidence is not in the last request.
+
+    Attributes:
+        missing: the first text of each group of evidence that is not there.
+        recalled: whether the question itself recalls it.
+    """
+
+    question: str
+    missing: tuple[str, ...]
+    recalled: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +123,9 @@ class PolicyRun:
         stopped: the reason for an early end.
         bills: cost of the whole session, one for each model of `priced_as`.
         summarizer_calls, summarizer_tokens: of a model that summarised.
+        asked: questions about the end.
+        lost: those that the last request does not answer.
+        ours: whether the promises of this library are checked on it.
     """
 
     policy: str
@@ -111,6 +137,9 @@ class PolicyRun:
     bills: tuple[Bill, ...] = ()
     summarizer_calls: int = 0
     summarizer_tokens: int = 0
+    asked: int = 0
+    lost: tuple[Lost, ...] = ()
+    ours: bool = False
 
     @property
     def totals(self) -> dict[str, Any]:
@@ -135,8 +164,8 @@ class PolicyRun:
     @property
     def read_share(self) -> float | None:
         """Return the share of the evicted text that a summariser was given; None without any."""
-        whole = sum(compaction.characters for compaction in self.compactions)
-        return sum(one.read for one in self.compactions) / whole if whole else None
+        share: float | None = self.totals["read_share"]
+        return share
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +173,7 @@ class Replay:
     """One transcript under several policies, with equal input, budget and summariser.
 
     Attributes:
+        digest: a hash of the transcript and the questions about it.
         messages, tokens: its size.
         window: of the model that answers, in tokens.
         trigger, keep: in words.
@@ -154,6 +184,7 @@ class Replay:
     """
 
     name: str
+    digest: str
     messages: int
     tokens: int
     window: int
@@ -173,31 +204,59 @@ class Replay:
         return data
 
 
+def all_as_json(replays: Sequence[Replay]) -> dict[str, Any]:
+    """Convert several replays to plain JSON data, with the totals of each policy."""
+    sums = {
+        name: {
+            **totals(runs),
+            "bills": [bill.to_json() for bill in summed(run.bills for run in runs)],
+        }
+        for name, runs in by_policy(replays).items()
+    }
+    return {
+        "replays": [one.to_json() for one in replays],
+        "totals": sums,
+        "without": [bill.to_json() for bill in summed(one.without for one in replays)],
+    }
+
+
 def totals(runs: Sequence[PolicyRun]) -> dict[str, Any]:
     """Add up the figures of one policy over several transcripts; the peak is the highest."""
     compactions = [compaction for run in runs for compaction in run.compactions]
-    characters = sum(compaction.characters for compaction in compactions)
-    read = sum(compaction.read for compaction in compactions)
+    steps = [step for run in runs for step in run.steps]
+    lost = [lost for run in runs for lost in run.lost]
+    needed, asked = sum(step.needed for step in steps), sum(run.asked for run in runs)
     return {
-        "requests": sum(len(run.steps) for run in runs),
+        "requests": len(steps),
         "compactions": len(compactions),
         "peak_tokens": max((run.peak for run in runs), default=0),
-        "sent_tokens": sum(step.tokens for run in runs for step in run.steps),
+        "sent_tokens": sum(step.tokens for step in steps),
         "summarizer_calls": sum(run.summarizer_calls for run in runs),
         "summarizer_tokens": sum(run.summarizer_tokens for run in runs),
-        "read_share": read / characters if characters else None,
+        "read_share": _share(
+            sum(one.read for one in compactions), sum(one.characters for one in compactions)
+        ),
         "broken": sum(run.broken for run in runs),
         "over": sum(run.over for run in runs),
         "missing": sum(run.missing for run in runs),
-        "waited_seconds": sum(step.waited for run in runs for step in run.steps),
+        "needed": needed,
+        "quoted_share": _share(sum(step.quoted for step in steps), needed),
+        "asked": asked,
+        "in_view_share": _share(asked - len(lost), asked),
+        "with_recall_share": _share(asked - sum(not one.recalled for one in lost), asked),
+        "waited_seconds": sum(step.waited for step in steps),
     }
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
 
 
 def is_bad(figure: str, value: float | None) -> bool:
     """Return whether one of the `totals` reports a failure."""
     if figure == "read_share":
         return value is not None and value < 1
-    return figure in ("broken", "over", "missing") and bool(value)
+    return figure in FAILURES and bool(value)
 
 
 def by_policy(replays: Iterable[Replay]) -> dict[str, list[PolicyRun]]:
@@ -219,3 +278,49 @@ def broken_promises(replay: Replay, run: PolicyRun) -> list[str]:
         f"of the text that left only {share or 0:.1%} was read": share is not None and share < 1,
     }
     return [f"{replay.name}: {what}" for what, holds in checks.items() if holds]
+
+
+def worse(
+    before: Mapping[str, Any], after: Mapping[str, Any], tolerance: float = 0.01
+) -> list[str]:
+    """List what got worse under our policies, a sentence each.
+
+    Args:
+        before: plain data of `all_as_json`.
+        after: likewise.
+        tolerance: how much a share may fall; a count of failures may not rise at all.
+
+    Raises:
+        InputError: the two measured different things, or one is no measurement.
+    """
+    if _settings(before) != _settings(after):
+        raise InputError(
+            "the earlier measurement had other transcripts or settings; make a new one"
+        )
+    ours = {run["policy"] for one in before["replays"] for run in one["runs"] if run["ours"]}
+    fallen: list[str] = []
+    for policy in sorted(ours):
+        if policy not in after["totals"]:
+            raise InputError(f"nothing was measured for {policy}, as it was before")
+        fallen += _fallen(policy, before["totals"][policy], after["totals"][policy], tolerance)
+    return fallen
+
+
+def _settings(data: Mapping[str, Any]) -> list[Any]:
+    try:
+        names = ("schema", "name", "digest", "window", "trigger", "keep", "summarizer")
+        return [[one[name] for name in names] for one in data["replays"]]
+    except (KeyError, TypeError) as error:
+        raise InputError("no measurement of this version; make one with eval -o FILE") from error
+
+
+def _fallen(
+    policy: str, old: Mapping[str, Any], new: Mapping[str, Any], tolerance: float
+) -> Iterator[str]:
+    for name in SHARES:
+        was, now = old[name], new[name]
+        if was is not None and (now is None or was - now > tolerance):
+            yield f"{policy}: {name} fell from {was:.3f} to {now or 0.0:.3f}"
+    for name in FAILURES:
+        if new[name] > old[name]:
+            yield f"{policy}: {name} rose from {old[name]} to {new[name]}"

@@ -8,23 +8,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from conspectus.core.records import Cost
 from conspectus.errors import InputError
 from conspectus.messages import Entry, is_summary_message, read_messages
-from conspectus.model import Summarizer
 from conspectus.tokens import TokenMeter
-from conspectus.tokens.tally import remembered
-from conspectus_lab.billing import Block, Till, block_of
-from conspectus_lab.billing.session import TOOLS
-from conspectus_lab.pairs import broken_pairs
-from conspectus_lab.recording import Recording
-from conspectus_lab.replay.results import Compaction, Original, Step
+from conspectus_lab.billing import TOOLS, Bill, Block, Till, block_of
+from conspectus_lab.needs import Memory, text_of
+from conspectus_lab.policies import Policy, Setting
+from conspectus_lab.questions import Question, plain
+from conspectus_lab.recording import Recording, broken_pairs
+from conspectus_lab.results import Compaction, Lost, Original, Step
 
 OnEvent = Callable[[str, Mapping[str, Any]], None]
 
@@ -33,71 +31,47 @@ STEP_SECONDS, TURN_SECONDS = 15.0, 60.0
 
 
 class Sizes:
-    """Count tokens of messages, each version of a message once."""
+    """Count tokens of messages and tools, each version of a message once."""
 
-    def __init__(self, meter: TokenMeter) -> None:
-        self.meter, self.message = meter, remembered(meter.message)
-        self._tools: dict[tuple[int, ...], int] = {}
+    def __init__(self) -> None:
+        self._meter = TokenMeter()
+        self._blocks: dict[int, tuple[BaseMessage, Block]] = {}
+        self._tokens: dict[str, int] = {}
+        self._tools: dict[str, Block] = {}
+
+    def block(self, message: BaseMessage) -> Block:
+        """Return a message as a piece of a request, with its tokens."""
+        known = self._blocks.get(id(message))
+        if known is None:  # the message is held, so no other takes its place in memory
+            text = block_of(message, 0).text
+            if text not in self._tokens:
+                self._tokens[text] = self._meter.message(message)
+            known = (message, block_of(message, self._tokens[text]))
+            self._blocks[id(message)] = known
+        return known[1]
+
+    def message(self, message: BaseMessage) -> int:
+        """Count tokens of one message."""
+        return self.block(message).tokens
 
     def messages(self, messages: Iterable[Any]) -> int:
         """Count tokens of messages: the form of LangChain's `token_counter`."""
         return sum(map(self.message, messages))
 
-    def tools(self, tools: Sequence[Any]) -> int:
-        """Count tokens of the tools of a request."""
-        key = tuple(map(id, tools))
-        if key not in self._tools:
-            self._tools[key] = self.meter.tools(tools)
-        return self._tools[key]
+    def tools(self, tools: Sequence[Any]) -> Block:
+        """Return the tools of a request as one piece of it."""
+        names = " ".join(str(getattr(tool, "name", tool)) for tool in tools)
+        if names not in self._tools:
+            tokens = self._meter.tools(tools) if tools else 0
+            self._tools[names] = Block(names, tokens, run=TOOLS)
+        return self._tools[names]
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Settings that are the same for every policy of a replay.
-
-    Attributes:
-        sizes: counts tokens, for all policies alike.
-        window: input limit of the model that answers, in tokens.
-        trigger, keep: as LangChain's users write them.
-        in_words: the trigger.
-        summary_tokens: maximum tokens of a summary's text.
-        chat_model: the model behind the summariser, for a policy that asks it in its own way.
-        notify: called with each event of a replay.
-        tills: makes those that add up the cost of one run.
-    """
-
-    recording: Recording
-    sizes: Sizes
-    window: int
-    trigger: Any
-    keep: Any
-    in_words: str
-    summary_tokens: int
-    summarizer: Summarizer
-    chat_model: BaseChatModel | None
-    notify: OnEvent
-    tills: Callable[[], list[Till]]
-
-
-@dataclass(slots=True)
-class Reading:
-    """What the summariser of a run was given, and what it cost.
-
-    Attributes:
-        characters: that were read of each message, by its id.
-        costs: of its calls.
-    """
-
-    characters: dict[str, int] = field(default_factory=dict)
-    costs: list[Cost] = field(default_factory=list)
-
-
-class Session:
+class Account:
     """Bill requests at their assumed times."""
 
-    def __init__(self, plan: Plan) -> None:
-        self._recording, self._sizes, self.tills = plan.recording, plan.sizes, plan.tills()
-        self._known: dict[int, tuple[BaseMessage, Block]] = {}
+    def __init__(self, recording: Recording, sizes: Sizes, tills: Sequence[Till]) -> None:
+        self._recording, self._sizes, self._tills = recording, sizes, tills
         self._at, self._position = 0.0, -1
 
     def pay(
@@ -115,7 +89,7 @@ class Session:
             position: of the newest recorded message in it.
             waited: seconds that the agent waited for it.
         """
-        if not self.tills:
+        if not self._tills:
             return
         new = self._recording.messages[self._position + 1 : position + 1]
         if self._position >= 0:
@@ -124,39 +98,43 @@ class Session:
         self._position = position
         answer = self._recording.answer(position)
         output = 0 if answer is None else self._sizes.message(answer)
-        blocks = [self._block(message) for message in messages]
-        if tools:
-            names = " ".join(str(getattr(tool, "name", tool)) for tool in tools)
-            blocks.insert(0, Block(names, self._sizes.tools(tools), run=TOOLS))
-        for till in self.tills:
+        blocks = [self._sizes.tools(tools)] if tools else []
+        blocks += map(self._sizes.block, messages)
+        for till in self._tills:
             till.request(blocks, output, self._at, waited)
 
-    def _block(self, message: BaseMessage) -> Block:
-        known = self._known.get(id(message))
-        if known is None:  # the message is held, so no other takes its place in memory
-            known = (message, block_of(message, self._sizes.message(message)))
-            self._known[id(message)] = known
-        return known[1]
+    def bills(self, costs: Sequence[Cost] = ()) -> tuple[Bill, ...]:
+        """Return the bills, with costs of a summariser."""
+        for till in self._tills:
+            for cost in costs:
+                till.summarizer(cost)
+        return tuple(till.bill() for till in self._tills)
 
 
 class Measure:
     """Measure one run, request by request.
 
     Args:
+        trigger: in words.
         notify: called with each `step` and each `compaction`.
-
-    Attributes:
-        reading: of the run's summariser, filled by its policy.
-        causes: of compactions, filled by policies that know them.
+        memory: of the recording's messages.
     """
 
-    def __init__(self, plan: Plan, notify: OnEvent) -> None:
-        self._plan, self._notify = plan, notify
-        self._recording, self._sizes = plan.recording, plan.sizes
-        self.session, self.reading = Session(plan), Reading()
-        self.causes: list[str] = []
+    def __init__(
+        self,
+        recording: Recording,
+        sizes: Sizes,
+        account: Account,
+        memory: Memory,
+        trigger: str,
+        notify: OnEvent,
+    ) -> None:
+        self._recording, self._sizes, self._account = recording, sizes, account
+        self._memory, self._trigger, self._notify = memory, trigger, notify
+        self.setting: Setting
         self.steps: list[Step] = []
         self.compactions: list[Compaction] = []
+        self.last: Sequence[BaseMessage] = ()
         self._since: float | None = None
         self._view: dict[str, BaseMessage] = {}
         self._whole: dict[str, BaseMessage] = {}
@@ -182,48 +160,36 @@ class Measure:
                 "the newest messages have left the request, so the recording cannot go on; keep "
                 "more of them"
             )
-        self.session.pay(messages, tools, position, waited)
+        self._account.pay(messages, tools, position, waited)
         compaction = self._compared(messages, position)
-        sent = self._sizes.messages(messages) + self._sizes.tools(tools)
-        spoken = self._recording.messages[: position + 1]
+        sent = self._sizes.messages(messages) + self._sizes.tools(tools).tokens
+        recorded = self._recording.messages[: position + 1]
+        needed, quoted = self._needed(messages, position)
         step = Step(
             number=len(self.steps) + 1,
             tokens=sent,
             messages=len(messages),
             compacted=compaction is not None,
-            broken=len({*broken_pairs(messages)} - {*broken_pairs(spoken)}),
-            over=max(0, sent - self._plan.window),
+            broken=len({*broken_pairs(messages)} - {*broken_pairs(recorded)}),
+            over=max(0, sent - self.setting.window),
+            needed=needed,
+            quoted=quoted,
             waited=waited,
         )
         if compaction is not None:
             self.compactions.append(compaction)
             self._notify("compaction", {"compaction": compaction})
         self.steps.append(step)
+        self.last = messages
         self._notify("step", {"step": step})
         return sent
-
-    def finish(self) -> tuple[Compaction, ...]:
-        """Bill the summariser, and return the compactions with what was read of each."""
-        for till in self.session.tills:
-            for cost in self.reading.costs:
-                till.summarizer(cost)
-        known = self.reading.characters
-
-        def marked(one: Original) -> Original:
-            return replace(one, read=min(known.get(one.id, 0), len(one.text)))
-
-        return tuple(
-            replace(compaction, left=tuple(map(marked, compaction.left)))
-            for compaction in self.compactions
-        )
 
     def _compared(self, messages: Sequence[BaseMessage], position: int) -> Compaction | None:
         """Find the changes since the request before, apart from new messages."""
         place, recorded = self._recording.place, self._recording.messages
         seen = {str(m.id): m for m in messages}
-        before = dict(self._view)
-        for message in recorded[max(self._position, -1) + 1 : position + 1]:
-            before[str(message.id)] = message
+        new = recorded[max(self._position, -1) + 1 : position + 1]
+        before = self._view | {str(message.id): message for message in new}
         left = [name for name in before if name in place and name not in seen]
         known = {name: m for name, m in seen.items() if name in place}
         whole = {name: m for name, m in known.items() if same(m, recorded[place[name]])}
@@ -235,43 +201,68 @@ class Measure:
         changed = left or short - self._short or summary != self._summary
         self._view = {name: m for name, m in seen.items() if m.type != "system" or name in place}
         self._short, self._position, self._summary = short, position, summary
-        return self._compaction(before.values(), left, len(short)) if changed else None
-
-    def _compaction(
-        self, before: Iterable[BaseMessage], left: Sequence[str], short: int
-    ) -> Compaction:
+        if not changed:
+            return None
         # The originals as the graph held them, also of messages that were clipped: all that they
         # hold determines how they are cited.
-        places, recorded = self._recording.place, self._recording.messages
-        entries = read_messages([self._whole.get(n) or recorded[places[n]] for n in left])
+        causes = self.setting.causes
+        entries = read_messages([self._whole.get(n) or recorded[place[n]] for n in left])
         return Compaction(
             step=len(self.steps) + 1,
-            cause=self.causes.pop() if self.causes else f"trigger: {self._plan.in_words}",
-            before=self._sizes.messages(before),
+            cause=causes.pop() if causes else f"trigger: {self._trigger}",
+            before=self._sizes.messages(before.values()),
             after=self._sizes.messages(self._view.values()),
             left=tuple(map(self._original, entries)),
-            summary=self._summary,
-            shortened=short,
+            summary=summary,
+            shortened=len(short),
         )
+
+    def _needed(self, messages: Sequence[BaseMessage], position: int) -> tuple[int, int]:
+        """Count identifiers of the answer that no whole message shows, and those quoted."""
+        place = self._recording.place
+        whole = {place[n] for m in messages if (n := str(m.id)) in place and n not in self._short}
+        if len(whole) == position + 1:
+            return 0, 0
+        answer = self._recording.answer(position)
+        others = [m for m in messages if place.get(str(m.id)) not in whole]
+        return self._memory.needed(place[str(answer and answer.id)], whole, others)
+
+    def answers(
+        self, policy: Policy, questions: Sequence[Question], tokens: int
+    ) -> tuple[Lost, ...]:
+        """Return the questions that the last request does not answer."""
+        view, lost = plain("\n".join(map(text_of, self.last))), []
+        for one in questions:
+            if missing := one.missing(view):
+                more = plain(policy.recall(self.setting, one.question, tokens))
+                lost.append(Lost(one.question, missing, not one.missing(f"{view}\n{more}")))
+        return tuple(lost)
 
     def _original(self, entry: Entry) -> Original:
         assert isinstance(entry.source, BaseMessage)
         tokens = self._sizes.message(entry.source)
         return Original(entry.id, entry.cite, entry.role, entry.name or "", entry.reading, tokens)
 
+    def with_reading(self) -> tuple[Compaction, ...]:
+        """Return the compactions with the characters that were read of each message."""
+        read = self.setting.characters
+
+        def marked(one: Original) -> Original:
+            return replace(one, read=min(read.get(one.id, 0), len(one.text)))
+
+        return tuple(replace(done, left=tuple(map(marked, done.left))) for done in self.compactions)
+
     def missing(
         self, state: Sequence[BaseMessage], archived: Mapping[str, Sequence[BaseMessage]]
-    ) -> list[str]:
-        """List ids of originals that are in neither the state nor the archive, unchanged."""
-        there = {str(m.id): m for m in state}
+    ) -> int:
+        """Count originals that are in neither the state nor the archive, unchanged."""
+        there = {str(m.id): [m] for m in state}
         end = max(self._position, self._recording.position(state))
-        lost = []
-        for original in self._recording.messages[: end + 1]:
-            name = str(original.id)
-            kept = [*archived.get(name, ()), *([there[name]] if name in there else ())]
-            if not any(same(one, original) for one in kept):
-                lost.append(name)
-        return lost
+        return sum(
+            not any(same(m, one) for m in (*archived.get(name, ()), *there.get(name, ())))
+            for one in self._recording.messages[: end + 1]
+            for name in (str(one.id),)
+        )
 
 
 def same(message: BaseMessage, original: BaseMessage) -> bool:

@@ -1,0 +1,305 @@
+"""What the lab's commands share: options, transcripts, runs, and what is printed and written."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from conspectus.cli import options, output
+from conspectus.errors import ConspectusError, InputError, MessageError
+
+if TYPE_CHECKING:
+    from conspectus.transcripts import HistoryFile
+    from conspectus_lab.replay import Policy, Question, Replay
+    from conspectus_lab.report import Table
+
+PathsArgument = Annotated[
+    list[str],
+    typer.Argument(metavar="PATH...", help="Transcripts, or folders; - for standard input."),
+]
+WindowOption = Annotated[
+    int, typer.Option(help="Input limit of the model that answers, in tokens.")
+]
+TRIGGER = (
+    "When to compact: tokens:8000, messages:50, fraction:0.8 of the window; several that must all "
+    "hold joined with +. Repeat it for alternatives."
+)
+TriggerOption = Annotated[
+    list[str] | None, typer.Option(help=TRIGGER, show_default="fraction:0.85")
+]
+KeepOption = Annotated[
+    str, typer.Option(help="How much of the newest history stays, in the same form.")
+]
+SummarizerOption = Annotated[
+    str, typer.Option(help="embedded (needs no model), or provider:model such as openai:gpt-5.")
+]
+SummaryOption = Annotated[
+    int | None,
+    typer.Option(
+        help="What a summary may take, in tokens.", show_default="an eighth of the window"
+    ),
+]
+CONFIG = (
+    "Settings of Conspectus to compare: arguments of its middleware (.toml, .json), or a section "
+    "'summarization' (.yaml). Repeat it for several."
+)
+ConfigOption = Annotated[list[Path] | None, typer.Option(metavar="FILE", help=CONFIG)]
+ReportOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write a page with charts here, as HTML.")
+]
+OutputOption = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the JSON here.")
+]
+
+QUESTIONS = ".exam.json"
+"""Ending of the file of questions beside `NAME.json`."""
+
+ENDINGS = (".json", ".jsonl")
+"""Endings of transcripts in a folder."""
+
+STDIN = "-"
+MOST_WARNINGS = 5
+CONFIGURED = "stale_results history max_summary_tokens trim_tokens_to_summarize notes".split()
+"""Settings of a YAML section that the middleware has by the same names; no model is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """One transcript, its questions, and whether the caller named its file."""
+
+    name: str
+    history: HistoryFile
+    questions: Sequence[Question]
+    named: bool
+
+
+def read_transcripts(paths: Sequence[str]) -> tuple[list[Transcript], list[str]]:
+    """Read transcripts from files and folders; say which files in folders are none.
+
+    Raises:
+        InputError: a path is missing, a named file cannot be read, or there is nothing.
+        MessageError: a message in a named file cannot be understood.
+    """
+    from conspectus.transcripts import read_history
+    from conspectus_lab.replay import read_questions
+
+    transcripts: list[Transcript] = []
+    notes: list[str] = []
+    for name, file, named in _files(paths):
+        asked = Path(file).with_name(Path(file).stem + QUESTIONS)
+        questions = read_questions(asked) if file != STDIN and asked.is_file() else ()
+        try:
+            with output.working(f"Reading {output.shown(name)} …"):
+                history = read_history(file)
+        except (InputError, MessageError) as error:
+            if named:
+                raise
+            notes.append(f"{name} is left out: {error}")
+            continue
+        transcripts.append(Transcript(name, history, questions, named))
+        notes += (f"{name}: {remark}" for remark in history.remarks)
+    if not transcripts and not notes:
+        raise InputError(f"there are no transcripts in {', '.join(paths)}: no .json, no .jsonl")
+    return transcripts, notes
+
+
+def _files(paths: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
+    """Yield name and path of each file once, and whether the caller named it."""
+    seen: set[Path] = set()
+    names: set[str] = set()
+    for path in dict.fromkeys(paths):
+        root = Path(path)
+        inside = [(root.name, root)] if path != STDIN else [("standard input", root)]
+        if root.is_dir():
+            files = sorted(p for p in root.rglob("*") if p.suffix in ENDINGS and p.is_file())
+            inside = [(p.relative_to(root).as_posix(), p) for p in files]
+            hidden = [name for name, _ in inside if any(s[0] == "." for s in name.split("/"))]
+            inside = [
+                (name, p)
+                for name, p in inside
+                if not name.endswith(QUESTIONS) and name not in hidden
+            ]
+        for name, file in inside:
+            if file.resolve() not in seen:
+                seen.add(file.resolve())
+                unique = name if name not in names else file.as_posix()
+                names.add(unique)
+                yield unique, path if path == STDIN else str(file), not root.is_dir()
+
+
+def run(paths: Sequence[str], **settings: Any) -> tuple[list[Replay], list[str]]:
+    """Replay transcripts; return the replays, and notes for the end, each once.
+
+    Raises:
+        InputError: a named transcript cannot be replayed, or none can.
+        PolicyError: a setting is invalid.
+    """
+    from conspectus_lab.replay import replay
+
+    transcripts, notes = read_transcripts(paths)
+    replays: list[Replay] = []
+    with _kept_warnings() as warnings:
+        for one in transcripts:
+            try:
+                with output.working(f"Replaying {output.shown(one.name)} …"):
+                    replays.append(
+                        replay(
+                            one.history.messages,
+                            name=one.name,
+                            questions=one.questions,
+                            **settings,
+                        )
+                    )
+            except InputError as error:
+                if one.named:
+                    raise InputError(f"{one.name}: {error}") from error
+                notes.append(f"{one.name} is left out: {error}")
+    if not replays:
+        raise InputError(f"nothing can be replayed: {notes[0]}")
+    stops = [
+        f"ended early: {one.name}, {run.title}: {run.stopped}"
+        for one in replays
+        for run in one.runs
+        if run.stopped
+    ]
+    return replays, [*stops, *notes, *warnings]
+
+
+def policies_of(files: Sequence[Path], window: int) -> list[Policy]:
+    """Make a policy of each file of settings; its name is that in the file, or the file's.
+
+    Raises:
+        InputError: a file cannot be read, or a key or a value in it is invalid.
+    """
+    from conspectus_lab.questions import read_data
+    from conspectus_lab.replay import ours
+
+    policies = []
+    for file in files:
+        if file.suffix in (".yaml", ".yml"):
+            settings = _section(file, window)
+        else:
+            settings = read_data(file)
+            if not isinstance(settings, dict):
+                raise InputError(f"{file} must hold settings, such as keep and max_summary_tokens")
+        for key in ("keep", "trigger"):
+            if isinstance(settings.get(key), str):
+                settings[key] = options.size(settings[key], f"{file}: {key}")
+        name = str(settings.pop("name", file.stem))
+        try:
+            from conspectus import SummarizationMiddleware
+
+            SummarizationMiddleware(None, **{"window": window, **settings})
+        except (ConspectusError, TypeError) as error:
+            raise InputError(f"{file}: {error}") from error
+        policies.append(ours(name, name, **settings))
+    return policies
+
+
+def _section(file: Path, window: int) -> dict[str, Any]:
+    """Read a YAML section, but for what a recording cannot show: background, recall, redaction."""
+    from conspectus.cli.config import read
+    from conspectus.config.building import counter_of, pin_of, sizes_of, skills_of
+
+    section, limit, _ = read(file, window)
+    return {
+        "token_counter": counter_of(section),
+        "pin": pin_of(section),
+        "skills": skills_of(section),
+        **sizes_of(section, limit),
+        **{name: getattr(section, name) for name in CONFIGURED},
+    }
+
+
+def check_files(report: Path | None, out: Path | None) -> None:
+    """Refuse files that cannot be written, before the work is done.
+
+    Raises:
+        InputError: with the reason.
+    """
+    for file in (report, out):
+        output.check_output(file)
+    if report is not None:
+        from conspectus_lab.report import check_installed
+
+        check_installed()
+
+
+def finish(
+    replays: Sequence[Replay],
+    tables: Iterable[Table],
+    notes: Iterable[str],
+    data: dict[str, Any],
+    report: Path | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Write the page and the figures to files; print the figures, or tables with notes."""
+    if out is not None:
+        output.write_file(out, json.dumps(data, indent=1) + "\n")
+    if report is not None:
+        from conspectus_lab.report import replay_page
+
+        output.write_file(report, replay_page(replays))
+    if as_json:
+        output.print_json(data)
+        return
+    _print_tables(tables)
+    first = replays[0]
+    output.say(
+        f"Window {first.window:,} tokens, trigger {first.trigger}, keep {first.keep}, "
+        f"summariser {first.summarizer}, for all alike.",
+        "dim",
+    )
+    for note in notes:
+        output.say(f"Note: {note}", "yellow")
+    if report is not None:
+        output.say(f"Report: {report}", "bold")
+
+
+def _print_tables(tables: Iterable[Table]) -> None:
+    """Print tables with their notes; no cell is shortened."""
+    from rich import box
+    from rich.table import Table as Drawn
+    from rich.text import Text
+
+    screen = output.console()
+    for table in tables:
+        drawn = Drawn(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+        for place, name in enumerate(table.columns):
+            drawn.add_column(output.shown(name), justify="right" if place else "left", no_wrap=True)
+        for row, cells in enumerate(table.rows):
+            plain = "bold" if len(cells) == 1 else ""
+            styles = ("bold red" if (row, at) in table.bad else plain for at in range(len(cells)))
+            drawn.add_row(*map(Text, map(output.shown, cells), styles))
+        width, screen.width = screen.width, 10_000
+        screen.print(drawn, crop=False)
+        screen.width = width
+        if table.note:
+            screen.print(table.note, style="dim")
+
+
+@contextmanager
+def _kept_warnings() -> Iterator[list[str]]:
+    """Keep the library's warnings for the end, each once, so that they do not run into tables."""
+    warnings: list[str] = []
+
+    class Keep(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            text = record.getMessage()
+            if text not in warnings and len(warnings) < MOST_WARNINGS:
+                warnings.append(text)
+
+    handler, logger = Keep(logging.WARNING), logging.getLogger("conspectus")
+    logger.addHandler(handler)
+    try:
+        yield warnings
+    finally:
+        logger.removeHandler(handler)

@@ -1,0 +1,211 @@
+"""The policies that a replay compares: ways to compact, as middleware of an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain.agents.middleware import AgentMiddleware, SummarizationMiddleware
+from langchain.agents.middleware.summarization import DEFAULT_SUMMARY_PROMPT
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import (
+    BaseMessage,
+    HumanMessage,
+    get_buffer_string,
+    messages_from_dict,
+)
+from langgraph.store.base import BaseStore
+
+from conspectus import Compactor, ContextGuard
+from conspectus import SummarizationMiddleware as Ours
+from conspectus.archive import Archive, Scope
+from conspectus.core.records import Cost
+from conspectus.errors import InputError, NotFoundError
+from conspectus.messages import is_summary_message, read_messages
+from conspectus.model import Summarizer
+
+Middleware = AgentMiddleware[Any, Any, Any]
+Originals = Mapping[str, Sequence[BaseMessage]]
+"""Messages by their id."""
+
+SCOPE = Scope("local", "replay", "main")
+END = HumanMessage("(Here the summary is written.)", id="end")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a policy works with in one run.
+
+    Attributes:
+        model: the model that answers; its profile names the window.
+        store: of the graph.
+        window: input limit of the model that answers, in tokens.
+        trigger, keep: as LangChain's users write them.
+        summarizer: writes the summaries.
+        chat_model: the model behind it, for a policy that asks it in its own way; None for none.
+        summary_tokens: maximum tokens of a summary's text.
+        count: tokens of messages, in the form of LangChain's `token_counter`.
+        characters: that the summariser was given of each message, by its id; filled by the policy,
+            at the latest when it is `archived`.
+        costs: of the summariser's calls, likewise.
+        causes: of compactions, filled by policies that know them.
+    """
+
+    model: BaseChatModel
+    store: BaseStore
+    window: int
+    trigger: Any
+    keep: Any
+    summarizer: Summarizer
+    chat_model: BaseChatModel | None
+    summary_tokens: int
+    count: Callable[[Any], int]
+    characters: dict[str, int] = field(default_factory=dict)
+    costs: list[Cost] = field(default_factory=list)
+    causes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """One way to compact.
+
+    Attributes:
+        name: in commands and results.
+        title: the same in words.
+        middleware: makes the agent's middleware, from the outside in.
+        archived: called at the end; returns originals that can be read back, by id.
+        recall: text that a query brings back within so many tokens; empty for none.
+        ours: whether the promises of this library are checked on it.
+    """
+
+    name: str
+    title: str
+    middleware: Callable[[Setting], Sequence[Middleware]]
+    archived: Callable[[Setting], Originals] = lambda setting: {}
+    recall: Callable[[Setting, str, int], str] = lambda setting, query, tokens: ""
+    ours: bool = False
+
+
+def ours(name: str, title: str, **settings: Any) -> Policy:
+    """Make Conspectus with its guard; originals go to the graph's own store.
+
+    Args:
+        name: in commands and results.
+        title: the same in words.
+        settings: arguments of the middleware that replace those of the replay. A `window` of None
+            leaves the guard out.
+    """
+
+    def middleware(setting: Setting) -> list[Middleware]:
+        def listen(event: str, data: Mapping[str, Any]) -> None:
+            if event == "start":
+                setting.causes.append(str(data["cause"]))
+
+        arguments: dict[str, Any] = {
+            "model": setting.model,
+            "trigger": setting.trigger,
+            "keep": setting.keep,
+            "token_counter": setting.count,
+            "summarizer": setting.summarizer,
+            "max_summary_tokens": setting.summary_tokens,
+            "on_event": listen,
+            **settings,
+        }
+        summarization = Ours(**arguments)
+        if arguments.get("window", setting.window) is None:
+            return [summarization]
+        # What cannot be made to fit is sent, as without a guard, and counted.
+        return [summarization, ContextGuard(summarization, on_stuck="send")]
+
+    return Policy(name, title, middleware, _archived, _recall, ours=True)
+
+
+def _archived(setting: Setting) -> Originals:
+    """Read the originals of the records in force; what a record covers was read whole."""
+    by_id: dict[str, list[BaseMessage]] = {}
+    with Archive(setting.store) as archive:
+        chain = archive.chain(SCOPE)
+        setting.costs.extend(record.cost for record in chain if record.cost.calls)
+        covered = {key for record in chain for key in record.covers}
+        for row in archive.export(SCOPE, chain):
+            [message] = messages_from_dict([row["message"]])
+            by_id.setdefault(row["id"], []).append(message)
+            if row["key"] in covered:
+                setting.characters[row["id"]] = len(read_messages([message])[0].reading)
+    return by_id
+
+
+def _recall(setting: Setting, query: str, tokens: int) -> str:
+    compactor = Compactor(archive=setting.store, token_counter=setting.count)
+    try:
+        return compactor.recall(query, thread_id=SCOPE.thread, tokens=tokens).text
+    except (InputError, NotFoundError):
+        return ""
+
+
+def _langchain(setting: Setting) -> list[Middleware]:
+    """Make LangChain's own, with its own limit on a summariser's input.
+
+    A chat model is asked as LangChain asks it, with LangChain's own prompt. Any other summariser
+    writes as it does for us.
+    """
+
+    def ask(model: BaseChatModel, messages: Sequence[BaseMessage]) -> str:
+        text = get_buffer_string(messages, format="xml")
+        prompt = DEFAULT_SUMMARY_PROMPT.format(messages=text).rstrip()
+        answer = model.invoke(prompt)
+        usage: Any = answer.usage_metadata or {
+            "input_tokens": setting.count([HumanMessage(prompt)]),
+            "output_tokens": setting.count([answer]),
+        }
+        cost = Cost(
+            1,
+            usage["input_tokens"],
+            usage["output_tokens"],
+            cached_tokens=usage.get("input_token_details", {}).get("cache_read", 0),
+            estimated_calls=int(answer.usage_metadata is None),
+        )
+        name = getattr(model, "model_name", None) or getattr(model, "model", None)
+        setting.costs.append(cost.asked_of(name) if isinstance(name, str) else cost)
+        return str(answer.text)
+
+    def compact(messages: Sequence[BaseMessage]) -> str:
+        compactor = Compactor(
+            keep=("messages", 1),
+            summarizer=setting.summarizer,
+            max_summary_tokens=setting.summary_tokens,
+            token_counter=setting.count,
+            on_failure="raise",
+        )
+        result = compactor.compact([*messages, END], thread_id=SCOPE.thread, force=True)
+        setting.costs.extend([result.cost] if result.cost.calls else ())
+        return result.summary
+
+    def write(messages: Sequence[BaseMessage]) -> str:
+        model = setting.chat_model
+        text = compact(messages) if model is None else ask(model, messages)
+        originals = [message for message in messages if not is_summary_message(message)]
+        setting.characters.update((one.id, len(one.reading)) for one in read_messages(originals))
+        return text
+
+    return [
+        SummarizationMiddleware(
+            setting.model,
+            trigger=setting.trigger,
+            keep=setting.keep,
+            token_counter=setting.count,
+            summarizer=write,
+        )
+    ]
+
+
+POLICIES = {
+    policy.name: policy
+    for policy in (
+        Policy("none", "no compaction", lambda setting: []),
+        Policy("langchain", "LangChain's middleware", _langchain),
+        ours("conspectus", "Conspectus"),
+    )
+}
+"""Every policy by its name, in the order in which they are listed."""

@@ -1,0 +1,85 @@
+"""Questions about a transcript, and the files that a user writes for a measurement."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from conspectus.errors import InputError
+
+FORMS: Mapping[str, Callable[[str], Any]] = {".json": json.loads, ".toml": tomllib.loads}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question about a transcript, with its evidence.
+
+    Attributes:
+        evidence: groups of texts; one of each group must be in view.
+        kind: its subject, such as `goal`, `rule`, `done` or `next`; `answer` is for people.
+    """
+
+    question: str
+    evidence: tuple[tuple[str, ...], ...]
+    kind: str = "question"
+    answer: str = ""
+
+    def missing(self, text: str) -> tuple[str, ...]:
+        """List the first text of each group of which none is in a text that `plain` wrote."""
+        return tuple(
+            group[0] for group in self.evidence if not any(plain(each) in text for each in group)
+        )
+
+
+_QUESTIONS = TypeAdapter(list[Question])
+
+
+def plain(text: str) -> str:
+    """Write a text so that case, quotation marks, markup and white space do not matter.
+
+    Example:
+        >>> plain('At most  "3 retries"')
+        'at most 3 retries'
+    """
+    return " ".join(text.casefold().translate(_MARKS).split())
+
+
+_MARKS: dict[int, Any] = str.maketrans(dict.fromkeys("\"'`*“”‘’", ""))
+
+
+def read_data(file: Path, advice: str = "") -> Any:
+    """Read a `.toml` file, or any other as JSON.
+
+    Raises:
+        InputError: it cannot be read; `advice` ends the error of a damaged one.
+    """
+    form = file.suffix if file.suffix in FORMS else ".json"
+    try:
+        return FORMS[form](file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{file} is no {form[1:].upper()}: {error}{advice}") from error
+
+
+def read_questions(file: Path) -> tuple[Question, ...]:
+    """Read a `NAME.exam.json`: a list of objects with `question` and `evidence`.
+
+    Raises:
+        InputError: it cannot be read or has another form.
+    """
+    data = read_data(file)
+    try:
+        return tuple(_QUESTIONS.validate_python(data))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(
+            f"{file}: {'.'.join(map(str, first['loc']))}: {first['msg']}; "
+            'write [{"question": "...", "evidence": [["text", "or this"]]}]'
+        ) from error

@@ -1,0 +1,259 @@
+"""The simulated caches do what the providers' pages say, with the numbers of their examples.
+
+Anthropic: https://platform.claude.com/docs/en/build-with-claude/prompt-caching; OpenAI:
+https://developers.openai.com/api/docs/guides/prompt-caching and the cookbook's Prompt Caching 201;
+Gemini: https://ai.google.dev/gemini-api/docs/caching. Read on 2026-11-23.
+"""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+from conspectus import PolicyError
+from conspectus.core.records import Cost
+from conspectus.observe import Price, prices
+from conspectus_lab.billing import (
+    FIVE_MINUTES,
+    Bill,
+    Block,
+    CacheRules,
+    CacheUse,
+    PrefixCache,
+    Till,
+    block_of,
+    rules_for,
+    summed,
+)
+from conspectus_lab.replay import replay
+
+SONNET, GPT, GPT_6 = map(rules_for, ("claude-sonnet-4-5", "gpt-5.4", "gpt-6.1-sol"))
+MODELS = ("claude-sonnet-5-5", "gpt-5.4", "gpt-6.1-sol", "gemini-3.1-pro-preview")
+
+
+def book() -> list[Block]:
+    """Anthropic's first example: a whole book behind a breakpoint, and a question of 21 tokens."""
+    return [
+        Block("You are an assistant that analyses books.", 86),
+        Block("Pride and Prejudice", 188_000, mark=True),
+        Block("Analyse the major themes.", 21),
+    ]
+
+
+def growing(count: int, *marks: int, run: str = "") -> list[Block]:
+    """A conversation with breakpoints on its last block and at some places."""
+    places = {*marks, count - 1}
+    return [Block(f"block {n}", 1_000, n in places, run) for n in range(count)]
+
+
+def results(count: int) -> list[Block]:
+    """A conversation of 15 blocks, and results side by side, which take one position."""
+    many = [Block(f"result {n}", 100, run="results") for n in range(count)]
+    plain = [Block(f"block {n}", 1_000) for n in range(15)]
+    return [*plain, *many, Block("last", 100, mark=True)]
+
+
+X = "x" * 4_096
+ASKED = [Block("system", 2_000), Block("question", 100)]
+LONGER = [*ASKED, Block("answer", 50), Block("next", 50)]
+
+
+@pytest.mark.parametrize(
+    ("rules", "requests"),
+    [
+        # Written once and then read; a hit begins the lifetime anew.
+        (
+            SONNET,
+            [
+                (book(), 0, CacheUse(0, 188_086, 21)),
+                (book(), FIVE_MINUTES, CacheUse(188_086, 0, 21)),
+                (book(), 2 * FIVE_MINUTES, CacheUse(188_086, 0, 21)),
+                (book(), 3 * FIVE_MINUTES + 1, CacheUse(0, 188_086, 21)),
+            ],
+        ),
+        # Twenty positions are looked at, the breakpoint being the first.
+        (SONNET, [(growing(15), 0, None), (growing(34), 1, CacheUse(15_000, 19_000, 0))]),
+        (SONNET, [(growing(15), 0, None), (growing(35), 1, CacheUse(0, 35_000, 0))]),
+        (SONNET, [(growing(15), 0, None), (growing(35, 20), 1, CacheUse(15_000, 20_000, 0))]),
+        (SONNET, [(growing(15), 0, None), (results(40), 1, CacheUse(15_000, 4_100, 0))]),
+        # A prefix that no breakpoint ended is not known.
+        (
+            SONNET,
+            [
+                (growing(10), 0, None),
+                ([*growing(9)[:8], *growing(10)[9:]], 1, CacheUse(0, 9_000, 0)),
+            ],
+        ),
+        # OpenAI keeps every prefix down to the middle of a block, in steps of 128.
+        (
+            GPT,
+            [
+                ([Block(f"{X}yes", 1_025), Block("tail", 3_000)], 0, None),
+                ([Block(f"{X}not", 1_025), Block("tail", 3_000)], 1, CacheUse(1_024, 0, 3_001)),
+                ([Block(f"{X}not", 1_025), Block("tail", 3_000)], 301, CacheUse(3_968, 0, 57)),
+                ([Block(f"{X}not", 1_025), Block("tail", 3_000)], 602, CacheUse(0, 0, 4_025)),
+            ],
+        ),
+        # From GPT-5.6 on: one implicit breakpoint at the end, half an hour, and writes.
+        (
+            GPT_6,
+            [
+                (ASKED, 0, CacheUse(written=2_100)),
+                (LONGER, 1_800, CacheUse(read=2_100, written=100)),
+                ([ASKED[0], Block("other", 100)], 1_801, CacheUse(written=2_100)),
+                (LONGER, 3_601, CacheUse(written=2_200)),
+            ],
+        ),
+        (
+            CacheRules(least=10),
+            [
+                ([Block("abc", 12)], 0, None),
+                ([Block("abc", 12), Block("d", 1)], 1, CacheUse(12, 0, 1)),
+            ],
+        ),
+    ],
+)
+def test_a_cache_reads_and_writes_as_its_provider_says(rules, requests):
+    cache = PrefixCache(rules)
+    for blocks, at, use in requests:
+        assert cache.request(blocks, at) == use or use is None
+
+
+@pytest.mark.parametrize(
+    ("model", "least"),
+    [
+        ("claude-opus-5", 512),
+        ("anthropic:claude-sonnet-5-5", 512),
+        ("claude-fable-5-1", 512),
+        ("claude-sonnet-5", 1_024),
+        ("claude-opus-4-8", 1_024),
+        ("claude-opus-4-7-20260416", 2_048),
+        ("claude-opus-4-6", 4_096),
+        ("anthropic/claude-haiku-4-5", 4_096),
+        ("bedrock:us.anthropic.claude-haiku-4-5-20251001-v1:0", 4_096),
+        ("gpt-5.6", 1_024),
+        ("openai:gpt-6.1-sol", 1_024),
+        ("gpt-4o-mini", 1_024),
+        ("gemini-2.5-pro", 2_048),
+        ("gemini/gemini-3.1-pro-preview", 4_096),
+    ],
+)
+def test_below_the_least_length_nothing_is_cached(model, least):
+    for tokens, cached in ((least, True), (least - 1, False)):
+        cache = PrefixCache(rules_for(model))
+        prompt = [Block("instructions", tokens, mark="claude" in model)]
+        cache.request(prompt, 0)
+        assert (cache.request(prompt, 1).read > 0) is cached
+
+
+@pytest.mark.parametrize(
+    ("tokens", "read"), [(1_023, 0), (1_024, 1_024), (1_151, 1_024), (1_152, 1_152), (2_006, 1_920)]
+)
+def test_openai_reads_1024_tokens_and_steps_of_128(tokens, read):
+    """The last is the usage in OpenAI's guide: 1,920 of 2,006 tokens are cached."""
+    cache, prompt = PrefixCache(GPT), [Block("prompt", tokens)]
+    assert cache.request(prompt, 0) == CacheUse(plain=tokens)
+    assert cache.request(prompt, 1) == CacheUse(read=read, plain=tokens - read)
+
+
+LISTS = st.lists(st.tuples(st.integers(0, 5), st.integers(1, 3_000)), min_size=1, max_size=30)
+
+
+@given(
+    requests=st.lists(st.tuples(LISTS, st.floats(0, 4_000)), min_size=1, max_size=6),
+    model=st.sampled_from(["claude-sonnet-5-5", "gpt-5.4", "gpt-6.1-sol", "gemini-2.5-pro"]),
+)
+def test_all_of_an_input_is_accounted_for_once(requests, model):
+    rules = rules_for(model)
+    cache, at = PrefixCache(rules), 0.0
+    for sizes, passes in requests:
+        blocks = [Block(f"{name} {tokens}", tokens) for name, tokens in sizes]
+        if rules.marked:
+            blocks[-1] = Block(blocks[-1].text, blocks[-1].tokens, mark=True)
+        at += passes
+        use = cache.request(blocks, at)
+        assert use.input == sum(block.tokens for block in blocks)
+        assert min(use.read, use.written, use.plain) >= 0
+        assert use.read == 0 or use.read >= rules.least
+        assert cache.request(blocks, at).plain <= use.plain
+
+
+def talk(turns: int) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = [{"role": "system", "content": "You look at modules. " * 100}]
+    for n in range(turns):
+        rows.append({"role": "user", "content": f"Look at module_{n}.py. " + "Look well. " * 120})
+        rows.append({"role": "assistant", "content": f"module_{n}.py is fine. " * 8})
+    return rows
+
+
+def test_a_session_is_the_sum_of_its_requests_by_hand():
+    """Two requests at Anthropic: written once, then read, and only what is new is written."""
+    till = Till("claude-sonnet-4-5")
+    first = [
+        Block("tools", 1_000, run="tools"),
+        Block("system", 500, run="system"),
+        Block("hello", 100),
+    ]
+    till.request(first, output=50, at=0.0, waited=0.5)
+    till.request([*first, Block("hi", 50), Block("go on", 10)], output=20, at=100.0, waited=0.25)
+    bill = till.bill()
+    money = 3.75 * 1_600 + 15 * 50 + 0.3 * 1_600 + 3.75 * 60 + 15 * 20
+    assert bill.money == pytest.approx(money / 1_000_000)
+    assert (bill.requests, bill.input_tokens, bill.cached_tokens) == (2, 3_260, 1_600)
+    assert (bill.written_tokens, bill.output_tokens, bill.waited) == (1_660, 70, 0.75)
+    assert bill.cached_share == pytest.approx(1_600 / 3_260)
+
+
+@pytest.mark.parametrize(
+    ("agent", "own", "cost", "money"),
+    [
+        ("large", True, Cost(1, 1_000_000, 100_000).asked_of("small"), 1.2),
+        ("large", True, Cost(1, 1_000_000, 100_000).asked_of("unheard-of"), 11.0),
+        ("claude-sonnet-5-5", False, Cost(1, 1_000_000, 100_000).asked_of("gpt-5-mini"), 0.45),
+        # Written to its cache, as its provider does.
+        ("claude-sonnet-5-5", False, Cost(1, 100_000).asked_of("gpt-6.1-sol"), 0.25),
+    ],
+)
+def test_the_summariser_is_paid_at_its_own_price_or_the_agents(agent, own, cost, money):
+    till = Till(agent, {"large": Price(10.0, 10.0), "small": Price(1.0, 2.0)} if own else None)
+    till.summarizer(cost)
+    assert till.bill().summarizer_money == till.bill().money == pytest.approx(money)
+    assert till.bill().summarizer.calls == 1
+
+
+def test_an_unknown_model_is_named_those_of_nearly_its_name():
+    with pytest.raises(PolicyError, match="such as large, or give prices of your own"):
+        Till("larg", {"large": Price(1.0, 1.0)})
+
+
+def test_without_known_prices_a_replay_has_no_bill(monkeypatch):
+    monkeypatch.setattr(prices, "_listed", lambda: None)
+    assert replay(talk(2), policies="none").runs[0].bills == ()
+
+
+def test_messages_are_compared_by_all_but_their_ids():
+    call = {"name": "look", "args": {"at": "a.py"}, "id": "c1", "type": "tool_call"}
+    asked = AIMessage("", tool_calls=[call], id="m1")
+    assert block_of(asked, 5) == block_of(asked.model_copy(update={"id": "m9"}), 5)
+    other = AIMessage("", tool_calls=[{**call, "args": {"at": "b.py"}}])  # type: ignore[list-item]
+    assert block_of(asked, 5) != block_of(other, 5)
+    assert block_of(HumanMessage("x"), 5) != block_of(ToolMessage("x", tool_call_id="c1"), 5)
+
+
+def test_without_compaction_costs_what_the_policy_without_compaction_costs():
+    found = replay(talk(12), window=2_500, policies=["none"], priced_as=MODELS)
+    [run] = found.runs
+    assert run.bills == found.without
+    assert [bill.model for bill in found.without] == list(MODELS)
+    assert run.bills[0].requests == len(run.steps) == 12
+    assert run.bills[0].input_tokens == run.totals["sent_tokens"]
+    assert 0 < run.totals["waited_seconds"] == pytest.approx(run.bills[0].waited)
+    [bill, *_] = json.loads(json.dumps(found.to_json()))["runs"][0]["bills"]
+    assert (bill["model"], bill["currency"]) == (MODELS[0], "USD")
+    assert bill["cached_share"] == pytest.approx(run.bills[0].cached_share)
+    both = summed([found.without, found.without])
+    assert [one.money for one in both] == [pytest.approx(2 * one.money) for one in found.without]
+    assert (summed([(), ()]), Bill("m").cached_share) == ([], None)

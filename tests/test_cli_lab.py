@@ -1,0 +1,229 @@
+"""`conspectus replay` and `conspectus eval`: tables, JSON, a page, and a code to fail on."""
+
+import json
+import re
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cli_support
+from cli_support import read_json, refused, write_json
+from conspectus_lab.commands.replay import in_words
+from conspectus_lab.replay import Compaction, Original
+from recorded_sessions import EXAM, agent
+
+WINDOW = ("--window", "2500", "--keep", "messages:6")
+
+run = partial(cli_support.run, "replay")
+data = partial(read_json, "replay")
+measure = partial(cli_support.run, "eval")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return write_json(tmp_path / "agent.json", agent(30))
+
+
+@pytest.mark.slow
+def test_a_person_sees_the_figures_that_are_written(file, tmp_path):
+    numbers, page = tmp_path / "now.json", tmp_path / "page.html"
+    shown = run(file, *WINDOW, "--priced-as", "gpt-5.4", "-o", numbers, "--report", page)
+    found = json.loads(numbers.read_text())
+    [one], totals = found["replays"], found["totals"]
+    assert [row["policy"] for row in one["runs"]] == ["none", "langchain", "conspectus"]
+    assert {len(row["steps"]) for row in one["runs"]} == {30}
+    assert (one["name"], one["window"], one["keep"]) == ("agent.json", 2_500, "6 messages")
+    ours = totals["conspectus"]
+    assert totals["none"]["peak_tokens"] > 2_500 >= ours["peak_tokens"]
+    assert (ours["broken"], ours["over"], ours["missing"], ours["read_share"]) == (0, 0, 0, 1.0)
+    lines = shown.stdout.splitlines()
+    for policy, title in (("none", "no compaction"), ("conspectus", "Conspectus")):
+        row = next(line for line in lines if line.strip().startswith(title)).split()
+        for figure in ("compactions", "peak_tokens", "sent_tokens"):
+            assert f"{totals[policy][figure]:,}" in row
+    start = next(at for at, line in enumerate(lines) if "bill as gpt-5.4" in line)
+    for title, bill in (("Conspectus", ours["bills"][0]), ("without end", found["without"][0])):
+        row = next(line for line in lines[start:] if title in line).split()
+        assert {f"${bill['money']:.3f}", f"{int(bill['cached_share'] * 1_000) / 10}%"} <= set(row)
+    assert "trigger 0.85 of the window, keep 6 messages" in shown.stdout
+    assert f"Report: {page}" in shown.stdout
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+@pytest.mark.slow
+def test_several_files_have_rows_of_their_own_and_a_sum(file, tmp_path):
+    other = tmp_path / "other" / "agent.json"
+    write_json(other, agent(12))
+    found = data(file, other, file, *WINDOW)
+    assert [one["name"] for one in found["replays"]] == ["agent.json", str(other)]
+    for place, policy in enumerate(("none", "langchain", "conspectus")):
+        each = [one["runs"][place]["totals"] for one in found["replays"]]
+        whole = found["totals"][policy]
+        assert whole["requests"] == 42
+        assert whole["sent_tokens"] == sum(one["sent_tokens"] for one in each)
+        assert whole["peak_tokens"] == max(one["peak_tokens"] for one in each)
+    shown = run(file, other, *WINDOW).stdout
+    assert "all 2 transcripts" in shown
+    assert len(re.findall(r"^ +Conspectus ", shown, re.MULTILINE)) == 4  # the last on the bill
+
+
+@pytest.mark.slow
+def test_standard_output_stays_pure_while_compactions_are_shown_live(file):
+    shown = run("-", *WINDOW, "--live", "--json", input=file.read_text())
+    found = json.loads(shown.stdout)
+    assert found["replays"][0]["name"] == "standard input"
+    count = found["totals"]["conspectus"]["compactions"]
+    lines = shown.stderr.split("Conspectus: 30 requests")[1]
+    assert lines.count(" tokens (") == count > 1
+
+
+def test_prices_of_the_users_own_go_before_the_known_ones(file, tmp_path):
+    rows = {"ours": {"input": 1, "output": 0, "cached": 1}, "gpt-5.4": {"input": 0, "output": 0}}
+    own = write_json(tmp_path / "prices.json", rows)
+    named = [part for name in ("ours", "gpt-5.4", "gpt-5") for part in ("--priced-as", name)]
+    found = data(file, *WINDOW, "--policy", "none", "--prices", own, *named)
+    ours, free, known = found["without"]
+    assert ours["money"] == pytest.approx(ours["input_tokens"] / 1_000_000)
+    assert (free["money"], known["money"] > 0) == (0.0, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("nothing", "is no JSON"),
+        ("[]", "holds no prices by model"),
+        ('{"m": {"input": 1}}', "'m' takes input, output and"),
+        ('{"m": {"input": 1, "output": 2, "cache": 3}}', "cached, written, written_hour; write"),
+        ('{"m": {"input": -1, "output": 2}}', "input must be a number of at least 0"),
+    ],
+)
+def test_a_file_of_prices_that_is_wrong_ends_with_2(file, tmp_path, text, told):
+    prices = tmp_path / "prices.json"
+    prices.write_text(text, encoding="utf-8")
+    assert told in run(file, "--prices", prices, code=2).stderr
+
+
+@pytest.mark.slow
+def test_what_cannot_fit_ends_with_1_and_says_so(file):
+    done = run(file, "--window", "600", code=1)
+    assert "requests do not fit the window of 600 tokens" in done.stderr
+    assert "Conspectus" in done.stdout
+    assert "Note: the history does not fit" in done.stdout
+    run(file, "--window", "600", "--policy", "none")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--policy", "best"), "there is no policy 'best'"),
+        (("--window", "0"), "window must be"),
+        (("--priced-as", "unheard-of"), "no price is known for 'unheard-of'"),
+        (("--trigger", "pages:3"), "--trigger cannot be"),
+        (("--keep", "all"), "--keep cannot be"),
+        (("--summarizer", "gpt"), "--summarizer cannot be"),
+        (("--report", "nowhere/page.html"), "does not exist"),
+        (("--prices", "nowhere.json"), "cannot be read: No such file"),
+    ],
+)
+def test_wrong_options_end_with_2(file, arguments, told):
+    assert told in run(file, *arguments, code=2).stderr
+
+
+def test_what_is_in_a_file_and_cannot_be_replayed_is_told(tmp_path):
+    file = write_json(tmp_path / "asked.json", [{"role": "user", "content": "hi"}])
+    assert "asked.json: no assistant speaks" in run(file, code=2).stderr
+    run(tmp_path / "nothing.json", code=2)
+    lines = [
+        {"type": "user", "uuid": "u1", "message": {"role": "user", "content": "hi"}},
+        {"type": "progress", "uuid": "u2"},
+        {"type": "assistant", "uuid": "u3", "message": {"role": "assistant", "content": "yes?"}},
+    ]
+    file = tmp_path / "session.jsonl"
+    file.write_text("\n".join(json.dumps(line) for line in lines))
+    assert "session.jsonl: 1 line skipped: no part" in run(file).stdout
+
+
+def test_a_compaction_is_told_in_one_line():
+    left = (Original("m1", "m1", "user", "", "hi there", 4),)
+    done = Compaction(3, "window", 1_200, 300, left, "", 2)
+    assert in_words(done) == (
+        "  request 3: 1,200 → 300 tokens (window); 1 message left; 2 shown short"
+    )
+
+
+# eval
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder of two sessions, one with questions, and what is no transcript."""
+    root = tmp_path / "transcripts"
+    write_json(root / "b" / "agent.json", agent())
+    write_json(root / "told.json", agent(told=True))
+    write_json(root / "told.exam.json", EXAM)
+    write_json(root / "other.json", {"nothing": "here"})
+    write_json(root / ".hidden" / "agent.json", agent())
+    (root / "notes.txt").write_text("no transcript")
+    return root
+
+
+@pytest.mark.slow
+def test_a_folder_is_searched_and_a_measurement_can_be_failed_on(folder, tmp_path):
+    baseline = tmp_path / "baseline.json"
+    shown = measure(folder, *WINDOW, "-o", baseline).stdout
+    assert "other.json is left out" in shown
+    found = json.loads(baseline.read_text())
+    assert [one["name"] for one in found["replays"]] == ["b/agent.json", "told.json"]
+    ours, theirs = found["totals"]["conspectus"], found["totals"]["langchain"]
+    assert (ours["asked"], ours["in_view_share"], ours["missing"]) == (2, 1.0, 0)
+    assert theirs["missing"] > 0
+    assert "with recall" in shown
+    again = measure(folder, *WINDOW, "--no-langchain", "--against", baseline).stdout
+    assert "Nothing got worse" in again
+    found["totals"]["conspectus"]["read_share"] = 2.0
+    write_json(baseline, found)
+    done = measure(folder, *WINDOW, "--no-langchain", "--against", baseline, "--json", code=5)
+    assert json.loads(done.stdout)["worse"][0] in done.stderr
+    assert "read_share fell from 2.000 to 1.000" in done.stderr
+    assert "other transcripts" in measure(folder, "--against", baseline, code=2).stderr
+
+
+@pytest.mark.slow
+def test_configurations_are_compared(file, tmp_path):
+    small = tmp_path / "small.toml"
+    small.write_text('keep = "messages:4"\nmax_summary_tokens = 300\n')
+    section = tmp_path / "section.yaml"
+    section.write_text(
+        "summarization:\n  enabled: true\n  trigger: {type: tokens, value: 1800}\n"
+        "  keep: {type: messages, value: 8}\n"
+    )
+    found = json.loads(
+        measure(file, "--config", small, "--config", section, *WINDOW, "--json").stdout
+    )
+    assert list(found["totals"]) == ["small", "section", "langchain"]
+    assert all(one["compactions"] for one in found["totals"].values())
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("a.toml", "keep = ", "is no TOML"),
+        ("a.json", "[]", "must hold settings"),
+        ("a.json", '{"kep": 3}', "kep"),
+        ("a.json", '{"keep": "pages:3"}', "keep cannot be"),
+        ("a.json", '{"window": -1}', "window"),
+        ("a.exam.json", '[{"question": "Who?"}]', r"0\.evidence.*write \[\{"),
+    ],
+)
+def test_files_of_settings_and_questions_say_what_is_wrong(tmp_path: Path, name, text, told):
+    transcript = write_json(tmp_path / "a.json", agent(3)) if "exam" in name else None
+    file = tmp_path / name
+    file.write_text(text)
+    given: Any = [transcript] if transcript else [tmp_path, "--config", file]
+    assert re.search(told, measure(*given, code=2).stderr.replace("\n", " "))
+
+
+def test_nothing_to_measure_ends_with_2(tmp_path):
+    assert "there are no transcripts" in refused("eval", tmp_path)
