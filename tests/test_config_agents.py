@@ -174,7 +174,7 @@ def test_a_vocabulary_file_is_found_beside_the_configuration(tmp_path):
     made.save(str(tmp_path / "words.json"))
     config = loaded(tmp_path, SIX + "token_counter: tokenizers:words.json\n")
     made_of = create_summarization_middleware(config, model=answering())
-    assert made_of.graph_engine.engine.meter.text("a b c d") == 4
+    assert made_of._setup.engine.meter.text("a b c d") == 4
 
 
 def test_a_subagents_middleware_has_its_own_settings(tmp_path):

@@ -89,7 +89,7 @@ def test_a_model_of_langchain_openai_gets_the_address_that_the_file_gives(tmp_pa
     assert made is not None
     assert isinstance(made.model, openai.ChatOpenAI)
     assert (made.model.openai_api_base, made.model.temperature) == ("http://127.0.0.1:9/v1", 0.4)
-    assert made.graph_engine.window.limit == 10_000
+    assert made._setup.window == 10_000
 
 
 def test_the_registry_comes_before_the_file(tmp_path):
@@ -117,7 +117,7 @@ def test_a_model_that_cannot_be_had_is_the_runs_own_and_that_is_said(
     own = summarising()
     made = create_summarization_middleware(config, model=own, model_registry={})
     assert made is not None
-    assert made.graph_engine.engine.order[0] == made.graph_engine.engine.order[-1]
+    assert made._setup.engine.order[0] == made._setup.engine.order[-1]
     [said] = [one.getMessage() for one in caplog.records]
     assert re.search(r"line 1[45]: the model '", said)
     assert why in said

@@ -247,7 +247,7 @@ def test_after_a_summary_the_agent_still_knows_its_skills(writes):
 def test_the_file_says_which_tools_read_skills_and_where_they_are(tmp_path):
     def skills_of(section: str) -> Any:
         made = create_summarization_middleware(loaded(tmp_path, SIX + section), model=answering())
-        return made.graph_engine.engine.skills
+        return made._setup.engine.skills
 
     assert skills_of("") == Skills(("read_file", "read", "view", "cat"), "/mnt/skills")
     own = "skill_file_read_tool_names: [skill_load]\nskills_path: /opt/skills\n"

@@ -21,7 +21,7 @@ def redactor_of(tmp_path: Path, line: str) -> Any:
         "summarization:\n  enabled: true\n  trigger: {type: tokens, value: 6000}\n" + line, "utf-8"
     )
     made = create_summarization_middleware(load_config(file), model=ScriptedChatModel(answers=[]))
-    return made.graph_engine.engine.redaction  # type: ignore[union-attr]
+    return made._setup.engine.redaction  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("line", ["", "  redact: false\n"])

@@ -130,7 +130,7 @@ def test_settings_of_the_main_agent_reach_every_subagent(stacks):
     for name in ("main", "general-purpose", "a"):
         ours = next(one for one in stacks[name] if isinstance(one, DeepAgentsSummarization))
         assert ours.keep == ("messages", 3)
-        assert ours.graph_engine.engine.archive is mine.graph_engine.engine.archive
+        assert ours._setup.engine.archive is mine._setup.engine.archive
         assert ours.window == (None if name == "a" else 9_000)
 
 
@@ -212,7 +212,7 @@ def test_a_wrong_profile_can_be_overridden():
     assert summarization_defaults(model(1_000_000), window=32_000)["window"] == 32_000
     assert summarization_defaults(model(None), window=32_000)["trigger"] == ("fraction", 0.85)
     ours = summarization_middleware(model(1_000_000), window=32_000, archive="memory:")
-    assert ours.graph_engine.window.limit == 32_000
+    assert ours._setup.window == 32_000
     with pytest.raises(PolicyError):
         summarization_defaults(model(), window=-1)
 

@@ -14,7 +14,7 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus import StuckError
 from conspectus.deep_agents import create_deep_agent
-from conspectus.langchain.measuring import TRIES
+from conspectus.langchain.overflow import TRIES
 from conspectus.tokens import TokenMeter
 from scripted_models import ScriptedChatModel
 

@@ -43,7 +43,7 @@ def test_the_middleware_takes_it_as_model_and_as_summariser(word):
         SummarizationMiddleware(None, summarizer=word, trigger=("messages", 60)),
     ):
         assert made.model is None
-        assert made.graph_engine.engine.order == ("embedded",)
+        assert made._setup.engine.order == ("embedded",)
 
 
 @pytest.mark.slow
@@ -76,7 +76,7 @@ def test_yaml_takes_it_as_the_model_that_writes_summaries(tmp_path, word):
     made = create_summarization_middleware(
         config, model_registry={"small": ScriptedChatModel(answers=[])}
     )
-    assert made.graph_engine.engine.order == ("embedded",)
+    assert made._setup.engine.order == ("embedded",)
 
 
 def test_its_class_bears_the_word():

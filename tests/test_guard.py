@@ -28,8 +28,7 @@ from conspectus import (
     SummarizationMiddleware,
     is_summary_message,
 )
-from conspectus.bridge import run
-from conspectus.langchain.measuring import TRIES, read_overflow
+from conspectus.langchain.overflow import TRIES, read_overflow
 from conspectus.tokens import TokenMeter
 from fault_server import FaultServer, Reply, Request, faults
 from graph_support import agent
@@ -334,10 +333,8 @@ def test_a_smaller_model_that_answered_once_does_not_shrink_the_history_for_the_
     ask(graph, 14)
     before = large.calls[-1].messages
     graph.invoke({"messages": [HumanMessage("One more.")]}, CONFIG)  # the small one answers
-    planned = middle._built.planner.step(
-        {**graph.get_state(CONFIG).values, "_conspectus": None}, _Run()
-    )
-    assert run(planned) is None
+    state = {**graph.get_state(CONFIG).values, "_conspectus": None}
+    assert middle.before_model(state, _Run()) is None
     assert len(before) > 20
 
 
@@ -367,14 +364,6 @@ def test_any_response_format_is_measured():
         )
         state = graph.invoke({"messages": [HumanMessage("Is it?")]})
         assert state["structured_response"].why == "so"
-
-
-def test_two_guards_in_one_agent_are_one_too_many_and_do_no_harm():
-    middle = summarization()
-    guards = [ContextGuard(middle, window=WINDOW), ContextGuard(middle, window=WINDOW, name="two")]
-    agent = Agent(middle, *guards)
-    agent.talk(12)
-    assert max(agent.sent) <= WINDOW
 
 
 @pytest.mark.parametrize("on_stuck", ["raise", "send"])

@@ -13,7 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import ContextGuard, StuckError, SummarizationMiddleware
-from conspectus.langchain.measuring import TRIES
+from conspectus.langchain.overflow import TRIES
 from conspectus.model.provider_errors import is_overflow
 from conspectus.tokens import TokenMeter
 from fault_server import Answer, Reply, Request, ToolCall, faults

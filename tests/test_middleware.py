@@ -381,37 +381,6 @@ def test_a_summary_of_langchains_alone_asks_for_nothing():
     assert not model.calls
 
 
-def test_deep_agents_summary_is_taken_over_without_a_call_and_originals_are_archived():
-    model, store = writer(), InMemoryStore()
-    summary = HumanMessage(LINE + "- goal zebra", additional_kwargs={"lc_source": "summarization"})
-    event = {"cutoff_index": 4, "summary_message": summary, "file_path": None}
-    state = {"messages": talk(7), "_summarization_event": event}
-    update = made(model, archive=store).before_model(state, runtime())
-    assert not model.calls
-    assert "goal zebra" in text(update)
-    assert kept(update) == ["m4", "m5", "m6"]
-    assert archived(store) == ["m0", "m1", "m2", "m3"]
-    later = after(state, update)
-    assert made(model, archive=store).before_model(later, runtime()) is None
-    assert not model.calls
-
-
-@pytest.mark.parametrize("form", [dict, SimpleNamespace], ids=["dict", "object"])
-def test_langmems_summary_is_taken_over_without_a_call(form):
-    model, store = writer(), InMemoryStore()
-    running = form(
-        summary="goal zebra",
-        summarized_message_ids={"m0", "m1", "m2"},
-        last_summarized_message_id="m2",
-    )
-    state = {"messages": talk(7), "context": {"running_summary": running}}
-    update = made(model, archive=store).before_model(state, runtime())
-    assert not model.calls
-    assert "goal zebra" in text(update)
-    assert kept(update) == ["m3", "m4", "m5", "m6"]
-    assert archived(store) == ["m0", "m1", "m2"]
-
-
 @pytest.mark.parametrize(
     "left",
     [

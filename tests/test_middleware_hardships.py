@@ -156,20 +156,6 @@ def test_a_foreign_summary_that_stands_for_nothing_that_may_leave_stops_no_compa
     assert len(update["messages"]) < 10
 
 
-def test_such_a_summary_is_looked_at_once_and_not_at_every_step():
-    looked: list[str] = []
-    own = middleware(trigger=("messages", 1_000), pin=pinning(looked))
-    messages = talk(31)
-    state = {"messages": messages, "_summarization_event": event(1)}
-    for n in range(5):
-        assert own.before_model(state, Runtime()) is None
-        assert len(looked) == 31, "the history is read for the first step only"
-        messages.append(AIMessage(f"more {n}"))
-    state["_summarization_event"] = event(2)
-    own.before_model(state, Runtime())
-    assert len(looked) > 31, "another summary is another question"
-
-
 # What helps nothing is not gone into at every step
 
 

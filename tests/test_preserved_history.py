@@ -1,11 +1,8 @@
 """`history="preserve"`: the state keeps every message, in whatever way a thread is gone through."""
 
-import gc
 import logging
 import os
-import weakref
 from collections.abc import Callable, Iterable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,12 +23,10 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus import ArchiveError, ContextGuard, StuckError, SummarizationMiddleware
 from conspectus.archive import Scope
-from conspectus.bridge import run
 from conspectus.langchain import PreservedState
-from conspectus.langchain.channel import Channel
+from conspectus.langchain.channel import laid_over
 from conspectus.langchain.preserved import added
 from conspectus.langchain.state import HELD
-from conspectus.langchain.views import MESSAGES, THREADS, Views, laid_over
 from graph_support import agent
 from scripted_models import ScriptedChatModel
 
@@ -231,48 +226,6 @@ def channel(count: int) -> list[BaseMessage]:
 
 def held(thread: str = "t", head: str = "r1", tenant: str = "local") -> tuple[Scope, str]:
     return Scope(tenant, thread), head
-
-
-def test_a_view_is_known_again_when_its_messages_come_back_as_other_objects():
-    views, first = Views(), channel(6)
-    summary = HumanMessage("summary", id="s")
-    views.keep(*held(), first, [summary, *first[4:]])
-    again = [message.model_copy(deep=True) for message in first]
-    more = [*again, HumanMessage("new", id="new")]
-    found = views.find(*held(), more)
-    assert found[0] is summary
-    assert all(one is other for one, other in zip(found[1:], more[4:], strict=True))
-    again[1] = HumanMessage("edited", id="m1")
-    assert views.find(*held(), again) is None
-    assert views.find(*held(head="r2"), first) is None
-    assert views.find(*held(tenant="other"), first) is None
-    assert views.find(*held(), first[:5]) is None
-
-
-def test_the_heads_seen_last_are_those_of_one_tenant_and_archive(monkeypatch):
-    monkeypatch.setattr("conspectus.langchain.channel.is_checkpointed", lambda: True)
-    summarization = SummarizationMiddleware(
-        None, archive="memory:", history="preserve", tenant=lambda runtime: runtime.tenant
-    )
-    graph, state = summarization.graph_engine, {"messages": channel(2)}
-    for tenant in ("one", "other", "one"):
-        info = SimpleNamespace(thread_id="t")
-        runtime = SimpleNamespace(tenant=tenant, execution_info=info)
-        run(Channel.of(graph, state, runtime).follow(turn=True))
-    assert len(graph.heads) == 2
-
-
-@pytest.mark.slow
-def test_views_keep_no_channel_alive_and_are_bounded():
-    views, messages = Views(), channel(4)
-    views.keep(*held(), messages, [HumanMessage("s", id="s"), *messages[3:]])
-    known = [weakref.ref(message) for message in messages]
-    del messages
-    gc.collect()
-    assert not any(one() for one in known)
-    for number in range(THREADS + 9):
-        views.keep(*held(f"t{number}"), channel(2), [])
-    assert views.messages <= 2 * THREADS <= MESSAGES
 
 
 def test_what_other_middleware_made_of_messages_is_kept_in_the_view():

@@ -10,20 +10,16 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
-from conspectus import ContextGuard, PolicyError, SummarizationMiddleware, is_summary_message
+from conspectus import PolicyError, SummarizationMiddleware, is_summary_message
 from conspectus.errors import ArchiveError
-from conspectus.langchain.recalling import asked_in
-from conspectus.langchain.state import HeadState, Requested
+from conspectus.langchain.recall import _asked_in as asked_in
 from conspectus.messages.recalled import (
     RECALLED,
-    recalled_message,
-    recalled_text,
     without_recalled,
 )
 from conspectus.recall.for_agents import ASKED_IN
 from conspectus.tokens import TokenMeter
 from recalling import ASKED, FILLER, PORT, PORTS, RecallingAgent, look, recall, shown
-from scripted_models import ScriptedChatModel
 from stored_values import stored
 
 METER = TokenMeter()
@@ -195,18 +191,6 @@ def test_the_guard_counts_it_and_the_request_fits():
     agent.say(*PORTS)
     assert sum(map(bool, map(shown, agent.requests))) > 5
     assert max(METER.messages(request) + METER.tools([look]) for request in agent.requests) <= 2_500
-
-
-def test_what_is_recalled_counts_in_the_size_of_a_request():
-    said: list[Any] = [HumanMessage("Which port?", id="m")]
-    note = recalled_message(recalled_text("[m1 user] the port is 5433. " * 9), "turn")
-    guard = ContextGuard(SummarizationMiddleware(None), window=2_000)
-    request = ModelRequest(
-        model=ScriptedChatModel(answers=[]), messages=said, state={"messages": said}
-    )
-    measured = guard._fitter.measuring.measure(request, HeadState("t", "main"), Requested(), note)
-    assert measured.recalled == METER.message(note)
-    assert measured.messages == METER.message(said[0]) + METER.message(note)
 
 
 @pytest.mark.slow

@@ -346,7 +346,7 @@ def test_all_of_it_can_stand_in_a_file(tmp_path):
     )
     config = load_config(file)
     own = create_summarization_middleware(config, archive="memory:")
-    how = own.graph_engine.engine.policy.stale
+    how = own._setup.engine.policy.stale
     assert how == StaleResults.build(
         {"over": 300, "newest": 2, "least": 800, "exclude": ["count"],
          "tools": {"read": {"newest": 1}, "*": {}}}

@@ -21,7 +21,7 @@ from conspectus.engine.engine import Engine
 from conspectus.engine.session import Session
 from conspectus.engine.view import look
 from conspectus.errors import ArchiveError, ConspectusError, MessageError
-from conspectus.langchain.measuring import TRIES, Refused, read_overflow
+from conspectus.langchain.overflow import TRIES, Refused, read_overflow
 from conspectus.messages import read_messages
 from conspectus.messages.blocks import without_cache_marks
 from conspectus.observe import heard_by

@@ -25,7 +25,7 @@ from conspectus.core.policy import EMBEDDED, Policy, names_embedded
 from conspectus.engine.engine import Engine
 from conspectus.engine.settings import EngineSettings
 from conspectus.errors import PolicyError
-from conspectus.langchain.models import reserved_for_answer
+from conspectus.langchain.requests import reserved_for_answer
 from conspectus.messages.blocks import without_cache_marks
 from conspectus.tokens import TokenMeter
 from conspectus_serve.protocols import Protocol

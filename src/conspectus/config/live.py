@@ -20,10 +20,9 @@ from conspectus.engine.hooks import BeforeSummarization, hooks_of
 from conspectus.engine.settings import AnyArchive
 from conspectus.errors import ConfigError, PolicyError
 from conspectus.langchain import ContextGuard, SummarizationMiddleware
-from conspectus.langchain.graph import Send
 from conspectus.langchain.guard import OnStuck, Request
-from conspectus.langchain.identity import Tenant
-from conspectus.langchain.state import read_head
+from conspectus.langchain.requests import Send
+from conspectus.langchain.state import Tenant, read_head
 from conspectus.observe import log
 
 FIXED = ("archive", "history", "recall")
@@ -57,11 +56,6 @@ class ConfiguredSummarization(SummarizationMiddleware):
     def enabled(self) -> bool:
         """Whether summarisation is on."""
         return self.config.enabled
-
-    @property
-    def archive(self) -> Archive | None:
-        """The archive in use; None for the graph's own store, or for none."""
-        return self._for_it
 
     def _own_archive(self) -> Archive | None:
         return None if self._for_it is self._given else self._for_it

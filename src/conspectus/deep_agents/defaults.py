@@ -9,7 +9,7 @@ from typing import NotRequired, TypedDict
 from conspectus.core.sizes import ContextSize
 from conspectus.engine.settings import window_of
 from conspectus.errors import install_command
-from conspectus.langchain.models import reserved_for_answer
+from conspectus.langchain.requests import reserved_for_answer
 from conspectus.model.calls import profile_window
 
 

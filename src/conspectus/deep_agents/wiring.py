@@ -15,8 +15,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from conspectus.deep_agents.defaults import deepagents
 from conspectus.errors import PolicyError
-from conspectus.langchain import ContextGuard
-from conspectus.langchain.guard import HasGraphEngine
+from conspectus.langchain import ContextGuard, SummarizationMiddleware
 from conspectus.observe import log
 
 with deepagents():
@@ -156,7 +155,7 @@ def _check_middleware(middleware: Sequence[Any]) -> None:
 
 def _guarded(middleware: Sequence[Any]) -> list[Any]:
     """Put a guard last, if our middleware stands in a stack without one."""
-    ours = next((one for one in middleware if isinstance(one, HasGraphEngine)), None)
+    ours = next((one for one in middleware if isinstance(one, SummarizationMiddleware)), None)
     if ours is None or any(isinstance(one, ContextGuard) for one in middleware):
         return list(middleware)
     return [*middleware, ContextGuard(ours)]

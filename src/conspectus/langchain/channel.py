@@ -8,7 +8,8 @@ thread goes back, over to another branch, or is copied.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cached_property
 from operator import is_
 from typing import Any, cast
 from weakref import ref
@@ -18,66 +19,86 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from conspectus.archive import Archive, Scope
 from conspectus.archive.values import manifest
 from conspectus.core.items import Size, Window
+<<<<<<< HEAD
 from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Record
+=======
+from conspectus.core.fold import place_of_summary
+from conspectus.core.records import Record
+>>>>>>> 7dd47b6 (LangChain agents: settings are plain attributes, one cache knows a history again, the guard is one call)
 from conspectus.engine.anchors import Anchor
-from conspectus.engine.memory import FailedSummary, Memory
+from conspectus.engine.memory import Memory
+from conspectus.engine.redacting import redacted_texts_flow
 from conspectus.engine.session import Session
 from conspectus.errors import ArchiveError
-from conspectus.langchain.graph import KEPT, GraphEngine
-from conspectus.langchain.identity import (
+from conspectus.langchain.seen import Seen
+from conspectus.langchain.settings import KEPT, Setup
+from conspectus.langchain.state import (
+    HeadState,
     is_checkpointed,
     name_messages,
+    read_head,
     run_of_subgraph,
+    tenant_of,
     thread_of_run,
 )
-from conspectus.langchain.state import HeadState, as_data, read_head, scope_of
-from conspectus.langchain.views import laid_over
 from conspectus.messages import is_summary_message
 from conspectus.messages.thoughts import without_stale_thoughts
 from conspectus.observe import log
 
+EVENT = "conspectus.compaction"
+"""The `type` of our custom stream events."""
 
-@dataclass(frozen=True, slots=True)
+NO_ARCHIVE = (
+    "no archive was given and the graph has no store: originals cannot be recalled after a "
+    "compaction"
+)
+
+
 class Channel:
     """The messages of one agent's state at one step, and the record in force."""
 
-    graph: GraphEngine
-    state: Mapping[str, Any]
-    runtime: object
-    held: HeadState
+    def __init__(self, setup: Setup, state: Mapping[str, Any], runtime: object) -> None:
+        self.setup, self.state, self.runtime = setup, state, runtime
+        self.messages = cast("list[BaseMessage]", state["messages"])
+        self.held = read_head(state, runtime, self.messages)
 
-    @classmethod
-    def of(cls, graph: GraphEngine, state: Mapping[str, Any], runtime: object) -> Channel:
-        return cls(graph, state, runtime, read_head(state, runtime, state["messages"]))
+    @cached_property
+    def archive(self) -> Archive | None:
+        return self.setup.archive(self.runtime)
 
-    def holding(self, held: HeadState) -> Channel:
-        return replace(self, held=held)
-
-    @property
-    def messages(self) -> list[BaseMessage]:
-        return cast("list[BaseMessage]", self.state["messages"])
+    @cached_property
+    def _tenant(self) -> str:
+        return tenant_of(self.setup.tenant, self.runtime)
 
     @property
     def scope(self) -> Scope:
-        return scope_of(self.held, self.graph.tenant, self.runtime)
+        return Scope(self._tenant, self.held.thread, self.held.session)
+
+    @property
+    def clips(self) -> bool:
+        """Whether messages may be clipped for good."""
+        return self.setup.keeps is not None or self.archive is not None
+
+    def seen(self, what: str = "") -> Seen:
+        """Return what is known of the view; of the state's messages, if `what` is "channel"."""
+        scope = self.scope
+        return self.setup.histories.of("\0".join((scope.tenant, scope.thread, scope.session, what)))
 
     # Compacting
 
     def session(
-        self,
-        room: Window | None,
-        *,
-        asked: Size | None = None,
-        ratio: float | None = None,
+        self, room: Window | None, *, asked: Size | None = None, ratio: float | None = None
     ) -> Session:
         """Make the session of the history; `asked` and `ratio` are those of `Session`."""
-        graph, archive, scope = self.graph, self.graph.archive(self.runtime), self.scope
-        engine = replace(graph.engine, archive=archive, on_event=graph.listener(self.runtime))
-        if archive is None and graph.keeps is not None:
-            engine = replace(engine, kept_in=graph.keeps(scope))
+        setup, scope = self.setup, self.scope
+        engine = replace(setup.engine, archive=self.archive, on_event=self._tell)
+        if self.archive is None:
+            setup.say_once(NO_ARCHIVE)
+            if setup.keeps is not None:
+                engine = replace(engine, kept_in=setup.keeps(scope))
         head, checkpointed = self.held.head, is_checkpointed()
-        anchor = Anchor(archive, engine.memory, scope, head, checkpointed)
+        anchor = Anchor(self.archive, engine.memory, scope, head, checkpointed)
         return Session(engine, scope, room, anchor, asked, self.held.after, ratio)
 
     def passing_session(self, room: Window | None, ratio: float | None) -> Session | None:
@@ -86,83 +107,87 @@ class Channel:
         The embedded summariser writes, as all of it is thrown away with the request. Return None if
         failures are not to be bridged, or a person reads each summary.
         """
-        graph = self.graph
-        if graph.engine.on_failure != "degrade" or graph.engine.preview is not None:
+        own = self.setup.engine
+        if own.on_failure != "degrade" or own.preview is not None:
             return None
+        none: dict[str, Any] = {"archive": None, "on_event": None, "background": None, "hooks": ()}
         engine = replace(
-            graph.engine,
-            archive=None,
-            memory=Memory(),
-            order=(EMBEDDED,),
-            on_event=None,
-            hooks=(),
-            passing=True,
-            kept_in=KEPT,
-            background=None,
+            own, memory=Memory(), order=(EMBEDDED,), passing=True, kept_in=KEPT, **none
         )
-        anchor = Anchor.of(engine, self.scope)
-        return Session(engine, self.scope, room, anchor, ratio=ratio)
+        return Session(engine, self.scope, room, Anchor.of(engine, self.scope), ratio=ratio)
 
-    def failure(self, messages: int, over: bool) -> FailedSummary | None:
-        """Return the latest summary of the history, if it failed."""
-        memory = self.graph.engine.memory
-        if not memory.any_failed:
-            return None
-        return memory.of(self.scope).failure(self.held.head_id or None, messages, over)
+    def _tell(self, event: str, data: Mapping[str, Any]) -> None:
+        """Call the user's own listener, and write to the graph's stream."""
+        write, on_event = getattr(self.runtime, "stream_writer", None), self.setup.engine.on_event
+        if write is not None:
+            write({"type": EVENT, "event": event, **data})
+        if on_event is not None:
+            on_event(event, data)
+
+    async def redacted(self, error: Exception) -> str:
+        """Redact an error for the log: providers quote requests in theirs."""
+        return (await redacted_texts_flow(self.setup.engine.redaction, [str(error)]))[0]
 
     # What the model sees
 
-    async def fitting(self) -> tuple[Channel, list[BaseMessage]]:
-        """Drop the records that an edit has made unfit; return the channel and its view."""
-        views, held = self.graph.views, self.held
-        view = views.find(self.scope, held.head_id, self.messages)
-        if view is not None:
-            return self, view
+    async def folded(self) -> tuple[HeadState, list[BaseMessage]]:
+        """Return the head without the records that an edit has made unfit, and the view."""
+        held, messages = self.held, self.messages
+        if held.data is None:
+            return held, messages
+        seen = self.seen("channel")
+        seen.follow(messages, 0)
+        if (known := seen.value("view", held.head_id)) is not None:
+            parts, count = known
+            view = [messages[part] if isinstance(part, int) else part for part in parts]
+            return held, [*view, *messages[count:]]
         session = self.session(None)
-        folded = await session.fold(self.messages)
-        view = [one for one in folded.sources if isinstance(one, BaseMessage)]
-        chain = folded.chain
-        if (chain[-1].id if chain else "") != held.head_id:
-            known = await session.anchor.chain_flow()
-            if len(chain) < len(known) and known[: len(chain)] == chain:
-                return self.holding(held.back_to(chain)), view
-        views.keep(self.scope, held.head_id, self.messages, view)
-        return self, view
+        history = await session.fold(messages)
+        view = [one for one in history.sources if isinstance(one, BaseMessage)]
+        if (history.head_id or "") != held.head_id:
+            chain = await session.anchor.chain_flow()
+            fits = len(history.chain)
+            if fits < len(chain) and chain[:fits] == history.chain:
+                return held.with_chain(history.chain, None, pending=held.pending), view
+        self.keep_view(held, view)
+        return held, view
 
-    async def view(self) -> list[BaseMessage]:
-        """Return the view: the records in force folded over the messages."""
-        if self.held.data is None:
-            return self.messages
-        return (await self.fitting())[1]
+    def keep_view(self, held: HeadState, view: Sequence[BaseMessage]) -> None:
+        """Keep a view, as places in the messages and as messages that are not among them."""
+        places = {id(message): place for place, message in enumerate(self.messages)}
+        parts = [places.get(id(one), one) for one in view]
+        self.seen("channel").keep("view", held.head_id, self.messages, parts)
 
-    async def shown(self, sent: Sequence[BaseMessage]) -> list[BaseMessage]:
+    async def shown(self, sent: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
         """Return the view with other middleware's changes laid over it.
 
         While the records cannot be read, return the messages as they were sent.
         """
         try:
-            view = await self.view()
+            view = (await self.folded())[1]
         except ArchiveError as error:
             # What does not fit now is the guard's to bridge.
-            if self.graph.engine.on_failure == "raise":
+            if self.setup.engine.on_failure == "raise":
                 raise
-            said = await self.graph.redacted_error(error)
-            log("records_unreadable", "the records of this history cannot be read now: %s", said)
-            return list(sent)
+            said = "the records of this history cannot be read now: %s"
+            log("records_unreadable", said, await self.redacted(error))
+            return sent
         if len(sent) == len(self.messages) and all(map(is_, sent, self.messages)):
             return view
         return laid_over(view, self.messages, sent)
 
     async def thoughtful(self, messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
         """Leave out the thoughts of messages that the latest compaction has kept."""
-        if self.held.data is None or not self.held.messages_after:
+        held = self.held
+        if held.data is None or not held.messages_after:
             return messages
-        rewritten = self.graph.keeps is None and not self.held.pending
-        try:
-            view = self.messages if rewritten else await self.view()
-        except ArchiveError:
-            return messages
-        kept = {message.id for message in view[: self.held.messages_after]}
+        view = self.messages
+        if self.setup.preserve or held.pending:
+            try:
+                view = (await self.folded())[1]
+            except ArchiveError:
+                return messages
+        kept = {message.id for message in view[: held.messages_after]}
         last = max((n for n, message in enumerate(messages) if message.id in kept), default=-1)
         # Most models ask for the newest thoughts beside their calls, until there are newer ones.
         newer = last + 1 < len(messages)
@@ -174,68 +199,73 @@ class Channel:
         """Return the records in force that fit, and the keys that they cover."""
         if self.held.data is None:
             return (), frozenset()
-        reaches = self.graph.reaches
-        known = reaches.find(self.scope, self.held.head_id, self.messages)
-        if known is not None:
-            return known[0]
+        seen = self.seen("channel" if self.setup.preserve else "")
+        seen.follow(self.messages, 0)
+        if (known := seen.value("reach", self.held.head_id)) is not None:
+            return cast("tuple[tuple[Record, ...], frozenset[str]]", known[0])
         chain = (await self.session(None).fold(self.messages)).chain
-        found = chain, frozenset(manifest(chain))
-        reaches.keep(self.scope, self.held.head_id, self.messages, found)
-        return found
+        reach = chain, frozenset(manifest(chain))
+        seen.keep("reach", self.held.head_id, self.messages, reach)
+        return reach
 
     # The archive's pointer
 
-    async def inherited(self, *, replaced: bool) -> Channel:
+    async def inherit(self) -> None:
         """Put the record of an earlier run in force, as far as it fits the messages.
 
         Without a checkpointer only messages come back, as they do to an agent that is a node of
         another graph, and Deep Agents gives a fork its parent's messages and no private state.
         Records of another branch do not fit and are dropped.
         """
-        archive = self.graph.open_archive(self.runtime)
+        before, archive = self.held, self.archive
         if archive is None:
-            memory = self.graph.engine.memory
+            memory = self.setup.engine.memory
             chain = memory.of(self.scope).chain if run_of_subgraph() else ()
         else:
             chain = await archive.flow(archive.chain, self.scope)
         if not chain:
-            return self
+            return
         name_messages(self.messages)
-        held = replace(self.held, data=as_data(chain))
-        history = await self.holding(held).session(None).fold(self.messages)
+        self.held = before.with_chain(chain, None)
+        try:
+            history = await self.session(None).fold(self.messages)
+        finally:
+            self.held = before
         if history.head is None:
-            return self
+            return
         whole = len(history.sources) == len(self.messages)
         whole = whole and all(map(is_, history.sources, self.messages))
-        pending, after = replaced and not whole, history.head.size_after
-        held = replace(held, data=as_data(history.chain), after=after, pending=pending)
-        return self.holding(held)
+        pending = not self.setup.preserve and not whole
+        self.held = before.with_chain(history.chain, history.head.size_after, pending=pending)
 
-    async def follow(self, *, turn: bool) -> Channel:
+    async def follow(self, *, turn: bool) -> None:
         """Move the archive's pointer with the state, and originals with a copied thread.
 
         The pointer is read if the state's record is not the one that this process has seen last,
         and with `turn` also in the first step of a turn.
         """
-        held, archive = self.held, self.graph.open_archive(self.runtime)
+        held, archive = self.held, self.archive
         own = thread_of_run(self.runtime)
         if own is None or not is_checkpointed():  # nothing is kept between runs, nor goes back
-            return self
-        if held.data is not None and own != held.thread:
-            return await self._copied(own, archive)
-        if archive is None or isinstance(held.data, list):
-            return self
-        place = (ref(archive), self.scope)
-        turn = turn and (not self.messages or isinstance(self.messages[-1], HumanMessage))
-        if self.graph.heads.get(place) == held.head_id and not turn:
-            return self
+            return
         try:
-            await self._point(archive)
+            if held.data is not None and own != held.thread:
+                source, self.held = self.scope, replace(held, thread=own)
+                if archive is not None and isinstance(held.data, str):
+                    await archive.flow(archive.copy, source, self.scope, held.data)
+                return
+            if archive is None or isinstance(held.data, list):
+                return
+            seen, messages = self.seen(), self.messages
+            place = (ref(archive), held.head_id)
+            turn = turn and (not messages or isinstance(messages[-1], HumanMessage))
+            if turn or seen.pointed != place:
+                await self._point(archive)
+                seen.pointed = place
         except ArchiveError as error:
-            log("head_unknown", "the archive could not say which record is in force: %s", error)
-            return self
-        self.graph.heads.put(place, held.head_id)
-        return self
+            self.held = held
+            said = "the archive could not follow the record in force, or copy a thread's: %s"
+            log("head_unknown", said, error)
 
     async def _point(self, archive: Archive) -> None:
         head, scope = self.held.head_id, self.scope
@@ -248,13 +278,29 @@ class Channel:
             return  # it is in another archive
         await archive.flow(archive.set_head, scope, head or None)
 
-    async def _copied(self, thread: str, archive: Archive | None) -> Channel:
-        """Copy the originals to the new thread."""
-        moved = self.holding(replace(self.held, thread=thread))
-        if archive is not None and isinstance(self.held.data, str):
-            try:
-                await archive.flow(archive.copy, self.scope, moved.scope, self.held.data)
-            except ArchiveError as error:
-                log("copy_failed", "a copied thread could not take its originals along: %s", error)
-                return self
-        return moved
+
+def laid_over(
+    view: Sequence[BaseMessage], channel: Sequence[BaseMessage], sent: Sequence[BaseMessage]
+) -> list[BaseMessage]:
+    """Lay other middleware's changes of a channel over its view.
+
+    Messages are known by id. What the view leaves out or shows short stays so, unless others have
+    changed it; a mere copy is no change. Summaries stand where they do in the view.
+    """
+    kept = {message.id: message for message in view}
+    own = {message.id: message for message in channel}
+    out = []
+    for message in sent:
+        original, short = own.get(message.id), kept.get(message.id)
+        if message.id is not None and original is not None and short is None:
+            continue  # it has left
+        changed = original is None or (message is not original and message != original)
+        out.append(message if short is None or short is original or changed else short)
+    there = {message.id for message in sent}  # it may be a view already
+    before: list[str | None] = []
+    for message in view:
+        if message.id not in own and message.id not in there:
+            last = next((n for n, m in enumerate(out) if before and m.id == before[-1]), -1)
+            out.insert(max(last + 1, place_of_summary([m.type == "system" for m in out])), message)
+        before.append(message.id)
+    return out

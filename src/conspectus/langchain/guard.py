@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextvars import ContextVar
-from copy import deepcopy
+import logging
+import math
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any, Literal, NoReturn, Protocol, Self, cast, runtime_checkable
+from typing import Any, Literal, NoReturn, cast
 
 from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
 from langchain.agents.middleware.types import (
     AgentMiddleware,
     ContextT,
+    ExtendedModelResponse,
     ModelCallResult,
     ModelRequest,
     ModelResponse,
@@ -20,50 +21,41 @@ from langchain.agents.middleware.types import (
     omit_payload,
 )
 from langchain_core.messages import AnyMessage, BaseMessage
+from langgraph.types import Command
 
 from conspectus.bridge import arun, io, run
 from conspectus.core.items import Window
+<<<<<<< HEAD
 from conspectus.core.policy import OnFailure, Policy
 from conspectus.engine.engine import OnEvent
+=======
+from conspectus.engine.calls import compact_flow
+>>>>>>> 7dd47b6 (LangChain agents: settings are plain attributes, one cache knows a history again, the guard is one call)
 from conspectus.engine.result import CompactionResult
-from conspectus.engine.settings import (
-    AnyArchive,
-    AnyListeners,
-    AnySummarizer,
-    EngineSettings,
-    Pin,
-    window_of,
+from conspectus.engine.settings import window_of
+from conspectus.errors import ArchiveError, PolicyError
+from conspectus.langchain.channel import Channel, laid_over
+from conspectus.langchain.middleware import SummarizationMiddleware
+from conspectus.langchain.overflow import TRIES, Refused, StillTooLong, read_overflow
+from conspectus.langchain.planner import size_of
+from conspectus.langchain.requests import Meter, Send, send_thoughtful, sending
+from conspectus.langchain.state import (
+    HELD,
+    RECALLED,
+    REQUEST,
+    CompactionState,
+    Recalled,
+    name_messages,
+    read_recalled,
+    read_requested,
+    turn_of,
 )
-from conspectus.errors import PolicyError
-from conspectus.langchain.channel import Channel
-from conspectus.langchain.fitting import GuardedCall, RequestFitter, answered
-from conspectus.langchain.graph import GraphEngine, Send, send_thoughtful
-from conspectus.langchain.identity import Tenant, name_messages
-from conspectus.langchain.measuring import (
-    TRIES,
-    Measured,
-    Measuring,
-    Refused,
-    StillTooLong,
-    read_overflow,
-)
-from conspectus.langchain.state import CompactionState, read_requested
+from conspectus.messages.recalled import newest_user, with_recalled, without_recalled
 from conspectus.model.provider_errors import is_overflow
-from conspectus.observe import heard_by, log
-from conspectus.redaction import Redact
-from conspectus.tokens import TokenCounter, TokenMeter
-
-_INSIDE: ContextVar[bool] = ContextVar("inside a guard", default=False)
-"""Of two guards around one call, only the outer one updates the state."""
+from conspectus.observe import emit, heard_by, listening, log, observing
 
 Request = ModelRequest[Any]
 OnStuck = Literal["raise", "send"]
-
-
-@runtime_checkable
-class HasGraphEngine(Protocol):
-    @property
-    def graph_engine(self) -> GraphEngine: ...
 
 
 class ContextGuard(AgentMiddleware[CompactionState, ContextT, ResponseT]):
@@ -79,17 +71,22 @@ class ContextGuard(AgentMiddleware[CompactionState, ContextT, ResponseT]):
 
     Args:
         summarization: the `SummarizationMiddleware` of the same agent, whose summariser, archive
-            and settings are used. Default: the embedded summariser, and the settings below.
+            and settings are used. Default: one of its own with the embedded summariser.
         window: input limit of the model, in tokens. Default: the one that `summarization` was
             given, for its own model; else that of the profile of the model that is called.
         reserved_tokens: tokens left for the answer. Default: the model's own limit of its output,
             if it has one, and at most half of the window.
         on_stuck: if nothing makes it fit: `"raise"` a `StuckError` with the numbers, or `"send"` it
             all the same.
+<<<<<<< HEAD
         summarizer, archive, keep, token_counter, tenant, pin: as for
             `SummarizationMiddleware`; used only without one.
         on_failure, on_event, telemetry, redact: likewise.
+=======
+>>>>>>> 7dd47b6 (LangChain agents: settings are plain attributes, one cache knows a history again, the guard is one call)
         name: of this instance.
+        settings: without `summarization`, parameters of `SummarizationMiddleware`, such as
+            `archive`, `summarizer`, `keep` or `redact`.
 
     Raises:
         PolicyError: a setting is invalid.
@@ -106,11 +103,12 @@ class ContextGuard(AgentMiddleware[CompactionState, ContextT, ResponseT]):
 
     def __init__(
         self,
-        summarization: HasGraphEngine | None = None,
+        summarization: SummarizationMiddleware | None = None,
         *,
         window: int | None = None,
         reserved_tokens: int | None = None,
         on_stuck: OnStuck = "raise",
+<<<<<<< HEAD
         summarizer: AnySummarizer | None = None,
         archive: AnyArchive | None = None,
         keep: Any = ("messages", 20),
@@ -121,23 +119,26 @@ class ContextGuard(AgentMiddleware[CompactionState, ContextT, ResponseT]):
         on_event: OnEvent | None = None,
         redact: Redact = None,
         telemetry: AnyListeners = None,
+=======
+>>>>>>> 7dd47b6 (LangChain agents: settings are plain attributes, one cache knows a history again, the guard is one call)
         name: str = "ContextGuard",
+        **settings: Any,
     ) -> None:
-        given = {key: value for key, value in locals().items() if key not in ("self", "__class__")}
         super().__init__()
         window_of(window, reserved_tokens or 0)
         if on_stuck not in ("raise", "send"):
             raise PolicyError(f'on_stuck must be "raise" or "send", not {on_stuck!r}')
-        if summarization is not None and not isinstance(summarization, HasGraphEngine):
+        if summarization is not None and not isinstance(summarization, SummarizationMiddleware):
             raise PolicyError(
                 "summarization must be a conspectus SummarizationMiddleware, not "
                 f"{type(summarization).__name__}; leave it out to guard an agent without one"
             )
-        if summarization is not None and redact is not None:
+        if summarization is not None and settings:
             raise PolicyError(
-                "redact is for a guard that stands alone; pass it to the SummarizationMiddleware, "
-                "whose settings are used"
+                f"{', '.join(settings)} is for a guard that stands alone; pass it to the "
+                "SummarizationMiddleware, whose settings are used"
             )
+<<<<<<< HEAD
         self._begin(given)
 
     def _begin(self, given: dict[str, Any]) -> None:
@@ -148,37 +149,14 @@ class ContextGuard(AgentMiddleware[CompactionState, ContextT, ResponseT]):
             self._own = GraphEngine(engine, given["tenant"])
         self._on_stuck, self._name = given["on_stuck"], str(given["name"])
         self._known: RequestFitter | None = None
+=======
+        self.window, self.reserved_tokens, self.on_stuck = window, reserved_tokens, on_stuck
+        self.summarization = summarization or SummarizationMiddleware(None, **settings)
+        self._name, self._meter = str(name), cast("Meter | None", None)
+>>>>>>> 7dd47b6 (LangChain agents: settings are plain attributes, one cache knows a history again, the guard is one call)
 
     def __getstate__(self) -> dict[str, Any]:
-        made = ("_own", "_known", "_summarization")
-        return {key: value for key, value in self.__dict__.items() if key not in made}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._begin(state["_given"])
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        memo[id(self)] = copied = type(self).__new__(type(self))
-        shared = (self._graph.engine.archive, self._given["archive"], self._given["telemetry"])
-        memo.update((id(one), one) for one in shared if one is not None)
-        state = self.__getstate__()
-        if self._summarization is None:
-            state["_given"] = {**self._given, "archive": self._own.engine.archive}
-        copied.__setstate__(deepcopy(state, memo))
-        return copied
-
-    @property
-    def _graph(self) -> GraphEngine:
-        return self._own if self._summarization is None else self._summarization.graph_engine
-
-    @property
-    def _fitter(self) -> RequestFitter:
-        graph = self._graph
-        if self._known is None or self._known.graph is not graph:
-            window, reserved = self._given["window"], self._given["reserved_tokens"]
-            measuring = Measuring(graph.engine.meter, window, reserved, graph)
-            self._known = RequestFitter(graph, measuring)
-        return self._known
+        return {**vars(self), "_meter": None}
 
     @property
     def name(self) -> str:
@@ -204,118 +182,97 @@ class ContextGuard(AgentMiddleware[CompactionState, ContextT, ResponseT]):
         return await arun(self._heard(request, send))
 
     def _heard(self, request: Request, send: Send) -> Awaitable[ModelCallResult[Any]]:
-        return heard_by(self._graph.engine.listeners, self._guarded(request, send))
+        setup = self.summarization._setup
+        return heard_by(setup.engine.listeners, self._guarded(request, send))
 
     async def _guarded(self, request: Request, send: Send) -> ModelCallResult[Any]:
-        channel = Channel.of(self._graph, request.state, request.runtime)
-        if channel.held.data is not None:
-            name_messages(channel.messages)
-        before = read_requested(request.state)
-        call = GuardedCall.of(request, channel)
-        if channel.held.pending:
-            # The channel still holds what a record covers: a call before this one was rescued.
-            call = call.showing(await channel.shown(call.request.messages))
-        measured = self._fitter.measuring.measure(call.request, channel.held, before, call.recalled)
-        whole = call
-        if measured.over:
-            call, stuck = await self._fitter.fit(call, measured, measured.room)
-            if stuck is not None and measured.over_window:
-                self._stuck(stuck, measured)
-            elif stuck is not None and stuck.needed:
-                # What was learned is an estimate: where it alone says no, the provider is asked.
-                beside = measured.requested.overhead
-                least = Window(stuck.needed + beside, beside)
-                call, _ = await self._fitter.fit(call, measured, least)
-        inside, refused = _INSIDE.get(), Refused()
-        _INSIDE.set(True)
-        try:
-            while True:
-                if not inside:
-                    self._fitter.tell_sent(call, measured)
-                try:
-                    sent = call.sent
-                    shown = cast("list[AnyMessage]", await call.channel.thoughtful(sent.messages))
-                    sent = sent if shown is sent.messages else sent.override(messages=shown)
-                    with self._graph.sending(sent):
-                        response = await send_thoughtful(sent, send)
-                    break
-                except Exception as error:
-                    if not is_overflow(error):
-                        raise
-                    call, refused = await self._rescued(whole, call, measured, refused, error)
-        finally:
-            _INSIDE.set(inside)
-        if inside:
+        setup, meter = self.summarization._setup, self._meter
+        if meter is None or meter.setup is not setup:
+            self._meter = meter = Meter(setup, self.window, self.reserved_tokens)
+        call = _Call(Channel(setup, request.state, request.runtime), request)
+        await call.begin(meter)
+        if call.room is not None and call.tokens() > call.room.budget:
+            await self._fit(call)
+        refused = Refused()
+        while True:
+            try:
+                response = await call.send(send)
+                break
+            except Exception as error:
+                if not is_overflow(error):
+                    raise
+                refused = await self._rescued(call, refused, error)
+        held, update = call.channel.held, dict[str, Any]()
+        if held is not call.first:
+            written = await self.summarization._written(held, request.state, request.runtime)
+            update = {**(written or {}), HELD: held.to_json()}
+        if call.dropped:
+            turn = turn_of(call.channel.messages, read_recalled(request.state))
+            update[RECALLED] = Recalled(turn).to_json()
+        requested = call.measured.requested
+        if refused.tries:
+            requested = requested.having_learned(requested.overhead + refused.most)
+        if requested != call.before:
+            update[REQUEST] = requested.to_json()
+        if not update:
             return cast("ModelCallResult[Any]", response)
-        written: Mapping[str, Any] | None = None
-        if call.held is not call.first and self._graph.written is not None:
-            written = await self._graph.written(call.held, request.state, request.runtime)
-        seen = refused.learned(measured.requested)
-        return answered(response, call, before, seen, written)
+        if isinstance(response, BaseMessage):
+            response = ModelResponse(result=[response])
+        return ExtendedModelResponse(model_response=response, command=Command(update=update))
 
-    def _stuck(self, result: CompactionResult, measured: Measured) -> None:
-        overhead, room = measured.requested.overhead, measured.room
-        if self._on_stuck == "send":
-            log("sent_too_large", "sent although it does not fit: %s", result.reason)
+    async def _fit(self, call: _Call) -> None:
+        requested, least = call.measured.requested, call.channel.setup.reserved
+        known = replace(requested, learned={}).room(least)
+        over_window = known is not None and call.tokens() > known.budget
+        stuck = await call.fit(call.room)
+        if stuck is None:
             return
+        if not over_window:
+            # What was learned is an estimate: where it alone says no, the provider is asked.
+            if stuck.needed:
+                await call.fit(call.window(stuck.needed))
+            return
+        if self.on_stuck == "send":
+            log("sent_too_large", "sent although it does not fit: %s", stuck.reason)
+            return
+        beside = requested.overhead
         raise StillTooLong(
-            f"{result.reason} (system prompt and tools take {overhead:,}; fewer tools help too)",
-            needed=(result.needed or result.tokens_after) + overhead,
-            budget=room.limit if room is not None else 0,
+            f"{stuck.reason} (system prompt and tools take {beside:,}; fewer tools help too)",
+            needed=(stuck.needed or stuck.tokens_after) + beside,
+            budget=call.room.limit if call.room is not None else 0,
         )
 
-    async def _rescued(
-        self,
-        whole: GuardedCall,
-        call: GuardedCall,
-        measured: Measured,
-        refused: Refused,
-        error: Exception,
-    ) -> tuple[GuardedCall, Refused]:
-        said = await self._graph.redacted_error(error)
-        size, beside = self._fitter.size(call, measured), measured.requested.overhead
+    async def _rescued(self, call: _Call, refused: Refused, error: Exception) -> Refused:
+        """Make a request smaller that the provider has refused as too long."""
+        said, size = await call.channel.redacted(error), call.tokens()
+        beside = call.measured.requested.overhead
         refused = refused.and_again(size, beside, read_overflow(error))
         if refused.tries > TRIES:
             why = f"so were {TRIES} smaller ones, the last of {size + beside:,} tokens"
-            self._give_up(said, why, size, measured, refused, error)
+            self._give_up(said, why, size, beside, refused, error)
         log("request_rescued", "the request was too long (%s): compacting, sending it again", said)
-        whole, measured = await self._again(whole, call, measured)
+        await call.again()
         budget = refused.budget
-        fitted, stuck = await self._fitter.fit(
-            whole, measured, Window(budget + beside, beside), True
-        )
+        stuck = await call.fit(call.window(budget), "rescue")
         if stuck is not None and stuck.needed and budget < stuck.needed < size:
             # So much must stay. All else can give way.
             budget = stuck.needed
-            room = Window(budget + beside, beside)
-            fitted, stuck = await self._fitter.fit(whole, measured, room, True)
-        if self._fitter.size(fitted, measured) >= size:
+            await call.again()
+            stuck = await call.fit(call.window(budget), "rescue")
+        if call.tokens() >= size:
             # A plan leaves room for the largest summary; the one that is written may be smaller.
-            fitted = await self._fitter.summarised(whole, measured)
-        if self._fitter.size(fitted, measured) >= size:
+            await call.again()
+            await call.summarise()
+        if call.tokens() >= size:
             why = f"{stuck.reason}; " if stuck is not None else ""
-            why += "smaller it cannot be"
-            self._give_up(said, why, size, measured, refused, error)
-        return fitted, refused.having_tried(budget, size)
-
-    async def _again(
-        self, whole: GuardedCall, call: GuardedCall, measured: Measured
-    ) -> tuple[GuardedCall, Measured]:
-        messages: Sequence[BaseMessage] = whole.request.messages
-        if call.held is not whole.held:
-            messages = await call.channel.shown(messages)
-        whole = call.showing(messages)
-        size, recalled = self._fitter.size(whole, measured), measured.recalled
-        return whole, replace(
-            measured, messages=size, recalled=recalled if whole.recalled is not None else 0
-        )
+            self._give_up(said, f"{why}smaller it cannot be", size, beside, refused, error)
+        return refused.having_tried(budget, size)
 
     def _give_up(
-        self, said: str, why: str, size: int, measured: Measured, refused: Refused, error: Exception
+        self, said: str, why: str, size: int, beside: int, refused: Refused, error: Exception
     ) -> NoReturn:
-        if self._on_stuck == "send":
+        if self.on_stuck == "send":
             raise error
-        beside = measured.requested.overhead
         raise StillTooLong(
             f"the provider refused the request as too long ({said}), and {why}: use a model with a "
             f"larger window, or shorten the newest message, the system prompt or the tools, which "
@@ -323,3 +280,174 @@ class ContextGuard(AgentMiddleware[CompactionState, ContextT, ResponseT]):
             needed=size + beside,
             budget=refused.budget + beside,
         ) from error
+
+
+class _Call:
+    """One call: the messages to send, and the record in force after it, in its channel.
+
+    A record of the guard goes into the state as `pending`: its originals are still in the channel,
+    and the next `before_model` folds it over them. Originals recalled for the turn are taken out
+    before anything is measured or archived, and put back before the request is sent. They are known
+    by their marker and by not being in the channel.
+
+    Attributes:
+        first: the record in the state at its beginning.
+        recalled: the message that shows the recalled originals; None for none.
+        dropped: that message was left out for lack of room, for the rest of the turn.
+        before: the latest request in the state.
+    """
+
+    def __init__(self, channel: Channel, request: Request) -> None:
+        self.channel, self._request, self.first = channel, request, channel.held
+        own, self.recalled = without_recalled(request.messages, channel.messages)
+        self._whole: Sequence[BaseMessage] = request.messages if self.recalled is None else own
+        self.before, self.dropped = read_requested(request.state), False
+
+    async def begin(self, meter: Meter) -> None:
+        """Measure the request."""
+        channel, self._count = self.channel, self.channel.setup.engine.meter.message
+        if channel.held.data is not None:
+            name_messages(channel.messages)
+        if channel.held.pending:
+            # The channel still holds what a record covers: a call before this one was rescued.
+            self._whole = await channel.shown(self._whole)
+        self._messages = self._whole
+        recalled = 0 if self.recalled is None else self._count(self.recalled)
+        own = self._with(self._messages)
+        self.measured = meter.measure(own, self.first, self.before, recalled)
+        self.room = self.measured.requested.room(channel.setup.reserved)
+        self._size: int | None = self.measured.messages + self._ceil(recalled)
+
+    def _ceil(self, tokens: int) -> int:
+        return math.ceil(tokens * self.measured.ratio)
+
+    def _tokens_of(self, messages: Sequence[BaseMessage]) -> int:
+        return self._ceil(sum(map(self._count, messages)))
+
+    def tokens(self) -> int:
+        """Return the tokens of the messages, with the recalled originals."""
+        if self._size is None:
+            recalled = 0 if self.recalled is None else self._ceil(self._count(self.recalled))
+            self._size = self._tokens_of(self._messages) + recalled
+        return self._size
+
+    def window(self, budget: int) -> Window:
+        """Return a window with this room for messages."""
+        beside = self.measured.requested.overhead
+        return Window(budget + beside, beside)
+
+    def _with(self, messages: Sequence[BaseMessage]) -> Request:
+        if messages is self._request.messages:
+            return self._request
+        return self._request.override(messages=cast("list[AnyMessage]", list(messages)))
+
+    def _show(self, messages: Sequence[BaseMessage]) -> None:
+        self._messages, self._size = messages, None
+
+    async def again(self) -> None:
+        """Begin again with all that was to be sent, under the record that is in force now."""
+        changed = self.channel.held is not self.first
+        self._show(await self.channel.shown(self._whole) if changed else self._whole)
+
+    async def send(self, send: Send) -> Any:
+        channel, messages = self.channel, self._messages
+        if listening():
+            size, window = self.tokens(), self.measured.requested.window
+            tokens = self.measured.requested.overhead + size
+            share = tokens / window if window else None
+            emit("request", channel.scope, tokens_after=tokens, window=window, share=share)
+        if self.recalled is not None:
+            messages = with_recalled(messages, self.recalled)
+        request = self._with(await channel.thoughtful(messages))
+        with sending(channel, request):
+            return await send_thoughtful(request, send)
+
+    async def fit(self, room: Window | None, name: str = "fit") -> CompactionResult | None:
+        """Make the messages fit the room; return the stuck result if they do not.
+
+        Recalled originals are no part of the history. They go if a compaction alone does not help,
+        and before the user's own words are shown short.
+        """
+        budget = None if room is None else room.budget
+        facts = {"tokens_before": self.tokens(), "budget": budget}
+        with observing("guard", self.channel.scope, name=name, **facts) as seen:
+            before = self._messages
+            stuck = await self._tried(room)
+            if self.recalled is not None and (stuck is not None or not self._says(before)):
+                said = "what was recalled for this turn is left out: there is no room for it"
+                log("recall_left_out", said, level=logging.INFO)
+                self.recalled, self.dropped = None, True
+                await self.again()
+                stuck = None
+                if room is None or self.tokens() > room.budget:
+                    stuck = await self._tried(room)
+            if seen:
+                over = budget is not None and self.tokens() > budget
+                seen.add(tokens_after=self.tokens(), outcome="stuck" if over else "ok")
+        return stuck
+
+    def _says(self, before: Sequence[BaseMessage]) -> bool:
+        """Return whether the user's newest message still stands as it was."""
+        was, now = newest_user(before), newest_user(self._messages)
+        return was is None or (now is not None and self._messages[now] is before[was])
+
+    async def _tried(self, room: Window | None) -> CompactionResult | None:
+        """Make the messages fit as far as a compaction can.
+
+        The history in the state is compacted, and other middleware's changes are laid over the
+        result, so that the state can hold the record. Messages that others have added are made to
+        fit for this call alone.
+        """
+        channel, ratio = self.channel, self.measured.ratio
+        recalled = 0 if self.recalled is None else self._ceil(self._count(self.recalled))
+        rest = room and replace(room, reserved=room.reserved + recalled)
+        try:
+            own = (await channel.folded())[1]
+            added = max(0, self.tokens() - self._tokens_of(own))
+            tight = room and replace(room, reserved=room.reserved + added)
+            await self._compacted(channel.session(tight, ratio=ratio), own, forced=False)
+            if rest is None or self.tokens() - recalled <= rest.budget:
+                return None
+            session = channel.session(rest, ratio=ratio)
+            result = await compact_flow(session, self._messages, False, "")
+        except ArchiveError as error:
+            if not await self._bridged(rest, await channel.redacted(error)):
+                raise
+            return None
+        stuck = result.outcome == "stuck"
+        unreachable = result.failed == "archive" or not channel.clips
+        if stuck and unreachable and await self._bridged(rest, result.reason):
+            return None
+        self._show(cast("list[BaseMessage]", result.messages))
+        return result if stuck else None
+
+    async def _compacted(self, session: Any, own: Sequence[BaseMessage], *, forced: bool) -> None:
+        """Compact the history in the state, whose view is `own` until then."""
+        channel = self.channel
+        result = await compact_flow(session, channel.messages, forced, "")
+        if result.record is not None:
+            view = cast("list[BaseMessage]", result.messages)
+            after = size_of(channel.setup, view)
+            channel.held = channel.held.with_record(result.record, after, pending=True)
+            self._show(laid_over(view, own, self._messages))
+
+    async def summarise(self) -> None:
+        """Summarise all but what `keep` asks for."""
+        own, ratio = (await self.channel.folded())[1], self.measured.ratio
+        await self._compacted(self.channel.session(None, ratio=ratio), own, forced=True)
+
+    async def _bridged(self, room: Window | None, trouble: str) -> bool:
+        """Make this one request fit while no archive can be reached, and put nothing in force.
+
+        Return False if that is not wanted, or does not help.
+        """
+        session = self.channel.passing_session(room, self.measured.ratio)
+        if session is None:
+            return False
+        result = await compact_flow(session, self._messages, False, "")
+        if result.outcome == "stuck":
+            return False
+        said = "this one request was made to fit without the archive, nothing else changed: %s"
+        log("request_bridged", said, trouble)
+        self._show(cast("list[BaseMessage]", result.messages))
+        return True

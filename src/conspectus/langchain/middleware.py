@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, Generic, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, cast
 
 from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
 from langchain.agents.middleware.types import (
@@ -20,22 +20,48 @@ from langchain.agents.middleware.types import (
 from langchain_core.messages import AnyMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
+from conspectus.archive import Scope
 from conspectus.bridge import arun, io, run
+<<<<<<< HEAD
 from conspectus.core.policy import AnyStale, OnFailure
+=======
+from conspectus.core.policy import OnFailure
+from conspectus.core.policy import AnyStale
+>>>>>>> 7dd47b6 (LangChain agents: settings are plain attributes, one cache knows a history again, the guard is one call)
 from conspectus.engine.background import AnyBackground, Closing, Preparations
 from conspectus.engine.engine import OnEvent
 from conspectus.engine.hooks import BeforeSummarization
-from conspectus.engine.settings import AnyArchive, AnyListeners, AnySummarizer, Pin, warn_caller
+from conspectus.engine.settings import (
+    AnyArchive,
+    AnyListeners,
+    AnySummarizer,
+    Pin,
+    warn_caller,
+)
 from conspectus.errors import PolicyError
-from conspectus.langchain.building import Built, built
 from conspectus.langchain.channel import Channel
-from conspectus.langchain.graph import GraphEngine, Send, send_thoughtful
-from conspectus.langchain.identity import Tenant, name_messages
-from conspectus.langchain.preview import PreviewChoice
-from conspectus.langchain.settings import Model, deprecated
-from conspectus.langchain.state import CompactionState, asking
-from conspectus.langchain.tools import compact_tool as tool_to_compact
-from conspectus.langchain.tools import recall_tool
+from conspectus.langchain.planner import step
+from conspectus.langchain.recall import (
+    recall_tool,
+    shown_in_turn,
+    takes_tools,
+    tool_to_compact,
+    with_turn_recall,
+)
+from conspectus.langchain.requests import Send, send_thoughtful, sending
+from conspectus.langchain.settings import (
+    KEEP,
+    KEPT,
+    Model,
+    PreviewChoice,
+    Setup,
+    built_model,
+    copied,
+    deprecated,
+    set_up,
+    whole_counter,
+)
+from conspectus.langchain.state import CompactionState, HeadState, Tenant, asking, name_messages
 from conspectus.notes.skills import Skills
 from conspectus.notes.tools import Tool
 from conspectus.observe import heard_by
@@ -46,11 +72,13 @@ HistoryMode = Literal["replace", "preserve"]
 Recall = Literal["off", "tool", "auto"]
 RequestKind = Literal["smallest", "cached"]
 
-NO_SETTINGS = ("self", "name", "deprecated_kwargs", "__class__")
-"""Parameters of the middleware that are no settings of its engine."""
+FIXED = ("archive", "history", "recall", "recall_tokens", "compact_tool")
+"""Settings that states and agents depend on, so that they cannot change."""
 
-MADE = ("_built", "_earlier", "_opened", "_address", "tools")
-"""What is made of the settings, and is made anew in a copy."""
+NO_TOOLS = (
+    "the model takes no tools (it has no bind_tools), so the agent's own model cannot call %s: "
+    "what a turn needs is shown with recall='auto' all the same"
+)
 
 
 class SummarizationMiddleware(
@@ -74,7 +102,7 @@ class SummarizationMiddleware(
             Default: never.
         keep: how much of the newest history stays in view, as one such tuple. Default: 20 messages.
         token_counter: the count for trigger and keep. Default: LangChain's approximation. Whether a
-            history fits the window is counted by a `TokenMeter`, unless a counter is given.
+            history fits the window is estimated, unless a counter is given.
         summary_prompt: instructions for a model, with `{messages}` where they go. Default: ours.
         trim_tokens_to_summarize: the size of one reading, in tokens; more is read in further
             calls, never dropped. Default: what the summariser's own window takes.
@@ -86,9 +114,14 @@ class SummarizationMiddleware(
             authenticated user, else `"local"`.
         history: `"replace"` rewrites the messages in the state; `"preserve"` leaves them there and
             shows the model the summary in their place.
+<<<<<<< HEAD
         on_failure, fallbacks, max_summary_tokens, notes: as for `Compactor`.
         tool_table, background: as for `Compactor`.
         pin, telemetry, redact, summarizer_timeout: as for `Compactor`.
+=======
+        on_failure, fallbacks, max_summary_tokens, notes, tool_table: as for `Compactor`.
+        pin, telemetry, redact, summarizer_timeout, background: as for `Compactor`.
+>>>>>>> 7dd47b6 (LangChain agents: settings are plain attributes, one cache knows a history again, the guard is one call)
         preview: True interrupts the graph with the finished summary before it takes effect; resume
             with `Command(resume={"type": "approve"})`, `{"type": "edit", "summary": "..."}` or
             `{"type": "reject"}`. A callable is asked instead, and returns the text or None. The
@@ -109,8 +142,8 @@ class SummarizationMiddleware(
             the tools. A reference to each file stays in the notes. Default: none.
         name: of this instance, so that two can stand in one agent. Default: of its class.
         window: input limit of the model, in tokens, instead of its profile's.
-        reserved_tokens: tokens of the window that messages cannot have; a guard measures the real
-            figure. Default: 0.
+        reserved_tokens: tokens of the window that messages cannot have, also of one that the guard
+            was given; a guard measures the real figure. Default: 0.
         truncate_args_settings: of Deep Agents: from `trigger` on, arguments of `write_file` and
             `edit_file` before the part to `keep` with more than `max_length` characters (default
             2,000) are shown as their first 20, `truncation_text` and a pointer to the original,
@@ -120,9 +153,9 @@ class SummarizationMiddleware(
             so that the provider reads it from its cache; `"smallest"` sends only what leaves. See
             `docs/cost.md`. Default: `"smallest"`.
 
-    Each of these is an attribute, and can be set: `middleware.keep = ("messages", 5)` counts from
-    the next step on. Agents and their states depend on `archive`, `history`, `recall`,
-    `recall_tokens`, `compact_tool` and `name`, which cannot be set. `copy.deepcopy` shares the
+    Each of these is an attribute, read at each step: `middleware.keep = ("messages", 5)` counts
+    from the next one on. Agents and their states depend on `archive`, `history`, `recall`,
+    `recall_tokens`, `compact_tool` and `name`, which cannot change. `copy.deepcopy` shares the
     archive; `pickle` opens it again by its path or address.
 
     As a context manager, or with `close()`, it stops preparing notes at the end, and closes an
@@ -130,7 +163,7 @@ class SummarizationMiddleware(
 
     Raises:
         PolicyError: (a `ValueError`) a setting is invalid, such as a fraction without a profile of
-            the model; also when it is set later, which then changes nothing.
+            the model; of one that is set later, at the next step.
         ArchiveError: the archive cannot be opened.
 
     Example:
@@ -147,12 +180,17 @@ class SummarizationMiddleware(
     transformers = (InternalCallTransformer,)
     trace_policy = TracePolicy(process_inputs=omit_payload)
 
+    if TYPE_CHECKING:  # the parameters
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __setattr__(self, name: str, value: Any) -> None: ...
+
     def __init__(
         self,
         model: str | Model | None,
         *,
         trigger: Any = None,
-        keep: Any = ("messages", 20),
+        keep: Any = KEEP,
         token_counter: TokenCounter = count_tokens_approximately,
         summary_prompt: str | None = None,
         trim_tokens_to_summarize: int | None = None,
@@ -185,80 +223,61 @@ class SummarizationMiddleware(
         summary_request: RequestKind = "smallest",
         **deprecated_kwargs: Any,
     ) -> None:
-        given = {key: value for key, value in locals().items() if key not in NO_SETTINGS}
+        given = dict(locals())
+        for other in ("self", "name", "deprecated_kwargs", "__class__"):
+            given.pop(other, None)
         super().__init__()
-        given["trigger"], given["keep"] = deprecated(self, deprecated_kwargs, trigger, keep)
-        self._name = name if name is not None else type(self).__name__
+        self._name = type(self).__name__ if name is None else name
         if not isinstance(self._name, str) or not self._name:
             raise PolicyError(f"name must be a text, not {name!r}")
-        self._begin(given)
-        self._warn()
+        given["trigger"], given["keep"] = deprecated(self, deprecated_kwargs, trigger, keep)
+        given["trigger"] = copied(given["trigger"])
+        given["model"] = built_model(model)
+        given["token_counter"] = whole_counter(token_counter, given["model"])
+        self._parameters = tuple(given)
+        vars(self).update(given)
+        self._begin()
 
-    def _begin(self, given: Mapping[str, Any]) -> None:
-        self._built, self._earlier = built(given), list[Preparations]()
-        found, self._address = self.graph_engine.engine.archive, given["archive"]
-        self._opened = found if isinstance(self._address, (str, Path)) else None
+    def _begin(self) -> None:
+        self._address: AnyArchive | None = vars(self)["archive"]
+        self._earlier: list[Preparations] = []
+        self._setup_of = dict[str, Any]()
+        setup = self._setup
+        self._opened = setup.engine.archive if isinstance(self._address, (str, Path)) else None
+        self.archive = self._setup_of["archive"] = setup.engine.archive
         self.tools = []
         if self.recall != "off":
-            self.tools.append(recall_tool(lambda: self._built.planner, 2 * self.recall_tokens))
+            self.tools.append(recall_tool(lambda: self._setup, 2 * self.recall_tokens))
         if self.compact_tool:
             self.tools.append(tool_to_compact())
 
-    def __getattr__(self, name: str) -> Any:
-        made = self.__dict__.get("_built")
-        if made is None or name not in made.given:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return made.read(name)
+    @property
+    def _setup(self) -> Setup:
+        """What the settings make as they are now."""
+        own, before = vars(self), self._setup_of
+        same = before and all(own[name] is value for name, value in before.items())
+        if same and own["trigger"] == self._trigger:
+            return self._made
+        given = {name: own[name] for name in self._parameters}
+        for name in FIXED if before else ():
+            if given[name] is not before[name]:
+                raise PolicyError(
+                    f"{name} cannot change once the middleware is built, as agents and their "
+                    "states go by it; build the middleware and the agent anew"
+                )
+        self._go_on_with(set_up(given, self._kept_in), given)
+        for caveat in self._made.engine.policy.caveats:
+            warn_caller(caveat, UserWarning, self)
+        return self._made
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        made = self.__dict__.get("_built")
-        if made is None or name not in made.given:
-            super().__setattr__(name, value)
-            return
-        self._go_on_with(made.with_setting(name, value))
-        self._warn()
-
-    def __getstate__(self) -> dict[str, Any]:
-        own = {key: value for key, value in self.__dict__.items() if key not in MADE}
-        given = {**self._built.given, "archive": self._address}
-        return {**own, "given": given, "written": self.graph_engine.written}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        rest = dict(state)
-        given, written = rest.pop("given"), rest.pop("written")
-        self.__dict__.update(rest)
-        self._begin(given)
-        self.graph_engine.written = written
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        memo[id(self)] = copied = type(self).__new__(type(self))
-        state, archive = self.__getstate__(), self.graph_engine.engine.archive
-        state["given"]["archive"] = archive  # it stays with the one that opened it
-        shared = (archive, self.telemetry, self._address)
-        memo.update((id(one), one) for one in shared if one is not None)
-        copied.__setstate__(deepcopy(state, memo))
-        return copied
-
-    def _go_on_with(self, built: Built) -> None:
-        self._earlier, self._built = [one for one in self._prepares() if one.busy], built
+    def _go_on_with(self, setup: Setup, given: dict[str, Any]) -> None:
+        if self._setup_of:
+            self._earlier = [one for one in self._prepares() if one.busy]
+        self._made, self._setup_of, self._trigger = setup, given, copied(given["trigger"])
 
     def _prepares(self) -> Sequence[Preparations]:
-        background = self.graph_engine.engine.background
+        background = self._made.engine.background
         return self._earlier if background is None else [*self._earlier, background]
-
-    def _warn(self) -> None:
-        for caveat in self.graph_engine.engine.policy.caveats:
-            warn_caller(caveat, UserWarning, self)
-
-    @property
-    def name(self) -> str:
-        """The name of this instance, unique in its agent."""
-        return self._name
-
-    @property
-    def graph_engine(self) -> GraphEngine:
-        """The engine; another one once a setting has changed."""
-        return self._built.planner.graph
 
     def go_on_as(self, other: SummarizationMiddleware) -> None:
         """Take the settings of another instance with the same archive, from the next step on.
@@ -273,30 +292,48 @@ class SummarizationMiddleware(
                 f"history cannot change from {self.history!r} to {other.history!r} while an agent "
                 "runs; build the agent anew"
             )
-        self._go_on_with(other._built)
+        setup, given = other._setup, dict(other._setup_of)
+        vars(self).update(given)
+        self._go_on_with(setup, given)
+
+    def __getstate__(self) -> dict[str, Any]:
+        made = ("_made", "_setup_of", "_trigger", "_address", "_earlier", "_opened", "tools")
+        own = {key: value for key, value in vars(self).items() if key not in made}
+        return {**own, "archive": self._address}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._begin()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        memo[id(self)] = copy = type(self).__new__(type(self))
+        # The archive stays with the one that opened it.
+        memo.update((id(one), one) for one in (self.archive, self.telemetry) if one is not None)
+        copy.__setstate__(deepcopy({**self.__getstate__(), "archive": self.archive}, memo))
+        return copy
+
+    @property
+    def name(self) -> str:
+        """The name of this instance, unique in its agent."""
+        return self._name
 
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        """Summarise if the history asks for it; return None or an update of the state.
-
-        A state with `messages` and a bare `Runtime()` are enough.
-
-        Raises:
-            MessageError: a message cannot be understood.
-            SummaryError: no summary could be made, and `on_failure` is `"raise"`.
-        """
-        return run(self._heard(self._step(state, runtime)))
+        """Compact the history if the settings ask for it."""
+        return run(self._step(state, runtime))
 
     async def abefore_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """`before_model` on an event loop."""
-        return await arun(self._heard(self._step(state, runtime)))
+        return await arun(self._step(state, runtime))
 
-    def _heard(self, flow: Awaitable[dict[str, Any] | None]) -> Awaitable[dict[str, Any] | None]:
-        return heard_by(self.graph_engine.engine.listeners, flow)
-
-    def _step(self, state: Any, runtime: Any) -> Awaitable[dict[str, Any] | None]:
-        if self._built.shown["trigger"] != self._built.trigger:  # its own list was changed
-            self.trigger = self._built.shown["trigger"]
-        return (self._built.turn_recall or self._built.planner).step(state, runtime)
+    async def _step(
+        self, state: Any, runtime: Any, focus: str | None = None
+    ) -> dict[str, Any] | None:
+        setup = self._setup
+        update = await heard_by(setup.engine.listeners, step(setup, state, runtime, focus))
+        if self.recall != "auto" or focus is not None:
+            return update
+        turn = with_turn_recall(Channel(setup, state, runtime), update)
+        return await heard_by(setup.engine.listeners, turn)
 
     def compact(
         self, state: Any, runtime: Any, *, focus: str | None = None
@@ -327,13 +364,13 @@ class SummarizationMiddleware(
             >>> len(update["messages"])
             3
         """
-        return run(self._heard(self._built.planner.step(state, runtime, focus or "")))
+        return run(self._step(state, runtime, focus or ""))
 
     async def acompact(
         self, state: Any, runtime: Any, *, focus: str | None = None
     ) -> dict[str, Any] | None:
         """`compact` on an event loop."""
-        return await arun(self._heard(self._built.planner.step(state, runtime, focus or "")))
+        return await arun(self._step(state, runtime, focus or ""))
 
     @staticmethod
     def request_compaction(focus: str | None = None) -> dict[str, Any]:
@@ -366,23 +403,41 @@ class SummarizationMiddleware(
         return await arun(self._called(request, send))
 
     async def _called(self, request: ModelRequest[Any], send: Send) -> Any:
-        shown = await self._shown(request)
-        with self.graph_engine.sending(shown):
+        channel, shown = await self._shown(request)
+        with sending(channel, shown):
             return await send_thoughtful(shown, send)
 
-    async def _shown(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
-        self.graph_engine.engine.tools.learn(request.tools)
-        channel = Channel.of(self.graph_engine, request.state, request.runtime)
+    async def _shown(self, request: ModelRequest[Any]) -> tuple[Channel, ModelRequest[Any]]:
+        setup = self._setup
+        setup.engine.tools.learn(request.tools)
+        if self.tools and not takes_tools(request.model):
+            own = [one for one in request.tools if any(one is tool for tool in self.tools)]
+            rest = [one for one in request.tools if not any(one is tool for tool in own)]
+            setup.say_once(NO_TOOLS % ", ".join(tool.name for tool in self.tools))
+            request = request.override(tools=rest)
+        channel = Channel(setup, request.state, request.runtime)
         if channel.held.data is not None:  # a run may begin here, in another process
             name_messages(channel.messages)
         # With the model's turn: `before_model` has not seen what went before.
-        channel = await channel.follow(turn=False)
+        await channel.follow(turn=False)
         messages: Sequence[BaseMessage] = request.messages
-        if self.history == "preserve" and channel.held.data is not None:
+        if setup.preserve and channel.held.data is not None:
             messages = await channel.shown(messages)
-        if self._built.turn_recall is not None:
-            messages = await self._built.turn_recall.shown(channel, messages)
+        if self.recall == "auto":
+            messages = await shown_in_turn(channel, messages)
         messages = await channel.thoughtful(messages)
-        if messages is request.messages:
-            return request
-        return request.override(messages=cast("list[AnyMessage]", messages))
+        if messages is not request.messages:
+            request = request.override(messages=cast("list[AnyMessage]", messages))
+        return channel, request
+
+    # What Deep Agents' middleware does beside
+
+    def _kept_in(self, scope: Scope) -> str:
+        """Return the location of originals in a clip, where no archive has them."""
+        return KEPT
+
+    async def _written(
+        self, held: HeadState, state: Mapping[str, Any], runtime: object
+    ) -> dict[str, Any] | None:
+        """Write what a record that comes into force asks for; return an update of the state."""
+        return None

@@ -10,7 +10,7 @@ from langchain_core.messages import AnyMessage, BaseMessage, convert_to_messages
 from langgraph.channels.delta import DeltaChannel
 from langgraph.graph.message import Messages, add_messages
 
-from conspectus.langchain.identity import name_messages
+from conspectus.langchain.state import name_messages
 
 SNAPSHOT = 50
 """Updates after which the whole channel is written once."""

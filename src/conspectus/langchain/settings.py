@@ -1,46 +1,181 @@
-"""Read the settings that LangChain's users write."""
+"""Read the middleware's parameters, and build what one set of them makes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
+from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.runnables import Runnable
-from langchain_core.runnables.base import coerce_to_runnable
+from langgraph.store.base import BaseStore
+from langgraph.types import interrupt
 
+<<<<<<< HEAD
 from conspectus.core.policy import names_embedded
+=======
+from conspectus._newest import Newest
+from conspectus.archive import Archive, Scope
+from conspectus.core.policy import Arguments
+from conspectus.core.policy import names_embedded
+from conspectus.core.items import Window
+from conspectus.core.policy import Policy
+>>>>>>> 7dd47b6 (LangChain agents: settings are plain attributes, one cache knows a history again, the guard is one call)
 from conspectus.core.sizes import TRIGGER_FORM, TriggerClause
-from conspectus.engine.settings import AnySummarizer, warn_caller
+from conspectus.engine.engine import Engine
+from conspectus.engine.hooks import PreviewRequest
+from conspectus.engine.settings import EngineSettings, warn_caller, window_of
 from conspectus.errors import PolicyError
+from conspectus.langchain.seen import Counting, Histories
+from conspectus.langchain.state import Requested, Tenant
 from conspectus.messages.recalled import LEAST_RECALL
-from conspectus.model.base import Summarizer
+from conspectus.model.calls import named, profile_window
 from conspectus.model.chat_model import chat_model_named
+from conspectus.observe import log
+from conspectus.tokens import TokenMeter
 
 Model = BaseChatModel | Runnable[Any, Any]
+PreviewChoice = bool | Callable[[PreviewRequest], str | None]
 
 KEEP = ("messages", 20)
 """The default of `keep`."""
 
-
 DEPRECATED = {"max_tokens_before_summary": "trigger", "messages_to_keep": "keep"}
 """LangChain's old names of parameters, and the new ones."""
+
+KEPT = "kept in the history"
+"""Location of originals in a clip, where the channel keeps every message."""
+
+CHOICES = {"history": ("replace", "preserve"), "recall": ("off", "tool", "auto")}
+
+STORES = 8  # stores of graphs whose archives stay open for the next step
+
+PREVIEW = "conspectus.preview"
+"""The `type` of the interrupt's value."""
+
+ANSWERS = 'answer {"type": "approve"}, {"type": "edit", "summary": "..."} or {"type": "reject"}'
+
+
+@dataclass(slots=True)
+class Setup:
+    """What one set of settings makes, for all threads of a graph.
+
+    Attributes:
+        preserve: the channel keeps every message.
+        recalled: tokens of the originals recalled for a turn; 0 for no recall.
+        window: input limit in tokens of `model`, or of any if that is empty; None if unknown.
+        reserved: tokens of the window that messages cannot have.
+        keeps: returns the location of one agent's originals without an archive; None where the
+            channel is rewritten.
+    """
+
+    engine: Engine
+    counting: Counting
+    tenant: Tenant
+    preserve: bool
+    recalled: int
+    window: int | None
+    reserved: int
+    model: str
+    keeps: Callable[[Scope], str] | None
+    histories: Histories
+    _archives: Newest[int, tuple[BaseStore, Archive]] = field(
+        default_factory=lambda: Newest(STORES)
+    )
+
+    def room(self, seen: Requested) -> Window | None:
+        """Return the room for messages when the managed model answers; None if unknown."""
+        if self.window is not None:
+            same = not self.model or seen.model in ("", self.model)
+            limit = min(self.window, seen.window or self.window) if same else self.window
+            seen = replace(seen, model=self.model or seen.model, window=limit)
+        return seen.room(self.reserved)
+
+    def archive(self, runtime: object) -> Archive | None:
+        """Return the archive, or one in the store of the graph."""
+        if self.engine.archive is not None:
+            return self.engine.archive
+        store = getattr(runtime, "store", None)
+        if not isinstance(store, BaseStore):
+            return None
+        return self._archives.get_or_make(id(store), lambda: (store, Archive(store)))[1]
+
+    def say_once(self, text: str) -> None:
+        if self.engine.memory.is_news(text):
+            log("setting_missing", text)
+
+
+def set_up(given: Mapping[str, Any], kept_in: Callable[[Scope], str]) -> Setup:
+    """Build the parts from all parameters of `SummarizationMiddleware`, by name.
+
+    `kept_in` returns the location of one agent's originals in a channel that keeps them.
+
+    Raises:
+        PolicyError: a parameter is invalid.
+    """
+    counter, model, window = given["token_counter"], given["model"], given["window"]
+    counting = Counting(counter, model)
+    # Thresholds and cuts are those that LangChain's users have chosen: nothing is clipped, and
+    # nothing more is cut than asked, as long as that fits the window with room to grow.
+    policy = Policy.build(
+        trigger=None if given["trigger"] == [] else given["trigger"],
+        keep=given["keep"],
+        max_summary_tokens=given["max_summary_tokens"],
+        keep_first=True,
+        stale_results=given["stale_results"],
+    )
+    arguments = Arguments.build(given["truncate_args_settings"])
+    policy = replace(policy, keep_base=counting.base, arguments=arguments)
+    known = window if window is not None else profile_window(model)
+    if policy.needs_window and known is None:
+        raise PolicyError(
+            "Model profile information is required to use fractional token limits, and is "
+            "unavailable for the specified model: pass window=<its input limit in tokens> or "
+            'a model with profile={"max_input_tokens": ...}, or use tokens or messages'
+        )
+    window_of(known, given["reserved_tokens"])
+    for name, choices in CHOICES.items():
+        if given[name] not in choices:
+            *others, last = (f'"{one}"' for one in choices)
+            raise PolicyError(f"{name} must be {', '.join(others)} or {last}, not {given[name]!r}")
+    tokens = given["recall_tokens"]
+    if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < LEAST_RECALL:
+        raise PolicyError(
+            f"recall_tokens must be a whole number of at least {LEAST_RECALL} tokens, not "
+            f"{tokens!r}; recall='off' switches it off"
+        )
+    meter = TokenMeter(None if counting.approximate else counter, model=model)
+    engine = EngineSettings.of(given).engine(policy, meter)
+    engine = replace(engine, preview=_asked_of(given["preview"]), sizes=counting.message)
+    preserve = given["history"] == "preserve"
+    return Setup(
+        engine=engine,
+        counting=counting,
+        tenant=given["tenant"],
+        preserve=preserve,
+        recalled=tokens if given["recall"] == "auto" else 0,
+        window=known,
+        reserved=given["reserved_tokens"],
+        model=model_name(model) if window is None and known is not None else "",
+        keeps=kept_in if preserve else None,
+        # LangChain's own count is cheaper than to know a message again by its content.
+        histories=Histories(counting.message, meter.message, by_content=not counting.approximate),
+    )
 
 
 def deprecated(own: object, given: Mapping[str, Any], trigger: Any, keep: Any) -> tuple[Any, Any]:
     """Read trigger and keep, also by their old names; `own` is the middleware."""
-    unknown = sorted(set(given) - set(DEPRECATED))
-    if unknown:
+    if unknown := sorted(set(given) - set(DEPRECATED)):
         raise TypeError(
             f"SummarizationMiddleware has no parameter {', '.join(map(repr, unknown))}; "
             "help(SummarizationMiddleware) lists them"
         )
-    for name, form in (
-        ("max_tokens_before_summary", "trigger=('tokens', value)"),
-        ("messages_to_keep", "keep=('messages', value)"),
-    ):
-        if name in given:
-            warn_caller(f"{name} is deprecated. Use {form} instead.", DeprecationWarning, own)
+    kinds = {"trigger": "tokens", "keep": "messages"}
+    for old, new in DEPRECATED.items():
+        if old in given:
+            form = f"{new}=('{kinds[new]}', value)"
+            warn_caller(f"{old} is deprecated. Use {form} instead.", DeprecationWarning, own)
     most = given.get("max_tokens_before_summary")
     if trigger is None and most is not None:
         trigger = ("tokens", most)
@@ -53,7 +188,7 @@ def copied(trigger: Any) -> Any:
     """Copy a trigger, against later changes of the caller's own."""
     if isinstance(trigger, list):
         return [_copied(part, "item ") for part in trigger]
-    return _copied(trigger, "") if trigger is not None else None
+    return None if trigger is None else _copied(trigger, "")
 
 
 def _copied(part: Any, what: str) -> Any:
@@ -62,25 +197,6 @@ def _copied(part: Any, what: str) -> Any:
     if isinstance(part, (tuple, TriggerClause)):
         return part
     raise TypeError(f"Unsupported trigger {what}type: {type(part)}. {TRIGGER_FORM}.")
-
-
-def read_summarizer(given: AnySummarizer | None) -> Any:
-    """Return `summarizer` as it is read back; None for a chat model."""
-    if given is None or isinstance(given, (str, BaseChatModel)):
-        return None
-    if isinstance(given, Summarizer) or not (isinstance(given, Runnable) or callable(given)):
-        return given
-    return coerce_to_runnable(given)
-
-
-def read_recall(recall: object, tokens: object) -> None:
-    if recall not in ("off", "tool", "auto"):
-        raise PolicyError(f'recall must be "off", "tool" or "auto", not {recall!r}')
-    if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < LEAST_RECALL:
-        raise PolicyError(
-            f"recall_tokens must be a whole number of at least {LEAST_RECALL} tokens, not "
-            f"{tokens!r}; recall='off' switches it off"
-        )
 
 
 def built_model(model: str | Model | None) -> Model | None:
@@ -94,3 +210,59 @@ def built_model(model: str | Model | None) -> Model | None:
             f"{model!r}"
         )
     return model
+
+
+def model_name(model: object) -> str:
+    """Return a name that tells a model from others, or an empty text."""
+    return "" if model is None else f"{type(model).__name__}:{named(model)}"
+
+
+def whole_counter(counter: Any, model: Model | None) -> Any:
+    """Return the counter as LangChain's middleware shows it."""
+    return Counting(counter, model).whole if counter is count_tokens_approximately else counter
+
+
+# A person reads the summary first: the graph is interrupted after the draft is stored. On resume
+# the node runs again, makes the same plan, finds the draft, gets the answer, and commits.
+
+
+def _asked_of(choice: PreviewChoice) -> Any:
+    if choice is False or choice is None:
+        return None
+    if choice is not True and not callable(choice):
+        raise PolicyError(
+            "preview must be True, False or a callable that takes the finished summary and "
+            f"returns a text or None, not {choice!r}"
+        )
+    return _interrupt if choice is True else choice
+
+
+def _interrupt(request: PreviewRequest) -> str | None:
+    problem = request.problem
+    value = {name: getattr(request, name) for name in ("summary", "evict", "cause", "limit", "by")}
+    while True:
+        answer = interrupt({"type": PREVIEW, **value, "problem": problem, "answers": ANSWERS})
+        understood, text = _read_answer(answer, request.summary)
+        if understood and text == request.summary and not request.kept:
+            # An interrupt answers at once only where it was asked before: about another text.
+            log(
+                "approval_lost",
+                "the summary that was approved is gone with the process that made it, so the "
+                "history was kept as it was: pass archive= or a store, which keep it",
+            )
+            return None
+        if understood:
+            return text
+        problem = f"{answer!r:.200} is no answer: {ANSWERS}"
+
+
+def _read_answer(answer: object, summary: str) -> tuple[bool, str | None]:
+    """Return whether an answer is understood, and the text that it approves."""
+    if isinstance(answer, Mapping) and isinstance(answer.get("decisions"), list):
+        answer = next(iter(answer["decisions"]), None)  # the form of LangChain's own approvals
+    kind: Any = answer.get("type") if isinstance(answer, Mapping) else answer
+    text = answer.get("summary") if isinstance(answer, Mapping) else None
+    if kind == "edit" and isinstance(text, str):
+        return True, text
+    approves = kind in ("approve", True)
+    return approves or kind in ("reject", False), summary if approves else None

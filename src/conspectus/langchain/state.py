@@ -1,59 +1,46 @@
-"""Define a graph's private channels: records, requests, recalled originals, wishes.
+"""The private channels of a graph's state, and the names of its histories and messages.
 
-The middleware and the guard share them. All is plain JSON, so that it survives every serializer,
-and is no part of a graph's input or output.
+All is plain JSON, so that it survives every serializer, and is no part of a graph's input or
+output. The tenant is never read from the state, which users can write.
 """
 
 from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Annotated, Any, NotRequired, TypeGuard
+from operator import attrgetter
+from typing import Annotated, Any, NotRequired, cast
 
 from langchain.agents.middleware.types import AgentState, PrivateStateAttr
 from langchain_core.messages import BaseMessage
+from langgraph.config import get_config
 
-from conspectus.archive import Scope
 from conspectus.core.items import Size, Window
 from conspectus.core.records import Record
-from conspectus.langchain.identity import (
-    DERIVED,
-    MAIN,
-    Tenant,
-    name_messages,
-    session_of,
-    tenant_of,
-    thread_id_of,
-    thread_of,
-)
+from conspectus.engine.settings import LOCAL
+from conspectus.errors import InputError
 from conspectus.messages import POINTER, read_messages
 from conspectus.messages.recalled import newest_user, recalled_message
 
-VERSION = 1
-"""Version of the plain form; other versions are not read."""
+VERSION = 1  # of the plain form; other versions are not read
 
-HELD = "_conspectus"
-REQUEST = "_conspectus_request"
-RECALLED = "_conspectus_recalled"
-ASKED = "_conspectus_asked"
-"""Names of our channels."""
+HELD, REQUEST = "_conspectus", "_conspectus_request"
+RECALLED, ASKED = "_conspectus_recalled", "_conspectus_asked"
 
 FORKED = "_deepagents_forked_context"
 """Set by Deep Agents in the state of a subagent that has inherited its parent's."""
 
-LEARNED = 3
-"""Other models whose limits are remembered."""
+LEARNED = 3  # other models whose limits are remembered
+FOCUS = 2_000  # most characters of a focus
+MAIN = "main"  # the session of a graph that no other graph has called
+DERIVED = "unnamed-"  # prefix of an id that is derived from its message
 
-FOCUS = 2_000
-"""Most characters of a focus."""
+Tenant = str | Callable[[Any], str | None] | None
 
-
-def _data(state: Mapping[str, Any], channel: str) -> Mapping[str, Any]:
-    """Return the data of a channel, or nothing if it is of another version."""
-    data = state.get(channel)
-    return data if isinstance(data, Mapping) and data.get("v") == VERSION else {}
+_id = attrgetter("id")
 
 
 def asked_together(
@@ -74,8 +61,15 @@ class CompactionState(AgentState[Any]):
     _conspectus_asked: NotRequired[
         Annotated[dict[str, Any] | None, PrivateStateAttr, asked_together]
     ]
-    # Written by Deep Agents' middleware; read here, so that a thread that had it can go on.
-    _summarization_event: NotRequired[Annotated[Any, PrivateStateAttr]]
+
+
+def _data(state: Mapping[str, Any], channel: str) -> Mapping[str, Any]:
+    data = state.get(channel)
+    return data if isinstance(data, Mapping) and data.get("v") == VERSION else {}
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 # The records in force
@@ -108,65 +102,45 @@ class HeadState:
             return ()
 
     @property
+    def head_id(self) -> str:
+        newest = self.data[-1].get("id") if isinstance(self.data, list) else self.data
+        return newest if isinstance(newest, str) else ""
+
+    @property
     def messages_after(self) -> int:
         return self.after.messages if self.after else 0
 
-    @property
-    def head_id(self) -> str:
-        found: object = self.data
-        if isinstance(self.data, list):
-            found = self.data[-1].get("id") if self.data else None
-        return found if isinstance(found, str) else ""
+    def with_chain(
+        self, chain: Sequence[Record], after: Size | None, *, pending: bool = False
+    ) -> HeadState:
+        """Put other records in force; only the id of an archived one is stored."""
+        data: Any = None
+        if chain:
+            data = chain[-1].id if chain[-1].archived else [one.to_json() for one in chain]
+        return replace(self, data=data, after=after, pending=pending)
 
     def with_record(self, record: Record, after: Size, *, pending: bool = False) -> HeadState:
-        """Put another record in force; only the id of an archived one is stored."""
+        """Put one more record in force."""
         if record.archived:
-            return replace(self, data=record.id, after=after, pending=pending)
+            return self.with_chain([record], after, pending=pending)
         # Records that cannot be read hold nothing that fits this one.
         before = self.data if isinstance(self.data, list) and self.head else []
-        # A record with notes holds all of them, as no archive has the earlier ones; one of clips
-        # alone adds none, and leaves them where they are.
+        # A record with notes holds all of them, as no archive has the earlier ones.
         earlier = [{**one, "segment": {}} for one in before] if record.segment else before
         return replace(self, data=[*earlier, record.to_json()], after=after, pending=pending)
 
-    def back_to(self, chain: Sequence[Record]) -> HeadState:
-        if isinstance(self.data, str):
-            return replace(self, data=chain[-1].id if chain else None, after=None)
-        return replace(self, data=(self.data or [])[: len(chain)] or None, after=None)
-
     def settled(self, *, whole: bool) -> HeadState:
-        """Return the head of a settled channel; a `whole` one needs all records."""
+        """Return the head of a rewritten channel; a `whole` one needs all records."""
         data = self.data
         if isinstance(data, list) and not whole:
             noted = [at for at, one in enumerate(data) if one.get("segment")]
             data = data[noted[-1] if noted else -1 :]
         return replace(self, data=data, pending=False)
 
-    @property
-    def name(self) -> str:
-        """Key of the history in the caches of this process."""
-        return f"{self.thread}\0{self.session}"
-
     def to_json(self) -> dict[str, Any]:
         after = [self.after.tokens, self.after.messages] if self.after else None
-        return {
-            "v": VERSION,
-            "thread": self.thread,
-            "session": self.session,
-            "head": self.data,
-            "after": after,
-            "pending": self.pending,
-        }
-
-
-def as_data(chain: Sequence[Record]) -> list[Mapping[str, Any]] | str:
-    """Return a chain as `HeadState` holds it."""
-    return chain[-1].id if chain[-1].archived else [record.to_json() for record in chain]
-
-
-def scope_of(held: HeadState, tenant: Tenant, runtime: object) -> Scope:
-    """Return the scope; the tenant is never read from state, which users can write."""
-    return Scope(tenant_of(tenant, runtime), held.thread, held.session)
+        own = {"thread": self.thread, "session": self.session, "head": self.data}
+        return {"v": VERSION, **own, "after": after, "pending": self.pending}
 
 
 def read_head(
@@ -177,7 +151,12 @@ def read_head(
     Invalid data is not trusted: the history goes on without its records. The first message gets an
     id, as it names a history without a thread.
     """
-    _name_first(messages, runtime)
+    thread = thread_of_run(runtime) or _text(_configured().get("thread_id"))
+    if messages and not thread and (messages[0].id or DERIVED).startswith(DERIVED):
+        # Two conversations that begin with the same words are not the same one.
+        messages[0].id = str(uuid.uuid4())
+    else:
+        name_messages(messages[:1])
     if data := _data(state, HELD):
         try:
             return _held(data)
@@ -185,45 +164,19 @@ def read_head(
             pass
     # A forked subagent of Deep Agents goes on with its parent's history: a branch of its session.
     session = MAIN if state.get(FORKED) else session_of(runtime, messages)
-    return HeadState(thread_of(runtime, messages), session)
-
-
-def _name_first(messages: Sequence[BaseMessage], runtime: object) -> None:
-    if not messages:
-        return
-    first = messages[0]
-    derived = first.id is None or first.id.startswith(DERIVED)
-    if derived and not thread_id_of(runtime):
-        # Two conversations that begin with the same words are not the same one.
-        first.id = str(uuid.uuid4())
-    else:
-        name_messages(messages[:1])
+    return HeadState(thread or f"{DERIVED}{_digest_of_first(messages)}", session)
 
 
 def _held(data: Mapping[str, Any]) -> HeadState:
     head, after = data["head"], data["after"]
-    thread, session = data["thread"], data["session"]
-    if not (_is_name(thread) and _is_name(session)):
-        raise TypeError("thread and session are text")
-    # Whether records can be read is seen where they are needed; a step needs only their id.
-    records = isinstance(head, list) and head and all(_is_name(one.get("id")) for one in head)
-    if not (head is None or _is_name(head) or records):
-        raise TypeError("the head is an id, or records")
-    size = None
-    if after is not None:
-        tokens, messages = after
-        if not (_is_count(tokens) and _is_count(messages)):
-            raise TypeError("a size is tokens and messages")
-        size = Size(tokens, messages)
-    return HeadState(thread, session, head, size, bool(data["pending"]))
-
-
-def _is_name(value: object) -> bool:
-    return isinstance(value, str) and bool(value)
-
-
-def _is_count(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    ids = [head] if isinstance(head, str) else [one.get("id") for one in head or ()]
+    names = (data["thread"], data["session"], *ids)
+    if not all(isinstance(one, str) and one for one in names) or head == []:
+        raise TypeError("a name is no text")
+    if after is not None and not (len(after) == 2 and all(map(_is_count, after))):
+        raise TypeError("a size is tokens and messages")
+    size = None if after is None else Size(*after)
+    return HeadState(data["thread"], data["session"], head, size, bool(data["pending"]))
 
 
 # The latest request
@@ -265,22 +218,16 @@ class Requested:
 def read_requested(state: Mapping[str, Any]) -> Requested:
     """Read the latest request; an empty one without a guard."""
     data = _data(state, REQUEST)
-    overhead, reserved, window = (
-        value if _is_count(value := data.get(name)) else 0
-        for name in ("overhead", "reserved", "window")
-    )
-    learned = data.get("learned")
-    known = learned.items() if isinstance(learned, Mapping) else ()
-    return Requested(
-        overhead,
-        reserved,
-        window or None,
-        str(data.get("model") or ""),
-        {str(model): limit for model, limit in known if _is_count(limit) and limit},
-    )
+    if not data:
+        return Requested()
+    sizes: Any = map(data.get, ("overhead", "reserved", "window"))
+    overhead, reserved, window = (one if _is_count(one) else 0 for one in sizes)
+    known = data["learned"].items() if isinstance(data.get("learned"), Mapping) else ()
+    learned = {str(model): limit for model, limit in known if _is_count(limit) and limit}
+    return Requested(overhead, reserved, window or None, str(data.get("model") or ""), learned)
 
 
-# The turn under way
+# The turn under way, and what was asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +267,7 @@ def turn_of(messages: Sequence[BaseMessage], known: Recalled | None = None) -> s
     if place is None:
         return ""
     [entry] = read_messages([messages[place]])
-    name = hashlib.sha256(entry.id.encode("utf-8", "backslashreplace")).hexdigest()[:16]
+    name = _digest(entry.id)[:16]
     if known is not None and known.turn.startswith(name) and POINTER in entry.text:
         return known.turn
     return f"{name}{entry.key}"
@@ -329,12 +276,112 @@ def turn_of(messages: Sequence[BaseMessage], known: Recalled | None = None) -> s
 def read_asked(state: Mapping[str, Any]) -> str | None:
     """Read the focus of a compaction that was asked for; None if none was."""
     data = _data(state, ASKED)
-    if not data:
-        return None
-    focus = data.get("focus")
-    return focus[:FOCUS] if isinstance(focus, str) else ""
+    focus = data.get("focus", "")
+    return None if not data else focus[:FOCUS] if isinstance(focus, str) else ""
 
 
 def asking(focus: str | None) -> dict[str, Any]:
     """Make the update of a state that asks for a compaction at the next step."""
     return {ASKED: {"v": VERSION, "focus": (focus or "").strip()[:FOCUS]}}
+
+
+# Names
+
+
+def tenant_of(tenant: Tenant, runtime: object) -> str:
+    """Return the tenant: as configured, else the authenticated user, else `LOCAL`."""
+    if tenant is None:
+        user = getattr(getattr(runtime, "server_info", None), "user", None)
+        identity = getattr(user, "identity", None)
+        return identity if isinstance(identity, str) and identity else LOCAL
+    named = tenant(runtime) if callable(tenant) else tenant
+    if named is not None and (not isinstance(named, str) or not named):
+        raise InputError(
+            f"tenant must be a text that names it, or a callable that returns one, not {named!r}"
+        )
+    return LOCAL if named is None else named
+
+
+def thread_of_run(runtime: object) -> str | None:
+    return _text(getattr(getattr(runtime, "execution_info", None), "thread_id", None))
+
+
+def _text(thread: object) -> str | None:
+    """Return the name of a thread, which may be a number or a UUID, as text."""
+    return None if thread in (None, "") else str(thread)
+
+
+def session_of(runtime: object, messages: Sequence[BaseMessage]) -> str:
+    """Return the session of a history: subagents share the thread of their caller.
+
+    A retried step, and the next run of the same agent, must get the same one. So it is derived from
+    the agent's place in the graph and its first message, or from the subagent's call.
+    """
+    info = getattr(runtime, "execution_info", None)
+    caller = _above(getattr(info, "checkpoint_ns", None))
+    if not caller:
+        return MAIN
+    # Every subagent with the same job has the same derived id: only their calls differ.
+    if messages and not (messages[0].id or DERIVED).startswith(DERIVED):
+        caller = "|".join(node.partition(":")[0] for node in caller.split("|"))
+    return f"sub-{_digest_of_first(messages, caller)}"
+
+
+def run_of_subgraph() -> str:
+    """Return the name of this run of a subgraph; empty where its state outlives the run.
+
+    LangGraph puts the id of the calling task into the namespace of a subgraph whose state begins
+    anew with each call, and into no other.
+    """
+    caller = _above(_configured().get("checkpoint_ns"))
+    return caller if ":" in caller else ""
+
+
+def is_checkpointed() -> bool:
+    """Return whether a checkpointer keeps the state of the running graph from run to run."""
+    # LangGraph has no public way to ask; this is where it hands the checkpointer to subgraphs.
+    checkpointer = _configured().get("__pregel_checkpointer")
+    return checkpointer not in (None, False) and not run_of_subgraph()
+
+
+def _above(namespace: str | None) -> str:
+    """Return the namespace of the graph that a node is in; empty for one that no other called."""
+    return (namespace or "").rpartition("|")[0]
+
+
+def _configured() -> Mapping[str, Any]:
+    try:
+        return cast("Mapping[str, Any]", get_config().get("configurable", {}))
+    except RuntimeError:  # outside a graph
+        return {}
+
+
+def name_messages(messages: Sequence[BaseMessage], before: Iterable[BaseMessage] = ()) -> None:
+    """Give each message without an id one derived from its content and occurrence.
+
+    A delta channel is rebuilt from its writes, and its ids must be the same each time. Messages
+    `before` stand before these in the channel.
+    """
+    if None not in map(_id, messages):
+        return
+    taken = {message.id for message in (*before, *messages)}
+    counts: Counter[str] = Counter()
+    for message in messages:
+        if message.id is not None:
+            continue
+        calls = getattr(message, "tool_calls", None), getattr(message, "tool_call_id", None)
+        said = repr((message.type, message.name, message.content, calls))
+        name = f"{DERIVED}{_digest(said)[:24]}"
+        while (free := f"{name}-{counts[name]}") in taken:
+            counts[name] += 1
+        message.id = free
+        taken.add(free)
+
+
+def _digest_of_first(messages: Sequence[BaseMessage], caller: str = "") -> str:
+    first = messages[0] if messages else None
+    return _digest(f"{first.id}\0{first.content}{caller}" if first is not None else "")[:16]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()

@@ -1,0 +1,112 @@
+"""Read what a provider says of a request that was too long, and shrink the next one."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from langchain_core.exceptions import ContextOverflowError
+
+from conspectus.errors import StuckError
+
+_COMPARED = re.compile(r">\s*(\d[\d,_]{2,})")
+_LIMIT = re.compile(
+    r"(?:maximum|max|limit|window|at most|up to|supports?|context (?:length|size)|n_ctx|less than)"
+    r"\D{0,60}?(\d[\d,_]{2,}+)"
+    r"|(?<![\d,_])(\d[\d,_]{2,}+)\s*+(?:tokens?\s*+)?(?:maximum|limit|max)\b",
+    re.IGNORECASE,
+)
+_SENT = re.compile(
+    r"(?:resulted in|requested|has|is too long:|contains?|counted|you sent|length of|count of|"
+    r"count is|the first|n_keep|given|the input|prompt length)"
+    r"\D{0,40}?(\d[\d,_]{2,}+)"
+    r"|(?<![\d,_])(\d[\d,_]{2,}+)\s*+(?:tokens?\s*+)?>",
+    re.IGNORECASE,
+)
+
+RESCUE = 0.8
+"""Share of a refused size that messages may take in the next try: the provider counts more than the
+estimate."""
+
+STEPS = (RESCUE, 0.4, 0.16, 0.05, 0.0)
+"""Shares of the first refused size for each further try. A bare "too long" leaves a guess, and a
+batch of results may be ten times too large. The last is the smallest possible."""
+
+TRIES = len(STEPS)
+"""Most further tries."""
+
+LEARNED = 0.9
+"""Share of the limit named by the provider to which messages may grow again."""
+
+
+class StillTooLong(StuckError, ContextOverflowError):
+    """A request that nothing makes fit; caught as LangChain's error and as ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overflow:
+    limit: int | None = None
+    sent: int | None = None
+
+
+def read_overflow(error: BaseException) -> Overflow:
+    """Read the figures in the error of a provider, where they make sense together.
+
+    Example:
+        >>> read_overflow(ValueError("prompt is too long: 205371 tokens > 200000 maximum"))
+        Overflow(limit=200000, sent=205371)
+        >>> read_overflow(ValueError("too long")).limit is None
+        True
+    """
+    text = str(error)
+    limits = _numbers(_COMPARED, text) or _numbers(_LIMIT, text)
+    sents = _numbers(_SENT, text)
+    for limit in limits:
+        sent = next((n for n in sents if n > limit), None)
+        if sent is not None:
+            return Overflow(limit, sent)
+    return Overflow(limits[0] if limits else None)
+
+
+def _numbers(pattern: re.Pattern[str], text: str) -> list[int]:
+    digits = (next(filter(None, match.groups())) for match in pattern.finditer(text))
+    return [n for one in digits if (n := int(one.replace(",", "").replace("_", ""))) > 0]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Requests that a provider has refused as too long, each smaller than the one before.
+
+    Attributes:
+        first: tokens of the first one's messages.
+        budget: most tokens of the next one's messages.
+        most: most tokens of the messages of later requests.
+    """
+
+    tries: int = 0
+    first: int = 0
+    budget: int = 0
+    most: int = 0
+    named: bool = False
+
+    def and_again(self, size: int, beside: int, told: Overflow) -> Refused:
+        """Add a refusal: the tokens of messages and of the rest, and the provider's figures."""
+        tries, first = self.tries + 1, self.first or size
+        if tries > TRIES:
+            return replace(self, tries=tries)
+        budget = int(min(first * STEPS[self.tries], size * RESCUE))
+        if told.limit is not None:
+            # The provider's tokens are not the estimate's: its limit in ours.
+            limit = told.limit * (size + beside) // max(told.sent or told.limit, 1) - beside
+            # Where the tools alone seem to be too much, the estimate of them is not to be trusted.
+            named = int(min(limit, size) * RESCUE) if limit > 0 else size // 2
+            budget = named if tries == 1 else min(budget, named)
+        return Refused(tries, first, max(1, budget), self.most, told.limit is not None)
+
+    def having_tried(self, budget: int, refused: int) -> Refused:
+        """Set the most for later requests, from the size sent and the size refused."""
+        if self.named:
+            return replace(self, most=int(budget / RESCUE * LEARNED))
+        # As small as it goes leaves no room for another message: there may well be some.
+        smallest = self.tries == TRIES or budget > self.budget
+        return replace(self, most=max(budget, int(refused * RESCUE)) if smallest else budget)

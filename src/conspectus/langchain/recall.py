@@ -1,0 +1,214 @@
+"""Show an agent archived originals again: unasked at each turn, and by a tool.
+
+What a turn is shown is chosen before its first call of the model and kept in the state, so that
+each call of the turn is sent the same bytes, in whatever process. Failures of a tool are answers
+that the model can act on; they fail no step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Annotated, Any
+
+from langchain.tools import ToolRuntime
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage, RemoveMessage, ToolMessage
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from langgraph.types import Command
+
+from conspectus.bridge import arun, run
+from conspectus.errors import ArchiveError, ConspectusError
+from conspectus.langchain.channel import Channel
+from conspectus.langchain.planner import Update, room_for
+from conspectus.langchain.settings import Setup
+from conspectus.langchain.state import (
+    RECALLED,
+    Recalled,
+    asking,
+    name_messages,
+    read_recalled,
+    read_requested,
+    turn_of,
+)
+from conspectus.messages import read_messages
+from conspectus.messages.recalled import (
+    is_users,
+    newest_user,
+    recalled_message,
+    recalled_text,
+    with_recalled,
+)
+from conspectus.observe import heard_by, log
+from conspectus.recall.for_agents import (
+    ABOUT,
+    ABOUT_TOOL,
+    TOOL,
+    answer_flow,
+    asks_for_something,
+    question_of,
+    unasked_flow,
+    unreadable,
+)
+
+COMPACT = "compact_conversation"
+"""Name of the tool that asks for a compaction."""
+
+ABOUT_COMPACT = """\
+Have the older part of this conversation summarised before your next step, to make room. Use it \
+when a piece of work is done and its details are no longer needed."""
+
+WILL_COMPACT = (
+    "The older part of the conversation is summarised before your next step, if anything of it may "
+    "leave."
+)
+
+Runtime = ToolRuntime[Any, Any]
+Query = Annotated[str, ABOUT["query"]]
+Id = Annotated[str, ABOUT["id"]]
+Until = Annotated[str, ABOUT["until"]]
+At = Annotated[int, ABOUT["at"]]
+Focus = Annotated[str, "What the summary must keep above all, in a few words."]
+
+
+async def with_turn_recall(channel: Channel, update: Update | None) -> Update | None:
+    """Add the originals for a turn that begins to the update of a step."""
+    after: dict[str, Any] = {**channel.state, **(update or {})}
+    after["messages"] = [m for m in after["messages"] if not isinstance(m, RemoveMessage)]
+    known = read_recalled(after)
+    turn = turn_of(after["messages"], known)
+    if not turn:
+        return update
+    now = Channel(channel.setup, after, channel.runtime)
+    if known is not None and known.turn == turn:
+        try:
+            if await _within_reach(known, now):
+                return update
+        except ArchiveError:
+            return update  # it is not shown until that can be checked
+    return {**(update or {}), RECALLED: (await _chosen(turn, now)).to_json()}
+
+
+async def shown_in_turn(channel: Channel, messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
+    """Put the originals recalled for the turn into the messages of a request."""
+    known = read_recalled(channel.state)
+    if known is None or not known.text or known.turn != turn_of(channel.messages, known):
+        return messages
+    try:
+        within = await _within_reach(known, channel)
+    except ArchiveError as error:
+        said = "what was recalled cannot be checked, and is not shown: %s"
+        log("recall_unchecked", said, error)
+        within = False
+    return with_recalled(messages, known.message) if within else messages
+
+
+async def _within_reach(known: Recalled, channel: Channel) -> bool:
+    """Return whether all that was chosen is still of this branch; an edit may have left it."""
+    return not known.keys or (await channel.reached())[1].issuperset(known.keys)
+
+
+async def _chosen(turn: str, channel: Channel) -> Recalled:
+    setup, nothing = channel.setup, Recalled(turn)
+    query, own = _asked_in(channel.messages)
+    if channel.held.data is None or channel.archive is None or not asks_for_something(query):
+        return nothing
+    try:
+        chain, _ = await channel.reached()
+        view, requested = (await channel.folded())[1], read_requested(channel.state)
+        found = await unasked_flow(
+            channel.archive,
+            channel.scope,
+            chain,
+            query=query,
+            own=own,
+            tokens=max(1, room_for(setup, setup.recalled, requested, view)),
+            count=lambda text: setup.engine.meter.message(
+                recalled_message(recalled_text(text), turn)
+            ),
+        )
+    except ArchiveError as error:
+        log("recall_failed", "nothing could be recalled for this turn: %s", error)
+        return nothing
+    if found is None:
+        return nothing
+    keys = tuple(dict.fromkeys(hit.key for hit in found.hits))
+    return Recalled(turn, recalled_text(found.text), keys)
+
+
+def _asked_in(messages: Sequence[BaseMessage]) -> tuple[str, frozenset[str]]:
+    """Return the question of the user's newest messages, and their ids."""
+    last = newest_user(messages)
+    if last is None:
+        return "", frozenset()
+    first = last
+    while first and is_users(messages[first - 1]):
+        first -= 1
+    said = read_messages(messages[first : last + 1])
+    return question_of([entry.own for entry in said]), frozenset(entry.id for entry in said)
+
+
+def takes_tools(model: object) -> bool:
+    """Return whether a model can be given tools."""
+    return getattr(type(model), "bind_tools", None) is not BaseChatModel.bind_tools
+
+
+def recall_tool(setup: Callable[[], Setup], tokens: int) -> BaseTool:
+    """Make the tool that finds originals of the agent's own session and branch.
+
+    `setup` returns the one in force, as settings may change while an agent runs.
+    """
+
+    async def answered(runtime: Runtime, asked: Mapping[str, Any]) -> str:
+        own = setup()
+        channel = Channel(own, runtime.state, runtime)
+        name_messages(channel.messages)
+        if channel.held.data is None:
+            return "Nothing has left your view so far: the whole conversation is before you."
+        if channel.archive is None:
+            raise ToolException("Nothing is archived in this conversation; go on with the summary.")
+        try:
+            chain, _ = await channel.reached()
+            view = (await channel.folded())[1]
+            return await answer_flow(
+                channel.archive,
+                channel.scope,
+                chain,
+                **asked,
+                in_view=frozenset(str(one.id) for one in view),
+                tokens=max(1, room_for(own, tokens, read_requested(runtime.state), view)),
+                count=own.engine.meter.text,
+            )
+        except ArchiveError as error:
+            raise ToolException(unreadable(error)) from error
+        except ConspectusError as error:
+            raise ToolException(str(error)) from error
+
+    def heard(runtime: Runtime, **asked: Any) -> Awaitable[str]:
+        return heard_by(setup().engine.listeners, answered(runtime, asked))
+
+    def recall(
+        runtime: Runtime, query: Query = "", id: Id = "", until: Until = "", at: At = 0
+    ) -> str:
+        return run(heard(runtime, query=query, id=id, until=until, at=at))
+
+    async def arecall(
+        runtime: Runtime, query: Query = "", id: Id = "", until: Until = "", at: At = 0
+    ) -> str:
+        return await arun(heard(runtime, query=query, id=id, until=until, at=at))
+
+    return StructuredTool.from_function(recall, arecall, TOOL, ABOUT_TOOL, handle_tool_error=True)
+
+
+def tool_to_compact() -> BaseTool:
+    """Make the tool that asks for a compaction at the next step.
+
+    Other calls of the same message may still wait for their results.
+    """
+
+    def compact_conversation(runtime: Runtime, focus: Focus = "") -> Command[Any]:
+        answer = ToolMessage(WILL_COMPACT, tool_call_id=runtime.tool_call_id, name=COMPACT)
+        return Command(update={**asking(focus), "messages": [answer]})
+
+    return StructuredTool.from_function(
+        compact_conversation, name=COMPACT, description=ABOUT_COMPACT
+    )

@@ -1,0 +1,243 @@
+"""Settings of the middleware: read at each step, fixed ones, warnings, copies, pickles."""
+
+import copy
+import pickle
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import SummarizationMiddleware as LangChains
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.runtime import Runtime
+
+from conspectus import Compactor, ContextGuard
+from conspectus.errors import PolicyError
+from conspectus.langchain import SummarizationMiddleware
+from conspectus.messages import is_summary_message
+from scripted_models import ScriptedChatModel
+
+SUMMARY = "- the parts were looked at"
+
+
+def summarise(messages: Any) -> str:
+    """Stay a module's function, so that it can be pickled."""
+    return f"- {len(messages)} parts were looked at"
+
+
+def writer(text: str = SUMMARY, **more: Any) -> ScriptedChatModel:
+    return ScriptedChatModel(answers=lambda _: text, **more)
+
+
+def talk(count: int = 8, who: str = "m") -> list[AnyMessage]:
+    kinds = (AIMessage, HumanMessage)
+    return [kinds[n % 2](f"What does part {n} do?", id=f"{who}{n}") for n in range(count)]
+
+
+def made(model: Any = None, **settings: Any) -> SummarizationMiddleware:
+    settings = {"trigger": ("messages", 6), "keep": ("messages", 3), **settings}
+    return SummarizationMiddleware(model or writer(), **settings)
+
+
+def step(own: SummarizationMiddleware, count: int = 8, who: str = "m") -> Any:
+    return own.before_model({"messages": talk(count, who)}, Runtime())
+
+
+def kept(update: Any) -> int | None:
+    return update and sum(not is_summary_message(one) for one in update["messages"][1:])
+
+
+def text(update: Any) -> str:
+    return str(update["messages"][1].content)
+
+
+# Set later
+
+
+def test_keep_and_trigger():
+    own = made()
+    assert kept(step(own)) == 3
+    own.keep = ("messages", 5)
+    assert (own.keep, kept(step(own))) == (("messages", 5), 5)
+    own.trigger = [("messages", 9)]
+    assert step(own) is None
+    own.trigger.append({"messages": 8})  # in place
+    assert kept(step(own)) == 5
+    own.trigger = None
+    assert step(own, 40) is None
+
+
+def test_the_counter_the_model_and_who_summarises():
+    own, other = made(trigger=("tokens", 700)), writer("- by the other one")
+    other.profile = {"max_input_tokens": 4_000}
+    assert step(own) is None
+    own.token_counter = lambda messages: 100 * len(list(messages))
+    assert kept(step(own)) == 3
+    own.keep = ("tokens", 400)
+    assert kept(step(own)) == 4
+    own.model = other
+    assert "by the other one" in text(step(own))
+    own.summary_prompt = "As a haiku, of: {messages}"
+    step(own)
+    assert "As a haiku, of: " in other.calls[-1].text
+    own.trigger, own.window = ("fraction", 0.01), 400_000
+    assert step(own) is None
+    own.window = None
+    own.summarizer = lambda messages: f"- {len(messages)} messages"
+    assert "- 4 messages" in text(step(own))
+    own.summarizer = None
+    assert "by the other one" in text(step(own))
+
+
+def test_what_follows_a_failure_who_stays_and_who_is_told():
+    own, heard = made(ScriptedChatModel(answers=lambda _: ValueError("invalid key"))), list[str]()
+    assert step(own) is None
+    own.on_failure = "raise"
+    with pytest.raises(ValueError, match="invalid key"):
+        step(own)
+    own.model = writer()
+    own.pin = lambda message: message.id == "m0"
+    own.on_event = lambda event, data: heard.append(event)
+    own.preview = lambda request: "- as a person has written it"
+    update = step(own)
+    assert kept(update) == 4
+    assert heard == ["start", "end"]
+    assert "as a person has written it" in "".join(str(m.content) for m in update["messages"])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("keep", ("messages", 0), "keep thresholds must be greater than 0"),
+        ("keep", ("fraction", 0.5), "Model profile information"),
+        ("trigger", {"words": 3}, "Unsupported trigger metric"),
+        ("summary_prompt", "no slot", "messages"),
+        ("on_failure", "cry", "on_failure"),
+        ("history", "preserve", "history cannot change"),
+        ("recall", "tool", "recall cannot change"),
+        ("recall_tokens", 900, "recall_tokens cannot change"),
+        ("compact_tool", True, "compact_tool cannot change"),
+        ("archive", "memory:", "archive cannot change"),
+    ],
+)
+def test_what_cannot_be_set_is_said_at_the_next_step(name, value, says):
+    own = made()
+    before = getattr(own, name)
+    setattr(own, name, value)
+    with pytest.raises(PolicyError, match=says):
+        step(own)
+    setattr(own, name, before)
+    assert kept(step(own)) == 3
+
+
+def test_an_agent_that_runs_goes_on_with_it_and_so_does_its_guard():
+    own = made(keep=("messages", 2), archive="memory:")
+    answers = ScriptedChatModel(answers=lambda _: "It reads.")
+    both = [own, ContextGuard(own, window=9_000)]
+    agent: Any = create_agent(answers, middleware=both, checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "t"}}
+
+    def turns(count: int) -> int:
+        for n in range(count):
+            state = agent.invoke({"messages": [HumanMessage(f"What does part {n} do?")]}, config)
+        return len(state["messages"])
+
+    assert turns(6) < 8
+    own.trigger = ("messages", 30)
+    assert turns(6) > 14
+    own.trigger, own.keep = ("messages", 6), ("messages", 1)
+    assert turns(1) == 3
+    history = list(agent.get_state(config).values["messages"])
+    assert sum(is_summary_message(one) for one in history) == 1
+
+
+# Warnings
+
+
+class Notes(SummarizationMiddleware):
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(None, **settings)
+
+
+WARNS: list[Callable[[], Any]] = [
+    lambda: SummarizationMiddleware(None, max_tokens_before_summary=70),
+    lambda: Notes(messages_to_keep=3),
+    lambda: Notes(trigger=("messages", 3), keep=("messages", 9)),
+    lambda: Compactor(trigger=("messages", 3), keep=("messages", 9)),
+]
+
+
+@pytest.mark.parametrize("warn", WARNS)
+def test_a_warning_points_at_the_line_of_the_caller(warn):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warn()
+    code: Any = warn.__code__  # type: ignore[attr-defined]
+    assert [(one.filename, one.lineno) for one in caught] == [(__file__, code.co_firstlineno)]
+
+
+# Copies
+
+
+def pickled(value: Any) -> Any:
+    return pickle.loads(pickle.dumps(value))
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, pickled])
+@pytest.mark.parametrize("history", ["replace", "preserve"])
+def test_a_copy_has_settings_of_its_own(copied, history, tmp_path):
+    settings: Any = {"history": history, "recall": "tool", "name": "Mine", "summarizer": summarise}
+    own = SummarizationMiddleware(
+        None, trigger=("messages", 6), archive=tmp_path / "a.db", **settings
+    )
+    own.keep = ("messages", 4)
+    other = copied(own)
+    assert type(other) is SummarizationMiddleware
+    assert (other.name, other.keep, other.history) == ("Mine", ("messages", 4), history)
+    assert [tool.name for tool in other.tools] == ["recall"]
+    other.keep = ("messages", 2)
+    assert own.keep == ("messages", 4)
+    for one, count in ((own, 4), (other, 2)):
+        update = step(one, who=f"by {count} ")
+        assert history == "preserve" or kept(update) == count
+    other.close()
+    own.close()
+
+
+def test_a_deep_copy_shares_the_archive_and_does_not_close_it():
+    own = Notes(trigger=("messages", 6), keep=("messages", 3), archive="memory:")
+    other = copy.deepcopy(own)
+    assert other.archive is own.archive
+    other.close()
+    assert kept(step(own)) == 3
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, pickled])
+def test_a_guard_goes_with_its_middleware(copied):
+    own = SummarizationMiddleware(None, trigger=("messages", 6))
+    other, guard = copied([own, ContextGuard(own, window=9_000)])
+    assert guard.summarization is other
+    for both in ([other, guard], [copied(ContextGuard(window=500, on_stuck="send"))]):
+        agent: Any = create_agent(FakeListChatModel(responses=["Yes."]), middleware=both)
+        assert agent.invoke({"messages": [("user", "hi")]})["messages"][-1].text == "Yes."
+
+
+def test_a_subclass_a_subscript_and_traces_as_langchains():
+    from deepagents.middleware.summarization import SummarizationMiddleware as DeepAgents
+
+    own = Notes(trigger=("messages", 6), keep=("messages", 2))
+    own.label = ["a"]
+    other = copy.deepcopy(own)
+    assert other.label == ["a"]
+    assert other.label is not own.label
+    assert kept(step(other)) == 2
+    assert len(LangChains.__parameters__) == len(SummarizationMiddleware.__parameters__)
+    assert SummarizationMiddleware[Any, dict](None)  # type: ignore[type-arg]
+    assert ContextGuard[Any, Any]()
+    for one in (SummarizationMiddleware, ContextGuard):
+        assert one.trace_policy == DeepAgents.trace_policy
+    with pytest.raises(AttributeError, match="no attribute 'kep'"):
+        _ = own.kep
