@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import Archive, Compactor, SummarizationMiddleware, is_summary_message
@@ -84,24 +83,6 @@ def test_the_kept_messages_stay_in_order():
     places = [i for m in result.messages for i, n in enumerate(messages) if n is m]
     assert places == sorted(places)
     assert 14 in places
-
-
-def test_what_another_librarys_summary_tore_apart_stays_together_in_view():
-    calls: Any = [{"name": "look", "args": {}, "id": name} for name in ("a", "b")]
-    messages: list[AnyMessage] = [
-        HumanMessage("start", id="m0"),
-        AIMessage("", id="m1", tool_calls=calls),
-        ToolMessage("one", id="m2", tool_call_id="a"),
-        ToolMessage("two", id="m3", tool_call_id="b"),
-        HumanMessage("go on", id="m4"),
-    ]
-    summary = HumanMessage("They began.", additional_kwargs={"lc_source": "summarization"})
-    event = {"cutoff_index": 3, "summary_message": summary, "file_path": None}
-    state = {"messages": messages, "_summarization_event": event}
-    middleware = SummarizationMiddleware(None, trigger=("messages", 50))
-    update = middleware.before_model(state, Runtime())
-    shown = [m.id for m in update["messages"] if m.type != "remove" and not is_summary_message(m)]
-    assert shown == ["m1", "m2", "m3", "m4"]
 
 
 @pytest.mark.slow

@@ -148,8 +148,9 @@ def test_folders_and_files_are_named_after_hashes_only(tmp_path):
 
 def test_the_readable_files_of_two_names_lie_in_two_folders():
     pytest.importorskip("deepagents")
-    from conspectus.deep_agents.mirror import folder_of
     from deepagents.backends import StateBackend
+
+    from conspectus.deep_agents.middleware import folder_of
 
     backend = StateBackend()
     scopes = [Scope(*names) for label in LABELS for names in

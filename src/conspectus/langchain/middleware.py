@@ -101,8 +101,9 @@ class SummarizationMiddleware(
             model's window; a dict for conditions that must all hold; a list for alternatives.
             Default: never.
         keep: how much of the newest history stays in view, as one such tuple. Default: 20 messages.
-        token_counter: the count for trigger and keep. Default: LangChain's approximation. Whether a
-            history fits the window is estimated, unless a counter is given.
+        token_counter: the count for trigger and keep: a function, or a vocabulary such as
+            `"tiktoken:o200k_base"`. Default: LangChain's approximation. Whether a history fits the
+            window is estimated, unless a counter is given.
         summary_prompt: instructions for a model, with `{messages}` where they go. Default: ours.
         trim_tokens_to_summarize: the size of one reading, in tokens; more is read in further
             calls, never dropped. Default: what the summariser's own window takes.
@@ -191,7 +192,7 @@ class SummarizationMiddleware(
         *,
         trigger: Any = None,
         keep: Any = KEEP,
-        token_counter: TokenCounter = count_tokens_approximately,
+        token_counter: TokenCounter | str = count_tokens_approximately,
         summary_prompt: str | None = None,
         trim_tokens_to_summarize: int | None = None,
         summarizer: AnySummarizer | None = None,

@@ -27,9 +27,9 @@ from langchain_core.messages.utils import count_tokens_approximately
 
 from conspectus._newest import Newest
 from conspectus.model.calls import model_and_provider
-from conspectus.tokens import Report, TokenCounter
+from conspectus.tokens import Report, TokenCounter, TokenMeter
 from conspectus.tokens.counters import MessageCounter
-from conspectus.tokens.usage import LEAST_GROWTH
+from conspectus.tokens.meter import LEAST_GROWTH
 
 Count = Callable[[BaseMessage], int]
 
@@ -228,19 +228,22 @@ class Counting:
         whole: counts a whole history, as LangChain's middleware does.
     """
 
-    def __init__(self, counter: TokenCounter, model: object) -> None:
-        kind = getattr(counter, "func", counter)  # it may be `whole` of another one
+    def __init__(self, counter: TokenCounter | str, model: object) -> None:
+        # A text names a vocabulary.
+        whole = TokenMeter(counter).messages if isinstance(counter, str) else counter
+        kind = getattr(whole, "func", whole)  # it may be `whole` of another one
         self.approximate = kind is count_tokens_approximately
         self._provider = model_and_provider(model, "")[1]
         anthropic = str(getattr(model, "_llm_type", "")).startswith("anthropic-chat")
         characters: Any = {"chars_per_token": ANTHROPIC_CHARACTERS} if anthropic else {}
         approximation: Any = partial(count_tokens_approximately, **characters)
-        self.whole, self.base = counter, 0
+        self.whole: TokenCounter = whole
+        self.base = 0
         self.message: Count = lambda message: approximation((message,))
         if self.approximate:
             self.whole = partial(approximation, use_usage_metadata_scaling=True)
             return
-        counts = MessageCounter(counter, self.message)
+        counts = MessageCounter(whole, self.message)
         self.base = base = counts.base
         self.message = lambda message: max(0, counts(message) - base)
 
