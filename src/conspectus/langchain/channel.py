@@ -18,14 +18,10 @@ from langchain_core.messages import BaseMessage, HumanMessage
 
 from conspectus.archive import Archive, Scope
 from conspectus.archive.values import manifest
+from conspectus.core.fold import place_of_summary
 from conspectus.core.items import Size, Window
-<<<<<<< HEAD
 from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Record
-=======
-from conspectus.core.fold import place_of_summary
-from conspectus.core.records import Record
->>>>>>> 7dd47b6 (LangChain agents: settings are plain attributes, one cache knows a history again, the guard is one call)
 from conspectus.engine.anchors import Anchor
 from conspectus.engine.memory import Memory
 from conspectus.engine.redacting import redacted_texts_flow

@@ -25,12 +25,7 @@ from langgraph.types import Command
 
 from conspectus.bridge import arun, io, run
 from conspectus.core.items import Window
-<<<<<<< HEAD
-from conspectus.core.policy import OnFailure, Policy
-from conspectus.engine.engine import OnEvent
-=======
 from conspectus.engine.calls import compact_flow
->>>>>>> 7dd47b6 (LangChain agents: settings are plain attributes, one cache knows a history again, the guard is one call)
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.settings import window_of
 from conspectus.errors import ArchiveError, PolicyError
@@ -78,12 +73,6 @@ class ContextGuard(AgentMiddleware[CompactionState, ContextT, ResponseT]):
             if it has one, and at most half of the window.
         on_stuck: if nothing makes it fit: `"raise"` a `StuckError` with the numbers, or `"send"` it
             all the same.
-<<<<<<< HEAD
-        summarizer, archive, keep, token_counter, tenant, pin: as for
-            `SummarizationMiddleware`; used only without one.
-        on_failure, on_event, telemetry, redact: likewise.
-=======
->>>>>>> 7dd47b6 (LangChain agents: settings are plain attributes, one cache knows a history again, the guard is one call)
         name: of this instance.
         settings: without `summarization`, parameters of `SummarizationMiddleware`, such as
             `archive`, `summarizer`, `keep` or `redact`.
@@ -108,19 +97,6 @@ class ContextGuard(AgentMiddleware[CompactionState, ContextT, ResponseT]):
         window: int | None = None,
         reserved_tokens: int | None = None,
         on_stuck: OnStuck = "raise",
-<<<<<<< HEAD
-        summarizer: AnySummarizer | None = None,
-        archive: AnyArchive | None = None,
-        keep: Any = ("messages", 20),
-        token_counter: TokenCounter | str | None = None,
-        tenant: Tenant = None,
-        pin: Pin | None = None,
-        on_failure: OnFailure = "degrade",
-        on_event: OnEvent | None = None,
-        redact: Redact = None,
-        telemetry: AnyListeners = None,
-=======
->>>>>>> 7dd47b6 (LangChain agents: settings are plain attributes, one cache knows a history again, the guard is one call)
         name: str = "ContextGuard",
         **settings: Any,
     ) -> None:
@@ -138,22 +114,9 @@ class ContextGuard(AgentMiddleware[CompactionState, ContextT, ResponseT]):
                 f"{', '.join(settings)} is for a guard that stands alone; pass it to the "
                 "SummarizationMiddleware, whose settings are used"
             )
-<<<<<<< HEAD
-        self._begin(given)
-
-    def _begin(self, given: dict[str, Any]) -> None:
-        self._given, self._summarization = given, given["summarization"]
-        if self._summarization is None:
-            meter = TokenMeter(given["token_counter"])
-            engine = EngineSettings.of(given).engine(Policy.build(keep=given["keep"]), meter)
-            self._own = GraphEngine(engine, given["tenant"])
-        self._on_stuck, self._name = given["on_stuck"], str(given["name"])
-        self._known: RequestFitter | None = None
-=======
         self.window, self.reserved_tokens, self.on_stuck = window, reserved_tokens, on_stuck
         self.summarization = summarization or SummarizationMiddleware(None, **settings)
         self._name, self._meter = str(name), cast("Meter | None", None)
->>>>>>> 7dd47b6 (LangChain agents: settings are plain attributes, one cache knows a history again, the guard is one call)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_meter": None}

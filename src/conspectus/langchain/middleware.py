@@ -22,12 +22,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 
 from conspectus.archive import Scope
 from conspectus.bridge import arun, io, run
-<<<<<<< HEAD
 from conspectus.core.policy import AnyStale, OnFailure
-=======
-from conspectus.core.policy import OnFailure
-from conspectus.core.policy import AnyStale
->>>>>>> 7dd47b6 (LangChain agents: settings are plain attributes, one cache knows a history again, the guard is one call)
 from conspectus.engine.background import AnyBackground, Closing, Preparations
 from conspectus.engine.engine import OnEvent
 from conspectus.engine.hooks import BeforeSummarization
@@ -115,14 +110,8 @@ class SummarizationMiddleware(
             authenticated user, else `"local"`.
         history: `"replace"` rewrites the messages in the state; `"preserve"` leaves them there and
             shows the model the summary in their place.
-<<<<<<< HEAD
-        on_failure, fallbacks, max_summary_tokens, notes: as for `Compactor`.
-        tool_table, background: as for `Compactor`.
-        pin, telemetry, redact, summarizer_timeout: as for `Compactor`.
-=======
         on_failure, fallbacks, max_summary_tokens, notes, tool_table: as for `Compactor`.
         pin, telemetry, redact, summarizer_timeout, background: as for `Compactor`.
->>>>>>> 7dd47b6 (LangChain agents: settings are plain attributes, one cache knows a history again, the guard is one call)
         preview: True interrupts the graph with the finished summary before it takes effect; resume
             with `Command(resume={"type": "approve"})`, `{"type": "edit", "summary": "..."}` or
             `{"type": "reject"}`. A callable is asked instead, and returns the text or None. The

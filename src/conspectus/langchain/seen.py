@@ -230,7 +230,7 @@ class Counting:
 
     def __init__(self, counter: TokenCounter | str, model: object) -> None:
         # A text names a vocabulary.
-        whole = TokenMeter(counter).messages if isinstance(counter, str) else counter
+        whole: Any = TokenMeter(counter).messages if isinstance(counter, str) else counter
         kind = getattr(whole, "func", whole)  # it may be `whole` of another one
         self.approximate = kind is count_tokens_approximately
         self._provider = model_and_provider(model, "")[1]

@@ -12,16 +12,10 @@ from langchain_core.runnables import Runnable
 from langgraph.store.base import BaseStore
 from langgraph.types import interrupt
 
-<<<<<<< HEAD
-from conspectus.core.policy import names_embedded
-=======
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
-from conspectus.core.policy import Arguments
-from conspectus.core.policy import names_embedded
 from conspectus.core.items import Window
-from conspectus.core.policy import Policy
->>>>>>> 7dd47b6 (LangChain agents: settings are plain attributes, one cache knows a history again, the guard is one call)
+from conspectus.core.policy import Arguments, Policy, names_embedded
 from conspectus.core.sizes import TRIGGER_FORM, TriggerClause
 from conspectus.engine.engine import Engine
 from conspectus.engine.hooks import PreviewRequest
