@@ -83,16 +83,11 @@ bench-faults: $(READY)
 		$(if $(MINUTES),--minutes $(MINUTES))
 
 # Defects planted one at a time: PROMISE=3, NAME="some words" for some of them, WORKERS=4 at once
-# rather than two, WRITE=1 to keep the table.
+# rather than two.
 .PHONY: mutants
 mutants: $(READY)
 	@PYTHONPATH=tests $(BIN)/python -m mutants $(if $(PROMISE),--promise "$(PROMISE)") \
-		$(if $(NAME),--name "$(NAME)") $(if $(WRITE),--write) $(if $(WORKERS),--workers $(WORKERS))
-
-# Of each promise one defect that the tests of `make test` notice; fails if there is none.
-.PHONY: mutants-fast
-mutants-fast: $(READY)
-	@PYTHONPATH=tests $(BIN)/python -m mutants --fast $(if $(PROMISE),--promise "$(PROMISE)")
+		$(if $(NAME),--name "$(NAME)") $(if $(WORKERS),--workers $(WORKERS))
 
 # Files of this version for tests that read those of earlier ones. What is there stays: WRITE=1 adds
 # the next number, for when a form has changed on purpose.

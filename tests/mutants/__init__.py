@@ -1,1 +1,92 @@
-"""The tests, tested: defects planted one at a time, each of which a named test must catch."""
+"""The tests, tested: defects planted one at a time, each of which a named test must notice.
+
+One file a promise, `promise_01.toml` and so on. A defect is a change of behaviour that somebody
+might make by mistake: an off-by-one, a skipped step, a swapped order, a forgotten case.
+"""
+
+import ast
+import tomllib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+HERE = Path(__file__).parent
+TESTS = HERE.parent
+SOURCE = TESTS.parent / "src"
+PROMISES = range(1, 14)
+LEAST = 5
+"""Defects that are planted against each promise at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Defect:
+    """One defect.
+
+    Attributes:
+        promise: number of the promise that it breaks.
+        name: what is wrong, in plain words.
+        file: below `src/conspectus`; of another package, below `src`: `conspectus_lab/...`.
+        old: text that the file has exactly once.
+        new: the text in its place.
+        test: the test that must notice, as pytest names it, below `tests`.
+    """
+
+    promise: int
+    name: str
+    file: str
+    old: str
+    new: str
+    test: str
+
+    @property
+    def path(self) -> Path:
+        """The file, below `src`."""
+        return Path(self.file if self.file.startswith("conspectus_") else f"conspectus/{self.file}")
+
+    def planted(self, source: str) -> str:
+        """The text of the file with the defect in it; ValueError if it cannot be planted."""
+        if (count := source.count(self.old)) != 1:
+            raise ValueError(f"{self.file} has {self.old!r} {count} times, not once")
+        if self.old == self.new:
+            raise ValueError("nothing is changed")
+        changed = source.replace(self.old, self.new)
+        try:
+            ast.parse(changed, self.file)
+        except SyntaxError as error:
+            raise ValueError(f"{self.file} is no Python any more: {error}") from error
+        return changed
+
+
+def read_defects() -> tuple[Defect, ...]:
+    """All defects, by promise."""
+    return tuple(
+        Defect(int(path.stem.removeprefix("promise_")), **entry)
+        for path in sorted(HERE.glob("promise_*.toml"))
+        for entry in tomllib.loads(path.read_text(encoding="utf-8"))["defect"]
+    )
+
+
+def wrong_with(defects: Sequence[Defect]) -> list[str]:
+    """What is wrong with the defects themselves, one line each."""
+    wrong = []
+    for one in defects:
+        path = SOURCE / one.path
+        try:
+            one.planted(path.read_text(encoding="utf-8") if path.is_file() else "")
+        except ValueError as error:
+            wrong.append(f"{one.name}: {error}")
+        file, _, name = one.test.partition("::")
+        if name not in _tests_of(file):
+            wrong.append(f"{one.name}: there is no test {one.test}")
+    names = Counter(one.name for one in defects)
+    return wrong + [f"two defects are called {name!r}" for name, n in names.items() if n > 1]
+
+
+@cache
+def _tests_of(file: str) -> frozenset[str]:
+    path = TESTS / file
+    parts = ast.parse(path.read_text(encoding="utf-8")).body if path.is_file() else []
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return frozenset(one.name for one in parts if isinstance(one, kinds))

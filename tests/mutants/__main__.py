@@ -1,142 +1,199 @@
-"""`make mutants`: plants every defect, or some, and prints which test caught it."""
+"""`make mutants`: plant every defect, or some, and print whether its test noticed.
+
+A process that has imported what others have written, and nothing of ours, is forked for each
+defect, so that one costs little more than its test. The fork has a copy of the package.
+"""
 
 import argparse
+import json
+import os
+import shutil
+import signal
 import sys
+import tempfile
 import time
-from collections.abc import Sequence
-from typing import NoReturn
+import traceback
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
-from mutants.defects import Defect, promises, read_defects, wrong_with
-from mutants.page import summed, write
-from mutants.planting import Outcome, import_others, run_all
+import pytest
+
+from mutants import PROMISES, SOURCE, TESTS, Defect, read_defects, wrong_with
+
+SECONDS = 60.0
+"""How long one test may take; one that does not end has noticed nothing."""
+
+OTHERS = (
+    "hypothesis",
+    "langchain.agents",
+    "langchain.chat_models",
+    "langgraph.checkpoint.sqlite",
+    "langgraph.prebuilt",
+    "langgraph.store.sqlite",
+    "deepagents",
+    "langmem.short_term",
+)
 
 
-class _Options(argparse.ArgumentParser):
-    """What is wrong with an option is one sentence, without the usage."""
+class Witness:
+    """Sees whether a test fails by what it asserts, and not by an error on the way."""
 
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{message}\n")
+    def __init__(self, copy: Path) -> None:
+        self.copy = copy
+        self.verdict = ["broke", "no test was run"]
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: Any, call: Any) -> Any:
+        report = yield
+        if call.excinfo is not None and not report.skipped:
+            kind = "failed" if self.is_promised(call.excinfo) else "broke"
+            self.verdict = [kind, str(call.excinfo.exconly())[:400]]
+        elif report.when == "call" and self.verdict[1] == "no test was run":
+            self.verdict = ["passed", ""]
+        return report
 
-def _number(text: str) -> int | str:
-    """What is no number is no choice either, and is told so."""
-    return int(text) if text.isdecimal() else text
+    def pytest_collectreport(self, report: Any) -> None:
+        if report.failed:
+            self.verdict = ["broke", str(report.longrepr)[-400:]]
 
-
-def _one_or_more(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"give a whole number of 1 or more, not {text!r}")
-    return int(text)
+    def is_promised(self, excinfo: Any) -> bool:
+        """Whether it is an assertion of the test, `pytest.raises`, or a refusal of ours."""
+        error = excinfo.value
+        if isinstance(error, AssertionError):
+            return not Path(str(excinfo.traceback[-1].path)).is_relative_to(self.copy)
+        ours = sys.modules.get("conspectus.errors")
+        refusal = ours is not None and isinstance(error, ours.ConspectusError)
+        return refusal or isinstance(error, pytest.fail.Exception)
 
 
 def main(given: Sequence[str] | None = None) -> int:
-    """Run what is asked for; 1 if a defect was not caught."""
-    parser = _Options(prog="make mutants", description=__doc__)
-    numbers = [one.number for one in promises()]
-    parser.add_argument(
-        "--promise", type=_number, choices=numbers, help="the defects of one promise only"
-    )
+    """Run what is asked for; 1 if a defect was not noticed."""
+    parser = argparse.ArgumentParser(prog="make mutants", description=__doc__)
+    parser.add_argument("--promise", type=int, choices=PROMISES, help="those of one promise only")
     parser.add_argument("--name", default="", help="those whose name holds this text only")
-    parser.add_argument("--write", action="store_true", help="write docs/mutants.md anew")
-    parser.add_argument(
-        "--workers", type=_one_or_more, default=2, help="how many at once; default: 2"
-    )
-    parser.add_argument(
-        "--fast", action="store_true", help="of each promise one that `make test` notices"
-    )
+    parser.add_argument("--workers", type=int, default=2, help="how many at once; default: 2")
     asked = parser.parse_args(given)
-    every = read_defects()
-    if wrong := wrong_with(every):
+    if wrong := wrong_with(read_defects()):
         print(*wrong, sep="\n")
         return 1
     chosen = [
         one
-        for one in every
+        for one in read_defects()
         if asked.promise in (None, one.promise) and asked.name.lower() in one.name.lower()
     ]
     if not chosen:
-        whose = f"of promise {asked.promise} " if asked.promise else ""
-        parser.error(f"no defect {whose}has {asked.name!r} in its name; docs/mutants.md lists them")
-    if asked.fast:
-        return _noticed_fast(chosen, asked.workers)
-    rest = "some" if len(chosen) < len(every) else "all: some minutes on two cores"
-    print(f"{len(chosen)} defects ({rest}); first their tests without any", file=sys.stderr)
-    return _planted(chosen, asked.workers, asked.write and len(chosen) == len(every))
-
-
-def _planted(defects: Sequence[Defect], workers: int, keep: bool) -> int:
-    began = time.monotonic()
+        parser.error(f"no defect has {asked.name!r} in its name; tests/mutants has them")
     import_others()
     # Without a defect each test passes, or it would prove nothing when it fails.
-    tests = sorted({one.test for one in defects})
-    parts = [part for n in range(workers) if (part := tests[n::workers])]
-    sound = run_all([(None, part) for part in parts], workers, seconds=600)
-    for one in sound:
-        if one.verdict != "passed":
-            print(f"without any defect a test {one.verdict}: {one.said}")
-            return 1
+    tests = sorted({one.test for one in chosen})
+    jobs = [(None, test) for test in tests] + [(one, one.test) for one in chosen]
+    planted, noticed, unsound = Counter[int](), Counter[int](), 0
+    for defect, test, verdict, said in run_all(jobs, max(1, asked.workers)):
+        if defect is None:
+            if verdict != "passed":
+                unsound += 1
+                print(f"without any defect {test} {verdict}: {said}", flush=True)
+            continue
+        planted[defect.promise] += 1
+        noticed[defect.promise] += verdict == "failed"
+        mark = "noticed by" if verdict == "failed" else f"NOT NOTICED ({verdict} {said}) by"
+        print(f"{defect.promise:>2}  {defect.name}\n    {defect.file}: {mark} {test}", flush=True)
+    for promise in sorted(planted):
+        print(f"promise {promise}: {noticed[promise]} of {planted[promise]} noticed")
+    return 1 if unsound or planted != noticed else 0
 
-    caught: dict[Defect, bool] = {}
 
-    def told(place: int, outcome: Outcome) -> None:
-        defect = defects[place]
-        caught[defect] = outcome.verdict == "failed"
-        verdict = "caught by" if caught[defect] else f"NOT CAUGHT ({outcome.verdict}) by"
-        print(
-            f"{defect.promise:>2}  {defect.name}\n    {defect.file}: {verdict} {defect.test}"
-            f"  {outcome.seconds:.1f} s",
-            flush=True,
-        )
-        if not caught[defect] and outcome.said:
-            print(f"    {' '.join(outcome.said.split())}")
+def import_others() -> None:
+    """Import what the tests need of others, so that a fork has it."""
+    for name in OTHERS:
+        try:
+            import_module(name)
+        except ImportError:
+            continue
+    ours = [name for name in sys.modules if name.partition(".")[0].startswith("conspectus")]
+    assert not ours, "a fork must import the package from its own copy"
 
-    whole = True
+
+def run_all(
+    jobs: Sequence[tuple[Defect | None, str]], workers: int
+) -> Iterator[tuple[Defect | None, str, str, str]]:
+    """Run tests against the package with a defect in it, or as it is; several at once."""
+    waiting, running = list(jobs)[::-1], dict[int, tuple[Defect | None, str, Path, float]]()
     try:
-        run_all([(one, [one.test]) for one in defects], workers, told)
-    except KeyboardInterrupt:
-        whole = False
-    tried = [one for one in defects if one in caught]
-    print(f"\n{summed(tried, caught)}\n\n{time.monotonic() - began:.0f} seconds")
-    if not whole:
-        print("Stopped; the table holds what was tried until then.", file=sys.stderr)
-        return 130
-    if not all(caught.values()):
-        return 1
-    if keep:
-        write(defects)
-    return 0
+        while waiting or running:
+            while waiting and len(running) < workers:
+                defect, test = waiting.pop()
+                folder = Path(tempfile.mkdtemp(prefix="mutant-"))
+                running[_forked(folder, defect, test)] = (defect, test, folder, time.monotonic())
+            for process, (defect, test, folder, began) in list(running.items()):
+                ended, _ = os.waitpid(process, os.WNOHANG)
+                if not ended and time.monotonic() - began <= SECONDS:
+                    continue
+                if not ended:
+                    os.killpg(process, signal.SIGKILL)
+                    os.waitpid(process, 0)
+                del running[process]
+                verdict, said = _read(folder) if ended else ("took too long", "")
+                shutil.rmtree(folder, ignore_errors=True)
+                yield defect, test, verdict, said
+            time.sleep(0.02)
+    finally:
+        for process, (_, _, folder, _) in running.items():
+            os.killpg(process, signal.SIGKILL)
+            shutil.rmtree(folder, ignore_errors=True)
 
 
-def _noticed_fast(defects: Sequence[Defect], workers: int) -> int:
-    """Of each promise the first defect that the tests of `make test` notice; 1 if one has none."""
-    import_others()
-    waiting: dict[int, list[Defect]] = {}
-    for one in defects:
-        waiting.setdefault(one.promise, []).append(one)
-    noticed: dict[int, Defect] = {}
-    while tried := [left.pop(0) for n, left in waiting.items() if left and n not in noticed]:
-        outcomes = run_all([(one, [one.test]) for one in tried], workers, fast=True)
-        for one, outcome in zip(tried, outcomes, strict=True):
-            if outcome.verdict == "failed":
-                noticed[one.promise] = one
-    sound = run_all([(None, [one.test]) for one in noticed.values()], workers, fast=True)
-    whole = True
-    for number in sorted(waiting):
-        found = noticed.get(number)
-        print(f"{number:>2}  {found.name if found else 'NOTHING IS NOTICED by make test'}")
-        whole = whole and found is not None
-        if found:
-            print(f"    {found.file}: {found.test}")
-    for one, outcome in zip(noticed.values(), sound, strict=True):
-        if outcome.verdict != "passed":
-            whole = False
-            print(f"without any defect {one.test} {outcome.verdict}: {outcome.said}")
-    return 0 if whole else 1
+def _read(folder: Path) -> tuple[str, str]:
+    try:
+        verdict, said = json.loads((folder / "verdict.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return "broke", (folder / "output.txt").read_text(errors="replace")[-400:]
+    return verdict, said
+
+
+def _forked(folder: Path, defect: Defect | None, test: str) -> int:
+    sys.stdout.flush()
+    process = os.fork()
+    if process:
+        return process
+    try:
+        os.setsid()
+        output = os.open(folder / "output.txt", os.O_WRONLY | os.O_CREAT, 0o600)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        answer = _tested(folder, defect, test)
+        (folder / "verdict.json").write_text(json.dumps(answer), encoding="utf-8")
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        os._exit(0)
+
+
+def _tested(folder: Path, defect: Defect | None, test: str) -> list[str]:
+    """In the fork: the copy, the defect in it, and the test."""
+    copy = folder / "src"
+    shutil.copytree(SOURCE, copy)
+    if defect is not None:
+        path = copy / defect.path
+        path.write_text(defect.planted(path.read_text(encoding="utf-8")), encoding="utf-8")
+    sys.path.insert(0, str(copy))
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(copy), os.environ.get("PYTHONPATH", "")])
+    os.environ["CONSPECTUS_PROFILE"] = "short, first failure"
+    os.environ["TMPDIR"] = str(folder)
+    tempfile.tempdir = None
+    os.chdir(TESTS.parent)
+    witness = Witness(copy)
+    options = ["-q", "-x", "-p", "no:cacheprovider", "--no-header", "--tb=short"]
+    pytest.main([*options, f"--basetemp={folder / 'made'}", str(TESTS / test)], plugins=[witness])
+    import conspectus
+
+    assert Path(conspectus.__file__).is_relative_to(copy), "the test ran against something else"
+    return witness.verdict
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        print("Stopped.", file=sys.stderr)
-        sys.exit(130)
+    sys.exit(main())
