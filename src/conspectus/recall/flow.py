@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 
 from conspectus.archive.passages import one_line, spans
 from conspectus.archive.store import Archive
@@ -12,9 +13,8 @@ from conspectus.archive.values import Archived, Scope, manifest
 from conspectus.core.records import Chain
 from conspectus.errors import InputError, NotFoundError
 from conspectus.observe import observing
-from conspectus.recall.catalog import Catalog
 from conspectus.recall.layout import Hit, Packing, RecallResult, hit_of
-from conspectus.recall.rank import Held, ranked
+from conspectus.recall.ranking import Catalog, Held, ranked
 from conspectus.recall.words import Query, query_of, stem
 
 WHOLE_UP_TO = 720  # Characters up to which a message that fits is shown whole
@@ -22,7 +22,6 @@ AT_ONCE = 50  # Messages read at a time, as the last of them seldom fit
 RESULTS_WITHIN = 100  # Messages from a call on among which its results are looked for
 COMMON = 500  # Passages that hold a word, above which they are kept in memory
 ALIKE = 0.9  # Share of common words above which a second message says nothing new
-NONE: frozenset[int] = frozenset()
 _RANGE = re.compile(r"\s*\[?([^\s\[\]]+)\]?\s+(?:to|until|-|–)\s+\[?([^\s\[\]]+)\]?\s*")
 
 
@@ -43,9 +42,9 @@ async def recall_flow(
 ) -> RecallResult:
     """Find originals of a chain by `query`, `id` or `range`; `query` may go with `id`.
 
-    Messages found by a query come best first, with neighbours that complete them; those that follow
-    each other are grouped. Messages that fit far worse than the best, or repeat others, are left
-    out. Messages of abandoned branches are not found.
+    Messages found by a query come best first; those that follow each other are grouped. Messages
+    that fit far worse than the best, or repeat others, are left out. Messages of abandoned branches
+    are not found.
 
     Args:
         archive, scope, chain: where to look.
@@ -76,23 +75,23 @@ async def recall_flow(
             raise InputError(f"tokens must be a whole number of at least 1, got {tokens!r}")
         if at is not None and (isinstance(at, bool) or not isinstance(at, int) or at < 0 or not id):
             raise InputError(f"at is a whole number of characters, and goes with id; got {at!r}")
-        room = Packing(tokens, count, cited=cited, most=most)
 
-        def look() -> None:
-            looking = _Looking(archive, scope, room, _catalog(archive, scope, chain))
+        def search() -> RecallResult:
+            room = Packing(tokens, count, cited, most)
+            found = _Search(archive, scope, chain, room)
             if id is not None:
-                looking.by_id(id, at or 0, query)
+                found.by_id(id, at or 0, query)
             elif query is not None:
-                looking.by_query(query, without)
+                found.by_query(query, without)
             elif range is not None:
-                looking.by_range(range)
+                found.by_range(range)
+            return room.result()
 
         try:
-            await archive.flow(look)
+            result = await archive.flow(search)
         except NotFoundError:
             seen.add(outcome="not_found")
             raise
-        result = room.result()
         seen.add(messages=len(result.hits), tokens_after=result.tokens, truncated=result.truncated)
         return result
 
@@ -105,25 +104,18 @@ def unknown_thread(tenant: str, thread: str) -> NotFoundError:
     )
 
 
-def _catalog(archive: Archive, scope: Scope, chain: Chain) -> Catalog:
-    """Return the messages of a chain, from memory where its head is the one asked last."""
-    if not chain:
-        return Catalog([], [])
-    known = archive.catalogs.get(scope)
-    if known is None or known[0] != chain[-1].id:
-        keys = manifest(chain)
-        known = chain[-1].id, Catalog(keys, archive.backend.listed(scope, keys))
-        archive.catalogs.put(scope, known)
-    made: Catalog = known[1]
-    return made
+class _Search:
+    """One recall, which fills the room. The catalog of the head that was asked last is kept."""
 
-
-class _Looking:
-    """One recall, which fills the room."""
-
-    def __init__(self, archive: Archive, scope: Scope, room: Packing, catalog: Catalog) -> None:
-        self._archive, self._scope, self._room, self._catalog = archive, scope, room, catalog
-        room.before = catalog.before
+    def __init__(self, archive: Archive, scope: Scope, chain: Chain, room: Packing) -> None:
+        self._archive, self._scope, self._room = archive, scope, room
+        head, catalog = archive.catalogs.get(scope) or ("", Catalog([], []))
+        if chain and head != chain[-1].id:
+            keys = manifest(chain)
+            catalog = Catalog(keys, archive.backend.listed(scope, keys))
+            archive.catalogs.put(scope, (chain[-1].id, catalog))
+        self._catalog: Catalog = catalog if chain else Catalog([], [])
+        room.before = self._catalog.before
 
     def by_query(self, text: str, without: Collection[str]) -> None:
         """Show the passages that fit words, the best first; of `m1 to m4` the range, if known."""
@@ -138,23 +130,16 @@ class _Looking:
         for start in range(0, len(matches), AT_ONCE):
             part = matches[start : start + AT_ONCE]
             read = self._archive.find(self._scope, [catalog.keys[one.place] for one in part])
-            for match in part:
-                if (one := read.get(catalog.keys[match.place])) is None:
-                    continue
-                parts = spans(one.text, one.calls)
-                span = parts[min(match.passage, len(parts) - 1)][:2]
-                hit = hit_of(
-                    one,
-                    None if len(one.text) <= WHOLE_UP_TO else span,
-                    place=match.place,
-                    score=match.score,
-                    neighbour=not match.direct,
-                )
+            for place, passage, score, direct in part:
                 if self._room.full:
                     return None
-                alone = len(matches) == 1
+                if (one := read.get(catalog.keys[place])) is None:
+                    continue
+                parts, whole = spans(one.text, one.calls), len(one.text) <= WHOLE_UP_TO
+                span = None if whole else parts[min(passage, len(parts) - 1)][:2]
+                hit = hit_of(one, span, place=place, score=score, neighbour=not direct)
                 if not _repeats(hit, shown) and self._room.offer(
-                    hit, alone=alone, small=not hit.short
+                    hit, alone=len(matches) == 1, small=not hit.short
                 ):
                     shown.append(hit)
         return None
@@ -164,13 +149,13 @@ class _Looking:
 
         Those of common words are kept in memory.
         """
-        known = self._catalog.common
+        known = self._catalog.held
         words = dict.fromkeys(word for part in (query, *query.parts) for word in part.words)
         new = self._archive.backend.holding(self._scope, [w for w in words if not known.get(w)])
         for word, numbers in new.items():
             if len(numbers) > COMMON:
                 known.put(word, numbers)
-        held = {word: new[word] if word in new else known.get(word) or NONE for word in words}
+        held = {word: new.get(word) or known.get(word) or frozenset() for word in words}
         rarer = {word: one for word, one in held.items() if len(one) < MOST}
         kept = rarer if any(rarer.values()) else held
         return {word: one - hidden if hidden else one for word, one in kept.items()}
@@ -187,15 +172,16 @@ class _Looking:
         if query is not None:
             return self._within(read.get(keys[-1]) or next(iter(read.values())), name, query)
         versions = [read[key] for key in keys if key in read]
-        hits: list[Hit] = []
-        for one in versions:
-            begin, end = _span_of(one, call)
-            hits.append(hit_of(one, (begin + at, end), place=len(hits)))
+        starts = [_span_of(one, call) for one in versions]
+        hits = [
+            hit_of(one, (begin + at, end))
+            for one, (begin, end) in zip(versions, starts, strict=True)
+        ]
         if not at and not call and keys[-1] in read:
-            for one in self._results(keys[-1], read[keys[-1]]):
-                hits.append(hit_of(one, place=len(hits), neighbour=True))
+            results = self._results(keys[-1], read[keys[-1]])
+            hits += [hit_of(one, neighbour=True) for one in results]
         self._room.before = lambda place: ()
-        self._take(hits)
+        self._take([replace(hit, place=place) for place, hit in enumerate(hits)])
         return None
 
     def _within(self, one: Archived, name: str, text: str) -> None:
@@ -203,8 +189,7 @@ class _Looking:
         parts, folded = [span[:2] for span in spans(one.text, one.calls)], one.text.casefold()
         fits: dict[tuple[int, int], float] = {}
         for word in _query(text).words:
-            begins = stem(word)
-            holding = [span for span in parts if folded.find(begins, *span) >= 0]
+            holding = [span for span in parts if folded.find(stem(word), *span) >= 0]
             for span in holding:
                 fits[span] = fits.get(span, 0.0) + 1 / len(holding)
         if not fits:
@@ -226,8 +211,7 @@ class _Looking:
             elif fact.act == "r" and waiting & {*fact.links}:
                 results.append(keys[other])
                 waiting -= {*fact.links}
-        read = self._archive.find(self._scope, results)
-        return [read[name] for name in results if name in read]
+        return list(self._archive.find(self._scope, results).values())
 
     def by_range(self, ends: tuple[str, str]) -> None:
         """Show all messages from one to another."""
@@ -240,15 +224,12 @@ class _Looking:
                 f"the range runs backwards: {_shown(ends[0])} comes after {_shown(ends[1])}; swap "
                 "them"
             )
-        keys = order[start : end + 1]
-        for first in range(0, len(keys), AT_ONCE):
-            read = self._archive.find(self._scope, keys[first : first + AT_ONCE])
-            part = [
-                hit_of(read[key], place=at)
-                for at, key in enumerate(keys[first : first + AT_ONCE], first)
-                if key in read
-            ]
-            if not self._take(part, more=len(keys) - first - len(part)):
+        for first in range(start, end + 1, AT_ONCE):
+            places = range(first, min(first + AT_ONCE, end + 1))
+            read = self._archive.find(self._scope, [order[place] for place in places])
+            kept = [(read[order[place]], place) for place in places if order[place] in read]
+            hits = [hit_of(one, place=place) for one, place in kept]
+            if not self._take(hits, more=end + 1 - first - len(hits)):
                 return
         if not self._room.hits:
             raise NotFoundError("all messages of that range have expired or were forgotten")

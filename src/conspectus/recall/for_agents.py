@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from functools import lru_cache
 
 from conspectus.archive.store import Archive
 from conspectus.archive.values import Scope
@@ -31,11 +30,11 @@ ABOUT = {
 
 ASKED_IN = 2_000  # Characters of the start and of the end of a long user text that are searched for
 
-
 COMMON = 2
 """Words that a message shares with a turn on the same subject; fewer if the turn has fewer."""
 
-_COURTESIES = """
+COURTESIES = words_of(
+    """
 thanks thank okay ok yep yeah sure right go going on ahead continue proceed next more again now
 well good great nice fine perfect excellent cool awesome hello hi hey bye morning sorry let lets
 just keep try like want need help could
@@ -46,6 +45,7 @@ merci oui non bien parfait bonjour salut continue vas-y d'accord s'il te vous pl
 ありがとう ございます はい いいえ 続けて お願いします こんにちは
 네 예 고마워요 감사합니다 계속 해주세요 좋아요 안녕하세요
 """
+)
 """Words that continue a conversation and carry no subject."""
 
 
@@ -55,9 +55,13 @@ def question_of(said: Sequence[str]) -> str:
     A question stands there, and a pasted text between them would take long to search for.
     """
     text = "\n".join(one for one in said if one)
-    if len(text) > 2 * ASKED_IN:
-        text = f"{text[:ASKED_IN]}\n{text[-ASKED_IN:]}"
-    return text
+    return text if len(text) <= 2 * ASKED_IN else f"{text[:ASKED_IN]}\n{text[-ASKED_IN:]}"
+
+
+def asks_for_something(turn: str) -> bool:
+    """Return whether a turn holds anything to search for."""
+    query = query_of(turn)
+    return bool(query.words.keys() - COURTESIES or query.exact)
 
 
 async def unasked_flow(
@@ -74,25 +78,16 @@ async def unasked_flow(
 
     `query` comes from `question_of`; `own` holds ids of the user's messages, which are not shown.
     """
-    if not asks_for_something(query):
+    asked = query_of(query)
+    if not asks_for_something(query) or not asked.words:
         return None
-    try:
-        result = await recall_flow(
-            archive,
-            scope,
-            chain,
-            query=query,
-            tokens=tokens,
-            without=own,
-            cited=False,
-            count=count,
-        )
-    except InputError:  # no word in it to look for
-        return None
-    text, wanted = "\n".join(hit.text for hit in result.hits).casefold(), _asked(query)
-    said = words_of(text)
+    result = await recall_flow(
+        archive, scope, chain, query=query, tokens=tokens, without=own, cited=False, count=count
+    )
+    text = "\n".join(hit.text for hit in result.hits).casefold()
+    said, wanted = words_of(text), asked.words.keys() - COURTESIES
     held = sum(any(one.startswith(stem(word)) for one in said) for word in wanted)
-    enough = held >= min(COMMON, len(wanted)) or any(one in text for one in query_of(query).exact)
+    enough = held >= min(COMMON, len(wanted)) or any(one in text for one in asked.exact)
     return result if text and enough else None
 
 
@@ -134,11 +129,9 @@ async def answer_flow(
         )
     except ArchiveError as error:
         raise InputError(unreadable(error)) from error
-    except NotFoundError as error:
-        if id in in_view or until in in_view:
-            raise InputError("That message is still before you; read it there.") from error
-        raise InputError(f"Nothing was recalled: {error}.") from error
     except ConspectusError as error:
+        if isinstance(error, NotFoundError) and (id in in_view or until in in_view):
+            raise InputError("That message is still before you; read it there.") from error
         raise InputError(f"Nothing was recalled: {error}.") from error
     if result.text:
         return recalled_text(result.text)
@@ -150,17 +143,3 @@ async def answer_flow(
 def unreadable(error: ArchiveError) -> str:
     """Tell the model that the archive cannot be read."""
     return f"The archive cannot be read just now ({error}). Go on without it, or try again later."
-
-
-def asks_for_something(turn: str) -> bool:
-    """Return whether a turn holds anything to search for."""
-    return bool(_asked(turn) or query_of(turn).exact)
-
-
-def _asked(turn: str) -> frozenset[str]:
-    return frozenset(query_of(turn).words) - _courtesies()
-
-
-@lru_cache(1)
-def _courtesies() -> frozenset[str]:
-    return words_of(_COURTESIES)

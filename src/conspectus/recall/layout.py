@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from conspectus.archive.passages import last_end
@@ -31,8 +31,7 @@ class Hit:
         name: the speaker's or the tool's name, if given.
         date: when it was said, as the caller wrote it, if known.
         text: the shown text, without its frame; a part if it was shortened.
-        score: fit to the query, higher is better, comparable within one answer only; 0 without a
-            query.
+        score: fit to the query, higher is better, comparable within one answer only.
         neighbour: whether it only stands near a message that fits the query.
         begin: characters of the message before the shown text.
         whole: characters of the message.
@@ -67,6 +66,24 @@ class Hit:
         """Whether only a part is shown."""
         return bool(self.begin or self.end < self.whole)
 
+    def line(self, cited: bool) -> str:
+        """Return the message with its frame, which is short, as it is paid for each time."""
+        who = self.role + (f"/{label(self.name)}" if self.name else "")
+        date = f" · {label(self.date)}" if self.date else ""
+        name = f"{label(self.cite)} " if cited or self.short else ""
+        notes: list[str] = []
+        if self.short and not self.text:
+            notes.append(f"the message ends at character {self.whole:,}")
+        elif self.short:
+            notes.append(f"characters {self.begin + 1:,}-{self.end:,} of {self.whole:,}")
+            notes += [f"next: at={self.end}"] if self.end < self.whole else []
+        if self.columns:
+            notes.append(f"columns: {label(self.columns)}")
+        note = f" ({'; '.join(notes)})" if notes else ""
+        # Lines after the first are indented, so that none can pass for the line of another message.
+        text = "\n  ".join(as_notes(sendable(self.text)).splitlines())
+        return f"[{name}{who}{date}]{note} {text}".rstrip()
+
 
 @dataclass(frozen=True, slots=True)
 class RecallResult:
@@ -99,48 +116,15 @@ def hit_of(
     neighbour: bool = False,
 ) -> Hit:
     """Return a part of a message; the whole without `span`."""
-    begin, end = span or (0, len(one.text))
-    begin = min(begin, len(one.text))
+    size = len(one.text)
+    begin, end = span or (0, size)
+    begin = min(begin, size)
     first, _, _ = one.text[: min(begin, ROW)].partition("\n")
     row = one.text[begin : begin + ROW].lstrip("\n").partition("\n")[0]
     marks = [mark for mark in "|\t," if first.count(mark) > 1]
     columns = first if marks and first.count(marks[0]) == row.count(marks[0]) else ""
     names = (one.id, one.cite, one.key, one.role, one.name, one.date)
-    size = len(one.text)
     return Hit(*names, one.text[begin:end], score, neighbour, begin, size, columns, place)
-
-
-def render(
-    hits: Iterable[Hit], left_out: int = 0, *, cited: bool = True, next_cite: str = ""
-) -> str:
-    """Return all messages as one text, with the number left out and the id of the next one.
-
-    Without `cited`, only shortened messages are named, as more of them can be read.
-    """
-    lines = [_line(hit, cited or hit.short) for hit in hits]
-    if left_out:
-        more = f"; next: id={label(next_cite)}" if next_cite else ""
-        lines.append(f"({left_out:,} more left out for lack of room{more})")
-    return "\n".join(lines)
-
-
-def _line(hit: Hit, cited: bool) -> str:
-    # The frame is short, as it is paid for with each message.
-    notes: list[str] = []
-    who = hit.role + (f"/{label(hit.name)}" if hit.name else "")
-    date = f" · {label(hit.date)}" if hit.date else ""
-    name = f"{label(hit.cite)} " if cited else ""
-    if hit.short and not hit.text:
-        notes.append(f"the message ends at character {hit.whole:,}")
-    elif hit.short:
-        notes.append(f"characters {hit.begin + 1:,}-{hit.end:,} of {hit.whole:,}")
-        notes += [f"next: at={hit.end}"] if hit.end < hit.whole else []
-    if hit.columns:
-        notes.append(f"columns: {label(hit.columns)}")
-    note = f" ({'; '.join(notes)})" if notes else ""
-    # Lines after the first are indented, so that none can pass for the line of another message.
-    text = "\n  ".join(as_notes(sendable(hit.text)).splitlines())
-    return f"[{name}{who}{date}]{note} {text}".rstrip()
 
 
 def label(text: str) -> str:
@@ -152,22 +136,18 @@ def label(text: str) -> str:
 class Packing:
     """The growing text of at most `tokens`, as `count` counts each hit, and the whole at the end.
 
-    `before` returns the places that a message follows over others.
+    Without `cited` only shortened messages are named, as more of them can be read. `before` returns
+    the places that a message follows over others; `left_out` is the number of known messages that
+    do not fit, and `next_cite` names the first of them.
     """
 
     def __init__(
-        self,
-        tokens: int,
-        count: Callable[[str], int],
-        *,
-        cited: bool = True,
-        most: int | None = None,
+        self, tokens: int, count: Callable[[str], int], cited: bool = True, most: int | None = None
     ) -> None:
         self.tokens, self.count, self.cited, self.most = tokens, count, cited, most
         self.before: Callable[[int], Sequence[int]] = lambda place: ()
         self.hits: list[Hit] = []
-        self.left_out = 0  # known messages that do not fit
-        self.next_cite = ""  # the first of them
+        self.left_out, self.next_cite = 0, ""
         self._missed, self._used, self._in_a_row = False, 0, 0
         self._nothing = count("")  # a counter may add some for each text
 
@@ -183,7 +163,7 @@ class Packing:
         is skipped rather than cut, as a smaller one may still fit.
         """
         left = self.tokens - self._used
-        size = self._own(hit) if len(hit.text) <= LONGEST * left else left + 1
+        size = self._size(hit) if len(hit.text) <= LONGEST * left else left + 1
         part: Hit | None = hit
         if size > left or not (alone or size <= self.tokens * WHOLE):
             share = left if alone else min(left, max(1, int(self.tokens * PART)))
@@ -194,12 +174,12 @@ class Packing:
             self._in_a_row += 1
             return False
         self._in_a_row = 0
-        self._used += self._own(part)
+        self._used += self._size(part)
         self.hits.append(part)
         return True
 
-    def _own(self, hit: Hit) -> int:
-        text = self._text([hit])
+    def _size(self, hit: Hit) -> int:
+        text = hit.line(self.cited)
         return self.count("\n" + text) - self._nothing if self.hits else self.count(text)
 
     def _cut(self, hit: Hit, share: int) -> Hit | None:
@@ -208,7 +188,7 @@ class Packing:
         low, high = min(LEAST, len(text)), min(len(text), LONGEST * share)
         while low <= high:
             middle = (low + high) // 2
-            if self._own(replace(hit, text=text[:middle])) <= share:
+            if self._size(replace(hit, text=text[:middle])) <= share:
                 best, low = middle, middle + 1
             else:
                 high = middle - 1
@@ -216,13 +196,17 @@ class Packing:
             return None
         end = best if best == len(text) else last_end(text, best // 2, best)
         part = replace(hit, text=text[:end])
-        return part if self._own(part) <= share else replace(hit, text=text[:best])
+        return part if self._size(part) <= share else replace(hit, text=text[:best])
 
     def result(self) -> RecallResult:
         """Return the messages in order, and their text; without those that do not fit together."""
         while True:
             hits = self._arranged()
-            text = self._text(hits, self.left_out) if hits else ""
+            lines = [hit.line(self.cited) for hit in hits]
+            if hits and self.left_out:
+                more = f"; next: id={label(self.next_cite)}" if self.next_cite else ""
+                lines.append(f"({self.left_out:,} more left out for lack of room{more})")
+            text = "\n".join(lines)
             size = self.count(text) if text else 0
             if size <= self.tokens:
                 break
@@ -235,9 +219,6 @@ class Packing:
             self.next_cite = last.cite if self.next_cite else ""
         missing = self._missed or self.left_out > 0 or any(hit.short for hit in hits)
         return RecallResult(tuple(hits), text, size, missing)
-
-    def _text(self, hits: Iterable[Hit], left_out: int = 0) -> str:
-        return render(hits, left_out, cited=self.cited, next_cite=self.next_cite)
 
     def _arranged(self) -> list[Hit]:
         """Group messages that follow each other, in the order of the history.
@@ -252,8 +233,8 @@ class Packing:
                 group = sorted({*groups[other], *group})
             groups.update(dict.fromkeys(group, group))
         order = dict.fromkeys(place for hit in self.hits for place in groups[hit.place])
-        joined: list[Hit] = []
         ranks = {place: at for at, place in enumerate(order)}
+        joined: list[Hit] = []
         for hit in sorted(self.hits, key=lambda hit: (ranks[hit.place], hit.begin)):
             last = joined[-1] if joined else None
             if last and last.key == hit.key and last.begin <= hit.begin <= last.end:

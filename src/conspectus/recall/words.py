@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from conspectus.archive.passages import HUMP, LONGEST, PIECE
 
@@ -38,15 +38,12 @@ DENSE = re.compile(
 """Such words of Chinese, Japanese and Korean, which put no space around them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(NamedTuple):
     """What is asked for.
 
-    Attributes:
-        words: those to look for, with their weights.
-        names: all of its words, of which one may name a speaker.
-        exact: its identifiers as they stand in texts, in small letters.
-        parts: its sentences, if it has several.
+    `words` are those to look for, with their weights; `names` all of them, of which one may name a
+    speaker; `exact` its identifiers as they stand in texts, in small letters; `parts` its
+    sentences, if it has several.
     """
 
     words: dict[str, float]
@@ -64,9 +61,9 @@ def query_of(text: str) -> Query:
     """
     if len(text) > 2 * READ:
         text = f"{text[:READ]}\n{text[-READ:]}"
-    sentences = (_query(sentence, ()) for sentence in _SENTENCE.split(text)[-MOST_PARTS:])
+    sentences = (_query(sentence) for sentence in _SENTENCE.split(text)[-MOST_PARTS:])
     parts = tuple(part for part in sentences if len(part.words) > 1)
-    return _query(text, parts if len(parts) > 1 else ())
+    return _query(text)._replace(parts=parts if len(parts) > 1 else ())
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -80,7 +77,7 @@ def stem(word: str) -> str:
     return word.removesuffix("*")[: max(4, len(word) - 3)]
 
 
-def _query(text: str, parts: tuple[Query, ...]) -> Query:
+def _query(text: str) -> Query:
     """Return what a text asks for, without function words unless there is nothing else."""
     chunks = unicodedata.normalize("NFKC", text).split()
     exact = dict.fromkeys(one for chunk in chunks if (one := _exact(chunk)))
@@ -92,8 +89,7 @@ def _query(text: str, parts: tuple[Query, ...]) -> Query:
             words |= {word: max(words.get(word, 0.0), weight) for word in group}
         if words:
             break
-    most = dict(list(words.items())[:MOST_WORDS])
-    return Query(most, names, tuple(exact)[:MOST_WORDS], parts)
+    return Query(dict(list(words.items())[:MOST_WORDS]), names, tuple(exact)[:MOST_WORDS])
 
 
 def _groups(chunk: str, strict: bool) -> list[list[str]]:
