@@ -1,6 +1,5 @@
 """What a compacted request recalls by itself: originals that the user's newest message needs."""
 
-from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -8,14 +7,8 @@ import pytest
 
 from conspectus import Compactor
 from conspectus.archive import Archive, Scope
-from conspectus.bridge import run
-from conspectus.core.policy import Policy
-from conspectus.engine.settings import EngineSettings
 from conspectus.tokens import TokenMeter
-from conspectus_serve.fitting import Turn
-from conspectus_serve.protocols import CHAT
-from conspectus_serve.recalling import RequestRecall
-from conspectus_serve.threads import ThreadMatch, prefixes_of
+from conspectus_serve.recall import shown
 from serve_support import Serving, between, talked_about
 
 LONG = "Its tests say so, and they say why, and what else it may come to, now and later. " * 6
@@ -121,40 +114,21 @@ def test_what_is_recalled_is_cut_to_the_room_that_there_is(tmp_path):
         assert "<recalled>" in upstream.requests[-1].text
 
 
-def test_what_is_recalled_gives_way_within_its_turn():
+def test_what_is_recalled_gives_way_within_its_turn_and_to_another_record():
     with Archive.open("memory:") as archive:
-        given = history()
-        Compactor(archive=archive, window=4_000).compact(given, tenant="ann", thread_id="t")
-        turn = turn_of(archive, Scope("ann", "t"), given)
-        recalling = RequestRecall(archive, 512)
-        shown = run(recalling.shown_flow(replace(turn, spare=600), given[-3:]))
-        assert 64 < shown.tokens <= 512
-        for spare, expected in ((shown.tokens, shown.view), (shown.tokens - 1, given[-3:])):
-            again = run(recalling.shown_flow(replace(turn, spare=spare), given[-3:]))
-            assert again.view == expected
-
-
-def test_what_is_out_of_reach_is_shown_no_more(tmp_path):
-    with Archive.open(tmp_path / "a.db") as archive:
-        scope = Scope("ann", "t")
+        given, scope, compactor = history(), Scope("ann", "t"), None
         compactor = Compactor(archive=archive, window=4_000)
-        given = history()
         compactor.compact(given, tenant="ann", thread_id="t")
-        turn = turn_of(archive, scope, given)
-        recalling = RequestRecall(archive, 512)
-        shown = run(recalling.shown_flow(turn, given[-3:]))
-        assert "48213" in shown.view[-2]["content"]
+
+        def seen(tokens: int) -> tuple[list[Any], int]:
+            head = archive.chain(scope)[-1].id
+            return shown(archive, scope, head, "", given, given[-3:], TokenMeter(), tokens)
+
+        view, size = seen(512)
+        assert "48213" in view[-2]["content"]
+        assert 64 < size <= 512
+        assert seen(size)[0] == view
+        assert seen(size - 1)[0] == given[-3:]
         # Another record is in force, which does not answer for what was chosen.
         compactor.compact(given[4:], tenant="ann", thread_id="t")
-        later = replace(turn, head=archive.chain(scope)[-1].id)
-        assert run(recalling.shown_flow(later, given[-3:])).view == given[-3:]
-
-
-def turn_of(archive: Archive, scope: Scope, given: list[Any]) -> Turn:
-    engine = EngineSettings(archive=archive).engine(Policy.build(), TokenMeter())
-    head = archive.chain(scope)[-1].id
-    prefixes = prefixes_of(given, "chat")
-    return Turn(
-        scope.tenant, "m", CHAT, given, given, prefixes.marks, {}, prefixes,
-        ThreadMatch(scope.thread), True, "", engine, None, 0, view=given[-3:], head=head,
-    )  # fmt: skip
+        assert seen(512)[0] == given[-3:]

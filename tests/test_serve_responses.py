@@ -15,7 +15,6 @@ from conspectus.bridge import run
 from conspectus.config import SummarizationConfig
 from conspectus.tokens import TokenMeter
 from conspectus_serve.settings import PLAINLY
-from conspectus_serve.turns import Turns
 from responses_upstream import Upstream, message, responding
 from serve_support import WINDOW, Serving, serving
 
@@ -266,14 +265,3 @@ def test_where_secrets_are_taken_out_no_history_is_held(tmp_path):
         second = httpx.post(f"{endpoint.openai_url}/responses", json=body)
         assert second.headers["x-conspectus-state"] == "upstream"
         assert upstream.bodies[-1] == body
-
-
-def test_an_id_that_an_upstream_gives_twice_leads_into_no_circle():
-    with Archive.open("memory:") as archive:
-        scope, held = Scope("ann", "t"), [message("Once.", 1)]
-        run(Turns(archive).keep_flow(scope, "resp_1", "", [], held))
-        run(Turns(archive).keep_flow(scope, "resp_2", "resp_1", held, held))
-        whole = run(Turns(archive).history_flow("ann", "resp_2"))
-        assert whole.items == (*held, *held)
-        run(Turns(archive).keep_flow(scope, "resp_1", "resp_2", [*held, *held], held))
-        assert run(Turns(archive).history_flow("ann", "resp_1")) is None

@@ -87,8 +87,8 @@ def serve(
             f"the endpoint needs the extra `serve` ({error.name} is missing); install it with "
             f"{install_command('serve')}"
         ) from error
-    from conspectus_serve.secret import LOCAL, secret_beside
     from conspectus_serve.settings import load_settings
+    from conspectus_serve.tenants import LOCAL, secret_beside
 
     given = {
         "upstream": upstream,

@@ -1,10 +1,11 @@
-"""Keep the window and the engine of each model."""
+"""Keep what is known of each model: its engine, its window, and the forms that it asks for."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -23,7 +24,7 @@ from conspectus.config.windows import profile_of
 from conspectus.core.items import Window
 from conspectus.core.policy import EMBEDDED, Policy, names_embedded
 from conspectus.engine.engine import Engine
-from conspectus.engine.settings import EngineSettings
+from conspectus.engine.settings import EngineSettings, predicate
 from conspectus.errors import PolicyError
 from conspectus.langchain.requests import reserved_for_answer
 from conspectus.messages.blocks import without_cache_marks
@@ -41,11 +42,40 @@ MILLION = 1_000_000
 """The window that Anthropic's beta `context-1m` gives a model."""
 
 LEARNED = 1_024
-"""Models, by tenant, whose limit a provider has named."""
+"""Models, by tenant, of which something is remembered that their upstream has said."""
+
+FIELDS = (
+    "loaded_context_length",
+    "max_model_len",
+    "context_length",
+    "context_window",
+    "max_context_length",
+    "max_input_tokens",
+    "inputTokenLimit",
+    "n_ctx",
+    "max_context_window_tokens",
+)
+"""Fields of a model with its window: LM Studio, vLLM, OpenRouter, Groq, Mistral, Anthropic and
+LiteLLM, Gemini, llama.cpp, GitHub Copilot. The first one counts."""
+
+AGAIN = 3_600.0
+"""Seconds after which an upstream is asked again for its list of models."""
+
+CUT, SAME, GROWN, LEAST = 0.7, 0.03, 1.1, 1_000
+"""An upstream cuts requests silently if it reports less than this share of two requests, about the
+same number of tokens for both, although the second is so much larger. A window has at least so many
+tokens; upstreams that report fewer count something else."""
+
+Named = tuple[str, str]
+"""A tenant and the name of a model."""
+
+
+class Odd(dict[str, Any]):
+    """What stands for a message that the engine does not understand; it stays in view."""
 
 
 class Models:
-    """Return engines and windows by the name of the model.
+    """Know models by their names.
 
     Raises:
         ConfigError: a function or a counter of the configuration cannot be loaded.
@@ -55,13 +85,16 @@ class Models:
         self, settings: ServeSettings, config: SummarizationConfig, archive: Archive
     ) -> None:
         self._settings, self._config, self._archive = settings, config, archive
-        self._engines = Newest[tuple[str, int | None], Engine](KNOWN)
+        self._engines = Newest[tuple[str, int | None, int | None], Engine](KNOWN)
         self._schemas = Newest[tuple[str, str], int](SCHEMAS)
-        self._learned = Newest[tuple[str, str], int](LEARNED)
-        self._listed = Newest[tuple[str, str], int](LEARNED)
+        self._listed, self._refused = Newest[Named, int](LEARNED), Newest[Named, int](LEARNED)
+        self._asked, self._reports = (
+            Newest[Named, float](LEARNED),
+            Newest[Named, tuple[int, int]](LEARNED),
+        )
         self._forms = Newest[tuple[str, str, str], bool](LEARNED)
         self._counter = None if config.token_counter is None else counter_of(config)
-        self._pin, self._redact = pin_of(config), redact_of(config)
+        self._pin, self._redact = predicate(pin_of(config)), redact_of(config)
         if config.model_name and not names_embedded(config.model_name):
             # Its library takes seconds to load, which no request shall wait for.
             summarizer_of(config, config.model_name)
@@ -78,14 +111,38 @@ class Models:
         if known is None:
             known = self._listed.get((tenant, model)) or _profile(model)
             known = max(known or 0, MILLION) if million else known
-        learned = self._learned.get((tenant, model))
+        learned = self._refused.get((tenant, model))
         return min(known, learned) if known and learned else known or learned
 
-    def listed(self, tenant: str, model: str, limit: int) -> None:
-        """Remember a window that the upstream's list of models names."""
-        self._listed.put((tenant, model), limit)
+    def shall_ask(self, tenant: str, model: str) -> bool:
+        """Return whether the upstream's list may know the model; once for a while."""
+        now = time.monotonic()
+        if not model or now - (self._asked.get((tenant, model)) or -AGAIN) < AGAIN:
+            return False
+        self._asked.put((tenant, model), now)
+        return True
 
-    def has_form(self, tenant: str, model: str, form: str) -> bool:
+    def learn_listed(self, tenant: str, model: str, listed: Any) -> bool:
+        """Remember the window that an upstream's list of models names; False for none."""
+        limit = window_in(listed, model)
+        if limit is not None:
+            self._listed.put((tenant, model), limit)
+        return limit is not None
+
+    def learn_refused(self, tenant: str, model: str, limit: int) -> None:
+        """Remember a limit that an upstream has shown when it refused a request."""
+        self._refused.put((tenant, model), limit)
+
+    def learn_usage(self, tenant: str, model: str, sent: int, reported: int) -> None:
+        """Notice an upstream that cuts requests silently, by the tokens of them that it reports."""
+        before, reported_before = self._reports.get((tenant, model)) or (0, 0)
+        self._reports.put((tenant, model), (sent, reported))
+        cut = reported < CUT * sent and reported_before < CUT * before
+        same = abs(reported - reported_before) <= SAME * reported
+        if cut and same and reported >= LEAST and sent >= GROWN * before > 0:
+            self.learn_refused(tenant, model, max(reported, reported_before))
+
+    def asks_for(self, tenant: str, model: str, form: str) -> bool:
         """Return whether the upstream has refused requests of a model without this form."""
         return self._forms.get((tenant, model, form)) is not None
 
@@ -93,13 +150,22 @@ class Models:
         """Remember a form that the upstream asks for."""
         self._forms.put((tenant, model, form), True)
 
-    def learn(self, tenant: str, model: str, limit: int) -> None:
-        """Remember a limit that a provider named when it refused a request."""
-        self._learned.put((tenant, model), limit)
+    def engine(
+        self, model: str, window: int | None, at: int | None = None, notes: int | None = None
+    ) -> Engine:
+        """Return the engine that compacts histories for a model.
 
-    def engine(self, model: str, window: int | None) -> Engine:
-        """Return the engine that compacts histories for a model."""
-        return self._engines.get_or_make((model, window), lambda: self._made(model, window))
+        Args:
+            model, window: its name and input limit.
+            at: tokens from which a client asks for a compaction, beside what the settings say.
+            notes: maximum tokens of the notes where a compaction is all that it asks for: about at
+                its own limit, so that all leaves that may.
+        """
+        if notes is not None:
+            return self._made(model, window, at, notes)
+        return self._engines.get_or_make(
+            (model, window, at), lambda: self._made(model, window, at, None)
+        )
 
     def room(
         self, protocol: Protocol, body: Mapping[str, Any], engine: Engine, window: int | None
@@ -107,46 +173,39 @@ class Models:
         """Return the window of a request, with the tokens that stand beside the history."""
         if window is None:
             return None
-        beside = self._beside(protocol, body, engine.meter)
-        own = self._config.reserved_tokens
-        return Window(window, beside + max(own, reserved_for_answer((body,), window)))
-
-    def _beside(self, protocol: Protocol, body: Mapping[str, Any], meter: TokenMeter) -> int:
-        texts = [body[field] for field in protocol.beside if body.get(field)]
-        total = sum(
-            meter.message(without_cache_marks({"role": "system", "content": text}))
-            for text in texts
-        )
-        for field in protocol.schemas:
-            if schemas := body.get(field):
-                total += self._schema(schemas, meter)
-        return total
+        own = max(self._config.reserved_tokens, reserved_for_answer((body,), window))
+        meter = engine.meter
+        for name in protocol.beside:
+            if text := body.get(name):
+                own += meter.message(without_cache_marks({"role": "system", "content": text}))
+        return Window(window, own + sum(self._schema(body.get(s), meter) for s in protocol.schemas))
 
     def _schema(self, schemas: Any, meter: TokenMeter) -> int:
+        if not schemas:
+            return 0
         text = json.dumps(schemas, separators=(",", ":"))
         key = (f"{meter.family}", hashlib.sha256(text.encode()).hexdigest())
-        found = self._schemas.get(key)
-        if found is None:
+        size = self._schemas.get(key)
+        if size is None:
             try:
-                found = meter.tools(schemas)
+                size = meter.tools(schemas)
             except PolicyError:  # the upstream decides whether it is a tool
-                found = meter.text(text)
-            self._schemas.put(key, found)
-        return found
+                size = meter.text(text)
+            self._schemas.put(key, size)
+        return size
 
-    def _made(self, model: str, window: int | None) -> Engine:
+    def _made(self, model: str, window: int | None, at: int | None, notes: int | None) -> Engine:
         config = self._config
-        # A share of an unknown window is never reached; the upstream's refusal is.
-        sizes = sizes_of(config, window)
-        policy = Policy.build(
-            **sizes,
-            max_summary_tokens=config.max_summary_tokens,
-            stale_results=config.stale_results,
-        )
-        meter = TokenMeter(self._counter, model=model or None)
-        named = (config.model_name or EMBEDDED, *config.fallback_models)
+        sizes = {**sizes_of(config, window), "max_summary_tokens": config.max_summary_tokens}
+        if at:
+            sizes["trigger"] = [("tokens", at), *(sizes["trigger"] or ())]
+        if notes is not None:
+            notes = config.max_summary_tokens or notes
+            sizes |= {"keep": ("messages", 1), "max_summary_tokens": notes}
+        policy = Policy.build(**sizes, stale_results=config.stale_results)
         first, *others = (
-            summarizer_of(config, EMBEDDED if names_embedded(one) else one) for one in named
+            summarizer_of(config, EMBEDDED if names_embedded(one) else one)
+            for one in (config.model_name or EMBEDDED, *config.fallback_models)
         )
         return EngineSettings(
             summarizer=first,
@@ -154,13 +213,44 @@ class Models:
             trim_tokens_to_summarize=config.trim_tokens_to_summarize,
             fallbacks=others,
             on_failure=config.on_failure,
-            pin=self._pin,
+            pin=lambda one: isinstance(one, Odd) or bool(self._pin and self._pin(one)),
             summarizer_timeout=config.summarizer_timeout,
             redact=self._redact,
             notes=config.notes,
-        ).engine(policy, meter)
+        ).engine(policy, TokenMeter(self._counter, model=model or None))
 
 
 @lru_cache(maxsize=256)
 def _profile(model: str) -> int | None:
     return profile_of("", model) if model else None
+
+
+def window_in(listed: Any, model: str) -> int | None:
+    """Return the window of a model in a list of models.
+
+    Example:
+        >>> window_in({"data": [{"id": "m", "max_model_len": 8192}]}, "m")
+        8192
+    """
+    listed = listed.get("data", listed.get("models")) if isinstance(listed, Mapping) else listed
+    rows = [one for one in listed or () if isinstance(one, Mapping)]
+    named = [
+        one
+        for one in rows
+        if model in {str(one.get(key)).removeprefix("models/") for key in ("id", "name", "key")}
+    ]
+    for row in named or (rows if len(rows) == 1 else []):
+        for holder in (row, *map(row.get, ("meta", "top_provider", "capabilities"))):
+            for limit in _limits(holder):
+                return limit
+    return None
+
+
+def _limits(holder: Any) -> Iterator[int]:
+    if not isinstance(holder, Mapping):
+        return
+    for field in FIELDS:
+        value = holder.get(field)
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            yield value
+    yield from _limits(holder.get("limits"))

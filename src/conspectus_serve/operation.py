@@ -1,15 +1,33 @@
-"""Show what the endpoint does: a line of the log for each request, and figures for Prometheus."""
+"""Show what the endpoint does: a line of the log for each request, figures, and a page."""
 
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+
+from conspectus.archive import Archive, Scope
+from conspectus.archive.values import manifest
+from conspectus.bridge import run
+from conspectus.errors import ArchiveError, InputError
+from conspectus.recall.for_agents import answer_flow
+from conspectus.tokens import TokenMeter
+from conspectus_serve.entrance import Entrance, Refusal
+from conspectus_serve.tenants import LOCAL, Tenants
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 logger = logging.getLogger("conspectus.serve")
+
+HEALTH, METRICS, PAGE = "/healthz", "/metrics", "/conspectus"
 
 BOUNDS = (0.05, 0.25, 1.0, 5.0, 30.0, 120.0)
 """Upper bounds of the histogram of seconds."""
@@ -17,21 +35,21 @@ BOUNDS = (0.05, 0.25, 1.0, 5.0, 30.0, 120.0)
 LONGEST = 80
 """Maximum characters of a client's text in the log."""
 
+HEADERS = {
+    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; "
+    "base-uri 'none'",  # the page needs no script and loads nothing
+    "cache-control": "no-store",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+}
+
+THREADS, ORIGINALS, LETTERS, FOUND = 200, 300, 4_000, 3_000
+"""At most so many threads and originals on a page, characters of one, tokens of a search."""
+
 
 @dataclass(slots=True)
 class Handled:
-    """What is known of one request.
-
-    Attributes:
-        client: its user agent.
-        kind: the name of its route; `other` for one without a history.
-        model, tenant, thread: of the request; empty if unknown.
-        tokens, sent: of its history as it came and as it was sent.
-        compacted: notes stand for a part of it.
-        fresh: they were written for this request.
-        retries: further requests to the upstream, as it refused the first.
-        status: of the answer.
-    """
+    """What is said of one request; `kind` is the name of its route, `other` without a history."""
 
     client: str = ""
     kind: str = "other"
@@ -54,41 +72,35 @@ class Handled:
 
 
 class Operation:
-    """Count requests, and log them."""
+    """Count and log requests, and answer those for the endpoint's own pages."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
+    def __init__(self, archive: Archive, entrance: Entrance, tenants: Tenants) -> None:
+        self._archive, self._entrance, self._tenants = archive, entrance, tenants
         self._requests: Counter[tuple[str, str]] = Counter()
         self._totals: Counter[str] = Counter()
         self._seconds: Counter[float] = Counter()
-        self._took = 0.0
-        self.in_flight = 0
+        self._took, self.in_flight = 0.0, 0
 
     def done(self, request: Handled) -> None:
         """Log and count a request that has ended."""
         took = time.monotonic() - request.begun
         logger.info(
             "%s %s model=%s tenant=%s thread=%s tokens=%d sent=%d %s status=%d %.2fs",
-            shown(request.client) or "-", request.kind, shown(request.model) or "-",
-            request.tenant or "-", shown(request.thread) or "-", request.tokens, request.sent,
+            printable(request.client) or "-", request.kind, printable(request.model) or "-",
+            request.tenant or "-", printable(request.thread) or "-", request.tokens, request.sent,
             request.outcome, request.status, took,
         )  # fmt: skip
-        with self._lock:
-            self._requests[request.kind, request.outcome] += 1
-            self._totals["tokens_in"] += request.tokens
-            self._totals["tokens_sent"] += request.sent
-            self._totals["compactions"] += request.fresh
-            self._totals["retries"] += request.retries
-            self._took += took
-            for bound in BOUNDS:
-                self._seconds[bound] += took <= bound
+        self._requests[request.kind, request.outcome] += 1
+        self._totals["tokens_in"] += request.tokens
+        self._totals["tokens_sent"] += request.sent
+        self._totals["compactions"] += request.fresh
+        self._totals["retries"] += request.retries
+        for bound in BOUNDS:
+            self._seconds[bound] += took <= bound
+        self._took += took
 
-    def text(self) -> str:
-        """Write all figures in Prometheus' text format."""
-        with self._lock:
-            return "".join(f"{line}\n" for line in self._lines())
-
-    def _lines(self) -> Iterator[str]:
+    def figures(self) -> Iterator[str]:
+        """Write all figures in Prometheus' text format, line by line."""
         yield "# TYPE conspectus_serve_requests_total counter"
         for (kind, outcome), count in sorted(self._requests.items()):
             yield f'conspectus_serve_requests_total{{kind="{kind}",outcome="{outcome}"}} {count}'
@@ -98,19 +110,99 @@ class Operation:
         yield "# TYPE conspectus_serve_in_flight gauge"
         yield f"conspectus_serve_in_flight {self.in_flight}"
         yield "# TYPE conspectus_serve_seconds histogram"
-        count = sum(self._requests.values())
         for bound in BOUNDS:
             yield f'conspectus_serve_seconds_bucket{{le="{bound}"}} {self._seconds[bound]}'
+        count = self._requests.total()
         yield f'conspectus_serve_seconds_bucket{{le="+Inf"}} {count}'
         yield f"conspectus_serve_seconds_sum {self._took:.3f}"
         yield f"conspectus_serve_seconds_count {count}"
 
+    def is_ours(self, request: Request) -> bool:
+        """Return whether a request is for one of the endpoint's own pages."""
+        paths = (HEALTH, METRICS, PAGE, f"{PAGE}/")
+        return request.method in ("GET", "HEAD") and request.scope["path"] in paths
 
-def shown(text: str) -> str:
+    def page(self, request: Request) -> Response:
+        """Answer a request for a page; this reads the archive."""
+        path, given = request.scope["path"], request.query_params
+        try:
+            if path == HEALTH:
+                self._archive.notes(LOCAL, "health", ["health"])
+                return PlainTextResponse("ok\n")
+            self._entrance.check_page(request)
+            if path == METRICS:
+                text = "".join(f"{line}\n" for line in self.figures())
+                return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+            names = ("tenant", "thread", "session", "q")
+            return HTMLResponse(self._page(*(given.get(one, "") for one in names)), 200, HEADERS)
+        except ArchiveError as error:
+            why = "is not there" if path == HEALTH else f"cannot be read: {error}"
+            return PlainTextResponse(f"the archive {why}\n", 503)
+        except Refusal as error:
+            ask = {"www-authenticate": 'Basic realm="Conspectus"'} if error.status == 401 else {}
+            return PlainTextResponse(f"{error}\n", error.status, ask)
+
+    def _page(self, tenant: str, thread: str, session: str, query: str) -> str:
+        archive, tenants = self._archive, self._tenants.names()
+        tenant = tenant or tenants[0]
+        about: dict[str, Any] = {"tenants": tenants, "tenant": tenant, "thread": thread, "q": query}
+        if not thread:
+            scopes = archive.scopes(tenant)
+            rows = [self._row(one) for one in scopes[:THREADS]]
+            return self._template.render(**about, rows=rows, more=len(scopes) - len(rows))
+        scope = Scope(tenant, thread, session or "main")
+        chain = archive.chain(scope)
+        rows = archive.export(scope, chain)
+        found = ""
+        if query:
+            count = TokenMeter(model="gpt-4o").text
+            flow = answer_flow(archive, scope, chain, query=query, tokens=FOUND, count=count)
+            try:
+                found = run(flow)
+            except InputError as error:
+                found = str(error)
+        return self._template.render(
+            **about,
+            session=scope.session,
+            chain=chain,
+            summary=next((one.summary for one in reversed(chain) if one.summary), ""),
+            count=len(rows),
+            originals=[_original(row) for row in rows[-ORIGINALS:]],
+            found=found,
+        )
+
+    def _row(self, scope: Scope) -> dict[str, Any]:
+        chain = self._archive.chain(scope)
+        return {
+            "scope": scope,
+            "messages": len(manifest(chain)),
+            "compactions": len(chain),
+            "bytes": self._archive.size(scope),
+            "saved": sum(max(0, one.tokens_before - one.tokens_after) for one in chain),
+        }
+
+    @cached_property
+    def _template(self) -> Template:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+
+        loader = PackageLoader("conspectus_serve", "")
+        made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
+        return made.get_template("page.html")
+
+
+def _original(row: dict[str, Any]) -> dict[str, str]:
+    message = row["message"]
+    content = message.get("content", message) if isinstance(message, dict) else message
+    text = content if isinstance(content, str) else str(content)
+    cut = text if len(text) <= LETTERS else f"{text[:LETTERS]} …"
+    return {"role": str(row["role"]), "cite": str(row["cite"]), "text": cut}
+
+
+def printable(text: str) -> str:
     """Return a client's text as it may stand in one line of the log.
 
     Example:
-        >>> shown("gpt" + chr(10) + "ERROR all is lost")
+        >>> printable("gpt" + chr(10) + "ERROR all is lost")
         'gpt?ERROR all is lost'
     """
     short = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"

@@ -6,15 +6,15 @@ endpoint has seen whole is archived and summarised whole, and a record goes on f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
 from conspectus.core.records import Record
 from conspectus.messages import read_messages
-from conspectus_serve.threads import Mark, Prefixes, prefixes_of
+from conspectus_serve.threads import Mark, mark_of
 
 THREADS, CHARACTERS = 512, 64_000_000
 """Threads whose newest request is remembered, and characters of all of them together."""
@@ -25,16 +25,8 @@ SMALL = 200
 CHAINS = 64
 """Threads for which the covered messages are remembered."""
 
-COVERED = "covered"
-"""Notes of the messages that a record covers: by the name of its mark, key, digest and size."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """The large messages of a thread's newest request, with their marks, by the marks' names."""
-
-    messages: Mapping[str, tuple[Mark, Any]]
-    size: int
+Seen = dict[str, tuple[Mark, Any]]
+"""The large messages of a thread's newest request, with their marks, by the marks' names."""
 
 
 class Originals:
@@ -42,73 +34,68 @@ class Originals:
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
-        self._seen = Newest[Scope, _Seen](THREADS, CHARACTERS, lambda one: one.size)
+        self._seen = Newest[Scope, Seen](
+            THREADS, CHARACTERS, lambda seen: sum(mark.size for mark, _ in seen.values())
+        )
         self._covered = Newest[tuple[Scope, str], dict[str, list[Any]]](CHAINS)
 
-    async def restored_flow(
-        self, scope: Scope, head: str, prefixes: Prefixes, plain: Sequence[Any]
+    def restored(
+        self, scope: Scope, head: str, marks: Sequence[Mark], messages: Sequence[Any]
     ) -> tuple[list[Any], list[Mark]]:
         """Return a history with its originals, and their marks.
 
         Args:
             scope: whose history it goes on from.
             head: the record in force there; empty for none.
-            prefixes: of the history as it came.
-            plain: its messages.
+            marks, messages: of the history as it came.
+
+        Raises:
+            ArchiveError: the archive cannot be read.
         """
-        made, marks = list(plain), list(prefixes.marks)
-        seen = self._seen.get(scope)
-        covered = (await self._covered_flow(scope, head)) if head else {}
+        made, whole = list(messages), list(marks)
+        seen = self._seen.get(scope) or {}
+        covered = self._covered_of(scope, head) if head else {}
         wanted: dict[int, str] = {}
         for place, mark in enumerate(marks):
-            held = seen.messages.get(mark.name) if seen is not None else None
-            if held is not None and _was_cleared(mark, held[0].digest, held[0].size):
-                marks[place], made[place] = held
-            elif (known := covered.get(mark.name)) is not None:
-                key, digest, size = known
+            if (held := seen.get(mark.name)) is not None:
+                if _was_cleared(mark, held[0].digest, held[0].size):
+                    whole[place], made[place] = held
+            elif (row := covered.get(mark.name)) is not None:
+                key, digest, size = row
                 if _was_cleared(mark, bytes.fromhex(digest), size):
                     wanted[place] = key
-        if wanted:
-            found = await self._archive.flow(self._archive.find, scope, list(wanted.values()))
-            for place, key in wanted.items():
-                if (original := found.get(key)) is not None and original.lossless:
-                    made[place] = original.message
-                    [whole] = prefixes_of([original.message], "").marks
-                    marks[place] = replace(whole, name=marks[place].name)
-        return made, marks
+        originals = self._archive.find(scope, list(wanted.values())) if wanted else {}
+        for place, key in wanted.items():
+            if (original := originals.get(key)) is not None and original.lossless:
+                made[place] = original.message
+                whole[place] = replace(mark_of(original.message), name=marks[place].name)
+        return made, whole
 
     def remember(self, scope: Scope, marks: Sequence[Mark], messages: Sequence[Any]) -> None:
-        """Remember a request's messages, as `restored_flow` returns them."""
-        large = {
-            mark.name: (mark, message)
-            for mark, message in zip(marks, messages, strict=True)
-            if mark.name and mark.size > SMALL
-        }
-        self._seen.put(scope, _Seen(large, sum(mark.size for mark, _ in large.values())))
+        """Remember a request's messages, as `restored` returns them."""
+        pairs = zip(marks, messages, strict=True)
+        self._seen.put(scope, {m.name: (m, one) for m, one in pairs if m.name and m.size > SMALL})
 
-    async def covered_by_flow(
+    def cover(
         self, scope: Scope, record: Record, marks: Sequence[Mark], messages: Sequence[Any]
     ) -> None:
-        """Note which messages a new record covers."""
+        """Note which messages a new record covers: by mark the key, digest and size."""
         covers = set(record.covers)
         rows = {
             mark.name: [entry.key, mark.digest.hex(), mark.size]
             for mark, entry in zip(marks, read_messages(messages), strict=True)
             if mark.name and mark.size > SMALL and entry.key in covers
         }
-        note = {record.id: {"messages": rows}}
-        await self._archive.flow(self._archive.note, scope, COVERED, note)
+        self._archive.note(scope, "covered", {record.id: {"messages": rows}})
 
-    async def _covered_flow(self, scope: Scope, head: str) -> dict[str, list[Any]]:
+    def _covered_of(self, scope: Scope, head: str) -> dict[str, list[Any]]:
         known = self._covered.get((scope, head))
         if known is not None:
             return known
-        archive = self._archive
-        chain = await archive.flow(archive.chain_at, scope, head)
-        names = [record.id for record in chain]
-        notes = await archive.flow(archive.notes, scope, COVERED, names)
+        names = [record.id for record in self._archive.chain_at(scope, head)]
+        notes = self._archive.notes(scope, "covered", names)
         made = {k: v for name in names for k, v in notes.get(name, {}).get("messages", {}).items()}
-        if chain:
+        if names:
             self._covered.put((scope, head), made)
         return made
 
@@ -118,4 +105,4 @@ def _was_cleared(mark: Mark, digest: bytes, size: int) -> bool:
 
     One whose name another conversation may have too must have become much shorter.
     """
-    return mark.digest != digest and mark.size < (size if mark.random else size // 2)
+    return mark.digest != digest and mark.size < (size if mark.unique else size // 2)

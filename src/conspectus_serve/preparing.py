@@ -1,49 +1,40 @@
-"""Turn the bytes of a request into the bytes to send, or into the endpoint's own answer."""
+"""Turn the bytes of a request into the bytes to send, or into the endpoint's own answer.
+
+Each method takes a step of an exchange, in a worker thread.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from conspectus.archive import Archive
+from conspectus.config import SummarizationConfig
 from conspectus.errors import ArchiveError, ConspectusError, InputError
-from conspectus.messages.thoughts import REFUSED
-from conspectus_serve.asked import EditRequest, asked_of
-from conspectus_serve.clearing import cleared
-from conspectus_serve.compacted import block_of, compacted, iteration_of
-from conspectus_serve.fitting import RequestFitter, TooLarge, Turn
-from conspectus_serve.forms import (
-    ALTERNATE,
-    BETA,
-    SWITCH,
-    alternating,
-    with_switch,
-    without_thoughts,
-)
-from conspectus_serve.items import MARK, BadItem, Items
+from conspectus.messages.recalled import LEAST_RECALL, newest_user
+from conspectus.messages.thoughts import REFUSED, without_stale_thoughts
+from conspectus.model.provider_errors import is_overflow
+from conspectus_serve.compaction import MARK, Asked, BadItem, Items, answer_of, asked_of
+from conspectus_serve.entrance import Refusal
+from conspectus_serve.fitting import Exchange, Fitter, TooLarge
+from conspectus_serve.held import Held
 from conspectus_serve.models import Models
-from conspectus_serve.operation import shown
+from conspectus_serve.operation import printable
 from conspectus_serve.protocols import RESPONSES
-from conspectus_serve.recall_tool import tool_in
-from conspectus_serve.recalling import RequestRecall
-from conspectus_serve.requests import (
-    LONGEST_NAME,
-    IncomingRequest,
-    PreparedRequest,
-    Refusal,
-    parsed,
-)
-from conspectus_serve.threads import hint_of
-from conspectus_serve.turns import Turns
+from conspectus_serve.recall import Lookups, may_have_tool, shown, tool_in
+from conspectus_serve.settings import ServeSettings
+from conspectus_serve.upstream import Raw, RefusedByUpstream, own_headers
 
-logger = logging.getLogger("conspectus")
+logger = logging.getLogger("conspectus.serve")
 
-MILLION_BETA = "context-1m"
-"""Beginning of the beta by which Anthropic gives a model its window of a million tokens."""
+LONGEST_NAME = 200
+"""Maximum characters of a thread's name in a header, and of a model's name."""
 
 UNREADABLE = (ConspectusError, ValueError, TypeError, KeyError, AttributeError)
 """Errors of messages that are not understood."""
@@ -55,36 +46,35 @@ NO_WINDOW = (
     "its window is not known, so nothing is compacted before the upstream refuses; give --window, "
     "or serve.windows in the file of --config"
 )
-UNREAD = "a message was not understood; the request is sent on as it came"
+
+ALTERNATE = re.compile(
+    r"(?:roles?|messages?)\b.{0,80}?\balternat|multiple .{0,20}?roles? in a row|"
+    r"consecutive .{0,30}?(?:messages|roles?)|unexpected role|after role\b",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Words of refusals by templates of Mistral, Gemma and others, and by strict gateways."""
+
+SWITCH = "drop_block"
+BETA = b"thinking-binding-controls-2026-08-01"
+"""The provider's own switch for thoughts behind another beginning, and the beta header that it
+needs (its page on preserved thinking)."""
 
 
-class RequestPreparer:
-    """Prepare requests; each step is a flow for a worker thread.
-
-    Args:
-        fitting, turns, items, recalling, models: the parts that it uses.
-        serves: compact here on request; otherwise the upstream is asked.
-        holds: keep histories that clients leave to the server. They are kept as they were sent, so
-            not if secrets must be redacted.
-        alternate: join messages of the user in compacted requests: `on`, `off`, or `auto`, where an
-            upstream asks for it.
-    """
+class Preparer:
+    """Read requests, and write what is sent."""
 
     def __init__(
         self,
-        fitting: RequestFitter,
-        turns: Turns,
-        items: Items,
-        recalling: RequestRecall,
+        archive: Archive,
+        settings: ServeSettings,
+        config: SummarizationConfig,
         models: Models,
-        *,
-        serves: bool,
-        holds: bool,
-        alternate: str = "auto",
+        items: Items,
     ) -> None:
-        self._fitting, self._turns, self._items = fitting, turns, items
-        self._recalling, self._models, self._alternate = recalling, models, alternate
-        self._serves, self._holds = serves, holds
+        self._archive, self._settings, self._models, self._items = archive, settings, models, items
+        self._fitter = Fitter(archive, models, send_stuck=settings.on_stuck == "send")
+        self._held = Held(archive)
+        self._holds = not config.redact  # they are kept as they were sent
         self._warned = set[str]()
 
     @contextmanager
@@ -101,232 +91,253 @@ class RequestPreparer:
         except RecursionError:
             raise Refusal(400, "the request is nested too deeply; send less of it") from None
 
-    async def begun_flow(self, arrived: IncomingRequest) -> PreparedRequest:
-        """Read a request, measure it, and find its thread.
-
-        Raises:
-            Refusal: the endpoint refuses it.
-        """
-        body = parsed(arrived.raw)
-        if arrived.thread is not None and not 0 < len(arrived.thread) <= LONGEST_NAME:
+    def read(self, x: Exchange) -> None:
+        """Read a request, measure it, and find its thread. Raises Refusal."""
+        named = x.headers.get("x-conspectus-thread")
+        if named is not None and not 0 < len(named) <= LONGEST_NAME:
             raise Refusal(400, f"x-conspectus-thread is a name of up to {LONGEST_NAME} characters")
-        with self._refusing():
-            return await self._begun(arrived, body)
-
-    async def _begun(self, arrived: IncomingRequest, given: dict[str, Any]) -> PreparedRequest:
-        route, asked = arrived.route, EditRequest(given)
-        if self._serves:
+        body, protocol, x.content = _parsed(x.raw), x.route.protocol, x.raw
+        x.streamed, x.named = body.get("stream") is True and not x.route.counts, named or ""
+        asked = Asked(body)
+        if self._settings.compaction == "here":
             try:
-                asked = asked_of(route.name, given)
+                asked = asked_of(x.route.name, body)
             except InputError as error:
                 raise Refusal(400, str(error)) from None
-        if route.counts:
-            asked = replace(asked, alone=False)
-        body, tenant, protocol = asked.body, arrived.tenant, route.protocol
-        new = protocol.history(body) or []
-        streamed = given.get("stream") is True and not route.counts
-        plain = PreparedRequest(arrived, body, arrived.raw, streamed=streamed)
         if body.get("conversation"):
-            return replace(plain, state="upstream")
-        parent, before, thread = body.get("previous_response_id"), list[Any](), arrived.thread
-        if isinstance(parent, str) and parent and protocol is RESPONSES:
-            held = None
-            if self._holds:
-                held = await self._turns.history_flow(tenant, parent)
-            if held is None:
-                return replace(plain, state="upstream")
-            before, thread = list(held.items), held.thread
-            body = {key: value for key, value in body.items() if key != "previous_response_id"}
-            plain = replace(plain, body=body, state="held", parent=parent, before=before)
-        history, of_item = [*before, *new], None
-        if before or MARK.encode() in arrived.raw:
-            history, of_item = self._items.expanded(tenant, history)
-        if not history:
-            return plain
-        named = given.get("model") if isinstance(given.get("model"), str) else route.model
+            x.state = "upstream"
+            return
+        if x.route.counts:
+            asked = replace(asked, alone=False)
+        x.asked, x.new = asked, protocol.history(asked.body)
+        parent = body.get("previous_response_id")
+        with self._refusing():
+            if isinstance(parent, str) and parent and protocol is RESPONSES:
+                held = self._held.history(x.tenant, parent) if self._holds else None
+                if held is None:
+                    x.state = "upstream"
+                    return
+                x.state, x.parent, (x.named, x.before) = "held", parent, held
+                rest = {k: v for k, v in asked.body.items() if k != "previous_response_id"}
+                x.asked = replace(asked, body=rest)
+            x.history, of_item = [*x.before, *x.new], ""
+            if x.before or MARK.encode() in x.raw:
+                x.history, of_item = self._items.expanded(x.tenant, x.history)
+            x.named = x.named or of_item
+            x.filled = x.asked.body is not body or bool(of_item)
+            model = body.get("model") if isinstance(body.get("model"), str) else x.route.model
+            x.model = str(model)[:LONGEST_NAME]
+            if not x.history:
+                return
+            with self._unread(x):
+                self._fitter.measure(x)
+                if not x.room and x.engine and not x.engine.policy.trigger:
+                    x.note = NO_WINDOW
+                    if x.model not in self._warned and len(self._warned) < MODELS:
+                        self._warned.add(x.model)
+                        logger.warning("model %s: %s", printable(x.model) or "-", NO_WINDOW)
+
+    @contextmanager
+    def _unread(self, x: Exchange) -> Iterator[None]:
+        """Send on a request with a message that is not understood: the upstream decides."""
         try:
-            turn = await self._fitting.measured_flow(
-                tenant,
-                protocol,
-                {**body, "model": str(named)[:LONGEST_NAME]},
-                history,
-                thread or of_item,
-                asked,
-                hint_of(arrived.headers, body),
-                MILLION_BETA in arrived.headers.get("anthropic-beta", ""),
-            )
-        except (ArchiveError, RecursionError):
+            yield
+        except (ArchiveError, TooLarge, RecursionError):
             raise
         except UNREADABLE as error:
-            return self._unread(plain, asked, bool(of_item), error)
-        keeps = self._holds and protocol is RESPONSES and body.get("store") is not False
-        keeps = keeps and not route.counts
-        filled = body is not given or bool(of_item)
-        note = "" if turn.room or turn.engine.policy.trigger else self._without_window(turn.model)
-        plain = replace(plain, turn=turn, new=new, note=note)
-        return replace(plain, clear=asked.clear, kept=keeps, filled=filled)
+            if x.filled or x.asked.alone:
+                raise Refusal(400, f"a message is not understood: {error}") from None
+            logger.info("sent on as it came: %s", type(error).__name__)
+            x.note = "a message was not understood; the request is sent on as it came"
+            x.trail, x.view, x.due = None, None, False
 
-    def _without_window(self, model: str) -> str:
-        """Say, once a model in the log, why nothing is compacted."""
-        if model not in self._warned and len(self._warned) < MODELS:
-            self._warned.add(model)
-            logger.warning("model %s: %s", shown(model) or "-", NO_WINDOW)
-        return NO_WINDOW
+    def compact(self, x: Exchange) -> None:
+        """Compact the history of a request for which that is due. Raises Refusal."""
+        with self._refusing(), self._unread(x):
+            self._fitter.compact(x)
+            if x.fresh:  # its client may have gone, and sends the same request again
+                self.settle(x)
 
-    def _unread(
-        self, plain: PreparedRequest, asked: EditRequest, of_item: bool, error: Exception
-    ) -> PreparedRequest:
-        """Send on a request with a message that is not understood: the upstream decides."""
-        if plain.before or of_item or asked.alone:
-            raise Refusal(400, f"a message is not understood: {error}") from None
-        logger.info("sent on as it came: %s", type(error).__name__)
-        return replace(plain, note=UNREAD)
-
-    async def compacted_flow(self, prepared: PreparedRequest) -> PreparedRequest:
-        """Compact the history of a request for which that is due.
-
-        Raises:
-            Refusal: nothing makes it fit, or the archive fails.
-        """
-        turn = prepared.turn
-        assert turn is not None
-        with self._refusing():
-            try:
-                turn = await self._fitting.compacted_flow(turn)
-            except (ArchiveError, TooLarge, RecursionError):
-                raise
-            except UNREADABLE as error:
-                asked = turn.asked or EditRequest({})
-                return self._unread(replace(prepared, turn=None), asked, prepared.filled, error)
-            if turn.fresh:  # its client may have gone, and sends the same request again
-                await self.settled_flow(turn)
-        return replace(prepared, turn=turn)
-
-    async def finished_flow(self, prepared: PreparedRequest) -> PreparedRequest:
-        """Write the bytes to send, or the endpoint's own answer."""
-        turn = prepared.turn
-        if turn is None:
-            return prepared
-        asked, name = turn.asked or EditRequest({}), prepared.arrived.route.name
-        if asked.alone and turn.fresh:
-            return replace(prepared, content=b"", answer=self._alone(name, prepared, turn))
-        if asked.compact is not None and turn.fresh and turn.view is not None:
-            lead = block_of(self._item(turn, turn.view), turn.notes)
-            prepared = replace(prepared, lead=lead, iterations=[iteration_of(turn.cost)])
-        if not prepared.filled and turn.view is None:
-            return prepared
-        with self._refusing():
-            return await self._filled(prepared, turn)
-
-    async def _filled(self, prepared: PreparedRequest, turn: Turn) -> PreparedRequest:
-        """Build the request for a history that is not sent as it came."""
-        view = turn.history if turn.view is None else turn.view
-        shown = await self._recalling.shown_flow(turn, view)
-        view, turn = shown.view, replace(turn, sent=turn.sent + shown.tokens)
-        edits: list[dict[str, Any]] = []
-        if prepared.clear is not None:
-            view, edits = cleared(view, prepared.clear, turn.sent)
-        body, betas = prepared.body, list[bytes]()
-        if turn.view is not None:
-            view = without_thoughts(view, all_of_them=self._has(turn, "thoughtless"))
-            if self._alternate == "on" or (self._alternate == "auto" and self._has(turn, "roles")):
-                view = alternating(view)
-            if self._has(turn, "switch") and turn.protocol.name == "messages":
-                body, betas = with_switch(body), [BETA]
-        body = {**body, turn.protocol.field: list(view)}
-        counts = prepared.arrived.route.counts
-        lookups = None
-        if not counts:
-            lookups = self._recalling.lookups(turn, body, shown.tokens, held=self._holds)
-        if lookups is not None:
-            body["tools"] = [*(body.get("tools") or ()), tool_in(turn.protocol)]
-        if prepared.streamed and (lookups is not None or prepared.lead is not None):
-            gone = ("stream", "stream_options")  # it is made of whole answers
-            body = {key: value for key, value in body.items() if key not in gone}
-        try:
-            content = json.dumps(body, separators=(",", ":")).encode()
-        except RecursionError:
-            raise Refusal(400, "the body is nested too deeply; send less of it") from None
-        return replace(
-            prepared,
-            turn=turn,
-            content=content,
-            edits=edits,
-            recalled=shown.tokens,
-            sent=body,
-            lookups=lookups,
-            betas=betas,
-        )
-
-    def _has(self, turn: Turn, form: str) -> bool:
-        return self._models.has_form(turn.tenant, turn.model, form)
-
-    def form_of(self, prepared: PreparedRequest, refusal: str) -> str:
-        """Return the form that a refusal of a compacted request asks for; empty for none.
-
-        What the client has sent itself is the client's to mend.
-        """
-        turn = prepared.turn
-        if turn is None or turn.view is None:
-            return ""
-        tried = partial(self._has, turn)
-        if ALTERNATE.search(refusal) and self._alternate == "auto" and not tried("roles"):
-            return "roles"
-        if not REFUSED.search(refusal) or tried("thoughtless"):
-            return ""
-        thinking = prepared.body.get("thinking")
-        off = isinstance(thinking, Mapping) and thinking.get("type") == "disabled"
-        return "switch" if SWITCH in refusal and not off and not tried("switch") else "thoughtless"
-
-    async def formed_flow(self, prepared: PreparedRequest, form: str) -> PreparedRequest:
-        """Write a refused request in the form that the upstream asks for, and remember it."""
-        turn = prepared.turn
-        assert turn is not None
-        self._models.learn_form(turn.tenant, turn.model, form)
-        sent = turn.sent - prepared.recalled
-        return await self._filled(prepared, replace(turn, sent=sent))
-
-    async def settled_flow(self, turn: Turn) -> None:
+    def settle(self, x: Exchange) -> None:
         """Keep the thread's progress; a failure does not stop the answer."""
         try:
-            await self._fitting.settle_flow(turn)
+            self._fitter.settle(x)
         except ArchiveError as error:
             logger.warning("how far a thread has come could not be kept: %s", error)
 
-    async def again_flow(
-        self, prepared: PreparedRequest, error: Exception
-    ) -> PreparedRequest | None:
-        """Make a refused request smaller; return None if that is impossible."""
-        assert prepared.turn is not None
-        try:
-            turn = await self._fitting.again_flow(prepared.turn, error)
-        except ConspectusError as failed:
-            logger.warning("a refused request could not be made smaller: %s", failed)
-            return None
-        if turn is None:
-            return None
-        if turn.fresh:
-            await self.settled_flow(turn)
-        return await self._filled(prepared, turn)
+    def write(self, x: Exchange) -> None:
+        """Write the bytes to send, or the endpoint's own answer. Raises Refusal."""
+        if x.trail is None:
+            return
+        if x.asked.alone and x.fresh:
+            view = x.plain if x.view is None else x.view
+            item = self._items.written(x.tenant, x.match.thread, view)
+            asked = {**x.asked.body, "previous_response_id": x.parent or None}
+            x.answer = answer_of(x.route.name, asked, item, x.notes, x.cost, stream=x.streamed)
+            return
+        if not x.filled and x.view is None:
+            return
+        protocol, view, body = x.route.protocol, list(x.history), x.asked.body
+        x.recalled, x.betas, x.with_tool = 0, (), False
+        if x.view is not None:
+            view, body = self._formed(x, self._recalling(x, x.view), body)
+        body = {**body, protocol.field: view}
+        if self._gets_tool(x, body):
+            body = {**body, "tools": [*(body.get("tools") or ()), tool_in(protocol)]}
+            body = {k: v for k, v in body.items() if k not in ("stream", "stream_options")}
+            x.with_tool = True
+        with self._refusing():
+            x.body, x.content = body, json.dumps(body, separators=(",", ":")).encode()
 
-    async def answered_flow(
-        self, prepared: PreparedRequest, response: str, output: list[Any]
-    ) -> None:
+    def _recalling(self, x: Exchange, view: list[Any]) -> list[Any]:
+        """Add the originals that the user's newest message needs."""
+        tokens = self._settings.recall_tokens
+        tokens = tokens if x.spare is None else min(tokens, x.spare)
+        last = newest_user(x.plain)
+        if self._settings.recall == "off" or not x.head or last is None or x.engine is None:
+            return view
+        assert x.trail is not None
+        turn = "-".join(mark.name for mark in x.trail.marks[:last] if mark.said)
+        meter, archive = x.engine.meter, self._archive
+        view, x.recalled = shown(archive, x.scope, x.head, turn, x.plain, view, meter, tokens)
+        return view
+
+    def _formed(
+        self, x: Exchange, view: list[Any], body: dict[str, Any]
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """Give a compacted request the form that its upstream takes."""
+        has = partial(self._models.asks_for, x.tenant, x.model)
+        last = newest_user([one if isinstance(one, Mapping) else {} for one in view])
+        end = len(view) if last is None else last
+        view = without_stale_thoughts(view, end, all_of_them=has("thoughtless"))
+        alternate = self._settings.alternate_roles
+        if alternate == "on" or (alternate == "auto" and has("roles")):
+            view = alternating(view)
+        thinking = body.get("thinking")
+        thinking = dict(thinking) if isinstance(thinking, Mapping) else {"type": "adaptive"}
+        if has("switch") and x.route.protocol.name == "messages":
+            binding = {"block_binding": {"prefix_mismatch_behavior": SWITCH}}
+            body, x.betas = {**body, "thinking": {**thinking, **binding}}, (BETA,)
+        return view, body
+
+    def _gets_tool(self, x: Exchange, body: Mapping[str, Any]) -> bool:
+        if not (self._settings.recall_tool and x.view is not None and x.head and x.engine):
+            return False
+        if x.route.counts or not may_have_tool(body):
+            return False
+        stored = x.route.protocol is RESPONSES and body.get("store") is not False
+        if stored and not self._holds:
+            return False  # the upstream would know the answer by another name than the client
+        if x.spare is not None:
+            x.spare -= x.recalled + x.engine.meter.tools([tool_in(x.route.protocol)])
+        return x.spare is None or x.spare >= LEAST_RECALL
+
+    def lookups(self, x: Exchange) -> Lookups:
+        """Return what carries out the model's calls of the endpoint's own tool."""
+        assert x.engine is not None
+        tokens, meter = 2 * self._settings.recall_tokens, x.engine.meter
+        return Lookups(self._archive, x.scope, x.head, meter, tokens, x.spare)
+
+    def again(self, x: Exchange, refusal: RefusedByUpstream) -> bool:
+        """Write a refused request in a form that the upstream may take; False for none."""
+        if x.trail is None:
+            return False
+        if is_overflow(refusal):
+            try:
+                smaller = self._fitter.shrink(x, refusal)
+            except ConspectusError as error:
+                logger.warning("a refused request could not be made smaller: %s", error)
+                return False
+            if smaller and x.fresh:
+                self.settle(x)
+        else:
+            form = self._form_of(x, str(refusal)) if x.view is not None else ""
+            smaller = bool(form)
+            if form:
+                self._models.learn_form(x.tenant, x.model, form)
+        if smaller:
+            self.write(x)
+        return smaller
+
+    def _form_of(self, x: Exchange, refusal: str) -> str:
+        """Return the form that a refusal of a compacted request asks for; empty for none."""
+        has = partial(self._models.asks_for, x.tenant, x.model)
+        if ALTERNATE.search(refusal) and self._settings.alternate_roles == "auto":
+            return "" if has("roles") else "roles"
+        if not REFUSED.search(refusal) or has("thoughtless"):
+            return ""
+        thinking = x.asked.body.get("thinking")
+        off = isinstance(thinking, Mapping) and thinking.get("type") == "disabled"
+        return "thoughtless" if SWITCH not in refusal or off or has("switch") else "switch"
+
+    def keeps(self, x: Exchange) -> bool:
+        """Return whether a later request may name the response."""
+        stored = x.asked.body.get("store") is not False and not x.route.counts
+        return self._holds and stored and x.trail is not None and x.route.protocol is RESPONSES
+
+    def keep_response(self, x: Exchange, response: str, output: list[Any]) -> None:
         """Keep a response that a later request may name."""
-        assert prepared.turn is not None
-        scope, new = prepared.turn.scope, [*prepared.new, *output]
         try:
-            await self._turns.keep_flow(scope, response, prepared.parent, prepared.before, new)
+            self._held.keep(x.scope, response, x.parent, x.before, [*x.new, *output])
         except ArchiveError as error:
             logger.warning("a response could not be kept: %s", error)
 
-    def _alone(self, name: str, prepared: PreparedRequest, turn: Turn) -> bytes:
-        content = self._item(turn, turn.plain if turn.view is None else turn.view)
-        asked, stream = prepared.body, prepared.streamed
-        if prepared.parent:
-            asked = {**asked, "previous_response_id": prepared.parent}
-        return compacted(name, asked, content, turn.notes, turn.cost, stream)
+    def headers(self, x: Exchange) -> Raw:
+        """Write the endpoint's own headers."""
+        if x.trail is None:
+            return own_headers(state=x.state, note=x.note)
+        return own_headers(
+            thread=x.match.thread,
+            compacted=x.view is not None,
+            messages_archived=x.left_out,
+            tokens_before=x.tokens,
+            tokens_after=x.sent + x.recalled,
+            record=x.head,
+            recalled_tokens=x.recalled or None,
+            state=x.state,
+            note=x.note,
+        )
 
-    def _item(self, turn: Turn, view: Sequence[Any]) -> str:
-        """Sign an item that stands for the history so far."""
-        return self._items.written(turn.tenant, turn.found.thread, view)
+
+def _parsed(raw: bytes) -> dict[str, Any]:
+    try:
+        body = json.loads(raw.decode("utf-8"))
+    except RecursionError:
+        raise Refusal(400, "the body is nested too deeply; send less of it") from None
+    except ValueError as error:
+        known = isinstance(error, json.JSONDecodeError)
+        why = str(error).partition(":")[0] if known else type(error).__name__
+        raise Refusal(400, f"the body is no JSON in UTF-8 ({why}); check it") from None
+    if not isinstance(body, dict):
+        raise Refusal(400, "the body is no JSON object; send {...}")
+    return body
+
+
+def alternating(view: Sequence[Any]) -> list[Any]:
+    """Join messages of the user that stand one after another.
+
+    Example:
+        >>> alternating([{"role": "user", "content": "Notes."}, {"role": "user", "content": "Hi."}])
+        [{'role': 'user', 'content': 'Notes.\\n\\nHi.'}]
+    """
+    made: list[Any] = []
+    for message in view:
+        if not (made and _is_users(made[-1]) and _is_users(message)):
+            made.append(message)
+            continue
+        one, other = made[-1].get("content"), message.get("content")
+        content: Any = [*_blocks(one), *_blocks(other)]
+        if isinstance(one, str) and isinstance(other, str):
+            content = f"{one}\n\n{other}"
+        made[-1] = {**made[-1], **message, "content": content}
+    return made
+
+
+def _is_users(message: Any) -> bool:
+    return isinstance(message, Mapping) and message.get("role") == "user"
+
+
+def _blocks(content: Any) -> list[Any]:
+    if isinstance(content, list):
+        return content
+    return [{"type": "text", "text": str(content)}] if content else []

@@ -1,4 +1,4 @@
-"""Describe the three protocols: their paths, the history's field, the form of errors."""
+"""The table of protocols: paths, fields, errors, and what their streams begin and end with."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
-
-Name = Literal["chat", "responses", "messages"]
 
 ANTHROPIC_KINDS = {
     400: "invalid_request_error",
@@ -33,21 +31,23 @@ class Protocol:
         schemas: fields with schemas, which take tokens too.
         begins: parts of a stream's first events, before which an error may come.
         ends: the events behind which a stream holds nothing more.
+        alive: what a stream may hold while its client waits.
     """
 
-    name: Name
+    name: Literal["chat", "responses", "messages"]
     field: str
     beside: tuple[str, ...]
     schemas: tuple[str, ...]
     begins: re.Pattern[bytes]
     ends: re.Pattern[bytes]
+    alive: bytes = b": waiting\n\n"
 
-    def history(self, body: Mapping[str, Any]) -> list[Any] | None:
-        """Return the history of a request; None if it is malformed."""
-        found = body.get(self.field)
-        if self.name == "responses" and isinstance(found, str):
-            return [{"role": "user", "content": found}]
-        return found if isinstance(found, list) else None
+    def history(self, body: Mapping[str, Any]) -> list[Any]:
+        """Return the history of a request; nothing if it is malformed."""
+        history = body.get(self.field)
+        if self.name == "responses" and isinstance(history, str):
+            return [{"role": "user", "content": history}]
+        return history if isinstance(history, list) else []
 
 
 # In JSON a line ends a text nowhere, and quotes in a text are escaped: these are events alone.
@@ -74,20 +74,19 @@ MESSAGES = Protocol(
     ("tools", "output_format"),
     re.compile(rb'^:|"type": ?"(?:message_start|ping)"'),
     re.compile(rb'[{,] ?"type": ?"message_stop"'),
+    b'event: ping\ndata: {"type": "ping"}\n\n',
 )
 
+COMPACT = "responses/compact"
 ENDINGS = {
     "chat/completions": CHAT,
     "responses": RESPONSES,
-    "responses/compact": RESPONSES,
+    COMPACT: RESPONSES,
     "responses/input_tokens": RESPONSES,
     "messages": MESSAGES,
     "messages/count_tokens": MESSAGES,
 }
 """Ends of the paths whose requests hold a history, wherever a provider has put them."""
-
-COUNTS = ("responses/input_tokens", "messages/count_tokens")
-"""Of these, the ones that ask how large a request is."""
 
 BARE = re.compile(r"/(?:chat/completions|responses|messages|models|embeddings|completions)(?:/|$)")
 """Paths of a client that leaves `/v1` out."""
@@ -95,10 +94,11 @@ BARE = re.compile(r"/(?:chat/completions|responses|messages|models|embeddings|co
 WITHOUT_HISTORY = re.compile(
     r"/(?:embeddings|files|uploads|batches|audio|images|videos|moderations|rerank|tokenize|"
     r"detokenize|vector_stores|fine_tuning|assistants|threads|evals|containers|realtime|telemetry|"
-    r"event_logging|responses/[^/]+|completions/[^/]+|v1/completions)(?:/|$)"
+    r"event_logging|responses/[^/]+|completions/[^/]+)(?:/|$)"
 )
 """Paths whose requests hold no history that a window could be too small for."""
 
+_VERSION = re.compile(r"/v\d\w*+$")
 _VERSIONED = re.compile(r"/(?:v\d\w*+|openai|inference|compat\w*+)$")
 """The end of an upstream's path behind which OpenAI's paths follow without `/v1`."""
 
@@ -115,7 +115,8 @@ class Route:
 
     @property
     def counts(self) -> bool:
-        return self.name in COUNTS
+        """Whether the request asks how large it is."""
+        return self.name.endswith("_tokens")
 
 
 def route_of(path: str) -> Route | None:
@@ -159,7 +160,7 @@ def target_of(upstream: str, path: str) -> str:
     known = bare != path or BARE.match(path) is not None
     if base.endswith("/v1"):
         return base + bare
-    if known and bare.startswith("/messages") and not re.search(r"/v\d\w*+$", base):
+    if known and bare.startswith("/messages") and not _VERSION.search(base):
         return f"{base}/v1{bare}"
     if _VERSIONED.search(base):
         return base + bare
@@ -173,46 +174,29 @@ def error_body(path: str, status: int, message: str, code: str | None = None) ->
         >>> error_body("/v1/messages", 413, "too large")
         b'{"type": "error", "error": {"type": "request_too_large", "message": "too large"}}'
     """
-    said: dict[str, Any]
+    error: dict[str, Any]
     if re.search(r"/messages(?:/|$)", path):
         kind = ANTHROPIC_KINDS.get(status, "api_error")
-        said = {"type": "error", "error": {"type": kind, "message": message}}
+        error = {"type": "error", "error": {"type": kind, "message": message}}
     else:
         kind = "invalid_request_error" if status < 500 else "server_error"
-        said = {"error": {"message": message, "type": kind, "param": None, "code": code}}
-    return json.dumps(said).encode()
+        error = {"error": {"message": message, "type": kind, "param": None, "code": code}}
+    return json.dumps(error).encode()
 
 
 def error_event(protocol: Protocol, body: bytes) -> bytes:
-    """Write an error as the event with which a stream of a protocol ends.
-
-    Args:
-        protocol: of the stream.
-        body: the error as a body; another text than JSON is wrapped.
-    """
+    """Write an error's body, or a text that is none, as the event with which a stream ends."""
     try:
-        said = json.loads(body)
-        said = said if isinstance(said, dict) and "error" in said else {"error": said}
+        whole = json.loads(body)
+        error = whole.get("error", whole) if isinstance(whole, dict) else whole
     except ValueError:
-        said = {"error": {"message": body[:1_000].decode("utf-8", "replace")}}
-    if not isinstance(said["error"], dict):
-        said["error"] = {"message": str(said["error"])}
+        error = body[:1_000].decode("utf-8", "replace")
+    error = error if isinstance(error, dict) else {"message": str(error)}
     if protocol is CHAT:
-        return f"data: {json.dumps(said)}\n\ndata: [DONE]\n\n".encode()
-    if protocol is MESSAGES:
-        said = {"type": "error", **said}
-    else:
-        known = said["error"]
-        said = {
-            "type": "error",
-            "sequence_number": 0,
-            "code": known.get("code"),
-            "message": str(known.get("message") or "the upstream has refused the request"),
-            "param": known.get("param"),
-        }
-    return f"event: error\ndata: {json.dumps(said)}\n\n".encode()
-
-
-def sign_of_life(protocol: Protocol) -> bytes:
-    """Write what a stream may hold while its client waits."""
-    return b'event: ping\ndata: {"type": "ping"}\n\n' if protocol is MESSAGES else b": waiting\n\n"
+        return f"data: {json.dumps({'error': error})}\n\ndata: [DONE]\n\n".encode()
+    event: dict[str, Any] = {"type": "error", "error": error}
+    if protocol is RESPONSES:
+        message = error.get("message") or "the upstream has refused the request"
+        rest = {"code": error.get("code"), "message": str(message), "param": error.get("param")}
+        event = {"type": "error", "sequence_number": 0, **rest}
+    return f"event: error\ndata: {json.dumps(event)}\n\n".encode()

@@ -260,22 +260,22 @@ def load_settings(
         >>> settings.port, config.enabled
         (8377, True)
     """
+    options = {name: value for name, value in (given or {}).items() if value is not None}
     section: Any = {}
-    config = SummarizationConfig.model_validate(PLAINLY)
-    problem = None
+    config, source = SummarizationConfig.model_validate(PLAINLY), None
     if path is not None:
         file = Path(path).expanduser()
         text = read_text(file)
         read = config_of(file, text)
         section, source = read_section(file, text, SECTION)
-        problem, section = source.problem, {} if section is None else section
+        section = {} if section is None else section
         if not isinstance(section, Mapping):
-            raise ConfigError((source.problem((), f"'{SECTION}' holds keys such as 'upstream:'"),))
+            raise source.error((), f"'{SECTION}' holds keys such as 'upstream:'")
         if read.source.found:
             config = read
         else:
             config._source = read.source
-    wanted = {**section, **{k: v for k, v in (given or {}).items() if v is not None}}
+    wanted = {**section, **options}
     if wanted.get("archive") is None and (named := archive_of(config)):
         wanted["archive"] = named
     try:
@@ -283,31 +283,26 @@ def load_settings(
     except ValidationError as error:
         problems = []
         for one in error.errors(include_url=False, include_input=False):
-            where = one["loc"]
-            option = bool(where) and (given or {}).get(str(where[0])) is not None
+            where, option = one["loc"], str(one["loc"][0]) in options if one["loc"] else False
             text_ = _problem(where, one, option)
-            ours = problem and where[:1] and not option and one["type"] != "missing"
-            problems.append(problem(where, text_) if problem and ours else text_)
+            in_file = source is not None and where and not option and one["type"] != "missing"
+            problems.append(source.problem(where, text_) if source and in_file else text_)
         raise ConfigError(tuple(problems)) from None
 
 
 def _problem(where: tuple[Any, ...], error: Mapping[str, Any], option: bool) -> str:
     """Say what is wrong with a setting, and what to write."""
-    name = f"--{str(where[0]).replace('_', '-')}" if option else ".".join(map(str, where))
-    name, kind = name if option or not name else f"{SECTION}.{name}", str(error["type"])
+    name, kind = ".".join(map(str, (SECTION, *where))), str(error["type"])
+    if option:
+        name = f"--{str(where[0]).replace('_', '-')}"
     if kind == "missing" and where == ("upstream",):
-        return (
-            "serve.upstream is missing: name the provider, with --upstream "
-            "https://api.openai.com or in the file of --config"
-        )
+        cure = "name the provider, with --upstream https://api.openai.com or in the file of"
+        return f"serve.upstream is missing: {cure} --config"
     if kind == "extra_forbidden":
         known = ", ".join(ServeSettings.model_fields)
         meant = did_you_mean(str(where[-1]), ServeSettings.model_fields) or f" known are {known}"
         return f"{name} is no setting;{meant}"
     context = error.get("ctx") or {}
-    if kind == "value_error":
-        said = str(context.get("error"))
-    else:
-        form = next((v for k, v in WRONG.items() if kind.startswith(k)), str(error["msg"]))
-        said = form.format_map(context) if context else form
-    return f"{name}: {said}" if name else said
+    form = next((v for k, v in WRONG.items() if kind.startswith(k)), str(error["msg"]))
+    text = str(context.get("error")) if kind == "value_error" else form.format_map(context)
+    return f"{name}: {text}" if where else text

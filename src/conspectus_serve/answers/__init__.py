@@ -1,1 +1,0 @@
-"""Join the whole answers of several requests into the one that the client sees."""

@@ -1,0 +1,304 @@
+"""Send requests to the upstream, and read its answers as they come."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import ssl
+import time
+from collections.abc import AsyncIterator, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from conspectus.errors import ConfigError
+from conspectus_serve.entrance import Refusal
+from conspectus_serve.protocols import Protocol, target_of
+from conspectus_serve.settings import ServeSettings
+
+Raw = list[tuple[bytes, bytes]]
+
+OURS = b"x-conspectus-"
+"""Prefix of the endpoint's own headers: none goes to the upstream or comes from it."""
+
+HOP_BY_HOP = frozenset(
+    b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer"
+    b" transfer-encoding upgrade".split()
+)
+"""Headers of one connection alone (RFC 9110, 7.6.1), and the old `proxy-connection`."""
+
+LARGEST_ERROR = 1_000_000
+"""Maximum bytes of a refusal that is read; a larger one is not a provider's error."""
+
+IDLE = 4.0
+"""Seconds that an unused connection is kept: less than servers keep it, so that none closes while
+a request is on its way.
+"""
+
+REFUSALS = frozenset((400, 413, 422, *range(500, 600)))
+"""Statuses with which upstreams refuse a request that is too long."""
+
+LARGEST_HELD, LONGEST_HELD = 64_000, 2.0
+"""Maximum bytes of an answer with status 200 that is held to look for an error, and seconds."""
+
+END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+"""The end of an event in a stream."""
+
+
+def to_upstream(headers: Iterable[tuple[bytes, bytes]]) -> Raw:
+    """Return the headers of a request that go on to the upstream.
+
+    Example:
+        >>> to_upstream([(b"authorization", b"Bearer k"), (b"x-conspectus-thread", b"t")])
+        [(b'authorization', b'Bearer k')]
+    """
+    return _without(list(headers), HOP_BY_HOP | {b"host", b"content-length", b"expect"})
+
+
+def to_client(headers: Iterable[tuple[bytes, bytes]]) -> Raw:
+    """Return the headers of an answer that go on to the client.
+
+    A length beside a chunked coding means nothing (RFC 9112, 6.3), and the coding ends here.
+
+    Example:
+        >>> to_client([(b"Content-Length", b"3"), (b"Transfer-Encoding", b"chunked")])
+        []
+    """
+    named = [(name.lower(), value) for name, value in headers]
+    coded = any(name == b"transfer-encoding" for name, _ in named)
+    return _without(named, HOP_BY_HOP | {b"content-length"} if coded else HOP_BY_HOP)
+
+
+def _without(headers: Raw, names: frozenset[bytes]) -> Raw:
+    listed = b",".join(value for name, value in headers if name.lower() == b"connection")
+    gone = names | {one.strip().lower() for one in listed.split(b",")}
+    return [
+        (name, value)
+        for name, value in headers
+        if name.lower() not in gone and not name.lower().startswith(OURS)
+    ]
+
+
+def own_headers(**values: object) -> Raw:
+    """Write the endpoint's own headers, without those that have no value.
+
+    Example:
+        >>> own_headers(thread="t-1", record="")
+        [(b'x-conspectus-thread', b't-1')]
+    """
+    made = []
+    for name, value in values.items():
+        if value not in ("", None):
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            line = "".join(c if c.isascii() and c.isprintable() else "?" for c in text)[:500]
+            made.append((OURS + name.replace("_", "-").encode(), line.encode()))
+    return made
+
+
+class UpstreamFailed(Refusal):
+    """The upstream cannot be reached, or has broken off; the text names no key."""
+
+    def __init__(self, message: str, status: int = 502) -> None:
+        super().__init__(status, message)
+
+
+class RefusedByUpstream(Exception):
+    """A refusal of the upstream, in the form that the engine reads."""
+
+    def __init__(self, text: str, status: int | None) -> None:
+        super().__init__(text)
+        self.status_code = status
+
+
+class UpstreamAnswer:
+    """An open answer of the upstream, whose body comes in pieces."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        self._response, self._rest = response, response.aiter_raw()
+        self._begun = b""  # what has been read to look for a refusal
+        self._next: asyncio.Future[bytes] | None = None  # a piece that is being read
+        self.status = response.status_code
+        self.headers: Sequence[tuple[bytes, bytes]] = response.headers.raw
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Yield the bytes of the body as they come.
+
+        Raises:
+            UpstreamFailed: the upstream has broken off.
+        """
+        if self._begun:
+            yield self._begun
+        try:
+            if self._next is not None and (piece := await self._next):
+                yield piece
+            async for piece in self._rest:
+                yield piece
+        except httpx.HTTPError as error:
+            raise _failed(error) from None
+
+    async def whole(self) -> bytes:
+        """Return the body, and close the connection."""
+        try:
+            return b"".join([piece async for piece in self.pieces()])
+        finally:
+            await self.close()
+
+    async def refusal(self, protocol: Protocol, streamed: bool) -> RefusedByUpstream | None:
+        """Return the refusal, if this is one; its body can still be sent on.
+
+        Some upstreams begin a stream, or answer with 200, before they know that they refuse.
+        """
+        if self._response.headers.get("content-encoding"):
+            return None
+        size = self._response.headers.get("content-length", "0")
+        length = int(size) if size.isdigit() else LARGEST_ERROR + 1
+        if self.status in REFUSALS and length <= LARGEST_ERROR:
+            async for piece in self.pieces():
+                self._begun += piece
+                if len(self._begun) > LARGEST_ERROR:
+                    raise UpstreamFailed("the upstream's refusal is larger than any error")
+            return RefusedByUpstream(self._begun.decode("utf-8", "replace"), self.status)
+        if self.status == 200 and streamed:
+            return await self._refused_in_stream(protocol)
+        if self.status == 200 and 0 < length <= LARGEST_HELD:
+            self._begun = b"".join([piece async for piece in self.pieces()])
+            return _error_in(self._begun) if b'"error"' in self._begun else None
+        return None
+
+    async def _refused_in_stream(self, protocol: Protocol) -> RefusedByUpstream | None:
+        """Hold the events at the beginning that say nothing yet, and read the next one.
+
+        They are held for a short time: an upstream that thinks has begun.
+        """
+        at, until = 0, time.monotonic() + LONGEST_HELD
+        while len(self._begun) < LARGEST_HELD:
+            self._next = self._next or asyncio.ensure_future(anext(self._rest, b""))
+            left = until - time.monotonic()
+            if left <= 0 or not (await asyncio.wait((self._next,), timeout=left))[0]:
+                break
+            if self._next.exception() is not None:
+                break  # it is raised again where the rest is read
+            piece, self._next = self._next.result(), None
+            self._begun += piece
+            while (end := END.search(self._begun, at)) is not None:
+                event, at = self._begun[at : end.end()], end.end()
+                if protocol.begins.search(event) is None:
+                    return _error_in(event)
+            if not piece:
+                break
+        return None
+
+    async def close(self) -> None:
+        """Close the connection."""
+        if self._next is not None:
+            self._next.cancel()
+        await self._response.aclose()
+
+
+def _error_in(text: bytes) -> RefusedByUpstream | None:
+    """Return the error in an event or in a body, if it holds one and nothing else."""
+    lines = [one[5:] for one in text.splitlines() if one.startswith(b"data:")]
+    try:
+        body = json.loads(b"\n".join(lines) or text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(body, dict) or body.get("choices"):
+        return None
+    response = body.get("response")
+    error = body.get("error") or (response.get("error") if isinstance(response, dict) else None)
+    if not error and body.get("type") not in ("error", "response.failed"):
+        return None
+    return RefusedByUpstream(json.dumps(error or body), None)
+
+
+class Upstream:
+    """Send requests on to the upstream that the settings name.
+
+    Raises:
+        ConfigError: the certificates cannot be read.
+    """
+
+    def __init__(self, settings: ServeSettings) -> None:
+        self._address, parts = settings.upstream, urlsplit(settings.upstream)
+        self._host = f"{parts.scheme}://{parts.netloc}"
+        self._client = httpx.AsyncClient(
+            timeout=httpx.Timeout(settings.timeout, connect=15.0, pool=None),
+            limits=httpx.Limits(
+                max_connections=None, max_keepalive_connections=256, keepalive_expiry=IDLE
+            ),
+            follow_redirects=False,
+            trust_env=False,  # a .netrc would add the operator's key
+            proxy=settings.proxy,
+            verify=_certificates(settings.ca_file),
+        )
+
+    async def send(
+        self,
+        method: str,
+        target: str,
+        headers: Raw,
+        content: bytes | AsyncIterator[bytes] = b"",
+        timeout: float | None = None,
+    ) -> UpstreamAnswer:
+        """Send a request to the upstream's place of a client's path, which has its query.
+
+        Raises:
+            UpstreamFailed: it cannot be reached in time, by default that of the settings.
+        """
+        limits = self._client.timeout if timeout is None else httpx.Timeout(timeout)
+        extra: dict[str, Any] = {"timeout": limits.as_dict()}
+        path, mark, query = target.partition("?")
+        try:
+            url = httpx.URL(self._host + target_of(self._address, path) + mark + query)
+            request = httpx.Request(method, url, headers=headers, content=content, extensions=extra)
+            return UpstreamAnswer(await self._client.send(request, stream=True))
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+            raise _failed(error) from None
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.aclose()
+
+
+def _certificates(file: Path | None) -> ssl.SSLContext | bool:
+    path = str(file.expanduser()) if file is not None else os.environ.get("SSL_CERT_FILE")
+    folder = None if file is not None else os.environ.get("SSL_CERT_DIR")
+    if not path and not folder:
+        return True
+    try:
+        return ssl.create_default_context(cafile=path or None, capath=folder or None)
+    except OSError as error:
+        name = "serve.ca_file" if file is not None else "SSL_CERT_FILE"
+        why = error.strerror or "it holds no certificates"
+        raise ConfigError((f"{name}: {path} cannot be used ({why}); name a PEM file",)) from None
+
+
+def _failed(error: Exception) -> UpstreamFailed:
+    why = type(error).__name__
+    if isinstance(error, httpx.TimeoutException):
+        return UpstreamFailed(f"the upstream did not answer in time ({why}); try again", 504)
+    if isinstance(error, (httpx.InvalidURL, ValueError)):
+        return UpstreamFailed("this path cannot be sent on; check it", 400)
+    if isinstance(error, httpx.ConnectError):  # the words of the system, which name no key
+        why = " ".join(f"{why}: {_first_cause(error)}".split())[:300]
+    cure = "check serve.upstream"
+    if "CERTIFICATE_VERIFY" in why:
+        cure = "name the certificates of your network with serve.ca_file or SSL_CERT_FILE"
+    return UpstreamFailed(f"the upstream cannot be reached ({why}); {cure}")
+
+
+def _first_cause(error: BaseException) -> str:
+    """Return what the system said when a connection failed."""
+    while True:
+        inner = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else None
+        cause = inner or error.__cause__ or error.__context__
+        if cause is not None:
+            error = cause
+        elif isinstance(error, ConnectionError) and error.errno is not None:
+            return os.strerror(error.errno)
+        else:
+            return str(error)
