@@ -10,8 +10,6 @@ import httpx
 import openai
 import pytest
 
-from conspectus.archive import Archive, Scope
-from conspectus.bridge import run
 from conspectus.config import SummarizationConfig
 from conspectus.tokens import TokenMeter
 from conspectus_serve.settings import PLAINLY

@@ -153,7 +153,7 @@ def test_histories_are_compacted_at_every_path_of_providers_and_clients(
 
 def test_a_history_at_an_unknown_path_goes_on_and_that_is_said(tmp_path, caplog):
     with before(lambda asked: chat(), tmp_path) as (_upstream, endpoint):
-        for path in ("/v1beta/models/gemini:generateContent", "/v1/complete"):
+        for path in ("/v1beta/models/gemini:generateContent", "/v1/completions"):
             got = post(endpoint, path, {"contents": talk()})
             assert "not read" in (own(got, "note") or "")
             assert path in caplog.text

@@ -148,7 +148,9 @@ class Fitter:
             MessageError, ValueError, TypeError: a message cannot be understood.
             ArchiveError: the archive cannot be read.
         """
-        bare = [without_cache_marks(one) if isinstance(one, dict) else one for one in x.history]
+        if not all(isinstance(one, dict) for one in x.history):
+            raise TypeError("a message is no object")
+        bare = [without_cache_marks(one) for one in x.history]
         protocol, asked = x.route.protocol, x.asked
         read = [_odd(one) if _is_odd(one) else one for one in bare]
         x.trail = trail = trail_of(bare, protocol.name)
@@ -256,13 +258,12 @@ class Fitter:
         return total
 
 
-def _is_odd(message: Any) -> bool:
+def _is_odd(message: Mapping[str, Any]) -> bool:
     """Return whether the engine does not understand a message, or one of its calls."""
-    if isinstance(message, dict):
-        role = message.get("role")
-        known = role in PLAIN or (role == "tool" and isinstance(message.get("tool_call_id"), str))
-        if known and isinstance(message.get("content"), (str, list, NoneType)):
-            return False
+    role = message.get("role")
+    known = role in PLAIN or (role == "tool" and isinstance(message.get("tool_call_id"), str))
+    if known and isinstance(message.get("content"), (str, list, NoneType)):
+        return False
     try:
         [entry] = read_messages([message])
     except MessageError:

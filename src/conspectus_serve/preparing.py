@@ -207,9 +207,7 @@ class Preparer:
     ) -> tuple[list[Any], dict[str, Any]]:
         """Give a compacted request the form that its upstream takes."""
         has = partial(self._models.asks_for, x.tenant, x.model)
-        last = newest_user([one if isinstance(one, Mapping) else {} for one in view])
-        end = len(view) if last is None else last
-        view = without_stale_thoughts(view, end, all_of_them=has("thoughtless"))
+        view = without_stale_thoughts(view, all_of_them=has("thoughtless"))
         alternate = self._settings.alternate_roles
         if alternate == "on" or (alternate == "auto" and has("roles")):
             view = alternating(view)

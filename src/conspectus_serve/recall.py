@@ -77,7 +77,7 @@ def shown(
         The messages to send, and the tokens of those that were recalled.
     """
     last, made = newest_user(history), list(view)
-    place = newest_user([one if isinstance(one, Mapping) else {} for one in made])
+    place = newest_user(made)
     if last is None or place is None:
         return made, 0
     first = last

@@ -88,45 +88,7 @@ OnOff = Annotated[Literal["auto", "on", "off"], BeforeValidator(_as_written)]
 
 
 class ServeSettings(BaseModel):
-    """Settings of the endpoint; the keys of the `serve:` section.
-
-    Attributes:
-        upstream: address of the provider, with or without `/v1` at its end.
-        listen: host and port. An address that other machines reach needs a token.
-        token: clients must send it as `x-conspectus-token`. Default: none is asked for.
-        tenants: whose a request is. `one`: all are one tenant's, `local`; `key`: a hash of the
-            client's key; `header:NAME` or `claim:NAME`: the value of a header, or of a claim of
-            the bearer token (a JWT), where clients send `token`. Default: `one` on loopback
-            without token and hosts, else `key`.
-        hosts: names of this machine that clients and pages may use, beside those of loopback, if no
-            token is set. Default: none.
-        containers: clients in containers on this machine may use it: by the names that Docker and
-            Podman give it, and at a private address without a token. Default: false.
-        archive: where originals go; see `Archive.open`. Default: the user's own archive.
-        secret_file: a file with the secret that names tenants. Default: beside the archive; needed
-            with PostgreSQL, as several instances share it.
-        signing_keys: keys of compaction items, the first for new ones. Default: one made from the
-            secret.
-        window: input limit of models that `windows` does not name, in tokens. Default: that of
-            `summarization`, then the model's profile.
-        windows: input limits by name of the model, with or without its provider and its date, in
-            tokens; `*` stands for anything.
-        max_body_bytes: maximum size of a request. Default: 64,000,000.
-        on_stuck: if nothing makes a history fit, `refuse` with the numbers, or `send` it.
-        compaction: answer requests for a compaction and for edits of the context `here`, for every
-            upstream, or leave them to the `upstream`.
-        alternate_roles: join user messages that would stand one after another in a compacted
-            request: `on`, `off`, or `auto`, where the upstream has refused such a request.
-        recall: `auto` adds the originals that the user's newest message needs to a compacted
-            request, `off` does not.
-        recall_tokens: maximum tokens of them. Default: 512.
-        recall_tool: give compacted requests a tool by which the model looks up more while it
-            answers, at most twice `recall_tokens` at once; the endpoint carries its calls out.
-        timeout: seconds that the upstream may be silent. Default: 600.
-        keep_alive: seconds after which a client that waits for a stream gets signs of life.
-        proxy: address of a proxy to the upstream. Default: none.
-        ca_file: certificates that the upstream's is checked against. Default: those that
-            `SSL_CERT_FILE` names, else the ones that come with httpx.
+    """Settings of the endpoint; the keys of the `serve:` section, which `docs/serve.md` explains.
 
     Example:
         >>> ServeSettings(upstream="http://127.0.0.1:8000/v1/").upstream
