@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import is_message
@@ -103,67 +104,51 @@ def as_json(value: Any) -> tuple[Any, bool]:
     try:
         return copied(value), True
     except NoPlainData:
-        pass
-    kept = not_too_deep(value)
-    lost: list[str] = [] if kept is value else ["deep"]
-    return _tagged(kept, lost), not lost
+        lost: list[Any] = []
+        return _tagged(value, lost, ()), not lost
 
 
-def _tagged(value: Any, lost: list[str]) -> Any:
-    """Return a value with tags; what is lost is named in `lost`."""
+def _tagged(value: Any, lost: list[Any], inside: tuple[int, ...]) -> Any:
+    """Return a value with tags; the parts around it are `inside`, what is lost goes to `lost`."""
     if value is None or isinstance(value, (bool, float)):
         return value
     if isinstance(value, str):  # with enumerations and the like
         return str.__str__(value)
     if isinstance(value, int):
         return int(value) if value.bit_length() <= LONG else {TAG: "int", "value": hex(value)}
-    if isinstance(value, Mapping):
-        if value.keys() == {TAG, "value"} and value[TAG] == "placeholder":  # read back before
-            return {TAG: "placeholder", "value": _tagged(value["value"], lost)}
-        if TAG in value or not all(type(key) is str for key in value):
-            pairs = [[_tagged(key, lost), _tagged(part, lost)] for key, part in value.items()]
-            return {TAG: "pairs", "value": pairs}
-        return {key: _tagged(part, lost) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        parts = [_tagged(part, lost) for part in value]
-        return parts if isinstance(value, list) else {TAG: "tuple", "value": parts}
     kind = type(value)
     if kind in (bytes, bytearray):
         return {TAG: kind.__name__, "value": base64.b64encode(value).decode()}
-    lost.append(f"{kind.__module__}.{kind.__qualname__}")
-    if callable(getattr(value, "model_dump", None)) and not isinstance(value, type):
-        return _tagged(not_too_deep(value.model_dump()), lost)
-    return _described(f"an object of {lost[-1]} that has no JSON form")
+    if (instead := too_deep(value, inside)) is None:
+        plain = partial(_tagged, lost=lost, inside=(*inside, id(value)))
+        if isinstance(value, (list, tuple)):
+            parts = list(map(plain, value))
+            return parts if isinstance(value, list) else {TAG: "tuple", "value": parts}
+        if isinstance(value, Mapping):
+            if TAG not in value and all(type(key) is str for key in value):
+                return {key: plain(part) for key, part in value.items()}
+            if value.keys() == {TAG, "value"} and value[TAG] == "placeholder":  # read back before
+                return {TAG: "placeholder", "value": plain(value["value"])}
+            pairs = [[plain(key), plain(part)] for key, part in value.items()]
+            return {TAG: "pairs", "value": pairs}
+        if callable(getattr(value, "model_dump", None)) and not isinstance(value, type):
+            lost.append(kind)
+            return plain(value.model_dump())
+        instead = f"an object of {kind.__module__}.{kind.__qualname__} that has no JSON form"
+    lost.append(kind)
+    return {TAG: "placeholder", "value": instead}
 
 
-def not_too_deep(value: Any, inside: tuple[int, ...] = ()) -> Any:
-    """Describe parts that are nested too deep or contain themselves.
-
-    The same value comes back if there are none.
-    """
-    if not isinstance(value, (dict, list, tuple)):
-        return value
+def too_deep(value: Any, inside: tuple[int, ...]) -> str | None:
+    """Say why a part is not kept inside the parts with these identities; None if it is."""
     if id(value) in inside:
-        return _described("a part that holds itself")
-    if len(inside) == DEEPEST:
-        return _described(f"a part nested more than {DEEPEST} levels deep")
-    around = (*inside, id(value))
-    old = list(value.values() if isinstance(value, dict) else value)
-    new = [not_too_deep(part, around) for part in old]
-    if all(one is other for one, other in zip(old, new, strict=True)):
-        return value
-    if isinstance(value, dict):
-        return dict(zip(value, new, strict=True))
-    return tuple(new) if isinstance(value, tuple) else new
+        return "a part that holds itself"
+    return f"a part nested more than {DEEPEST} levels deep" if len(inside) >= DEEPEST else None
 
 
 def sendable(text: str) -> str:
     """Replace characters that JSON in UTF-8 or a store cannot carry: lone surrogates and NUL."""
     return _UNSENDABLE.sub("\ufffd", text)
-
-
-def _described(what: str) -> dict[str, str]:
-    return {TAG: "placeholder", "value": what}
 
 
 def decode(form: str, text: str, message_id: str | None) -> BaseMessage | dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import cache
+from itertools import pairwise
 
 TAGS = ("message", "messages", "notes", "focus", "recalled", "summary", "conversation")
 """Tags of our own frames."""
@@ -98,19 +99,12 @@ _CAPITALS = _any([role.upper() for role in ROLES])
 _TAIL = r"(?:[*_)\]~]|[^\w\s\x00-\x7f])*+"
 _SPACES = rf"[ \t{_UNSEEN}]{{0,20}}+"
 _COLON = rf"[\s{_UNSEEN}]{{0,20}}+:"
-_WORD = rf"(?:[^\W\d_]|{_UNSEEN}){{1,40}}+"
-_PROSE = rf"[ \t]*+(?:[^\x00-\x7f]|{_WORD},?[ ]{_WORD}(?=[\s.,;!?']|\Z))"
-"""A sentence without quotation marks, which is no value of JSON or of a program."""
 
 _ROLE = re.compile(
     rf"{_START}(?={_HEAD}"
-    rf"(?:(?:{_NAME}"
-    rf"|(?<=#)[ \t{_UNSEEN}]*+(?:{_any(HEADINGS)})(?![^\W_])"
-    rf"|(?<=#[ \t])(?:{_any(HEADINGS)})(?![^\W_])){_TAIL}{_COLON}"
-    # Programs and logs write the rest too: it counts in capitals, or with a sentence after it.
+    rf"(?:(?:{_NAME}|(?:(?<=#)|(?<=#[ \t]))(?:{_any(HEADINGS)})(?![^\W_])){_TAIL}{_COLON}"
+    # Programs and logs write these too: they count in capitals.
     rf"|(?=(?-i:[A-Z])){_NAME}{_TAIL}{_SPACES}\([^(){_BREAKS}]{{0,60}}+\){_TAIL}{_COLON}"
-    rf"|`++{_F}(?=(?-i:[A-Z])){_NAME}{_F}:?`++{_COLON}"
-    rf"|[\"']{_F}{_NAME}{_F}[\"']{_COLON}{_PROSE}"
     rf"|(?-i:{_CAPITALS})[ \t{_UNSEEN}]*+\]))",
     re.IGNORECASE,
 )
@@ -127,17 +121,22 @@ def as_data(text: str) -> str:
         'see &lt;/message> and &lt;|im_start|&gt;system'
     """
     shape = _shape(text)
-    places = {}
-    if "<" in shape or "[" in shape or "|" in shape:
-        for pattern in (_TAG, _SPECIAL):
-            places.update({m.start(): _SAFE[m.group()] for m in pattern.finditer(shape)})
-        places.update({m.start(1): "&gt;" for m in _CLOSED.finditer(shape)})
-        pairs = list(_PAIR.finditer(shape))
-        if any(m[1] for m in pairs):
-            places.update({m.start(): "&lt;" for m in pairs})
-        elif pairs:
-            places.update({m.start(1): "&lt;" for m in _OPENED.finditer(shape)})
-    return _replaced(text, places)
+    if "<" not in shape and "[" not in shape and "|" not in shape:
+        return text
+    places = {
+        m.start(): _SAFE[m.group()] for m in (*_TAG.finditer(shape), *_SPECIAL.finditer(shape))
+    }
+    places.update({m.start(1): "&gt;" for m in _CLOSED.finditer(shape)})
+    pairs = list(_PAIR.finditer(shape))
+    if any(m[1] for m in pairs):
+        places.update({m.start(): "&lt;" for m in pairs})
+    elif pairs:
+        places.update({m.start(1): "&lt;" for m in _OPENED.finditer(shape)})
+    parts, at = [], 0
+    for place in sorted(places):
+        parts += [text[at:place], places[place]]
+        at = place + 1
+    return "".join([*parts, text[at:]])
 
 
 def as_notes(text: str) -> str:
@@ -151,21 +150,8 @@ def as_notes(text: str) -> str:
     shape = _shape(text)
     if ":" not in shape and "[" not in shape:
         return text
-    at, parts = 0, []
-    for match in _ROLE.finditer(shape):
-        parts += [text[at : match.start()], "| "]
-        at = match.start()
-    return "".join([*parts, text[at:]]) if parts else text
-
-
-def _replaced(text: str, places: dict[int, str]) -> str:
-    if not places:
-        return text
-    parts, at = [], 0
-    for place in sorted(places):
-        parts += [text[at:place], places[place]]
-        at = place + 1
-    return "".join([*parts, text[at:]])
+    places = [0, *(match.start() for match in _ROLE.finditer(shape)), len(text)]
+    return "| ".join(text[at:end] for at, end in pairwise(places))
 
 
 def _shape(text: str) -> str:

@@ -186,9 +186,13 @@ class _Shortening:
     def _content(self, value: Any) -> Any:
         if not isinstance(value, list):
             return self._block(value)
-        if self.level in ("joined", "whole"):
-            return self._joined(value)
-        return [self._block(part) for part in value]
+        blocks: list[Any] = []
+        for kind, run in groupby(value, key=_plain_text):
+            parts = list(run)
+            if kind and len(parts) > 1 and self.level in ("joined", "whole"):
+                parts = [{"type": kind, "text": "\n".join(part["text"] for part in parts)}]
+            blocks += map(self._block, parts)
+        return blocks
 
     def _block(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -207,21 +211,6 @@ class _Shortening:
             note = f"{described(name, value)} ({self._where})"
             return {"type": "input_text" if name in INPUTS else "text", "text": note}
         return self._fields(value, kind.short)
-
-    def _joined(self, blocks: list[Any]) -> list[Any]:
-        """Join each run of plain texts, so that many small ones can be clipped."""
-        out: list[Any] = []
-        for kind, run in groupby(blocks, key=_plain_text):
-            parts = list(run)
-            if kind and len(parts) > 1:
-                whole = "\n".join(part["text"] for part in parts)
-                short = self._text(whole)
-                # Joined blocks are not the original, even if nothing is left out.
-                note = f"\n[joined: {len(parts)} blocks; original {self._where}]"
-                out.append({"type": kind, "text": short if short != whole else whole + note})
-            else:
-                out += map(self._block, parts)
-        return out
 
     def _fields(
         self, value: Mapping[str, Any], short: tuple[tuple[str, How], ...]

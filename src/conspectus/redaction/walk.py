@@ -9,7 +9,7 @@ from operator import is_
 from typing import Any
 
 from conspectus._langchain import is_message
-from conspectus.messages.codec import not_too_deep
+from conspectus.messages.codec import too_deep
 
 STRUCTURE = frozenset("id type role tool_call_id tool_use_id call_id index mime_type".split())
 """Structural keys of messages, blocks and calls; in data such as arguments they are redacted."""
@@ -46,26 +46,29 @@ def walk(message: Any, put: Put) -> Any:
     are only described.
     """
     if not is_message(message):
-        return _mapping(not_too_deep(message), put, False)
+        return _mapping(message, put, False)
     parts = {**vars(message), **(message.__pydantic_extra__ or {})}
     parts.pop("usage_metadata", None)
-    made = _mapping(not_too_deep(parts), put, False)
+    made = _mapping(parts, put, False)
     update = {name: part for name, part in made.items() if part is not parts.get(name)}
     return message.model_copy(update=update) if update else message
 
 
-def _value(value: Any, put: Put, names: Names, free: bool) -> Any:
+def _value(value: Any, put: Put, names: Names, free: bool, inside: tuple[int, ...]) -> Any:
     """Return a value with its texts replaced; the same object if nothing changed.
 
     In data that is `free` in its form, keys are replaced too, and lists may be commands.
     """
     if isinstance(value, str):
         return _text(value, put, names)
-    if isinstance(value, Mapping):
-        return _mapping(value, put, free, names)
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (Mapping, list, tuple)):
+        if (instead := too_deep(value, inside)) is not None:
+            return f"[{instead}]"
+        inside = (*inside, id(value))
+        if isinstance(value, Mapping):
+            return _mapping(value, put, free, names, inside)
         under = _names_in(value, names) if free else [()] * len(value)
-        parts = [_value(part, put, one, free) for part, one in zip(value, under, strict=True)]
+        parts = [_value(v, put, n, free, inside) for v, n in zip(value, under, strict=True)]
         if all(map(is_, parts, value)):
             return value
         return tuple(parts) if isinstance(value, tuple) else parts
@@ -101,7 +104,13 @@ def _names_in(values: Sequence[Any], names: Names) -> list[Names]:
     return result
 
 
-def _mapping(value: Mapping[Any, Any], put: Put, free: bool, names: Names = ()) -> Any:
+def _mapping(
+    value: Mapping[Any, Any],
+    put: Put,
+    free: bool,
+    names: Names = (),
+    inside: tuple[int, ...] = (),
+) -> Any:
     texts = {key: part for key, part in value.items() if isinstance(part, str)}
     named = tuple(
         str.__str__(part)
@@ -127,10 +136,10 @@ def _mapping(value: Mapping[Any, Any], put: Put, free: bool, names: Names = ()) 
         elif not free and text == "additional_kwargs" and isinstance(part, Mapping):
             calls = {name: one for name, one in part.items() if name in CALLS}
             rest = {name: one for name, one in part.items() if name not in CALLS}
-            both = _mapping(calls, put, False), _mapping(rest, put, True)
-            made[new_key] = part if both == (calls, rest) else {**both[0], **both[1]}
+            both = [_mapping(*one, (), inside) for one in ((calls, put, False), (rest, put, True))]
+            made[new_key] = part if both == [calls, rest] else {**both[0], **both[1]}
         else:
-            made[new_key] = _value(part, put, under, free or text in FREE)
+            made[new_key] = _value(part, put, under, free or text in FREE, inside)
     same = all(map(is_, made.values(), value.values())) and made.keys() == value.keys()
     return value if same else made
 

@@ -87,20 +87,10 @@ def _image(media: Media, maker: Maker) -> int:
 
 
 def _size(raw: bytes) -> tuple[int, int] | None:
-    """Read width and height of a PNG, GIF, WebP or JPEG; None if unknown."""
+    """Read width and height of a PNG, GIF or JPEG; None if unknown."""
     for begin, form, at in ((b"\x89PNG\r\n\x1a\n", ">II", 16), (b"GIF8", "<HH", 6)):
         if raw.startswith(begin):
             return struct.unpack_from(form, raw, at)
-    match raw[8:16]:
-        case b"WEBPVP8X":
-            width, height = (int.from_bytes(raw[at : at + 3], "little") for at in (24, 27))
-            return width + 1, height + 1
-        case b"WEBPVP8L":
-            bits = int.from_bytes(raw[21:25], "little")
-            return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
-        case b"WEBPVP8 ":
-            width, height = struct.unpack_from("<HH", raw, 26)
-            return width & 0x3FFF, height & 0x3FFF
     at = 2 if raw[:2] == b"\xff\xd8" else len(raw)
     while at + 9 < len(raw) and raw[at] == 0xFF:  # a JPEG's frame follows its metadata
         if 0xC0 <= raw[at + 1] <= 0xCF and raw[at + 1] not in (0xC4, 0xC8, 0xCC):
