@@ -10,8 +10,8 @@ import pytest
 from langchain_core.messages import messages_to_dict
 
 from cli_support import read_json, refused, run, write_json
-from conspectus.cli.options import window_of
 from conspectus.messages import SUMMARY_LINE, read_messages
+from conspectus.model.windows import profile_of
 from conspectus.transcripts import read_history
 
 FIELDS = set(
@@ -202,7 +202,7 @@ def test_nothing_is_done_while_nothing_asks_for_it_and_what_would_is_said(histor
 
 
 def test_the_model_of_the_file_gives_the_window(tmp_path, monkeypatch):
-    monkeypatch.setattr("conspectus.cli.options.window_of", {"gpt-5": 900}.get)
+    monkeypatch.setattr("conspectus.model.windows.profile_of", {"gpt-5": 900}.get)
     path = write_json(tmp_path / "body.json", {"model": "gpt-5", "messages": talk()})
     data = report(path)
     assert (data["model"], data["window"], data["outcome"]) == ("gpt-5", 900, "compacted")
@@ -216,8 +216,8 @@ def test_the_model_of_the_file_gives_the_window(tmp_path, monkeypatch):
 def test_the_window_of_a_model_is_that_of_its_profile():
     anthropic = pytest.importorskip("langchain_anthropic")
     model = anthropic.ChatAnthropic(model="claude-sonnet-4-5", api_key="none")
-    assert window_of("claude-sonnet-4-5") == model.profile["max_input_tokens"]
-    assert window_of("claude-unheard-of") is None
+    assert profile_of("claude-sonnet-4-5") == model.profile["max_input_tokens"]
+    assert profile_of("claude-unheard-of") is None
 
 
 def test_what_takes_long_says_so_on_standard_error(history, monkeypatch):

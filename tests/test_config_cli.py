@@ -98,7 +98,7 @@ def test_schema_is_printed_and_written(tmp_path):
     run("schema", "-o", out)
     schema = json.loads(out.read_text())
     assert json.loads(printed.stdout) == schema
-    good = {"summarization": {"enabled": True, "trigger": {"tokens": 5, "messages": "$LIMIT"}}}
+    good = {"summarization": {"enabled": True, "trigger": {"tokens": 5, "messages": 9}}}
     assert fits(good, schema)
     run("schema", "-o", tmp_path / "no" / "x.json", code=2)
 

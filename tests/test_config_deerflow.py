@@ -14,20 +14,22 @@ import typing_extensions
 import yaml
 from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.runtime import Runtime
 
-from config_support import SUMMARY, answering, loaded, summarising, written
+from config_support import SUMMARY, Agent, answering, loaded, summarising, written
 from conspectus.config import (
     ConfigError,
     SummarizationConfig,
     create_summarization_middleware,
     load_config,
 )
+from conspectus.langchain import ContextGuard, SummarizationEvent
 from conspectus.messages import is_summary_message
 from scripted_models import ScriptedChatModel
-from test_config_loading import FORMS
+from test_config_files import FORMS
 
 FILE = """
 models:
@@ -145,6 +147,76 @@ def test_a_file_of_an_earlier_version_loads(tmp_path):
     assert config.enabled
 
 
+# DeerFlow's public examples, key by key: they load here and do what that page says they do.
+# What each says: the section, tokens or messages at which it fires, what stays.
+
+TOKENS = "enabled: true\ntrigger: {type: tokens, value: 4000}\n"
+EITHER = "trigger: [{type: tokens, value: 6000}, {type: messages, value: 75}]\n"
+SHARES = "trigger: {type: fraction, value: 0.7}\nkeep: {type: fraction, value: 0.3}\n"
+EXAMPLES: dict[str, tuple[str, int | None, int | None, tuple[str, float]]] = {
+    "minimal": (TOKENS, 4_000, None, ("messages", 20)),
+    "production": (
+        f"enabled: true\nmodel_name: gpt-4o-mini\n{EITHER}keep: {{type: messages, value: 25}}\n"
+        "trim_tokens_to_summarize: 5000",
+        6_000,
+        75,
+        ("messages", 25),
+    ),
+    "several models": (
+        f"enabled: true\nmodel_name: gpt-4o-mini\n{SHARES}",
+        7_000,
+        None,
+        ("tokens", 3_000),
+    ),
+    "conservative": (
+        "enabled: true\nmodel_name: gpt-4\ntrigger: {type: tokens, value: 8000}\n"
+        "keep: {type: messages, value: 40}\ntrim_tokens_to_summarize: null",
+        8_000,
+        None,
+        ("messages", 40),
+    ),
+    "messages": (
+        "enabled: true\ntrigger: {type: messages, value: 50}",
+        None,
+        50,
+        ("messages", 20),
+    ),
+    "keep tokens": (TOKENS + "keep: {type: tokens, value: 3000}", 4_000, None, ("tokens", 3_000)),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_fires_where_its_page_says_and_keeps_what_it_says(name, tmp_path):
+    section, tokens, messages, (kind, amount) = EXAMPLES[name]
+    seen: list[SummarizationEvent] = []
+    writes = summarising(profile={"max_input_tokens": 128_000})
+    agent = Agent(
+        loaded(tmp_path, section),
+        model=answering("It reads the settings. " * 10, profile={"max_input_tokens": 10_000}),
+        model_registry=lambda name: writes,
+        before_summarization=seen.append,
+    )
+    for _ in range(90):
+        if not seen:
+            agent.say("tell me what the next module does " * 8)
+    left, stays = list(seen[0].messages_to_summarize), list(seen[0].preserved_messages)
+    whole: list[BaseMessage] = [*left, *stays]  # type: ignore[list-item]
+    size = count_tokens_approximately
+
+    def due(history: list[BaseMessage], nearly: float = 1.0) -> bool:
+        by_tokens = tokens is not None and size(history) >= tokens * nearly
+        return by_tokens or (messages is not None and len(history) >= messages)
+
+    # A model that reports no usage leaves the count to an estimate, there as here.
+    assert due(whole, nearly=0.9)
+    assert not due(whole[:-2])
+    if kind == "messages":
+        assert len(stays) == amount
+    else:
+        assert size(stays) <= amount < size(whole[-len(stays) - 2 :])  # type: ignore[arg-type]
+
+
 # With DeerFlow's own classes: DEERFLOW names the folder `backend/packages/harness` of a checkout.
 
 
@@ -208,7 +280,7 @@ def test_an_agent_of_deerflows_state_and_middlewares_is_summarised_by_us(loop, t
             ),
             summarization,
             system_message_coalescing_middleware.SystemMessageCoalescingMiddleware(),
-            summarization.guard(),
+            ContextGuard(summarization),
             clarification_middleware.ClarificationMiddleware(),
         ],
         checkpointer=InMemorySaver(),

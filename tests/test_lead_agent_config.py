@@ -39,7 +39,7 @@ def test_summarisation_can_be_switched_on_by_an_edit_of_a_running_agent(tmp_path
             agent.compact("t")
         configured(tmp_path, enabled="yes please")
         agent.turn("t", "list")
-        assert "summarisation stays off" in caplog.text
+        assert "the configuration in force is kept" in caplog.text
         configured(tmp_path, enabled="true", trigger=6)
         agent.turn("t", "list")
         assert any(map(is_summary_message, sent(own)))

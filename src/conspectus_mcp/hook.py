@@ -19,8 +19,7 @@ from typer.core import TyperCommand
 
 from conspectus.archive import Scope
 from conspectus.cli import options
-from conspectus.cli.failures import complain
-from conspectus.cli.joined import CLASS
+from conspectus.cli.failures import CLASS, complain
 from conspectus.cli.options import ArchiveOption
 from conspectus.errors import InputError
 

@@ -11,7 +11,6 @@ from typing import Any, Self, TypedDict, Unpack
 from conspectus import CompactionResult
 from conspectus._newest import Newest
 from conspectus.bridge import arun, run
-from conspectus.config.windows import limit_of, profile_of
 from conspectus.core.items import Window
 from conspectus.core.plan import budget_of
 from conspectus.core.policy import Policy
@@ -31,6 +30,7 @@ from conspectus.errors import PolicyError, StuckError, install_command
 from conspectus.messages import Source
 from conspectus.messages.blocks import without_cache_marks
 from conspectus.messages.thoughts import without_stale_thoughts
+from conspectus.model.windows import limit_of, profile_of
 from conspectus.observe import heard_by
 from conspectus.redaction import Redact
 from conspectus.tokens import TokenCounter, TokenMeter
@@ -198,7 +198,7 @@ class Fitter:
             )
             windows = self._windows
             given = limit_of(model, windows) if isinstance(windows, Mapping) else windows
-            window = given or profile_of("", model.replace("/", ":", 1))
+            window = given or profile_of(model)
             if window is None:
                 raise UnknownWindow(
                     f"the window of the model {model!r} is not known here; give Fitter(window=...) "

@@ -6,7 +6,6 @@ import hashlib
 import json
 import time
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import Any
 
 from conspectus._newest import Newest
@@ -16,11 +15,10 @@ from conspectus.config.building import (
     counter_of,
     declared_window,
     pin_of,
-    redact_of,
     sizes_of,
     summarizer_of,
 )
-from conspectus.config.windows import profile_of
+from conspectus.config.schema import redactor
 from conspectus.core.items import Window
 from conspectus.core.policy import EMBEDDED, Policy, names_embedded
 from conspectus.engine.engine import Engine
@@ -28,6 +26,7 @@ from conspectus.engine.settings import EngineSettings, predicate
 from conspectus.errors import PolicyError
 from conspectus.langchain.requests import reserved_for_answer
 from conspectus.messages.blocks import without_cache_marks
+from conspectus.model.windows import profile_of
 from conspectus.tokens import TokenMeter
 from conspectus_serve.protocols import Protocol
 from conspectus_serve.settings import ServeSettings
@@ -94,7 +93,7 @@ class Models:
         )
         self._forms = Newest[tuple[str, str, str], bool](LEARNED)
         self._counter = None if config.token_counter is None else counter_of(config)
-        self._pin, self._redact = predicate(pin_of(config)), redact_of(config)
+        self._pin, self._redact = predicate(pin_of(config)), redactor(config.redact)
         if config.model_name and not names_embedded(config.model_name):
             # Its library takes seconds to load, which no request shall wait for.
             summarizer_of(config, config.model_name)
@@ -109,7 +108,7 @@ class Models:
         known = self._settings.window_of(model) or self._config.window
         known = known or declared_window(self._config.source.models.get(model, {}))
         if known is None:
-            known = self._listed.get((tenant, model)) or _profile(model)
+            known = self._listed.get((tenant, model)) or profile_of(model)
             known = max(known or 0, MILLION) if million else known
         learned = self._refused.get((tenant, model))
         return min(known, learned) if known and learned else known or learned
@@ -218,11 +217,6 @@ class Models:
             redact=self._redact,
             notes=config.notes,
         ).engine(policy, TokenMeter(self._counter, model=model or None))
-
-
-@lru_cache(maxsize=256)
-def _profile(model: str) -> int | None:
-    return profile_of("", model) if model else None
 
 
 def window_in(listed: Any, model: str) -> int | None:

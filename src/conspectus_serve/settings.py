@@ -20,11 +20,10 @@ from pydantic import (
 
 from conspectus.archive import default_archive_path
 from conspectus.config import SummarizationConfig
-from conspectus.config.building import archive_of
 from conspectus.config.loading import config_of
 from conspectus.config.reading import read_section, read_text
-from conspectus.config.windows import limit_of
 from conspectus.errors import ConfigError, did_you_mean
+from conspectus.model.windows import limit_of
 
 SECTION = "serve"
 LARGEST_BODY = 64_000_000
@@ -233,13 +232,13 @@ def load_settings(
         section = {} if section is None else section
         if not isinstance(section, Mapping):
             raise source.error((), f"'{SECTION}' holds keys such as 'upstream:'")
-        if read.source.found:
+        if "summarization" in read.source.names:
             config = read
         else:
             config._source = read.source
     wanted = {**section, **options}
-    if wanted.get("archive") is None and (named := archive_of(config)):
-        wanted["archive"] = named
+    if wanted.get("archive") is None and config.archive:
+        wanted["archive"] = config.archive
     try:
         return ServeSettings.model_validate(wanted), config
     except ValidationError as error:

@@ -16,8 +16,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langgraph.runtime import ExecutionInfo, Runtime
 from langgraph.types import Command
 
-from conspectus import is_summary_message
-from conspectus.config import ConfiguredSummarization, Size, create_middleware, load_config
+from conspectus import SummarizationMiddleware, is_summary_message
+from conspectus.config import create_middleware, load_config
 from conspectus.errors import ConfigError, ConspectusError
 from lead_agent.checkpoints import archive_beside, checkpointer_at
 from lead_agent.clarification import KIND, ClarificationMiddleware
@@ -75,18 +75,18 @@ class LeadAgent:
         self.file = Path(file).expanduser().absolute()
         self.settings = load_settings(self.file)
         self.model = model if model is not None else model_of(self.settings.model)
-        self.summarization: ConfiguredSummarization | None = None
+        self.summarization: SummarizationMiddleware | None = None
         self._lock, self._running, self._said = threading.Lock(), set[str](), ""
         self._told = threading.local()
         self._exit = ExitStack()
+        self._text = self.file.read_bytes()
         with ExitStack() as opened:
             address = self.settings.checkpointer
             self.checkpointer = opened.enter_context(checkpointer_at(address))
-            self._graph = self._built()
-            opened.callback(self._close_archive)
+            self._graph = self._built(opened)
             self._exit = opened.pop_all()
 
-    def _built(self) -> Any:
+    def _built(self, opened: ExitStack) -> Any:
         """The graph; the order of its middleware is the one of the documentation."""
         folders = ThreadFolders(self.settings.data)
         stack = create_middleware(
@@ -103,7 +103,9 @@ class LeadAgent:
             ThreadDataMiddleware(folders),
             SandboxMiddleware(folders, self.settings.sandbox),
         ]
-        self.summarization = first if isinstance(first, ConfiguredSummarization) else None
+        self.summarization = first if isinstance(first, SummarizationMiddleware) else None
+        if self.summarization is not None:
+            opened.callback(self.summarization.close)  # runs in flight may go on with it
         return create_agent(
             self.model,
             system_prompt=self.settings.instructions,
@@ -115,10 +117,6 @@ class LeadAgent:
     def _noted(self, event: str, data: Any) -> None:
         """What a compaction in this Python thread came to."""
         self._told.last = (event, data)
-
-    def _close_archive(self) -> None:
-        if self.summarization is not None:
-            self.summarization.close()
 
     def close(self) -> None:
         """Give up all connections."""
@@ -132,17 +130,18 @@ class LeadAgent:
 
     @property
     def graph(self) -> Any:
-        """The compiled graph, built anew if an edit has switched summarisation on."""
+        """The compiled graph, built anew if the file was edited."""
         with self._lock:
-            if self.summarization is None:
-                try:
-                    if load_config(self.file).enabled:
-                        self._graph = self._built()
-                    self._said = ""
-                except ConspectusError as error:
-                    if str(error) != self._said:
-                        logger.warning("summarisation stays off: %s", error)
-                    self._said = str(error)
+            try:
+                text = self.file.read_bytes()
+                if text and text != self._text:  # an editor may have emptied it for a moment
+                    self._graph = self._built(self._exit)
+                    self._text = text
+                self._said = ""
+            except (ConspectusError, OSError) as error:
+                if str(error) != self._said:
+                    logger.warning("the configuration in force is kept: %s", error)
+                self._said = str(error)
             return self._graph
 
     # What can be done
@@ -223,9 +222,7 @@ class LeadAgent:
         with self._alone(thread) as (graph, config):
             state = _known(graph.get_state(config), thread)
             summarization = self.summarization
-            if summarization is not None:
-                summarization.refresh()
-            if summarization is None or not summarization.enabled:
+            if summarization is None:
                 raise Conflict(
                     f"summarization is disabled; set 'enabled: true' in {self.file.name}"
                 )
@@ -250,7 +247,7 @@ class LeadAgent:
             }
             if event == "end":
                 return reply
-            why = data.get("reason") or _stays(len(messages), summarization.config.keep)
+            why = data.get("reason") or _stays(len(messages), *summarization.keep)
             return {**reply, "reason": str(why)}
 
     def look(self, thread: str) -> dict[str, Any]:
@@ -331,13 +328,13 @@ def _check_again(message: str, used: BaseMessage, newest: list[BaseMessage]) -> 
         )
 
 
-def _stays(number: int, keep: Size) -> str:
+def _stays(number: int, kind: str, amount: float) -> str:
     """Why nothing of so many messages has left."""
-    if keep.type == "messages" and number <= keep.value:
-        return f"all {number} messages are within 'keep' ({keep}); nothing can leave yet"
+    if kind == "messages" and number <= amount:
+        return f"all {number} messages are within 'keep' ({amount} {kind}); nothing can leave yet"
     return (
-        f"of {number} messages, those that are not within 'keep' ({keep}) belong to the newest "
-        "turn or must stay for another reason; nothing can leave yet"
+        f"of {number} messages, those that are not within 'keep' ({amount} {kind}) belong to the "
+        "newest turn or must stay for another reason; nothing can leave yet"
     )
 
 

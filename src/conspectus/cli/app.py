@@ -1,4 +1,4 @@
-"""The program as a whole: its commands, its version, its completion."""
+"""The commands, the version, and the completion of the program."""
 
 from __future__ import annotations
 
@@ -8,16 +8,10 @@ import typer
 
 from conspectus.cli import archive, compact, config, recall, tokens
 from conspectus.cli.failures import EXIT_CODES, Program
-from conspectus.cli.joined import Joined
-
-
-class _Top(Joined, Program):
-    """The program's own commands, commands of other packages, and errors as one line."""
-
 
 app = typer.Typer(
     name="conspectus",
-    cls=_Top,
+    cls=Program,
     help="Keep an agent's conversation inside its model's context window, and lose nothing.",
     epilog=EXIT_CODES,
     rich_markup_mode="markdown",

@@ -1,11 +1,13 @@
-"""`conspectus compact`: bring a history inside its window."""
+"""`conspectus compact`: bring a history inside its window, and report what became of it."""
 
 from __future__ import annotations
 
-import contextlib
 import logging
+import shlex
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,16 +15,16 @@ from typer import Exit, Option
 
 from conspectus.archive import without_password
 from conspectus.cli import options, output
-from conspectus.cli.compact_report import as_data, print_report
 from conspectus.cli.failures import ARCHIVE_FAILED, DONE, NO_SUMMARY, STUCK, complain
 from conspectus.cli.options import LOCAL
 from conspectus.cli.output import STDOUT
 from conspectus.errors import InputError
 
 if TYPE_CHECKING:
-    from conspectus.engine import CompactionResult, Compactor
-    from conspectus.transcripts import HistoryFile
+    from rich.console import Console
 
+    from conspectus.engine import CompactionResult
+    from conspectus.transcripts import HistoryFile
 
 KEEP = "How much of the newest history stays in view, in the same form."
 RESERVE = "Tokens of the window for the answer, the system prompt and tools."
@@ -35,6 +37,8 @@ ON_FAILURE = (
     "When no summary can be made: degrade (keep the history while there is room, else use the "
     "embedded summariser), keep, or raise."
 )
+SAME = """outcome reason cause tokens_before tokens_after budget evicted kept clipped dropped
+    summary record_id archived""".split()  # in a result and in its JSON
 
 
 def compact(
@@ -82,32 +86,55 @@ def compact(
         kept_in = None if where is None else options.file_of(where)
         if kept_in is not None and output.target_of(out) == output.target_of(kept_in):
             raise InputError("-o names the archive itself; give it another file")
+    from conspectus.engine import Compactor
+    from conspectus.model.windows import profile_of
     from conspectus.transcripts import read_history, write_history
 
-    with output.working("Reading …") as progress:
+    logging.getLogger("conspectus").addHandler(logging.NullHandler())  # the report says it all
+    with output.working("Reading …") as progress, ExitStack() as stack:
         history = read_history(file)
         given = history.mended()
-        window = window or history.window or options.window_of(history.model)
+        window = window or history.window or profile_of(history.model)
         if window is None and any("fraction" in value for value in (*(trigger or ()), keep)):
             raise InputError(
                 "a fraction is a share of the window; give --window, the input limit of the model "
                 "that will answer, or write tokens:8000 or messages:50"
             )
         settings |= {"window": window, "tokenizer": options.known_model(history.model)}
-        name = history.thread_hint if thread is None else thread
+
+        def on_event(event: str, data: Mapping[str, Any]) -> None:
+            if event == "start":
+                progress(f"Archiving and summarising {data['evict']:,} messages …")
+            elif event == "attempt_failed":
+                progress(f"Trying again: {data['reason']}")
+
+        caught = stack.enter_context(warnings.catch_warnings(record=True))
+        warnings.simplefilter("always")
+        Compactor(**settings)  # wrong settings make no archive
+        kept = None if where is None else stack.enter_context(options.opened(where))
         progress(f"Compacting {len(given.messages):,} messages …")
-        with _compactor(where, settings, progress) as (compactor, caveats):
-            result = compactor.compact(
-                given.messages, thread_id=name, tenant=tenant, force=force, focus=focus
-            )
+        name = history.thread_hint if thread is None else thread
+        result = Compactor(**settings, archive=kept, on_event=on_event).compact(
+            given.messages, thread_id=name, tenant=tenant, force=force, focus=focus
+        )
     written = history.mended(result.messages)
     if out is not None:
         _check_that_nothing_is_lost(out, history, written.left_out)
         output.write_text(out, lambda encoding: write_history(written.messages, history, encoding))
+    caveats = dict.fromkeys(str(one.message) for one in caught if one.category is UserWarning)
     notes = [*caveats, *result.notes, *given.notes, *history.remarks]
     if result.outcome == "kept" and not (force or result.failed or result.cause):
         notes.append(_what_would_do_something(result, trigger, window, history))
-    data = as_data(result, history) | {
+    data = {
+        **{key: getattr(result, key) for key in SAME},
+        "messages_before": len(history.messages),
+        "messages_after": len(result.messages),
+        "redacted": dict(result.redacted),
+        "model": history.model,
+        "format": history.form.name,
+        "skipped": history.skipped + history.parsed.broken,
+        "cost": {k: getattr(result.cost, k) for k in ("calls", "input_tokens", "output_tokens")},
+        "failures": list(result.failures),
         "archive": None if where is None else without_password(where),
         "thread": name,
         "tenant": tenant,
@@ -115,13 +142,15 @@ def compact(
         "output": None if out in (None, STDOUT) else str(out),
         "notes": notes,
     }
-    code, reason = _verdict(result)
+    code = STUCK if result.outcome == "stuck" else DONE
+    if result.failed is not None:
+        code = ARCHIVE_FAILED if result.failed == "archive" else NO_SUMMARY
     if as_json:
         output.print_json(data)
     else:
-        print_report(data, output.console(stderr=out == STDOUT), why=not reason)
-    if reason:
-        complain(reason)
+        _print(data, output.console(stderr=out == STDOUT), why=code == DONE)
+    if code != DONE:
+        complain(result.reason)
     raise Exit(code)
 
 
@@ -146,38 +175,46 @@ def _what_would_do_something(
         at = f"85% of the window{whose}, {window:,} tokens"
     size = result.tokens_before
     smaller = f", or --window {size // 1000 * 1000}, as of a smaller model" if size > 999 else ""
-    return (
-        f"it has {size:,} tokens, and the trigger is at {at}; to compact it nevertheless, give "
-        f"--force{smaller}"
-    )
+    fix = f"to compact it nevertheless, give --force{smaller}"
+    return f"it has {size:,} tokens, and the trigger is at {at}; {fix}"
 
 
-@contextlib.contextmanager
-def _compactor(
-    where: str | None, settings: Mapping[str, Any], progress: Callable[[str], None]
-) -> Iterator[tuple[Compactor, list[str]]]:
-    """Make a compactor with its archive open, and list its policy's warnings."""
-    from conspectus.engine import Compactor
-
-    logging.getLogger("conspectus").addHandler(logging.NullHandler())  # the report says it all
-
-    def on_event(event: str, data: Mapping[str, Any]) -> None:
-        if event == "start":
-            progress(f"Archiving and summarising {data['evict']:,} messages …")
-        elif event == "attempt_failed":
-            progress(f"Trying again: {data['reason']}")
-
-    with warnings.catch_warnings(record=True) as caught, contextlib.ExitStack() as stack:
-        warnings.simplefilter("always")
-        Compactor(**settings)  # wrong settings make no archive
-        archive = None if where is None else stack.enter_context(options.opened(where))
-        compactor = Compactor(**settings, archive=archive, on_event=on_event)
-        caveats = dict.fromkeys(str(w.message) for w in caught if w.category is UserWarning)
-        yield compactor, list(caveats)
-
-
-def _verdict(result: CompactionResult) -> tuple[int, str]:
-    """Return the exit code, and an error text if it is not 0."""
-    if result.failed is not None:
-        return ARCHIVE_FAILED if result.failed == "archive" else NO_SUMMARY, result.reason
-    return (STUCK, result.reason) if result.outcome == "stuck" else (DONE, "")
+def _print(data: Mapping[str, Any], screen: Console, *, why: bool) -> None:
+    """Print the report; the reason only if no error message says it."""
+    line = partial(output.say, screen=screen)
+    outcome, dropped, cost = data["outcome"], data["dropped"], data["cost"]
+    reason = f": {data['reason']}" if why else ""
+    cause = f" ({data['cause']})" if data["cause"] else ""
+    colour = {"compacted": "green", "kept": "cyan"}.get(outcome, "red")
+    line(f"{outcome}{reason}{cause}", f"bold {colour}")
+    # Like the tokens, without those that had left before.
+    before = data["messages_before"] - dropped
+    line(f"before {before:>9,} messages {data['tokens_before']:>11,} tokens")
+    line(f"after  {data['messages_after']:>9,} messages {data['tokens_after']:>11,} tokens")
+    if data["budget"] is not None:
+        line(f"budget {data['budget']:>30,} tokens")
+    if data["evicted"] or data["clipped"] or dropped:
+        left = f"{data['evicted']:,} messages left the view now, {dropped:,} had left before"
+        line(f"{left}, {data['clipped']:,} are shown short")
+    if data["redacted"]:
+        kinds = ", ".join(f"{kind} {n:,}" for kind, n in sorted(data["redacted"].items()))
+        line(f"Secrets taken out of what is kept, in places: {kinds}")
+    if data["summary"]:
+        line(f"\nSummary\n{data['summary']}\n")
+    for note in [*data["failures"], *data["notes"]]:
+        line(f"Note: {note}", "yellow")
+    if cost["calls"]:
+        tokens = cost["input_tokens"] + cost["output_tokens"]
+        line(f"Cost: {cost['calls']:,} calls of a model, {tokens:,} tokens")
+    if data["output"] is not None:
+        line(f"Messages: {data['output']}")
+    if outcome != "compacted" and not dropped:
+        return
+    if not data["archived"]:
+        line("Originals: not archived, so nothing can be recalled; keep the file", "yellow")
+        return
+    line(f"Originals: {data['archive']} (thread {data['thread']})")
+    parts = ["conspectus", "recall", "--thread", data["thread"]]
+    parts += ["--archive", data["archive"]] if data["archive"] != options.archive_of(None) else []
+    parts += ["--tenant", data["tenant"]] if data["tenant"] != LOCAL else []
+    line(f"Next: {shlex.join(parts)} 'what you look for'", "bold")

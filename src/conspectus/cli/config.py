@@ -1,8 +1,9 @@
-"""`conspectus config`: the meaning of a configuration, and its schema."""
+"""`conspectus config`: the settings that a file makes, or its mistakes; its schema."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -10,18 +11,13 @@ import typer
 
 from conspectus.cli import output
 from conspectus.cli.failures import BAD_INPUT, EXIT_CODES, complain
-from conspectus.cli.joined import Joined
 from conspectus.cli.options import JsonOption, OutOption, WindowOption
 from conspectus.errors import ConfigError
 
 if TYPE_CHECKING:
     from conspectus.config import SummarizationConfig
 
-app = typer.Typer(
-    cls=Joined,
-    help="Check a configuration file, describe its form, or try it on a transcript.",
-    epilog=EXIT_CODES,
-)
+app = typer.Typer(help="Check a configuration file, or describe its form.", epilog=EXIT_CODES)
 
 FileArgument = Annotated[
     Path, typer.Argument(metavar="FILE", help="A YAML file with a section 'summarization'.")
@@ -32,37 +28,27 @@ FileArgument = Annotated[
 def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption = False) -> None:
     """Show the settings that a configuration sets, or list its mistakes.
 
-    Nothing is opened, and no model is asked; a function that redacts is imported. A password or the
-    value of an environment variable is never shown.
+    No archive is opened, and no model is asked; functions and vocabularies that it names are
+    loaded. A password or the value of an environment variable is never shown.
     """
-    from conspectus.config.building import redact_of
-
     try:
-        config, limit, known = read(file, window)
-        redact_of(config)
+        config, limit, source = read(file, window)
     except ConfigError as error:
         refuse(file, error, as_json)
-    said, settings = list(config.source.notes), config.plain()
-    if not config.source.found:
-        said.insert(0, "the file has no section 'summarization', so nothing is summarised")
+    notes, settings = list(config.source.notes), config.plain()
+    if "summarization" not in config.source.names:
+        notes.insert(0, "the file has no section 'summarization', so nothing is summarised")
     if as_json:
-        output.print_json(
-            {
-                "file": str(file),
-                "valid": True,
-                "enabled": config.enabled,
-                "window": limit,
-                "settings": settings,
-                "notes": said,
-            }
-        )
+        about = {"file": str(file), "valid": True, "enabled": config.enabled, "window": limit}
+        output.print_json({**about, "settings": settings, "notes": notes})
         return
     output.say(f"{file}: valid", "bold")
-    said_of = f"{limit:,} tokens, {known}" if limit is not None else known
-    _table(
-        [("window in force", said_of), *((key, json.dumps(one)) for key, one in settings.items())]
-    )
-    show_notes(said)
+    size = f"{limit:,} tokens, {source}" if limit is not None else source
+    rows = [("window in force", size), *((key, json.dumps(one)) for key, one in settings.items())]
+    width = max(len(key) for key, _ in rows) + 2
+    for key, text in rows:
+        output.say(f"{key:{width}}{text}")
+    show_notes(notes)
 
 
 @app.command("schema", epilog=EXIT_CODES)
@@ -75,19 +61,37 @@ def schema(out: OutOption = None) -> None:
 
 
 def read(file: Path, window: int | None) -> tuple[SummarizationConfig, int | None, str]:
-    """Read a configuration, look up the names in it, and find the window."""
+    """Read a configuration, and find the window in tokens and who says so."""
     from conspectus.config import load_config
-    from conspectus.config.building import check_window, counter_of, pin_of
-    from conspectus.config.windows import find_window
+    from conspectus.config.building import check_window
 
     config = load_config(file)
-    for one in (config, *map(config.for_subagent, config.subagents)):
-        if one.token_counter is not None:
-            counter_of(one)
-        pin_of(one)
-    limit, known = (window, "as --window says") if window is not None else find_window(config)
+    limit, source = (window, "as --window says") if window is not None else _window(config)
     check_window(config, limit)
-    return config, limit, known
+    return config, limit, source
+
+
+def _window(config: SummarizationConfig) -> tuple[int | None, str]:
+    """Find the window of the model that answers; where none is named, of the one that writes."""
+    from conspectus.config.building import declared_window
+    from conspectus.core.policy import names_embedded
+    from conspectus.model.windows import profile_of
+
+    models = config.source.models
+    writes = None if names_embedded(config.model_name) else config.model_name
+    name = writes or next(iter(reversed(models)), "")
+    shown, entry = config.source.hidden(name), models.get(name, {})
+    if config.window is not None:
+        return config.window, "as 'window' says"
+    if not name:
+        return None, "unknown here: the profile of the agent's own model counts; else set 'window'"
+    if (declared := declared_window(entry)) is not None:
+        return declared, f"as 'models' says of {shown}"
+    provider = re.split("[:.]", str(entry.get("use", "")))[0].removeprefix("langchain_")
+    limit = profile_of(str(entry.get("model", name)), provider)
+    if limit is None:
+        return None, f"unknown: {shown} has no profile here; set 'window' to its input limit"
+    return limit, f"by the profile of {shown}; another model that answers has its own"
 
 
 def refuse(file: Path, error: ConfigError, as_json: bool) -> NoReturn:
@@ -99,19 +103,6 @@ def refuse(file: Path, error: ConfigError, as_json: bool) -> NoReturn:
     raise typer.Exit(BAD_INPUT)
 
 
-def _table(rows: list[tuple[str, str]]) -> None:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    drawn = Table(box=box.SIMPLE, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    drawn.add_column(no_wrap=True)
-    drawn.add_column(overflow="fold")
-    for heading, text in rows:
-        drawn.add_row(Text(output.shown(heading), "bold"), Text(output.shown(text)))
-    output.console().print(drawn)
-
-
-def show_notes(said: list[str]) -> None:
-    for note in said:
+def show_notes(notes: list[str]) -> None:
+    for note in notes:
         output.say(f"Note: {note}", "yellow")

@@ -1,4 +1,4 @@
-"""Turn errors into one line and an exit code."""
+"""The program as a whole: errors as one line and an exit code, and commands of other packages."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from conspectus import _plugins
 from conspectus.errors import ArchiveError, ConspectusError, InputError, StuckError, SummaryError
 
 DONE, STUCK, BAD_INPUT, ARCHIVE_FAILED, NO_SUMMARY, WORSE = 0, 1, 2, 3, 4, 5
 INTERNAL, INTERRUPTED, CLOSED = 70, 130, 141
-
 MEANINGS = {
     DONE: "done",
     STUCK: "stuck, the history cannot be made to fit, or a replay broke a promise",
@@ -30,8 +30,6 @@ MEANINGS = {
     CLOSED: "the reader of the output went away",
 }
 EXIT_CODES = f"Exit codes: {'; '.join(f'{code} {text}' for code, text in MEANINGS.items())}."
-DEBUG = "CONSPECTUS_DEBUG"  # Environment variable that asks for tracebacks
-
 CODES = (
     (StuckError, STUCK),
     (ArchiveError, ARCHIVE_FAILED),
@@ -40,25 +38,52 @@ CODES = (
     (OSError, BAD_INPUT),  # of the caller's files and streams
     (Exception, INTERNAL),
 )
+DEBUG = "CONSPECTUS_DEBUG"  # environment variable that asks for tracebacks
+
+LAB = ("replay", "eval")  # in the order of the help; known without the lab too
+CLASS = "command_class"  # attribute of a function with the class of its command, if it has its own
 
 
 class Program(TyperGroup):
-    """The top of the command line; every error ends as one line."""
+    """The top of the command line: every error ends as one line; other packages add commands.
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,
-    ) -> Any:
+    Each of these is imported on its first use.
+    """
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """List all commands in the order of the help: own, joined, then groups."""
+        joined = _plugins.names(_plugins.COMMANDS)
+        joined.sort(key=lambda name: LAB.index(name) if name in LAB else len(LAB))
+        own = [name for name in super().list_commands(ctx) if name not in joined]
+        group = {name for name, one in self.commands.items() if isinstance(one, TyperGroup)}
+        return sorted([*own, *joined], key=group.__contains__)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command by its name, or None; a missing one of the lab is an error."""
+        if (found := super().get_command(ctx, cmd_name)) is not None:
+            return found
+        function = _plugins.plugged(_plugins.COMMANDS, cmd_name)
+        if function is None and cmd_name in LAB:
+            needs = "needs the lab, the package conspectus_lab, which is not installed"
+            raise InputError(f"'conspectus {cmd_name}' {needs}")
+        if function is None:
+            for name in _plugins.names(_plugins.COMMANDS):  # the error can name the likely one
+                self.get_command(ctx, name)
+            return None
+        alone = typer.Typer(
+            add_completion=False, rich_markup_mode="markdown", pretty_exceptions_enable=False
+        )
+        alone.command(cmd_name, cls=getattr(function, CLASS, None), epilog=EXIT_CODES)(function)
+        self.add_command(typer.main.get_command(alone), cmd_name)
+        return self.commands[cmd_name]
+
+    def main(self, args: Sequence[str] | None = None, **settings: Any) -> Any:  # type: ignore[override]
         """Run, and exit with one of the codes in `EXIT_CODES`."""
         as_json = "--json" in (sys.argv[1:] if args is None else args)
+        standalone = settings.pop("standalone_mode", True)
         try:
             _check_streams()
-            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+            code = super().main(args, standalone_mode=False, **settings)
             sys.stdout.flush()
         except BrokenPipeError:
             code = _closed()
@@ -72,7 +97,7 @@ class Program(TyperGroup):
             code = _report(error, as_json)
         if code == INTERRUPTED:
             print("conspectus: interrupted", file=sys.stderr)
-        if standalone_mode:
+        if standalone:
             sys.exit(code if isinstance(code, int) else DONE)
         return code
 
@@ -90,14 +115,10 @@ def _check_streams() -> None:
         raise InputError("standard output is closed; send it to a file, or to /dev/null")
 
 
-def one_line(text: str) -> str:
-    """Replace line breaks and characters that a terminal would act on by spaces."""
-    return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))
-
-
 def complain(text: str) -> None:
-    """Print an error on one line."""
-    print(f"conspectus: error: {one_line(text)}", file=sys.stderr)
+    """Print an error on one line, without characters that a terminal would act on."""
+    said = "".join(c if c.isprintable() else " " for c in " ".join(text.split()))
+    print(f"conspectus: error: {said}", file=sys.stderr)
 
 
 def _report(error: Exception, as_json: bool) -> int:
@@ -115,11 +136,11 @@ def _report(error: Exception, as_json: bool) -> int:
         _closed()
     elif code == INTERNAL:
         text = f"{kind}: {text} (this is a bug; set {DEBUG}=1 for the traceback)"
-    text = one_line(text)
     if os.environ.get(DEBUG, "0") not in ("", "0"):
         traceback.print_exception(error)
     if as_json:
-        print(json.dumps({"error": {"type": kind, "message": text, "exit_code": code}}))
+        said = {"type": kind, "message": " ".join(text.split()), "exit_code": code}
+        print(json.dumps({"error": said}))
     complain(text)
     return code
 

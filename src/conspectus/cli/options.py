@@ -14,9 +14,7 @@ from conspectus.errors import InputError
 if TYPE_CHECKING:
     from conspectus.archive import Archive
 
-PROFILED = ("langchain_anthropic", "langchain_openai", "langchain_google_genai")
-LOCAL = "local"  # The tenant of a single user
-
+LOCAL = "local"  # the tenant of a single user
 FORM = "write tokens:8000, messages:50 or fraction:0.8"
 
 FileArgument = Annotated[str, Argument(metavar="FILE", help="The history; - for standard input.")]
@@ -64,27 +62,9 @@ def summarizer_of(name: str, option: str = "--summarizer") -> Any:
         return None
     provider, colon, model = name.partition(":")
     if not (provider and colon and model):
-        raise InputError(
-            f"{option} cannot be {name!r}; write embedded, or provider:model such as "
-            "openai:gpt-5-mini"
-        )
+        form = "write embedded, or provider:model such as openai:gpt-5-mini"
+        raise InputError(f"{option} cannot be {name!r}; {form}")
     return name
-
-
-def window_of(model: str) -> int | None:
-    """Return the input limit of a model by its name, in tokens; None if it is not known.
-
-    The profiles in LangChain's packages say so; they are read alone, as a package takes seconds.
-    """
-    from importlib.util import find_spec
-    from runpy import run_path
-
-    for package in PROFILED if model else ():
-        spec = find_spec(package)
-        with contextlib.suppress(Exception):  # another version has them elsewhere
-            file = Path(str(spec and spec.origin)).with_name("data") / "_profiles.py"
-            return int(run_path(str(file))["_PROFILES"][model]["max_input_tokens"])
-    return None
 
 
 def known_model(model: str | None) -> str | None:
@@ -96,13 +76,13 @@ def known_model(model: str | None) -> str | None:
 
 def archive_of(address: str | None) -> str:
     """Return the address of the archive: the named one, else the user's own."""
-    if address is not None:
-        if not address.strip():
-            raise InputError("--archive is empty; give a path or the URL of a database")
-        return address
-    from conspectus.archive import default_archive_path
+    if address is None:
+        from conspectus.archive import default_archive_path
 
-    return str(default_archive_path())
+        return str(default_archive_path())
+    if not address.strip():
+        raise InputError("--archive is empty; give a path or the URL of a database")
+    return address
 
 
 @contextlib.contextmanager

@@ -6,12 +6,11 @@ import contextlib
 import os
 import shutil
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from conspectus.errors import InputError
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 STDOUT = Path("-")
-PATIENCE, PACE = 2.0, 5.0  # Seconds until progress is said, and between two lines of it
+PATIENCE, PACE = 2.0, 5.0  # seconds until progress is said, and between two lines of it
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -58,8 +57,7 @@ def print_rows(rows: Sequence[Mapping[str, str | int | None]]) -> None:
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name, value in rows[0].items():
-        side: Literal["left", "right"] = "right" if isinstance(value, int) else "left"
-        table.add_column(name, justify=side, no_wrap=True)
+        table.add_column(name, justify="right" if isinstance(value, int) else "left", no_wrap=True)
     for row in rows:
         table.add_row(*(shown(f"{v:,}" if isinstance(v, int) else v or "") for v in row.values()))
     screen.width = 10_000  # a cell is never shortened
@@ -115,47 +113,43 @@ def check_output(path: Path | None) -> None:
     if path is None or path == STDOUT:
         return
     target = target_of(path)
+    folder = target.parent
     if target.is_dir():
         raise InputError(f"{path} is a directory; give -o the name of a file")
     if target.exists() and not target.is_file():
         return  # a device or a pipe, which no folder has to take in
-    if not target.parent.is_dir():
-        raise InputError(f"the folder {target.parent} does not exist; make it first")
-    if not os.access(target.parent, os.W_OK):
-        raise InputError(f"the folder {target.parent} cannot be written to; choose another for -o")
+    if not folder.is_dir():
+        raise InputError(f"the folder {folder} does not exist; make it first")
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"the folder {folder} cannot be written to; choose another for -o")
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write a file whole or not at all, as UTF-8.
+    """Write a file whole or not at all, as UTF-8; on an error the old one is still there.
 
-    Permissions of an existing file stay. A device or a pipe is written to directly. On an error,
-    the old file is still there.
+    Permissions of an existing file stay. A device or a pipe is written to directly.
     """
     target = target_of(path)  # a link stays a link
+    written = target.with_name(f".{target.name[:100]}.{os.getpid()}")
     try:
         if target.exists() and not target.is_file():
             target.write_text(text, encoding="utf-8")
             return
-        handle, name = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
         try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            with written.open("x", encoding="utf-8", newline="\n") as file:
+                if target.exists():
+                    shutil.copymode(target, written)
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            if target.exists():
-                shutil.copymode(target, name)
-            else:
-                Path(name).chmod(0o666 & ~_umask())
-            Path(name).replace(target)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+            written.replace(target)
+        finally:
+            written.unlink(missing_ok=True)
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        if isinstance(error, BrokenPipeError):
-            raise
-        raise InputError(
-            f"{path} cannot be written: {error.strerror or error}; nothing there has changed"
-        ) from error
+        said = f"{path} cannot be written: {error.strerror or error}; nothing there has changed"
+        raise InputError(said) from error
 
 
 def write_text(out: Path | None, text: Callable[[str], str]) -> None:
@@ -164,9 +158,3 @@ def write_text(out: Path | None, text: Callable[[str], str]) -> None:
         sys.stdout.write(text(sys.stdout.encoding or "utf-8"))
     else:
         write_file(out, text("utf-8"))
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
@@ -15,11 +14,12 @@ from conspectus.cli.options import FileArgument, JsonOption
 if TYPE_CHECKING:
     from conspectus.transcripts import HistoryFile
 
-LARGEST = 5  # Messages that are listed by themselves
-START = 60  # Characters shown of each of them
-
-
+LARGEST, START = 5, 60  # messages that are listed by themselves, and characters shown of each
 MODEL = "The model that reads it, such as gpt-4o. Default: the one that FILE names."
+UNKNOWN = (
+    "the tokenizer of {!r} is not known here, so the estimate is a little high; a name such as "
+    "gpt-4o, claude-sonnet-4-5 or deepseek-chat counts as that model does"
+)
 
 
 def tokens(
@@ -33,11 +33,10 @@ def tokens(
     the count for each family of tokenizers is shown too. Tool calls without a result and results
     without a call are listed: a provider refuses a history with broken pairs.
     """
-    from conspectus.tokens.families import UNKNOWN
     from conspectus.transcripts import read_history
 
     if model is not None and options.known_model(model) is None:
-        print(f"conspectus: note: {UNKNOWN.format(name=model)}", file=sys.stderr)
+        print(f"conspectus: note: {UNKNOWN.format(model)}", file=sys.stderr)
     with output.working("Counting …"):
         history = read_history(file)
         counted = count(history, model or history.model)
@@ -49,64 +48,49 @@ def tokens(
 
 def count(history: HistoryFile, model: str = "") -> dict[str, Any]:
     """Return the numbers of one history for a model, as plain data."""
-    from conspectus.core.boundaries import exchanges
-    from conspectus.core.items import Item
     from conspectus.messages import read_messages
+    from conspectus.model.windows import profile_of
     from conspectus.tokens import KNOWN, TokenMeter
 
-    meter = TokenMeter(model=options.known_model(model))
+    meter, pairs = TokenMeter(model=options.known_model(model)), history.mended()
     entries = read_messages(history.messages)
-    items = [
-        Item(
-            key=entry.key,
-            role=entry.role,
-            tokens=meter.entry(entry),
-            calls=tuple(call.id for call in entry.calls if call.id),
-            answers=entry.answers,
-            needs=entry.needs,
-            joined=entry.joined,
-        )
-        for entry in entries
-    ]
-    paired = exchanges(items)
-    sizes: Counter[str] = Counter()
-    for item in items:
-        sizes[item.role] += item.tokens
-    messages = Counter(str(item.role) for item in items)
-    largest = sorted(range(len(items)), key=lambda i: (-items[i].tokens, i))[:LARGEST]
+    sizes = [meter.entry(entry) for entry in entries]
+    by_role: dict[str, dict[str, int]] = {}
+    for entry, size in zip(entries, sizes, strict=True):
+        row = by_role.setdefault(entry.role, {"messages": 0, "tokens": 0})
+        row["messages"] += 1
+        row["tokens"] += size
+    largest = sorted(range(len(entries)), key=lambda i: (-sizes[i], i))[:LARGEST]
     return {
         "format": history.form.name,
-        "messages": len(items),
-        "tokens": sum(sizes.values()),
+        "messages": len(entries),
+        "tokens": sum(sizes),
         "model": model,
-        "window": history.window or options.window_of(model),
+        "window": history.window or profile_of(model),
         "family": meter.family,
         "by_family": {name: sum(map(TokenMeter(model=name).entry, entries)) for name in KNOWN},
-        "by_role": {
-            role: {"messages": messages[role], "tokens": size} for role, size in sizes.items()
-        },
+        "by_role": by_role,
         "largest": [
             {
-                "index": index,
-                "role": items[index].role,
-                "tokens": items[index].tokens,
-                "start": " ".join(entries[index].reading[: 2 * START].split())[:START],
+                "index": i,
+                "role": entries[i].role,
+                "tokens": sizes[i],
+                "start": " ".join(entries[i].reading[: 2 * START].split())[:START],
             }
-            for index in largest
+            for i in largest
         ],
-        "exchanges": len({paired.group[i] for i, item in enumerate(items) if item.calls}),
-        "calls_without_result": sorted(paired.pending),
-        "results_without_call": sorted(paired.orphans),
+        "exchanges": sum(bool(entry.calls) for entry in entries),
+        "calls_without_result": list(pairs.unanswered),
+        "results_without_call": list(pairs.orphans),
         "skipped": history.skipped + history.parsed.broken,
     }
 
 
 def _print(counted: dict[str, Any], history: HistoryFile) -> None:
     many, say, window = output.many, output.say, counted["window"]
-    say(
-        f"{many(counted['tokens'], 'token')} in {many(counted['messages'], 'message')} "
-        f"({counted['format']}), {many(counted['exchanges'], 'tool exchange')}"
-    )
+    size, messages = many(counted["tokens"], "token"), many(counted["messages"], "message")
+    exchanges = many(counted["exchanges"], "tool exchange")
+    say(f"{size} in {messages} ({counted['format']}), {exchanges}")
     if window:
         share = counted["tokens"] / window
         say(f"{share:.0%} of the window of {counted['model']}, {window:,} tokens")

@@ -1,68 +1,137 @@
-"""Turn a configuration into arguments of the middleware, and build the models that it names."""
+"""The middleware of a configuration, and the models that it names."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from conspectus._langchain import is_runnable
-from conspectus.archive import Archive
 from conspectus.config.reading import Location, Source
-from conspectus.config.schema import SummarizationConfig
+from conspectus.config.schema import SummarizationConfig, imported, redactor
 from conspectus.core.policy import EMBEDDED, names_embedded
-from conspectus.engine.settings import AnyArchive, open_archive
 from conspectus.errors import ConfigError, ConspectusError, PolicyError, did_you_mean
 from conspectus.model.calls import profile_window
 from conspectus.model.chat_model import ChatModelSummarizer
-from conspectus.notes.skills import Skills
 from conspectus.observe import log
-from conspectus.redaction import redactor_of
 from conspectus.tokens import TokenMeter
 
 if TYPE_CHECKING:
+    from langchain.agents.middleware.types import AgentMiddleware
     from langchain_core.language_models import BaseChatModel
     from langchain_core.runnables import Runnable
+
+    from conspectus.langchain import SummarizationMiddleware
 
 ChatModel: TypeAlias = "BaseChatModel | Runnable[Any, Any]"
 ModelRegistry: TypeAlias = "Mapping[str, ChatModel | str] | Callable[[str], ChatModel]"
 """Chat models by name: a mapping, whose values may be `provider:model` strings, or a function."""
 
-SAME = (
-    "summary_prompt max_summary_tokens notes summarizer_timeout on_failure background "
-    "recall recall_tokens history reserved_tokens stale_results summary_request "
-    "trim_tokens_to_summarize"
-).split()
-"""Keys that the middleware has by the same names."""
-
-ABOUT = (
-    "name use display_name description context_window max_input_tokens pricing thinking "
-    "supports_thinking supports_reasoning_effort supports_vision when_thinking_enabled "
-    "when_thinking_disabled"
-).split()
-"""Keys of an entry of `models` that are no parameters of its class."""
+SAME = """archive summary_prompt max_summary_tokens notes summarizer_timeout on_failure background
+    recall recall_tokens history reserved_tokens stale_results summary_request
+    trim_tokens_to_summarize skills""".split()  # the middleware has them by the same names
+ABOUT = """name use display_name description context_window max_input_tokens pricing thinking
+    supports_thinking supports_reasoning_effort supports_vision when_thinking_enabled
+    when_thinking_disabled""".split()  # in an entry of `models`, no parameters of its class
 
 
-def settings_of(
-    config: SummarizationConfig, registry: ModelRegistry | None, given: ChatModel | str | None
-) -> dict[str, Any]:
-    """Make the arguments of `SummarizationMiddleware` that the file decides, but the archive.
+def create_summarization_middleware(
+    config: SummarizationConfig,
+    *,
+    model_registry: ModelRegistry | None = None,
+    model: ChatModel | str | None = None,
+    subagent: str | None = None,
+    **settings: Any,
+) -> SummarizationMiddleware | None:
+    """Make the middleware of a configuration; None if it is not enabled.
+
+    Put a `ContextGuard` of it last in the `middleware` of the agent, as `create_middleware` does.
+
+    Args:
+        config: from `load_config`.
+        model_registry: chat models by the names in the file: a mapping, whose values may be
+            `provider:model` strings, or a function. Default: `models` in the file; a name that is
+            not there is a `provider:model` string.
+        model: the agent's own model, or its name: its window is managed, and it writes where
+            `model_name` is null or fails. Default: the model of `model_name`.
+        subagent: the name of the subagent that this is for; its own settings override the file's.
+        settings: of `SummarizationMiddleware` that no file holds, such as `before_summarization`,
+            `tenant` and `on_event`, or that take the place of the file's, such as `archive`.
 
     Raises:
-        ConfigError: something that the file names cannot be had.
+        ConfigError: there is no model to write, or a fraction has no window that is known.
+        ArchiveError: its archive cannot be opened.
+
+    Example:
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> config = SummarizationConfig(enabled=True, trigger={"type": "tokens", "value": 6000})
+        >>> own = FakeListChatModel(responses=["hello"])
+        >>> create_summarization_middleware(config, model=own).trigger
+        [('tokens', 6000)]
     """
+    if not isinstance(config, SummarizationConfig):
+        raise PolicyError(f"config must be what load_config gives, not {config!r}")
+    if not isinstance(model_registry, Mapping | None) and not callable(model_registry):
+        raise PolicyError(
+            "model_registry must be a mapping from names to chat models, or a function of a name, "
+            f"not {model_registry!r}"
+        )
+    from conspectus.langchain import SummarizationMiddleware
+
+    own = config if subagent is None else config.for_subagent(subagent)
+    if not own.enabled:
+        return None
+    own_settings = _settings_of(own, model_registry, model)
+    own_settings |= {key: value for key, value in settings.items() if value is not None}
+    try:
+        return SummarizationMiddleware(**own_settings)
+    except ConspectusError as error:
+        where = ("archive",) if own.archive and not isinstance(error, PolicyError) else ()
+        raise type(error)(own.source.problem(where, str(error))) from error
+
+
+def create_middleware(
+    config: SummarizationConfig,
+    *between: AgentMiddleware[Any, Any, Any],
+    on_stuck: Literal["raise", "send"] = "raise",
+    **settings: Any,
+) -> list[AgentMiddleware[Any, Any, Any]]:
+    """Make the list for `create_agent`: summarisation, other middleware, the guard.
+
+    Args:
+        config: from `load_config`; if it is not enabled, only the others are in the list.
+        between: the other middleware, in order.
+        on_stuck: of the guard.
+        settings: as for `create_summarization_middleware`.
+
+    Raises:
+        ConfigError, ArchiveError: as there.
+
+    Example:
+        >>> create_middleware(SummarizationConfig())
+        []
+    """
+    from conspectus.langchain import ContextGuard
+
+    summarization = create_summarization_middleware(config, **settings)
+    if summarization is None:
+        return list(between)
+    return [summarization, *between, ContextGuard(summarization, on_stuck=on_stuck)]
+
+
+def _settings_of(
+    config: SummarizationConfig, registry: ModelRegistry | None, given: ChatModel | str | None
+) -> dict[str, Any]:
+    """Make the arguments of `SummarizationMiddleware` that the file decides."""
     own = model_of(config, registry, given) if isinstance(given, str) else given
-    wanted: list[tuple[str, Location]] = []
-    if config.model_name:
-        wanted.append((config.model_name, ("model_name",)))
-    elif own is None:
+    if own is None and not config.model_name:
         text = "model_name is null, which is the agent's own model: pass it as model=, or name one"
         raise config.source.error(("model_name",), text)
+    wanted: list[tuple[str, Location]] = [(config.model_name or "", ("model_name",))]
     wanted += [(one, ("fallback_models", i)) for i, one in enumerate(config.fallback_models)]
-    writers = [] if config.model_name else [own]
+    writers: list[Any] = []
     for name, where in wanted:
         try:
-            writers.append(model_of(config, registry, name, where))
+            writers.append(model_of(config, registry, name, where) if name else own)
         except ConfigError as error:
             if own is None:
                 raise
@@ -75,16 +144,15 @@ def settings_of(
     window = config.window or declared_window(declared) or profile_window(answers)
     check_window(config, window)
     return {
+        **{name: getattr(config, name) for name in SAME},
+        **sizes_of(config, window),
         "model": None if answers == EMBEDDED else answers,
         "summarizer": summarizer_of(config, writers[0]),
         "fallbacks": [summarizer_of(config, one) for one in writers[1:]],
         "token_counter": counter_of(config, answers),
         "pin": pin_of(config),
-        "redact": redact_of(config),
-        "skills": skills_of(config),
+        "redact": redactor(config.redact),
         "window": window,
-        **sizes_of(config, window),
-        **{name: getattr(config, name) for name in SAME},
     }
 
 
@@ -106,7 +174,7 @@ def model_of(
         elif callable(registry):
             found = registry(name)
         elif name in known:
-            found = built(known[name], config.source)
+            found = _built(known[name], config.source)
         elif registry is not None:
             raise LookupError(f"no such name;{did_you_mean(name, [*listed, *known])}")
         if isinstance(found, str):
@@ -122,7 +190,7 @@ def model_of(
     return found
 
 
-def built(entry: Mapping[str, Any], source: Source) -> Any:
+def _built(entry: Mapping[str, Any], source: Source) -> Any:
     """Build the chat model of an entry of `models`, as DeerFlow does, without thinking."""
     own = Source(secrets=source.secrets)
     settings = {key: one for key, one in own.filled(dict(entry)).items() if one is not None}
@@ -135,15 +203,6 @@ def built(entry: Mapping[str, Any], source: Source) -> Any:
     return made(**{key: value for key, value in settings.items() if key not in ABOUT})
 
 
-def imported(name: str) -> Any:
-    """Import what `package.module:name` names; a dot may stand for the colon."""
-    module, _, name = name.rpartition(":") if ":" in name else name.rpartition(".")
-    found: Any = importlib.import_module(module)
-    for part in name.split("."):
-        found = getattr(found, part)
-    return found
-
-
 def declared_window(entry: Mapping[str, Any]) -> int | None:
     """Return the window that an entry of `models` declares, in tokens."""
     limit = entry.get("context_window") or entry.get("max_input_tokens")
@@ -151,7 +210,7 @@ def declared_window(entry: Mapping[str, Any]) -> int | None:
 
 
 def check_window(config: SummarizationConfig, window: int | None) -> None:
-    """Refuse shares of a window that nobody knows."""
+    """Raise a `ConfigError` for shares of a window that nobody knows."""
     shares = ["trigger"] if any("fraction" in one for one in config.conditions) else []
     shares += ["keep"] if config.keep.type == "fraction" else []
     if window is None and config.enabled and shares:
@@ -182,73 +241,17 @@ def summarizer_of(config: SummarizationConfig, model: Any) -> Any:
     )
 
 
-def archive_of(config: SummarizationConfig) -> str | None:
-    """Return the address of the archive, relative to the configuration's folder."""
-    where, file = config.archive, config.source.file
-    scheme, mark, rest = (where or "memory:").partition("://")
-    if file is None or where in (None, "memory:", ":memory:") or (mark and scheme != "sqlite"):
-        return where
-    return f"sqlite:///{file.absolute().parent / (rest[1:] if mark else scheme)}"
-
-
-def skills_of(config: SummarizationConfig) -> Skills | None:
-    """Return the calls that read skill files; None for none."""
-    names = tuple(config.skill_file_read_tool_names)
-    return Skills(names, config.skills_folder) if names else None
-
-
-def archive_opened(config: SummarizationConfig, given: AnyArchive | None) -> Archive | None:
-    """Open the archive that is given, or else the file's; an error names its line."""
-    try:
-        return open_archive(archive_of(config) if given is None else given)
-    except ConspectusError as error:
-        raise type(error)(config.source.problem(("archive",), str(error))) from error
-
-
 def counter_of(config: SummarizationConfig, model: Any = None) -> Any:
     """Return the token counter in the middleware's form."""
-    spec, file = config.token_counter, config.source.file
-    if spec is None:
+    if config.token_counter is None:
         from langchain_core.messages.utils import count_tokens_approximately
 
         return count_tokens_approximately
-    library, _, name = spec.partition(":")
-    if library not in ("tiktoken", "tokenizers"):
-        return _function(config, "token_counter", spec)
-    if library == "tokenizers" and file is not None and (file.parent / name).is_file():
-        spec = f"tokenizers:{file.parent / name}"
-    try:
-        return TokenMeter(spec, model=model).messages
-    except PolicyError as error:
-        raise config.source.error(("token_counter",), str(error)) from error
+    if config.token_counter.startswith(("tiktoken:", "tokenizers:")):
+        return TokenMeter(config.token_counter, model=model).messages
+    return imported(config.token_counter)
 
 
 def pin_of(config: SummarizationConfig) -> Any:
     """Return the marker or the function that marks messages that stay."""
-    return _function(config, "pin", config.pin) if config.pin and ":" in config.pin else config.pin
-
-
-def redact_of(config: SummarizationConfig) -> Any:
-    """Return the redactor in the middleware's form, after a trial."""
-    named = isinstance(config.redact, str) and config.redact != "secrets"
-    found: Any = _function(config, "redact", str(config.redact)) if named else config.redact
-    try:
-        made = found() if isinstance(found, type) else found
-        redactor_of(made)
-    except Exception as error:
-        text = f"'{config.redact}' cannot redact: {error!s:.200}"
-        raise config.source.error(("redact",), text) from error
-    return made
-
-
-def _function(config: SummarizationConfig, key: str, name: str) -> Any:
-    try:
-        found = imported(name)
-        if not callable(found):
-            raise TypeError("it cannot be called")
-    except Exception as error:
-        about = SummarizationConfig.model_fields[key].description
-        text = f"{key}: '{name}' cannot be imported ({type(error).__name__}: {error!s:.200})"
-        fix = "check the name, and that its package is installed or on PYTHONPATH"
-        raise config.source.error((key,), f"{text}; {fix} ({about})") from error
-    return found
+    return imported(config.pin) if config.pin and ":" in config.pin else config.pin

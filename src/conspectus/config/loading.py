@@ -11,12 +11,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from conspectus.config.reading import SECTION, Location, Source, read_section, read_text
-from conspectus.config.schema import EARLIER, Size, SubagentSettings, SummarizationConfig
+from conspectus.config.schema import Size, SubagentSettings, SummarizationConfig
 from conspectus.errors import ConfigError, did_you_mean
 
-OFF = ("false", "no", "off", "n", "f", "0")  # Values of `enabled`, as pydantic reads them
-OURS = ("trigger", "keep", "trim_tokens_to_summarize", "summary_prompt")
-"""Keys that are no names of other sections."""
+OFF = ("false", "no", "off", "n", "f", "0")  # values of `enabled`, as pydantic reads them
+EARLIER = "preserve_recent_skill_"  # keys of earlier versions of DeerFlow, without effect
+UNKNOWN = "extra_forbidden"  # pydantic's name for a key that is not known
+OURS = ("trigger", "keep", "trim_tokens_to_summarize", "summary_prompt")  # no names of sections
 
 
 def load_config(path: str | Path) -> SummarizationConfig:
@@ -47,29 +48,25 @@ def config_of(file: Path, text: bytes) -> SummarizationConfig:
     section, source = read_section(file, text)
     section = {} if section is None else section
     _check_sections(section, source)
-    problems, config = dict(source.missing), None
-    while config is None:
-        listed = sorted(problems.items(), key=lambda one: source.line(one[0]))
-        told = tuple(source.problem(where, what) for where, what in listed)
-        if told and not _is_off(section):
-            raise ConfigError(told)
+    section = {key: value for key, value in section.items() if not key.startswith(EARLIER)}
+    context, problems = {"folder": file.absolute().parent}, dict(source.missing)
+    try:
+        config = SummarizationConfig.model_validate(section, context=context)
+    except ValidationError as error:
+        problems = _sentences(error, section, source) | problems
+    listed = sorted(problems.items(), key=lambda one: source.line(one[0]))
+    notes = tuple(source.problem(where, what) for where, what in listed)
+    if problems:
+        agents = _mapping(section.get("subagents")).values()
+        on = any(_mapping(one).get("enabled") for one in agents)
+        if on or str(section.get("enabled")).lower() not in OFF:
+            raise ConfigError(notes)
         wrong = {where[0] for where in problems}
-        try:
-            sound = {key: value for key, value in section.items() if key not in wrong}
-            config = SummarizationConfig.model_validate(sound)
-        except ValidationError as error:
-            problems |= _sentences(error, section, source)
-    config._source = replace(source, notes=told)
-    for one in config.subagents.values():
-        one._source = config._source
+        sound = {key: value for key, value in section.items() if key not in wrong}
+        config = SummarizationConfig.model_validate(sound, context=context)
+    for one in (config, *config.subagents.values()):
+        one._source = replace(source, notes=notes)
     return config
-
-
-def _is_off(section: Mapping[str, Any]) -> bool:
-    """Tell whether all summarisation is switched off, so that nothing else counts."""
-    agents = _mapping(section.get("subagents")).values()
-    on = any(_mapping(one).get("enabled") for one in agents)
-    return str(section.get("enabled")).lower() in OFF and not on
 
 
 def _check_sections(section: Any, source: Source) -> None:
@@ -77,15 +74,18 @@ def _check_sections(section: Any, source: Source) -> None:
     if not isinstance(section, dict):
         text = f"'{SECTION}' holds keys such as 'enabled: true', each on a line of its own, two"
         raise source.error((), f"{text} spaces further in")
-    wanted = OURS if SECTION not in source.names else SummarizationConfig.model_fields
+    missing = SECTION not in source.names
+    wanted = OURS if missing else SummarizationConfig.model_fields
     for name, line in source.names.items():
         key = name.strip()  # a no-break space looks like indentation, and is a part of the key
-        where, sized = f"{source.file}, line {line}: ", source.sections.get(key)
-        if SECTION not in source.names and (meant := did_you_mean(name, [SECTION])):
-            raise ConfigError((f"{where}unknown section '{name}';{meant}",))
-        if (not section and key in wanted) or (key in OURS and "type" in _mapping(sized)):
-            text = f"'{key}' stands at the top of the file; put it under '{SECTION}:', two spaces"
-            raise ConfigError((f"{where}{text} further in",))
+        meant = did_you_mean(name, [SECTION]) if missing else ""
+        sized = key in OURS and "type" in _mapping(source.sections.get(key))
+        text = f"unknown section '{name}';{meant}" if meant else ""
+        if sized or (not section and key in wanted):
+            text = f"'{key}' stands at the top of the file; put it under '{SECTION}:', two spaces "
+            text += "further in"
+        if text:
+            raise ConfigError((f"{source.file}, line {line}: {text}",))
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -106,34 +106,30 @@ def _sentences(
                 known: Any = range(len(value)) if isinstance(value, list) else value
                 if isinstance(value, (list, dict)) and step in known:
                     value, at = value[step], (*at, step)  # type: ignore[index]
-            text = text or _sentence(one, at, value, source)
+            value = at[-1] if loc and loc[-1] == "[key]" else value
+            text = text or source.hidden(_sentence(one, at, source.shown(value)))
             found.setdefault(at, f"{'.'.join(map(str, (SECTION, *at)))}: {text}")
     inner = {at[:end] for at in found for end in range(len(at))}
     return {at: text for at, text in found.items() if at not in inner}
 
 
-def _sentence(error: Any, where: Location, value: Any, source: Source) -> str:
+def _sentence(error: Any, at: Location, value: str) -> str:
     """Say what is wrong with a value, and what to write."""
     kind, last, text = error["type"], str(error["loc"][-1]), str(error["msg"])
-    choices = re.findall(r"'(\w+)'", error["ctx"]["expected"]) if kind == "literal_error" else []
-    within = where[2:] if where[0] == "subagents" and len(where) > 2 else where
-    fields: Any = SummarizationConfig if within is where else SubagentSettings
-    if kind == "missing":
-        return f"'{last}' is missing; add '{last}: ...' ({Size.model_fields[last].description})"
+    within = at[2:] if at[0] == "subagents" and len(at) > 2 else at
+    fields = (SummarizationConfig if within is at else SubagentSettings).model_fields
+    if kind == "missing" or (
+        len(within) > 1 and (kind == UNKNOWN or within[-1] in Size.model_fields)
+    ):
+        fields = Size.model_fields
     if kind == "value_error":
         return text.removeprefix("Value error, ")
-    if kind == "extra_forbidden" or last == "[key]":
-        outer = [key for key, one in fields.model_fields.items() if one.description != EARLIER]
-        name = str(where[-1])
-        if len(within) > 1 and name in outer:
-            text = f"unknown key; it is no part of '{within[-2]}'; indent it as far as"
-            return f"{text} '{within[0]}' is"
-        known = outer if len(within) == 1 else choices or list(Size.model_fields)
-        return f"unknown key;{did_you_mean(name, known) or ' known are ' + ', '.join(known)}"
+    if kind == UNKNOWN:
+        return f"unknown key;{did_you_mean(last, fields) or ' known are ' + ', '.join(fields)}"
+    name = last if kind == "missing" else within[-1] if fields is Size.model_fields else within[0]
+    about = " ".join(str(fields[str(name)].description).split())
+    if kind == "missing":
+        return f"'{last}' is missing; add '{last}: ...' ({about})"
     text = re.sub("Input should|, unable.*", "", text).strip()
     text = re.sub("a valid dictionary.*", "a mapping", text)
-    model = Size if len(within) > 1 and within[-1] in Size.model_fields else fields
-    about = model.model_fields[str(within[-1] if model is Size else within[0])].description or ""
-    about = " ".join(about.split())
-    near = did_you_mean(value, choices) if isinstance(value, str) else ""
-    return f"should {text}, not {source.shown(value)}{';' + near if near else ''} ({about})"
+    return f"should {text}, not {value} ({about})"

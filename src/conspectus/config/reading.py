@@ -1,4 +1,4 @@
-"""Read a section of a YAML file as plain values, with the line of each and its variables."""
+"""A section of a YAML file as plain values, the line of each, and what must not be shown."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,53 +16,42 @@ import yaml  # type: ignore[import-untyped]
 from conspectus.archive import without_password
 from conspectus.errors import ConfigError
 
-SECTION = "summarization"  # The section that is ours; the rest of a file belongs to others
-MOST = 10_000  # Most values of a section; aliases could make more of a small file than memory has
-SHOWN = 60  # Characters of a wrong value that are shown
-LONG = 2_000  # Characters from which a text is shown by its length alone
+SECTION = "summarization"  # the section that is ours; the rest of a file belongs to others
+MOST = 10_000  # values of a section; aliases could make more of a small file than memory has
+SHOWN, LONG = 60, 2_000  # characters of a wrong value that are shown; above, its length alone
 
-Location = tuple[str | int, ...]  # Keys, and indexes of lists, from the section on
+Location = tuple[str | int, ...]  # keys, and indexes of lists, from the section on
 
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a configuration was read; empty for one that is made in Python.
-
-    Attributes:
-        lines: line numbers by location; the empty location is that of the section itself.
-        secrets: environment variables, such as `$KEY`, by the values that were taken.
-        missing: locations of variables that are not set.
-        sections: plain values of `models`, `skills`, and of keys that stand outside of our section.
-        names: lines of all sections, by name.
-        notes: mistakes that do not matter while summarisation is off.
-    """
+    """Where a configuration was read; empty for one that is made in Python."""
 
     file: Path | None = None
     text: bytes = field(default=b"", repr=False)
     lines: Mapping[Location, int] = field(default_factory=dict, repr=False)
-    secrets: dict[str, str] = field(default_factory=dict, repr=False)
-    missing: dict[Location, str] = field(default_factory=dict, repr=False)
-    sections: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    names: Mapping[str, int] = field(default_factory=lambda: {SECTION: 1}, repr=False)
-    notes: tuple[str, ...] = ()
-
-    @property
-    def found(self) -> bool:
-        """Whether the file has our section."""
-        return SECTION in self.names
+    secrets: dict[str, str] = field(default_factory=dict, repr=False)  # `$NAME` by its value
+    missing: dict[Location, str] = field(default_factory=dict, repr=False)  # variables not set
+    sections: Mapping[str, Any] = field(
+        default_factory=dict, repr=False
+    )  # of others, as far as used
+    names: Mapping[str, int] = field(default_factory=dict, repr=False)  # lines of all sections
+    notes: tuple[str, ...] = ()  # mistakes that do not matter while summarisation is off
+    at: Location = ()  # of the settings of a subagent
 
     @property
     def models(self) -> dict[str, dict[str, Any]]:
-        """The entries of `models`, by name."""
+        """The entries of `models` by name; of two with one name the first counts."""
         listed = self.sections.get("models")
         named = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
         return {str(one["name"]): one for one in reversed(named) if "name" in one}
 
     def line(self, where: Location) -> int:
         """Return the line of a value, or of what holds it."""
-        around = (where[:end] for end in range(len(where), -1, -1))
+        own = [(*self.at, *where[:end]) for end in range(len(where), 0, -1)] if self.at else []
+        around = [*own, *(where[:end] for end in range(len(where), -1, -1))]
         return next((self.lines[one] for one in around if one in self.lines), 1)
 
     def problem(self, where: Location, text: str) -> str:
@@ -81,9 +70,10 @@ class Source:
             return [self.hidden(one) for one in value]
         if isinstance(value, Mapping):
             return {self.hidden(key): self.hidden(one) for key, one in value.items()}
-        if not isinstance(value, str) or value in self.secrets:
-            return self.secrets.get(value, value) if isinstance(value, str) else value
+        if not isinstance(value, str):
+            return value
         for secret, name in self.secrets.items():
+            value = name if value == secret else value
             value = value.replace(secret, name) if len(secret) > 3 else value
         return without_password(value) if len(value) <= LONG else f"({len(value):,} characters)"
 
@@ -92,7 +82,7 @@ class Source:
         if isinstance(value, (dict, list)):
             return "a mapping" if isinstance(value, dict) else "a list"
         if value is None or isinstance(value, bool):
-            return "null" if value is None else str(value).lower()
+            return {None: "null", True: "true", False: "false"}[value]
         text = str(self.hidden(value))
         text = text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
         return f"'{text}'" if isinstance(value, str) else text
@@ -110,16 +100,9 @@ class Source:
         if found := os.environ.get(name):
             self.secrets[found] = value
         else:
-            self.missing[where] = (
-                f"the environment variable {name} is not set; set it, or write the value"
-            )
+            said = f"the environment variable {name} is not set; set it, or write the value"
+            self.missing[where] = said
         return found
-
-    def within(self, where: Location) -> Source:
-        """Return the source of settings that override the section at a location."""
-        size = len(where)
-        own = {at[size:]: n for at, n in self.lines.items() if at[:size] == where and at != where}
-        return replace(self, lines={**self.lines, **own})
 
 
 def read_text(file: Path) -> bytes:
@@ -138,47 +121,43 @@ def read_section(file: Path, text: bytes, name: str = SECTION) -> tuple[Any, Sou
     Raises:
         ConfigError: the file is no YAML, or nothing can be made of the section.
     """
-    nodes: dict[str, Any] = {}
     names: dict[str, int] = {}
     try:
         loader = yaml.SafeLoader(text.decode("utf-8-sig"))
-        root = loader.get_single_node()
-        if root is not None and not isinstance(root, yaml.MappingNode):
+        root = loader.get_single_node() or yaml.MappingNode("", [])
+        if not isinstance(root, yaml.MappingNode):
             raise _Refused(root, f"a configuration is made of sections, such as '{SECTION}:'")
-        if root is not None:
-            ours = [key for key, _ in root.value if key.value == name]
-            if len(ours) > 1:
-                raise _Refused(ours[1], f"the section '{name}' is there twice; join the two")
-            loader.flatten_mapping(root)
-            nodes = {str(key.value): node for key, node in root.value}
-            names = {str(key.value): key.start_mark.line + 1 for key, _ in root.value}
+        ours = [key for key, _ in root.value if key.value == name]
+        if len(ours) > 1:
+            raise _Refused(ours[1], f"the section '{name}' is there twice; join the two")
+        loader.flatten_mapping(root)
+        nodes = {str(key.value): node for key, node in root.value}
+        names = {str(key.value): key.start_mark.line + 1 for key, _ in root.value}
         value, lines = _plain(loader, nodes[name]) if name in nodes else (None, {})
-        lines[()] = names.get(name, 1)
         others: dict[str, Any] = {}
         for other in ("models", "skills", "trigger", "keep"):
             with suppress(Exception):  # what others write is theirs to check
                 others[other], _ = _plain(loader, nodes[other])
-        source = Source(file, text, lines, sections=others, names=names)
+        source = Source(file, text, {**lines, (): names.get(name, 1)}, sections=others, names=names)
         value = source.filled(value)
-    except UnicodeDecodeError as error:
-        line, what = text[: error.start].count(b"\n") + 1, "is not UTF-8; save the file as UTF-8"
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = mark.line + 1 if mark is not None else 1
-        what = error.problem
-        if not isinstance(error, _Refused):
-            what = f"malformed YAML ({what}); check the indentation (spaces, no tabs; the keys of "
-            what += "a section begin in one column), colons, quotes and brackets"
-    except RecursionError:
-        line = names.get(name, 1)
-        what = "is nested without end, or huge; check brackets and aliases"
     except Exception as error:  # a tag may not suit its value, and fails in many ways
-        line, what = names.get(name, 1), f"YAML cannot read a value of this section ({error})"
-    else:
-        if source.missing and name != SECTION:  # ours may be switched off
-            raise ConfigError(tuple(source.problem(*one) for one in source.missing.items()))
-        return value, source
-    raise ConfigError((f"{file}, line {line}: {what}",))
+        line = names.get(name, 1)
+        what = f"YAML cannot read a value of this section ({error})"
+        if isinstance(error, UnicodeDecodeError):
+            line = text[: error.start].count(b"\n") + 1
+            what = "is not UTF-8; save the file as UTF-8"
+        elif isinstance(error, RecursionError):
+            what = "is nested without end, or huge; check brackets and aliases"
+        elif isinstance(error, yaml.MarkedYAMLError):
+            mark = error.problem_mark or error.context_mark
+            line = mark.line + 1 if mark is not None else 1
+            what = f"malformed YAML ({error.problem}); check the indentation (spaces, no tabs; the "
+            what += "keys of a section begin in one column), colons, quotes and brackets"
+            what = error.problem if isinstance(error, _Refused) else what
+        raise ConfigError((f"{file}, line {line}: {what}",)) from None
+    if source.missing and name != SECTION:  # ours may be switched off
+        raise ConfigError(tuple(source.problem(*one) for one in source.missing.items()))
+    return value, source
 
 
 class _Refused(yaml.MarkedYAMLError):  # type: ignore[misc]

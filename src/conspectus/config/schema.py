@@ -1,25 +1,17 @@
-"""The `summarization:` section: its keys and their values."""
+"""The `summarization:` section: its keys, their values, and what contradicts what."""
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Discriminator,
-    Field,
-    PrivateAttr,
-    Tag,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, PrivateAttr, Tag, ValidationInfo
+from pydantic.functional_validators import AfterValidator, BeforeValidator, model_validator
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticCustomError
 
@@ -27,15 +19,63 @@ from conspectus.config.reading import SECTION, Location, Source
 from conspectus.core.policy import SMALLEST_SUMMARY, StaleResults
 from conspectus.messages.recalled import LEAST_RECALL
 from conspectus.model.prompts import Template
-from conspectus.notes.skills import FOLDER
+from conspectus.notes.skills import FOLDER, Skills
+from conspectus.redaction import redactor_of
+from conspectus.tokens import TokenMeter
 
-MOST = 10**12  # More tokens than any window has
-DAY = 86_400  # Seconds; clocks overflow far above
+MOST = 10**12  # more tokens than any window has
+DAY = 86_400  # seconds; clocks overflow far above
 ARCHIVES = ("sqlite:///", "postgresql://", "postgres://", "memory:", ":memory:")
-EARLIER = "Taken for files of earlier versions of DeerFlow; without effect."
 
 Kind = Literal["tokens", "messages", "fraction"]
-Sizes = dict[Kind, int | float]  # Sizes that must all be reached
+Sizes = dict[Kind, int | float]  # that must all be reached
+
+
+def imported(name: str) -> Any:
+    """Import what `package.module:name` names; a dot may stand for the colon.
+
+    Raises:
+        ValueError: it cannot be imported or called.
+    """
+    module, _, attribute = name.rpartition(":" if ":" in name else ".")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+        if not callable(found):
+            raise TypeError("it is not callable")
+    except Exception as error:
+        why = f"'{name}' cannot be imported ({type(error).__name__}: {error!s:.200})"
+        fix = "write package.module:function, of a package that is installed or on PYTHONPATH"
+        raise ValueError(f"{why}; {fix}") from error
+    return found
+
+
+def redactor(setting: Any) -> Any:
+    """Return a redactor in the middleware's form."""
+    made = imported(setting) if isinstance(setting, str) and setting != "secrets" else setting
+    return made() if isinstance(made, type) else made
+
+
+def in_words(sizes: Sizes) -> str:
+    """Write sizes as `4,000 tokens and 10 messages`."""
+    return " and ".join(
+        f"{value:.4g} of the window" if kind == "fraction" else f"{value:,} {kind}"
+        for kind, value in sizes.items()
+    )
+
+
+def _checked(check: Callable[[Any], Any]) -> AfterValidator:
+    """Make a validator that keeps a value if `check` raises nothing."""
+
+    def keep(value: Any) -> Any:
+        try:
+            check(value)
+        except Exception as error:  # pydantic takes `ValueError` alone
+            raise ValueError(str(error)) from error
+        return value
+
+    return AfterValidator(keep)
 
 
 def _number(value: Any) -> Any:
@@ -48,8 +88,11 @@ def _number(value: Any) -> Any:
     return value
 
 
+def _suits(value: float, info: ValidationInfo) -> float:
+    return _amount(info.data.get("type"), value)
+
+
 def _amount(kind: object, value: float) -> float:
-    """Check that a number suits its kind, or raise the remedy."""
     if kind == "fraction" and not 0 < value <= 1:
         meant = f"; did you mean {value / 100:g}?" if 1 < value <= 100 else ""
         raise ValueError(f"a fraction is above 0 and at most 1, not {value:g}{meant}")
@@ -59,36 +102,40 @@ def _amount(kind: object, value: float) -> float:
     return value
 
 
-def _amounts(sizes: Sizes) -> None:
-    for kind, value in sizes.items():
-        _amount(kind, value)
+def _folder(info: ValidationInfo) -> Path:
+    return Path((info.context or {}).get("folder", "."))
 
 
-def _address(value: str) -> None:
+def _archive(value: str, info: ValidationInfo) -> str:
+    """Check an address; a path is relative to the folder of the configuration."""
     if re.search(r"\$(?:\{|[A-Z_][A-Z0-9_]{2,})", value):
         raise ValueError("a variable stands for a whole value; put the whole address into one")
     if ":" in value and not value.startswith(ARCHIVES):
         known = "write sqlite:///FILE, postgresql://..., or memory:"
         raise ValueError(f"'{value.partition(':')[0]}:...' names no archive; {known}")
+    path = value.removeprefix("sqlite:///")
+    return value if ":" in path or not info.context else f"sqlite:///{_folder(info) / path}"
 
 
-def _checked(check: Callable[[Any], Any]) -> AfterValidator:
-    """Make a validator of a function that raises `ValueError`, and keep the value as it is."""
-    return AfterValidator(lambda value: (check(value), value)[1])
-
-
-def in_words(sizes: Sizes) -> str:
-    """Write sizes as `4,000 tokens and 10 messages`."""
-    return " and ".join(
-        f"{value:.4g} of the window" if kind == "fraction" else f"{value:,} {kind}"
-        for kind, value in sizes.items()
-    )
+def _counter(value: str, info: ValidationInfo) -> str:
+    """Load a counter; a vocabulary may be a file beside the configuration."""
+    library, _, name = value.partition(":")
+    if library == "tokenizers" and (_folder(info) / name).is_file():
+        value = f"tokenizers:{_folder(info) / name}"
+    if library in ("tiktoken", "tokenizers"):
+        TokenMeter(value)
+        return value
+    try:
+        return imported(value) and value
+    except ValueError as error:
+        raise ValueError(f"{error}, or tiktoken:o200k_base or tokenizers:FILE") from error
 
 
 Number = BeforeValidator(_number)
-Amount = Annotated[int | float, Number]
 Whole = Annotated[int, Field(ge=1, le=MOST), Number]
 Text = Annotated[str, Field(min_length=1)]
+Redact = Annotated[bool | Text, Field(union_mode="left_to_right")]
+Recall = Literal["off", "tool", "auto"]
 
 
 class Part(BaseModel):
@@ -108,13 +155,8 @@ class Size(Part):
 
     type: Kind
     """tokens, messages, or fraction of the answering model's window"""
-    value: Amount
+    value: Annotated[int | float, Number, AfterValidator(_suits)]
     """a whole number above 0; for a fraction, above 0 and at most 1"""
-
-    @field_validator("value")
-    @classmethod
-    def _suits(cls, value: float, info: ValidationInfo) -> float:
-        return _amount(info.data.get("type"), value)
 
     @property
     def pair(self) -> tuple[Kind, int | float]:
@@ -132,8 +174,9 @@ def _form(value: Any) -> str:
     return "all" if sizes else "size"
 
 
+_each = _checked(lambda sizes: [_amount(kind, value) for kind, value in sizes.items()])
 OneSize = Annotated[Size, Tag("size")]
-AllOf = Annotated[dict[Kind, Amount], _checked(_amounts), Tag("all")]
+AllOf = Annotated[dict[Kind, Annotated[int | float, Number]], _each, Tag("all")]
 Condition = Annotated[OneSize | AllOf, Discriminator(_form)]
 Trigger = Annotated[OneSize | AllOf | Annotated[list[Condition], Tag("list")], Discriminator(_form)]
 
@@ -144,11 +187,9 @@ class SubagentSettings(Part):
     enabled: bool = False
     """whether anything is summarised"""
     model_name: Text | None = None
-    """the model that writes summaries, of `models` or as provider:model; null for the agent's own,
-    embedded for the summariser that needs none"""
+    """the writer: of `models`, provider:model, embedded for none; null for the agent's own"""
     trigger: Trigger | None = None
-    """when to summarise: one size such as {type: tokens, value: 6000}, a list of which any is
-    enough, or a mapping such as {tokens: 4000, messages: 10} of which all must hold"""
+    """when: {type: tokens, value: 6000}, a list of such, or all of {tokens: 4000, messages: 10}"""
     keep: Size = Size(type="messages", value=20)
     """how much of the newest history stays in view, such as {type: messages, value: 20}"""
     trim_tokens_to_summarize: Whole | None = 4000
@@ -159,9 +200,8 @@ class SubagentSettings(Part):
     """tools that read skill files; [] for none"""
     skills_path: Text | None = None
     """the folder of skills; null for skills.container_path, else /mnt/skills"""
-    token_counter: Text | None = None
-    """tiktoken:o200k_base, tokenizers:FILE or package.module:function; null for LangChain's
-    approximation"""
+    token_counter: Annotated[Text, AfterValidator(_counter)] | None = None
+    """tiktoken:o200k_base, tokenizers:FILE or package.module:function; null for an estimate"""
     max_summary_tokens: Annotated[int, Field(ge=SMALLEST_SUMMARY, le=MOST), Number] | None = None
     """the most that the text of a summary takes, in tokens"""
     notes: bool = True
@@ -171,38 +211,27 @@ class SubagentSettings(Part):
     fallback_models: list[Text] = []
     """models to try in turn when the first one fails"""
     on_failure: Literal["degrade", "keep", "raise"] = "degrade"
-    """when no summary can be made: degrade keeps the history while it fits, and uses the embedded
-    summariser when it does not"""
-    recall: Annotated[
-        Literal["off", "tool", "auto"], BeforeValidator(lambda one: "off" if one is False else one)
-    ] = "off"
+    """without a summary: degrade keeps what fits and is embedded else; keep; raise"""
+    recall: Annotated[Recall, BeforeValidator(lambda one: "off" if one is False else one)] = "off"
     """how what has left comes back: off, a tool, or by itself (auto)"""
     recall_tokens: Annotated[int, Field(ge=LEAST_RECALL, le=MOST), Number] = 512
     """the most that is recalled for a turn, in tokens"""
     history: Literal["replace", "preserve"] = "replace"
     """whether the messages in the state are rewritten, or all stay there"""
-    redact: Annotated[bool | Text, Field(union_mode="left_to_right")] = False
-    """takes secrets out of what is archived or summarised: true for common ones, or
-    package.module:function from text to text"""
-    pin: Text | None = None
+    redact: Annotated[Redact, _checked(lambda one: redactor_of(redactor(one)))] = False
+    """takes secrets out of what is kept: true, or package.module:function from text to text"""
+    pin: Annotated[Text, _checked(lambda name: imported(name) if ":" in name else 0)] | None = None
     """a marker in the additional_kwargs of messages that stay, or package.module:function"""
     window: Whole | None = None
     """input limit of the answering model, in tokens; null for its profile's"""
     reserved_tokens: Annotated[int, Field(ge=0, le=MOST), Number] = 0
     """tokens of the window that messages cannot have"""
     stale_results: Annotated[bool | dict[str, Any], _checked(StaleResults.build)] = False
-    """shows stale results of tools short before anything is summarised: true, or a mapping with
-    some of over, newest, least, tools, exclude, arguments"""
+    """old results of tools are shown short: true, or some of over, newest, least, tools, exclude"""
     background: bool | dict[Literal["prepare"], Annotated[float, Field(gt=0, le=1), Number]] = False
-    """prepares the next summary beside the agent: true, or {prepare: 0.5} from that share of the
-    trigger on"""
+    """prepares the next summary beside the agent: true, or {prepare: 0.5} of the trigger"""
     summary_request: Literal["smallest", "cached"] = "smallest"
-    """what a model is sent for a summary: only what leaves, or the agent's last request with one
-    instruction after it, which its provider has just read"""
-    preserve_recent_skill_count: Any = Field(None, exclude=True, description=EARLIER)
-    preserve_recent_skill_tokens: Any = Field(None, exclude=True, description=EARLIER)
-    preserve_recent_skill_tokens_per_skill: Any = Field(None, exclude=True, description=EARLIER)
-
+    """what a model is sent: what leaves, or the agent's last request, which its provider has"""
     _source: Source = PrivateAttr(default_factory=Source)
 
     @property
@@ -216,10 +245,6 @@ class SubagentSettings(Part):
         listed = self.trigger if isinstance(self.trigger, list) else [self.trigger]
         sizes = ({one.type: one.value} if isinstance(one, Size) else one for one in listed)
         return [one for one in sizes if one is not None]
-
-    def plain(self) -> dict[str, Any]:
-        """Return all settings as plain values, without secrets; of subagents those they set."""
-        return {**self._source.hidden(self.model_dump(mode="json")), **dict(self.__repr_args__())}
 
     def __repr_args__(self) -> list[tuple[str, Any]]:
         written = self.model_dump(mode="json", exclude_unset=True)
@@ -240,30 +265,29 @@ class SummarizationConfig(SubagentSettings):
         ([{'tokens': 6000}], '20 messages')
     """
 
-    archive: Annotated[Text, _checked(_address)] | None = None
-    """where originals go: sqlite:///FILE, postgresql://... or memory:; null for the graph's own
-    store"""
+    archive: Annotated[Text, AfterValidator(_archive)] | None = None
+    """where originals go: sqlite:///FILE, postgresql://... or memory:; null for the graph's"""
     subagents: dict[Text, SubagentSettings] = {}
     """settings of subagents that differ, by their names"""
 
     @model_validator(mode="after")
     def _is_consistent(self) -> SummarizationConfig:
-        problems = list(_contradictions(self))
+        found = {text: at for at, text in _contradictions(self)}
         for name in self.subagents:
-            of_name = _contradictions(self.for_subagent(name))
-            problems += [(("subagents", name, *at), text) for at, text in of_name]
-        if problems:
-            unique = {text: (at, text) for at, text in reversed(problems)}
-            context = {"text": "; ".join(reversed(unique)), "all": list(unique.values())}
+            for at, text in _contradictions(self.for_subagent(name)):
+                found.setdefault(text, ("subagents", name, *at))
+        if found:
+            context = {"text": "; ".join(found), "all": [(at, text) for text, at in found.items()]}
             raise PydanticCustomError("contradictions", "{text}", context)
         return self
 
     @property
-    def skills_folder(self) -> str:
-        """The folder of skills: as set, from `skills:` of the file, or the default."""
+    def skills(self) -> Skills | None:
+        """Which calls read skill files; None for none."""
         section = self._source.sections.get("skills")
         named = section.get("container_path") if isinstance(section, dict) else None
-        return str(self.skills_path or named or FOLDER)
+        tools = tuple(self.skill_file_read_tool_names)
+        return Skills(tools, str(self.skills_path or named or FOLDER)) if tools else None
 
     def for_subagent(self, name: str) -> SummarizationConfig:
         """Return the settings of one subagent: its own, else the main agent's.
@@ -276,52 +300,37 @@ class SummarizationConfig(SubagentSettings):
         own = self.subagents.get(name)
         changed = {key: getattr(own, key) for key in own.model_fields_set} if own else {}
         made = self.model_copy(update={**changed, "subagents": {}})
-        made._source = self._source.within(("subagents", name))
+        made._source = replace(self._source, at=("subagents", name))
         return made
+
+    def plain(self) -> dict[str, Any]:
+        """Return all settings as plain values, without secrets; of subagents those they set."""
+        return {**self._source.hidden(self.model_dump(mode="json")), **dict(self.__repr_args__())}
 
 
 def _contradictions(config: SummarizationConfig) -> Iterator[tuple[Location, str]]:
     """Yield the settings of an agent that contradict each other; none while it is off."""
-    limit, reserved, keep = config.window, config.reserved_tokens, config.keep
     if config.enabled and not config.conditions:
         where: Location = ("enabled",) if config.trigger is None else ("trigger",)
         text = "enabled without a trigger never summarises; add 'trigger: {type: tokens, value: "
         yield where, text + "6000}', or messages, or fraction"
+    if config.enabled and config.window and config.reserved_tokens >= config.window:
+        text = f"that leaves nothing of the window of {config.window:,} tokens; lower it"
+        yield ("reserved_tokens",), text
+    keep, own = config.keep, "keep" in config.model_fields_set
     for i, sizes in enumerate(config.conditions if config.enabled else ()):
-        where = ("trigger", i) if isinstance(config.trigger, list) else ("trigger",)
-        said, tokens = in_words(sizes), sizes.get("tokens", 0)
         # Where several must hold, another one may end first.
         if len(sizes) == 1 and keep.value >= sizes.get(keep.type, MOST + 1):
-            own = "keep" in config.model_fields_set
+            where = ("trigger", i) if isinstance(config.trigger, list) else ("trigger",)
             default = "" if own else ", which is the default of keep,"
-            text = f"keeping {keep}{default} can never get below the trigger of {said}: every "
-            text += "summary would be followed by another one; lower keep, or raise the trigger"
+            text = f"keeping {keep}{default} can never get below the trigger of {in_words(sizes)}: "
+            text += "each summary would be followed by another; lower keep, or raise the trigger"
             yield ("keep",) if own else where, text
-        if tokens and config.max_summary_tokens and config.max_summary_tokens >= tokens:
-            text = f"a summary of {config.max_summary_tokens:,} tokens alone reaches the trigger"
-            yield ("max_summary_tokens",), f"{text} of {said}; lower it"
-        if limit is not None and reserved < limit < tokens + reserved:
-            less = f" less {reserved:,} reserved" if reserved else ""
-            text = f"a trigger of {said} is never reached in a window of {limit:,} tokens{less}"
-            yield where, f"{text}; lower it, or use a fraction"
-    if config.enabled and limit is not None and reserved >= limit:
-        text = f"reserving {reserved:,} tokens leaves nothing of the window of {limit:,}; lower it"
-        yield ("reserved_tokens",), text
-
-
-class _Schema(GenerateJsonSchema):
-    """Takes an environment variable wherever a number, a truth value or a word may stand."""
-
-    def generate_inner(self, schema: Any) -> Any:
-        made = super().generate_inner(schema)
-        if schema["type"] not in ("int", "float", "bool", "literal"):
-            return made
-        return {"anyOf": [made, {"type": "string", "pattern": r"^\$(\w+|\{\w+\})$"}]}
 
 
 def json_schema() -> dict[str, Any]:
     """Make the JSON Schema of a file with our section, for editors; others may hold anything."""
-    section = SummarizationConfig.model_json_schema(schema_generator=_Schema)
+    section = SummarizationConfig.model_json_schema()
     defined = section.pop("$defs")
     return {
         "$schema": GenerateJsonSchema.schema_dialect,

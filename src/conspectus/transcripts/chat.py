@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -96,13 +97,25 @@ ANTHROPIC = Form("anthropic", lambda data: "system" in data or _has_blocks(data)
 OPENAI = Form("openai", lambda data: True, _read)
 
 
-def spoken(text: str, calls: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
-    """Make an assistant's message in OpenAI's form."""
-    message = {"role": "assistant", "content": text or None, **more}
-    return {**message, "tool_calls": calls} if calls else message
+def called(
+    text: str,
+    calls: Sequence[tuple[str, str, Any]],
+    results: Mapping[str, str],
+    stamp: Mapping[str, Any],
+) -> list[dict[str, Any]]:
+    """Make a turn of the agent in OpenAI's form: its words, calls (id, name, arguments), results.
 
-
-def call_of(call_id: str, name: str, arguments: str) -> dict[str, Any]:
-    """Make a call in OpenAI's form."""
-    function = {"name": name, "arguments": arguments}
-    return {"id": call_id, "type": "function", "function": function}
+    Nothing for neither words nor calls.
+    """
+    message: dict[str, Any] = {"role": "assistant", "content": text or None, **stamp}
+    if calls:
+        message["tool_calls"] = [
+            {
+                "id": call,
+                "type": "function",
+                "function": {"name": name, "arguments": json.dumps(args, ensure_ascii=False)},
+            }
+            for call, name, args in calls
+        ]
+    made = [{"role": "tool", "tool_call_id": c, "content": said} for c, said in results.items()]
+    return [message, *made] if text or calls else []

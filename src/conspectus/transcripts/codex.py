@@ -41,7 +41,7 @@ def _read(parsed: Parsed) -> Reading:
                 del items[start:], asked[-turns:]
         elif kind == "response_item" or not items:
             rest = payload.get("replacement_history") if kind == "compacted" else [payload]
-            made = [_item(one, part, typed) for one in rest if isinstance(one, Mapping)]
+            made = [_item(one, part, typed) for one in rest or () if isinstance(one, Mapping)]
             for item in filter(None, made):
                 if item["type"] == "message" and item["role"] == "user":
                     asked.append(len(items))

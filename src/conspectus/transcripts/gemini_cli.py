@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from conspectus.transcripts.chat import call_of, spoken
+from conspectus.transcripts.chat import called
 from conspectus.transcripts.records import Form, Parsed, Reading, Record
 
 
@@ -22,11 +22,10 @@ def _read(parsed: Parsed) -> Reading:
     """Read the messages in OpenAI's form; notices and thoughts are left out."""
     turns: dict[Any, Record] = {}
     for part in parsed.records:
-        data = part.data
-        if "$rewindTo" in data:
+        data, back = part.data, part.data.get("$rewindTo")
+        if back in turns:
             names = list(turns)
-            back = data["$rewindTo"]
-            for name in names[names.index(back) :] if back in turns else ():
+            for name in names[names.index(back) :]:
                 del turns[name]
         elif isinstance(update := data.get("$set"), Mapping):
             # A compressed history, whose originals are in the file.
@@ -50,26 +49,19 @@ def _messages(data: Mapping[str, Any]) -> list[dict[str, Any]]:
     parts = _parts(data.get("content"))
     text = "".join(str(part["text"]) for part in parts if "text" in part)
     if data.get("type") == "user":
-        media = [_medium(part["inlineData"]) for part in parts if "inlineData" in part]
-        if not text and not media:  # results of tools, which the agent's message has too
-            return []
+        inline = [part["inlineData"] for part in parts if "inlineData" in part]
+        urls = [f"data:{one.get('mimeType')};base64,{one.get('data')}" for one in inline]
+        media = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
         content = [{"type": "text", "text": text}, *media] if media else text
-        return [{"role": "user", "content": content, **stamp}]
+        # One with results of tools alone says nothing that the agent's message has not.
+        return [{"role": "user", "content": content, **stamp}] if content else []
     calls = [call for call in data.get("toolCalls") or () if isinstance(call, Mapping)]
-    made = [
-        call_of(str(c.get("id")), str(c.get("name")), json.dumps(c.get("args") or {}))
-        for c in calls
-    ]
-    results = [
-        {"role": "tool", "tool_call_id": str(c.get("id")), "content": _result(c["result"])}
-        for c in calls
-        if c.get("result")
-    ]
-    return [spoken(text, made, **stamp), *results] if text or made else []
+    made = [(str(c.get("id")), str(c.get("name")), c.get("args") or {}) for c in calls]
+    results = {str(c.get("id")): _result(c["result"]) for c in calls if c.get("result")}
+    return called(text, made, results, stamp)
 
 
 def _result(result: Any) -> str:
-    """Return the text of a result."""
     texts = []
     for part in _parts(result):
         given = part.get("functionResponse", {}).get("response", part.get("text"))
@@ -84,11 +76,6 @@ def _parts(content: Any) -> list[Mapping[str, Any]]:
     listed = content if isinstance(content, list) else [content]
     texts = ({"text": part} if isinstance(part, str) else part for part in listed)
     return [part for part in texts if isinstance(part, Mapping)]
-
-
-def _medium(data: Mapping[str, Any]) -> dict[str, Any]:
-    url = f"data:{data.get('mimeType')};base64,{data.get('data')}"
-    return {"type": "image_url", "image_url": {"url": url}}
 
 
 FORM = Form("gemini-cli", _knows, _read, session=True, added=("id", "timestamp"))

@@ -6,15 +6,14 @@ messages before it are in the file.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from conspectus.transcripts.chat import call_of, spoken
+from conspectus.transcripts.chat import called
 from conspectus.transcripts.records import Form, Parsed, Reading, Record
 
-ENDED = {"completed": "output", "error": "error"}  # States of a call, and the key of the result
+ENDED = {"completed": "output", "error": "error"}  # states of a call, and the key of the result
 
 
 def _knows(data: Mapping[str, Any]) -> bool:
@@ -28,14 +27,11 @@ def _read(parsed: Parsed) -> Reading:
     end = reverted.get("messageID") if isinstance(reverted, Mapping) else None
     found: list[Record] = []
     model, used = "", 0
-    for part in parsed.records:
-        if not _knows(part.data):
-            continue
+    for part in filter(lambda part: _knows(part.data), parsed.records):
         info = part.data["info"]
         if end is not None and info.get("id") == end:
             break
-        chosen = info.get("model")
-        model = str(info.get("modelID") or (chosen or {}).get("modelID") or model)
+        model = str(info.get("modelID") or (info.get("model") or {}).get("modelID") or model)
         made = [] if found and info.get("summary") is True else list(_messages(part.data))
         found += [Record(message, part.index, part.line) for message in made]
         used += bool(made)
@@ -46,53 +42,45 @@ def _messages(data: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Make one message a step, with the results behind their calls."""
     info = data["info"]
     parts = [part for part in data["parts"] if isinstance(part, Mapping)]
-    stamp = {"id": info.get("id"), "timestamp": _date(info.get("time"))}
+    made = info["time"].get("created") if isinstance(info.get("time"), Mapping) else None
+    date = datetime.fromtimestamp(made / 1000, UTC) if isinstance(made, int) else None
+    stamp = {"id": info.get("id"), "timestamp": date and date.isoformat(timespec="seconds")}
     if info.get("role") == "user":
         yield from _asked(parts, stamp)
         return
-    text, calls, results = "", list[dict[str, Any]](), list[dict[str, Any]]()
+    text, calls, results = "", list[tuple[str, str, Any]](), dict[str, str]()
     for part in [*parts, {"type": "step-start"}]:
         kind = part.get("type")
         if (calls and kind == "text") or kind == "step-start":
             if text or calls:
-                yield from (spoken(text, calls, **stamp), *results)
+                yield from called(text, calls, results, stamp)
                 stamp = {"timestamp": stamp["timestamp"]}
-            text, calls, results = "", [], []
+            text, calls, results = "", [], {}
         if kind == "text":
             text += str(part.get("text", ""))
         elif kind == "tool" and isinstance(state := part.get("state"), Mapping):
             call, key = str(part.get("callID")), ENDED.get(str(state.get("status")))
-            arguments = json.dumps(state.get("input") or {}, ensure_ascii=False)
-            calls.append(call_of(call, str(part.get("tool")), arguments))
+            calls.append((call, str(part.get("tool")), state.get("input") or {}))
             if key is not None:
-                results.append(
-                    {"role": "tool", "tool_call_id": call, "content": str(state.get(key, ""))}
-                )
+                results[call] = str(state.get(key, ""))
 
 
 def _asked(parts: list[Mapping[str, Any]], stamp: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Make the user's message; texts that the program added are the developer's, behind it."""
-    texts = [part for part in parts if part.get("type") == "text" and not part.get("ignored")]
-    blocks: list[dict[str, Any]] = [
-        {"type": "text", "text": str(part.get("text", ""))}
-        for part in texts
-        if not part.get("synthetic")
-    ]
+    blocks: list[dict[str, Any]] = []
+    added: list[str] = []
     for part in parts:
-        if part.get("type") == "file" and str(part.get("mime", "")).startswith("image/"):
+        if part.get("type") == "text" and part.get("synthetic"):
+            added += [] if part.get("ignored") else [str(part.get("text", ""))]
+        elif part.get("type") == "text" and not part.get("ignored"):
+            blocks.append({"type": "text", "text": str(part.get("text", ""))})
+        elif part.get("type") == "file" and str(part.get("mime", "")).startswith("image/"):
             blocks.append({"type": "image_url", "image_url": {"url": str(part.get("url"))}})
     if blocks:
         yield {"role": "user", "content": blocks, **stamp}
-    if added := "\n".join(str(part.get("text", "")) for part in texts if part.get("synthetic")):
-        yield {"role": "developer", "content": added, "timestamp": stamp["timestamp"]}
-
-
-def _date(time: Any) -> str | None:
-    """Write the milliseconds of a time as a date."""
-    made = time.get("created") if isinstance(time, Mapping) else None
-    if not isinstance(made, int):
-        return None
-    return datetime.fromtimestamp(made / 1000, UTC).isoformat(timespec="seconds")
+    if any(added):
+        text = "\n".join(added)
+        yield {"role": "developer", "content": text, "timestamp": stamp["timestamp"]}
 
 
 FORM = Form("opencode", _knows, _read, session=True, added=("id", "timestamp"))

@@ -10,24 +10,21 @@ from typing import Any
 from conspectus._langchain import is_message
 from conspectus.messages import Source
 
-NAMED = 5  # Messages that a note names
-UNKNOWN = "[The result of this call was not recorded.]"  # The text in place of a missing result
-
+NAMED = 5  # messages that a note names
+UNKNOWN = "[The result of this call was not recorded.]"  # in place of a missing result
 MISSING = "a tool call had no result, and has one now that says so"
 ORPHAN = "a tool result answers no call before it, and is left out of what is written"
 
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """A history in which each call has a result.
-
-    Unchanged messages are the caller's own objects; `left_out` counts messages that lost results
-    without a call.
-    """
+    """A history in which each call has a result; unchanged messages are the caller's own."""
 
     messages: list[Source]
     notes: tuple[str, ...] = ()
-    left_out: int = 0
+    unanswered: tuple[int, ...] = ()  # messages with a call that had no result
+    orphans: tuple[int, ...] = ()  # messages with a result without a call
+    left_out: int = 0  # messages that lost such results
 
 
 def mend(messages: Sequence[Source], *, orphans: bool) -> Mended:
@@ -41,15 +38,16 @@ def mend(messages: Sequence[Source], *, orphans: bool) -> Mended:
     last = -1
     for at, source in enumerate(messages):
         results = _results(source)
-        for index, answered in results.items():
-            if waiting[answered]:
-                waiting[answered].pop()
+        for index, call in results.items():
+            if waiting[call]:
+                waiting[call].pop()
             else:
                 lost.setdefault(at, set()).add(index)
         for call in _calls(source):
             waiting[call].append(at)
         if not results or (not _is_result(source) and len(results) < len(_blocks(source))):
             last = at
+    unanswered = sorted({at for places in waiting.values() for at in places})
     missing: dict[int, list[str]] = defaultdict(list)
     for call, places in waiting.items():
         for at in places:
@@ -63,8 +61,11 @@ def mend(messages: Sequence[Source], *, orphans: bool) -> Mended:
             rest = [block for i, block in enumerate(_blocks(source)) if i not in lost[at]]
             mended += [{**source, "content": rest}] if rest else []
         mended += _unknown(source, missing.get(at, ()))
-    notes = [_note(what, sorted(at)) for what, at in ((MISSING, missing), (ORPHAN, lost)) if at]
-    return Mended(mended, tuple(notes), 0 if orphans else len(lost))
+    notes = tuple(
+        _note(what, sorted(at)) for what, at in ((MISSING, missing), (ORPHAN, lost)) if at
+    )
+    left_out = 0 if orphans else len(lost)
+    return Mended(mended, notes, tuple(unanswered), tuple(sorted(lost)), left_out)
 
 
 def _results(source: Source) -> dict[int, str]:
@@ -79,7 +80,6 @@ def _results(source: Source) -> dict[int, str]:
 
 
 def _is_result(source: Source) -> bool:
-    """Tell whether a whole message is the result of one call."""
     return _get(source, "tool_call_id") is not None
 
 

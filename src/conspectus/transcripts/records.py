@@ -1,4 +1,4 @@
-"""The JSON records of a file, whole or damaged, each with its place."""
+"""The JSON records of a file, whole or damaged, each with its place; what a form is."""
 
 from __future__ import annotations
 
@@ -11,29 +11,25 @@ from typing import Any
 
 from conspectus.errors import InputError
 
-DEEPEST = 200  # Most levels of nesting; real tool arguments have a dozen
-TRIES = 1_000  # Places in a damaged line at which a record may begin
+DEEPEST = 200  # most levels of nesting; real tool arguments have a dozen
+TRIES = 1_000  # places in a damaged line at which a record may begin
+KINDS = {type(None): "null", bool: "boolean", str: "string", list: "list"} | dict.fromkeys(
+    (int, float), "number"
+)  # JSON's names
 
 EXPECTED = (
     'expected a list of chat messages, an object with one under "messages", or one message a line'
 )
 _DECODER = json.JSONDecoder()
-_BEGIN = re.compile(r'\{"')
-_SPACE = re.compile(r"\s*")
-KINDS = {type(None): "null", bool: "boolean", str: "string", list: "list"} | dict.fromkeys(
-    (int, float), "number"
-)  # JSON's names
+_BEGIN, _SPACE = re.compile(r'\{"'), re.compile(r"\s*")
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record, such as a message, with its place in the list and its line.
-
-    `index` is None for a system prompt beside the list.
-    """
+    """A record, such as a message, with its place in the list and its line."""
 
     data: Any
-    index: int | None
+    index: int | None  # None for a system prompt beside the list
     line: int | None = None
 
     @property
@@ -45,58 +41,34 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The records of a file.
-
-    Attributes:
-        records: in the order of the file.
-        wrapper: the object that holds the list; None for a bare list or lines.
-        lines: whether each record stands on a line of its own.
-        broken: lines that are no records, or not only records.
-        flat: whether the whole file is one line.
-    """
+    """The records of a file."""
 
     records: list[Record]
-    wrapper: Mapping[str, Any] | None = None
-    lines: bool = False
-    broken: int = 0
-    flat: bool = False
+    wrapper: Mapping[str, Any] | None = None  # the object that holds the list
+    lines: bool = False  # each record stands on a line of its own
+    broken: int = 0  # lines that are no records, or not only records
+    flat: bool = False  # the whole file is one line
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a form's reader makes of the records.
+    """What a form makes of the records."""
 
-    Attributes:
-        records: the messages, in the order of the conversation.
-        skipped: records that are no part of it.
-        model: the name of the model that answered last; empty if the file does not say.
-        window: its input limit in tokens, if the file says so.
-    """
-
-    records: list[Record]
-    skipped: int = 0
-    model: str = ""
-    window: int | None = None
+    records: list[Record]  # the messages, in the order of the conversation
+    skipped: int = 0  # records that are no part of it
+    model: str = ""  # that answered last; empty if the file does not say
+    window: int | None = None  # its input limit in tokens, if the file says so
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form of files.
-
-    Attributes:
-        name: as reports have it.
-        knows: whether a record, or the object around the list, is of this form.
-        read: makes messages of the records.
-        session: whether a program wrote the file for itself: then a message that cannot be
-            understood is skipped.
-        added: keys that `read` adds to messages, and that no request may have.
-    """
+    """A form of files."""
 
     name: str
-    knows: Callable[[Mapping[str, Any]], bool]
+    knows: Callable[[Mapping[str, Any]], bool]  # whether a record, or the wrapper, is of this form
     read: Callable[[Parsed], Reading]
-    session: bool = False
-    added: tuple[str, ...] = ()
+    session: bool = False  # a program wrote it for itself: what cannot be understood is skipped
+    added: tuple[str, ...] = ()  # keys that `read` adds to messages, and that no request may have
 
 
 def parse(data: bytes, name: str) -> Parsed:
@@ -111,19 +83,17 @@ def parse(data: bytes, name: str) -> Parsed:
     text = _decoded(data, name)
     try:
         whole = json.loads(text)
-        if isinstance(whole, dict | list) and _deeper([whole], DEEPEST):
+        if _is_deep(whole):
             raise RecursionError
     except RecursionError as error:
-        raise InputError(
-            f"{name} is nested deeper than {DEEPEST} levels, which no history is; check the file"
-        ) from error
+        said = f"{name} is nested deeper than {DEEPEST} levels, which no history is; check the file"
+        raise InputError(said) from error
     except json.JSONDecodeError as error:
         # Not splitlines: Unicode's separators may stand in a string.
         return _lines(text.split("\n"), name, error)
     except ValueError as error:  # of Python's own
-        raise InputError(
-            f"{name} cannot be read as JSON: it holds a number of more digits than Python reads"
-        ) from error
+        said = f"{name} cannot be read as JSON: it holds a number of more digits than Python reads"
+        raise InputError(said) from error
     flat = "\n" not in text.strip()
     if isinstance(whole, list):
         return Parsed(_numbered(whole), flat=flat)
@@ -148,10 +118,8 @@ def _decoded(data: bytes, name: str) -> str:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
         if not data.lstrip(b"\0\r\n\t ").startswith(b"{"):
-            raise InputError(
-                f"{name} is no text in UTF-8 or UTF-16 (byte {error.start:,} cannot be read); "
-                f"{EXPECTED}"
-            ) from error
+            at = f"byte {error.start:,} cannot be read"
+            raise InputError(f"{name} is no text in UTF-8 or UTF-16 ({at}); {EXPECTED}") from error
         text = data.decode("utf-8", "replace")  # a record was cut within a letter
     text = text.replace("\0", "")  # what a file system may leave after a crash
     if not text.strip():
@@ -169,15 +137,11 @@ def _lines(lines: Sequence[str], name: str, error: json.JSONDecodeError) -> Pars
             sound, broken = sound + whole, broken + (not whole)
             records += [Record(value, len(records) + i, number) for i, value in enumerate(values)]
     if not records or broken > sound:
-        raise InputError(
-            f"{name} is not JSON (line {error.lineno}, column {error.colno}: {error.msg}); "
-            f"{EXPECTED}"
-        )
+        at = f"line {error.lineno}, column {error.colno}: {error.msg}"
+        raise InputError(f"{name} is not JSON ({at}); {EXPECTED}")
     if all(isinstance(r.data.get("messages"), list) and "role" not in r.data for r in records):
-        raise InputError(
-            f"{name} holds {len(records):,} conversations, one a line; put one of them into a file "
-            "of its own"
-        )
+        said = f"{name} holds {len(records):,} conversations, one a line; put one of them into a "
+        raise InputError(f"{said}file of its own")
     return Parsed(records, lines=True, broken=broken)
 
 
@@ -204,18 +168,16 @@ def _front(line: str, at: int) -> tuple[list[dict[str, Any]], int]:
             value, end = _DECODER.raw_decode(line, at)
         except (ValueError, RecursionError):
             break
-        if not isinstance(value, dict) or _deeper([value], DEEPEST):
+        if not isinstance(value, dict) or _is_deep(value):
             break
         found.append(value)
         at = end
     return found, at
 
 
-def _deeper(level: list[Any], limit: int) -> bool:
-    """Tell whether lists and objects are nested more than `limit` levels."""
-    for _ in range(limit + 1):
+def _is_deep(value: Any) -> bool:
+    level = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(DEEPEST + 1):
         parts = (value.values() if isinstance(value, dict) else value for value in level)
         level = [one for part in parts for one in part if isinstance(one, (dict, list))]
-        if not level:
-            return False
-    return True
+    return bool(level)

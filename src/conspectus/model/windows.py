@@ -1,0 +1,65 @@
+"""The input limit of a model by its name, without a request and without its library."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from runpy import run_path
+from typing import Any
+
+PROVIDERS = tuple(
+    "anthropic openai google_genai mistralai groq deepseek xai fireworks together".split()
+)
+"""Providers whose package for LangChain lists its models, `langchain_` in front."""
+
+_DATE = re.compile(r"[-@](?:\d{4}-\d\d-\d\d|\d{8})$")  # of a snapshot, behind a model's name
+
+
+def limit_of(model: str, limits: Mapping[str, int]) -> int | None:
+    """Find the input limit of a model by names or patterns; None without one.
+
+    The name itself comes first, then the name without a provider in front, then patterns (`*`
+    matches anything) and the name without a date behind, the longest first.
+
+    Example:
+        >>> limits = {"gpt-4o": 3_000, "claude-*": 200_000}
+        >>> limit_of("openai/gpt-4o-2024-08-06", limits), limit_of("gpt-4o-mini", limits)
+        (3000, None)
+    """
+    names = [model]  # and its rest after each provider in front
+    while (rest := re.split("[/:]", names[-1], maxsplit=1)[1:]) and rest[0]:
+        names += rest
+    undated = {_DATE.sub("", name) for name in names}
+    fits = [
+        one for one in limits if one in undated or any(fnmatchcase(name, one) for name in names)
+    ]
+    best = model if model in limits else max(fits, key=lambda o: (o in names, len(o)), default=None)
+    return None if best is None else limits[best]
+
+
+def profile_of(model: str, provider: str = "") -> int | None:
+    """Return the input limit in LangChain's profile of a model, in tokens; None without one.
+
+    The provider may stand in front of the name, as in `openai:gpt-4o` or `openai/gpt-4o`.
+    """
+    before, _, after = model.replace("/", ":", 1).partition(":")
+    if not provider and before in PROVIDERS:
+        provider, model = before, after
+    profiles = (_profiles(one).get(model, {}) for one in ([provider] if provider else PROVIDERS))
+    limits = (one.get("max_input_tokens") for one in profiles)
+    return next((limit for limit in limits if isinstance(limit, int) and limit > 0), None)
+
+
+@lru_cache
+def _profiles(provider: str) -> Mapping[str, Mapping[str, Any]]:
+    with suppress(Exception):  # not installed, or another version has them elsewhere
+        origin = find_spec(f"langchain_{provider}").origin  # type: ignore[union-attr]
+        found: Mapping[str, Mapping[str, Any]]
+        found = run_path(str(Path(str(origin)).with_name("data") / "_profiles.py"))["_PROFILES"]
+        return found
+    return {}
