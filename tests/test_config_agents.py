@@ -261,7 +261,7 @@ def test_redaction_is_off_or_by_the_default_redactor_or_by_a_function(tmp_path):
     for value in ("true", "secrets"):
         assert isinstance(redactor_of(tmp_path, f"redact: {value}").redactor, SecretRedactor)
     own = redactor_of(tmp_path, f"redact: {__name__}:drop_zebra").redactor
-    assert own.redact("a zebra").text == "a [redacted: animal]"
+    assert own.redact("a zebra") == "a [redacted: animal]"
     for value in ("yes please", "5", "[a]", "no.such.module:function", "os:getcwd", "secrets!"):
         with pytest.raises(ConspectusError, match=r"config.yaml, line 6: .*redact"):
             redactor_of(tmp_path, f"redact: {value}")
