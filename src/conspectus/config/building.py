@@ -13,7 +13,6 @@ from conspectus.errors import ConfigError, ConspectusError, PolicyError, did_you
 from conspectus.model.calls import profile_window
 from conspectus.model.chat_model import ChatModelSummarizer
 from conspectus.observe import log
-from conspectus.tokens import TokenMeter
 
 if TYPE_CHECKING:
     from langchain.agents.middleware.types import AgentMiddleware
@@ -149,7 +148,7 @@ def _settings_of(
         "model": None if answers == EMBEDDED else answers,
         "summarizer": summarizer_of(config, writers[0]),
         "fallbacks": [summarizer_of(config, one) for one in writers[1:]],
-        "token_counter": counter_of(config, answers),
+        "token_counter": counter_of(config),
         "pin": pin_of(config),
         "redact": redactor(config.redact),
         "window": window,
@@ -241,15 +240,14 @@ def summarizer_of(config: SummarizationConfig, model: Any) -> Any:
     )
 
 
-def counter_of(config: SummarizationConfig, model: Any = None) -> Any:
+def counter_of(config: SummarizationConfig) -> Any:
     """Return the token counter in the middleware's form."""
     if config.token_counter is None:
         from langchain_core.messages.utils import count_tokens_approximately
 
         return count_tokens_approximately
-    if config.token_counter.startswith(("tiktoken:", "tokenizers:")):
-        return TokenMeter(config.token_counter, model=model).messages
-    return imported(config.token_counter)
+    named = config.token_counter.startswith(("tiktoken:", "tokenizers:"))
+    return config.token_counter if named else imported(config.token_counter)
 
 
 def pin_of(config: SummarizationConfig) -> Any:

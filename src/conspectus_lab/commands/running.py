@@ -206,13 +206,13 @@ def policies_of(files: Sequence[Path], window: int) -> list[Policy]:
 def _section(file: Path, window: int) -> dict[str, Any]:
     """Read a YAML section, but for what a recording cannot show: background, recall, redaction."""
     from conspectus.cli.config import read
-    from conspectus.config.building import counter_of, pin_of, sizes_of, skills_of
+    from conspectus.config.building import counter_of, pin_of, sizes_of
 
     section, limit, _ = read(file, window)
     return {
         "token_counter": counter_of(section),
         "pin": pin_of(section),
-        "skills": skills_of(section),
+        "skills": section.skills,
         **sizes_of(section, limit),
         **{name: getattr(section, name) for name in CONFIGURED},
     }
