@@ -15,7 +15,7 @@ import pytest
 from background_support import LIMIT, Stopped, compactor, preparing, texts, told, until
 from conspectus import CompactionResult, Compactor, PolicyError
 from conspectus.archive import Archive, Scope
-from conspectus.engine.background import Background, Preparation
+from conspectus.engine.background import Preparation
 from scripts import ran
 
 SCOPE = Scope("local", "t", "main")
@@ -47,21 +47,6 @@ def check_whole(own: Compactor, messages: list[Any], result: CompactionResult) -
 
 
 # The setting
-
-
-@pytest.mark.parametrize(
-    ("given", "meant"),
-    [
-        (False, None),
-        (None, None),
-        (True, Background(0.7)),
-        ({"prepare": 0.5}, Background(0.5)),
-        ({}, Background(0.7)),
-        (Background(1), Background(1)),
-    ],
-)
-def test_the_setting(given, meant):
-    assert Background.of(given) == meant
 
 
 @pytest.mark.parametrize("given", [0.7, "yes", {"prepare": 0}, {"prepare": 1.1}, {"at": 0.5}])
@@ -116,83 +101,17 @@ def test_the_step_goes_on_while_the_messages_fit(heard, before):
 
 
 def test_over_the_window_the_step_waits_for_what_is_under_way(heard):
-    model, own = preparing(NEAR)
+    model, own = preparing(NEAR, window=3_200)
     threading.Timer(0.3, model.going.set).start()
-    large = told(60)
+    large = told(46)
     result = compact(own, large)
     assert result.outcome == "compacted"
     assert len(model.keys) == 1
-    assert result.tokens_after <= 4_000
+    assert result.tokens_after <= 3_200
     check_whole(own, large, result)
-    [waited] = heard.steps("swapped_in", "topped_up")
+    [waited] = heard.steps("swapped_in")
     assert 0 < waited.extra["waited"] < LIMIT
     assert result.record.bill["waited"] > 0.2, "its record says so"
-
-
-def test_messages_that_leave_soon_are_shown_short_before_anybody_waits(heard):
-    read = [f"I have read log {n}: " + "row " * 600 for n in range(3)]
-    large = [{"role": "assistant", "content": text} for text in read]
-    near = [*told(2), *large, *told(8, 2)]
-    model, own = preparing(near)
-    sent = [*near, *told(23, 10)]
-    result = compact(own, sent)
-    assert result.preparing
-    assert (result.record.covers, result.evicted) == ((), 0)
-    assert 0 < result.clipped <= 3
-    assert result.tokens_after <= 4_000
-    assert not heard.steps("waited")
-    model.finishes(heard)
-    result = compact(own, [*result.messages, *told(1, 33)])
-    assert result.evicted
-    assert len(model.keys) == 1
-    [swapped] = heard.steps("swapped_in")
-    assert swapped.extra["waited"] < 1
-    covers = own.archive.chain(SCOPE)[-1].covers
-    found = [one.message for one in own.archive.get(SCOPE, covers)]
-    assert all(one in found for one in large), "the originals, whole"
-
-
-def test_what_came_after_the_snapshot_is_shown_short_too_but_not_the_newest(heard):
-    model, own = preparing(NEAR)
-    wish = {"role": "user", "content": "What I want: " + "words of mine " * 40}
-    reads = [
-        message
-        for n in range(3)
-        for message in (calling(f"c{n}"), answered(f"c{n}", f"log {n}: " + "row " * 500))
-    ]
-    sent = [*NEAR, wish, *reads]
-    soon = threading.Timer(5, model.going.set)  # for a step that waits
-    soon.start()
-    result = compact(own, sent)
-    soon.cancel()
-    assert result.preparing
-    assert result.record.covers == ()
-    assert result.tokens_after <= 4_000
-    assert not heard.steps("waited")
-    assert result.messages[-1] == reads[-1]
-    assert wish in result.messages
-    model.finishes(heard)
-    result = compact(own, [*sent, *told(1, 50)])
-    assert heard.steps("swapped_in", "topped_up"), "at once, not only after it has grown by a tenth"
-    keys = [key for one in own.archive.chain(SCOPE) for key in one.covers]
-    keys += [mark.key for one in own.archive.chain(SCOPE) for mark in one.clips]
-    originals = [one.message for one in own.archive.get(SCOPE, keys)]
-    assert all(one in originals or one in result.messages for one in sent)
-
-
-def test_what_the_agent_has_written_since_the_snapshot_stays_whole(heard):
-    model, own = preparing(NEAR)
-    wrote = {"role": "assistant", "content": "port=5433 retries=7 " * 110}
-    read = [calling("c1"), answered("c1", "log: " + "row " * 1_300)]
-    sent = [*NEAR, wrote, *read, *told(1, 50)]
-    result = compact(own, sent)
-    assert result.preparing
-    assert result.clipped == 1
-    assert wrote in result.messages
-    model.finishes(heard)
-    result = compact(own, [*sent, *told(1, 51)])
-    assert heard.steps("swapped_in")
-    assert wrote in result.messages
 
 
 def test_the_record_says_how_long_it_took_and_how_much_of_it_was_waited_for(heard):
@@ -202,34 +121,6 @@ def test_the_record_says_how_long_it_took_and_how_much_of_it_was_waited_for(hear
     record = compact(own, DUE).record
     assert heard.steps("swapped_in")
     assert record.bill["seconds"] > 0.3 > record.bill["waited"]
-
-
-def calling(name: str) -> dict[str, Any]:
-    call = {"id": name, "type": "function", "function": {"name": "look", "arguments": "{}"}}
-    return {"role": "assistant", "content": f"Looking at {name}.", "tool_calls": [call]}
-
-
-def answered(name: str, text: str) -> dict[str, Any]:
-    return {"role": "tool", "tool_call_id": name, "content": text}
-
-
-def test_a_draft_that_frees_too_little_is_topped_up(heard):
-    model = Stopped.at_once()
-    own = compactor(model)
-    prepared(own, NEAR)
-    model.going.clear()
-    large = told(80)
-    result = compact(own, large)
-    assert result.outcome == "compacted"
-    assert len(model.keys) == 1, "what came later was read by the embedded summariser"
-    assert set(model.keys[0]) < set(result.record.covers)
-    assert "62 messages were looked at" not in result.summary
-    assert f"{len(model.keys[0])} messages were looked at" in result.summary
-    assert result.tokens_after <= 4_000
-    check_whole(own, large, result)
-    assert [one.name for one in heard.all][-1] == "topped_up"
-    for n in range(80):
-        assert own.recall(f"x{n:04}y", thread_id="t").text or f"x{n:04}y" in texts(result.messages)
 
 
 def test_the_archive_is_that_of_the_foreground(tmp_path):
@@ -519,14 +410,15 @@ def test_what_was_prepared_is_found_after_a_restart(tmp_path):
 def test_two_compactors_on_one_thread_ask_the_model_once():
     model = Stopped()
     archive = Archive.open("memory:")
-    own, other = compactor(model, archive=archive), compactor(model, archive=archive)
+    more = {"archive": archive, "window": 3_200}
+    own, other = compactor(model, **more), compactor(model, **more)
     compact(own, NEAR)
     assert model.asked.wait(LIMIT)
     ahead = other.prepare(NEAR, thread_id="t")
     threading.Timer(0.2, model.going.set).start()
     assert ahead.wait(LIMIT)
     assert ahead.outcome == "ready"
-    result = compact(other, told(60))
+    result = compact(other, told(46))
     assert result.outcome == "compacted"
     assert len(model.keys) == 1
 

@@ -16,7 +16,7 @@ from background_support import LIMIT, Heard, Stopped, compactor, told, until
 from conspectus import PolicyError
 from conspectus.archive import Archive, Scope
 from conspectus.config import SummarizationConfig, create_summarization_middleware
-from conspectus.engine import preparation
+from conspectus.engine import background as preparation
 from graph_support import agent, middleware, said, steps, thread
 from scripted_models import ScriptedChatModel
 from scripts import ran
@@ -272,7 +272,7 @@ def test_middleware_whose_settings_were_changed_ends_what_it_began_before():
     own.summarizer = second
     own.background = False
     own.close(0)
-    assert not any(job.under_way for job in list(preparation._LIVE.values()))
+    assert not any(job.under_way for job in list(preparation._LIVE))
     first.going.set()
     until(lambda: not at_work())
 

@@ -14,7 +14,7 @@ from background_support import LIMIT, Stopped, until
 from conspectus import ContextGuard
 from conspectus.archive import Archive, Scope
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
-from conspectus.engine import preparation
+from conspectus.engine import background as preparation
 from graph_support import (
     StreamingModel,
     acheck_nothing_lost,
@@ -279,7 +279,7 @@ def test_subagents_of_deep_agents_prepare_too_and_close_ends_them_all(heard):
     assert len(summaries(reads.calls[-1].messages)) == 1
     check_sent(reads)
     assert len(heard.steps("began")) == 2, "the next notes of the subagent are under way"
-    jobs = [job for job in preparation._LIVE.values() if job.under_way]
+    jobs = [job for job in preparation._LIVE if job.under_way]
     assert jobs
     mine.close(0)
     assert not any(job.under_way for job in jobs)

@@ -3,13 +3,12 @@
 import asyncio
 import json
 import random
-import threading
 from typing import Any
 
 import pytest
 
-from background_support import LIMIT, Heard, Stopped, compactor, preparing, told
-from conspectus import CompactionResult, Compactor, Summary, SummaryRequest
+from background_support import LIMIT, Stopped, compactor, told
+from conspectus import Compactor, Summary, SummaryRequest
 from conspectus.archive import Archive, Scope
 from engine import check_nothing_missing, check_sequence
 
@@ -30,23 +29,7 @@ def called(number: int, name: str, result: str, **given: str) -> list[dict[str, 
     ]
 
 
-def topped_up(later: list[dict[str, Any]], turns: int = 40) -> tuple[Compactor, CompactionResult]:
-    """A draft of what stood there, topped up with what came later and leaves too."""
-    own = compactor(Stopped.at_once())
-    assert own.prepare(NEAR, thread_id="t").wait(LIMIT)
-    with Heard() as heard:
-        result = own.compact([*NEAR, *later, *told(turns, 31)], thread_id="t")
-    assert [one.name for one in heard.all] == ["topped_up"]
-    return own, result
-
-
 # What came after the snapshot
-
-
-def test_what_the_user_demands_after_the_snapshot_stands_in_notes_that_are_topped_up():
-    rule = "Never delete a file below /srv/ledger without asking me."
-    _, result = topped_up([user(rule)])
-    assert rule in result.summary
 
 
 BINDING = "use the blue template for all letters to the bank"
@@ -86,27 +69,6 @@ def test_what_the_summariser_has_named_as_binding_stays_in_force(background, tmp
     assert quotes(ahead) == quotes(made) == [BINDING]
 
 
-def test_a_deed_after_the_snapshot_stands_in_notes_that_are_topped_up():
-    _, result = topped_up(
-        [
-            user("Send it."),
-            *called(1, "send_email", "Sent as message 7731-QX.", to="ann@example.com"),
-            *called(2, "send_email", "Error: mailbox full", to="bob@example.com"),
-        ],
-        turns=26,
-    )
-    assert "ann@example.com" in result.summary
-    line = next(one for one in result.summary.splitlines() if "bob@example.com" in one)
-    assert "rror" in line or "fail" in line, "it is not told as done"
-
-
-def test_what_was_read_by_the_model_stands_beside_it():
-    own, result = topped_up([user("And now the rest.")])
-    read = own.archive.chain(SCOPE)[-1].covers  # type: ignore[union-attr]
-    assert len(read) > 60
-    assert "56 messages were looked at" in result.summary
-
-
 @pytest.mark.slow
 def test_what_the_user_has_demanded_stands_after_ten_rounds():
     rule = "Always write dates as 2031-12-24 in the report."
@@ -122,15 +84,6 @@ def test_what_the_user_has_demanded_stands_after_ten_rounds():
 
 
 # The window
-
-
-def test_a_draft_that_frees_too_few_messages_is_topped_up():
-    own = compactor(Stopped.at_once(), trigger=("messages", 60), window=50_000)
-    assert own.prepare(NEAR, thread_id="t").wait(LIMIT)
-    with Heard() as heard:
-        result = own.compact(told(80), thread_id="t")
-    assert [one.name for one in heard.all] == ["topped_up"]
-    assert len(result.messages) < 60
 
 
 @pytest.mark.slow
@@ -166,31 +119,7 @@ def test_no_request_is_over_the_window_whenever_the_model_answers(seed):
     own.close()
 
 
-def test_a_step_waits_rather_than_show_words_of_the_user_short():
-    wishes = [user(f"Wish {n}: " + "a word of mine, " * 60) for n in range(4)]
-    near = [*wishes, *told(10)]
-    model, own = preparing(near)
-    threading.Timer(0.2, model.going.set).start()
-    result = own.compact([*near, *told(24, 10)], thread_id="t")
-    assert (result.outcome, result.preparing) == ("compacted", False)
-    assert result.evicted > 0
-    own.close()
-
-
 # With and without an event loop
-
-
-def test_aprepare_comes_back_before_the_notes_are_there():
-    model = Stopped()
-    own = compactor(model)
-
-    async def app() -> None:
-        asyncio.get_running_loop().call_soon(model.going.set)
-        ahead = await own.aprepare(NEAR, thread_id="t")
-        assert ahead.under_way, "the loop has not gone on since"
-        assert await ahead.await_end(LIMIT)
-
-    asyncio.run(app())
 
 
 IN_TURN = [told(count) for count in range(20, 130, 6)]

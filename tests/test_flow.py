@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from conspectus import CompactionResult, Compactor, Summary, SummaryRequest
 from conspectus.archive import Archive
 from conspectus.core.records import Cost, Draft
-from conspectus.engine.compaction import LONGEST_WAIT
+from conspectus.engine.writing import LONGEST_WAIT
 from conspectus.errors import SummaryError, SummaryRejected
 from conspectus.observe import Event
 from engine import SCOPE, Faulty, compacted

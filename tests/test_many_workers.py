@@ -4,7 +4,6 @@ import asyncio
 import os
 import re
 import threading
-from collections.abc import Awaitable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +14,7 @@ from langgraph.store.memory import InMemoryStore
 from conspectus import ArchiveOvertaken, Compactor, Summary, SummaryError, SummaryRequest
 from conspectus.archive import Archive
 from conspectus.core.records import Cost
-from conspectus.engine import memory
+from conspectus.engine import writing
 from engine import SCOPE, Scripted, engine, short
 from histories import agent, talk
 from scripted_models import ScriptedChatModel
@@ -87,13 +86,14 @@ def test_many_requests_on_one_conversation_lose_nothing(database, tasks):
 
 def test_a_worker_whose_summary_fails_lets_the_others_go_on(monkeypatch):
     first, other_waits = threading.Event(), threading.Event()
-    real = memory._short_pause
+    real = writing.home
 
-    def pause(owner: int) -> Awaitable[Any]:
-        other_waits.set()
-        return real(owner)
+    def home() -> int:
+        if first.is_set():
+            other_waits.set()
+        return real()
 
-    monkeypatch.setattr(memory, "_short_pause", pause)
+    monkeypatch.setattr(writing, "home", home)
 
     class Failing(Scripted):
         def summarize(self, request: SummaryRequest) -> Summary:
@@ -169,7 +169,7 @@ def ended(loop: asyncio.AbstractEventLoop) -> None:
 @pytest.mark.parametrize("alive", [False, True])
 def test_nobody_waits_for_ever_for_a_worker_that_never_goes_on(monkeypatch, alive):
     """Its loop was stopped; its thread has ended, or lives."""
-    monkeypatch.setattr(memory, "LONGEST_LOOK", 0.1 if alive else 1e9)
+    monkeypatch.setattr(writing, "LONGEST_LOOK", 0.1 if alive else 1e9)
     compactor = engine(
         Hanging(short), trigger=("messages", 10), keep=("messages", 4), summarizer_timeout=None
     )
@@ -186,7 +186,7 @@ def test_nobody_waits_for_ever_for_a_worker_that_never_goes_on(monkeypatch, aliv
     else:
         with ThreadPoolExecutor(1) as pool:
             loop = pool.submit(begun_and_left, compactor, sent).result()
-        gone = next(iter(compactor._engine.memory._under_way.values()))
+        gone = next(iter(compactor._engine.memory.writers.values()))
         assert gone not in {thread.ident for thread in threading.enumerate()}
         second()
     assert results == ["compacted"]

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langgraph.runtime import Runtime
 
 from conspectus import SummarizationMiddleware, is_summary_message
-from conspectus.engine.checking import body_of
+from conspectus.engine.writing import body_of
 from conspectus.messages import SUMMARY_LINE, read_messages
 from conspectus.messages.framing import as_notes
 from conspectus.messages.recalled import recalled_text

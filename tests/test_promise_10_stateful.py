@@ -43,7 +43,7 @@ def planned(*args: Any, **more: Any) -> Any:
 class SameInputSamePlanCompactor(TwinWorld):
     def __init__(self) -> None:
         super().__init__()
-        self.stack.enter_context(patch("conspectus.engine.session.plan", planned))
+        self.stack.enter_context(patch("conspectus.engine.thread.plan", planned))
 
     def given_to_second(self, messages: list[Any]) -> list[Any]:
         return fresh(messages)
@@ -61,7 +61,7 @@ class TestEqualHistoriesGiveEqualPlansThroughCompactor(Machine):  # type: ignore
 
     def runTest(self) -> None:  # noqa: N802
         super().runTest()
-        with patch("conspectus.engine.session.plan", planned):  # walks may plan nothing
+        with patch("conspectus.engine.thread.plan", planned):  # walks may plan nothing
             Compactor(window=1_500, keep=("messages", 4)).compact(
                 [{"role": "user", "content": f"Part {n}. " * 40} for n in range(30)], thread_id="t"
             )

@@ -18,7 +18,8 @@ from conspectus.archive import Archive, Scope
 from conspectus.bridge import pause
 from conspectus.core.records import Record
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
-from conspectus.engine import compaction, riding
+from conspectus.engine import riding
+from conspectus.engine import writing as compaction
 from conspectus.errors import PolicyError
 from conspectus.model import ChatModelSummarizer
 from conspectus.notes.segment import Segment
@@ -527,5 +528,5 @@ def test_another_summariser_of_the_same_name_rides_too():
 
 def test_results_of_two_calls_are_two_though_they_say_the_same():
     first, second = (ToolMessage("ok", tool_call_id=name) for name in ("c1", "c2"))
-    assert riding.stand_in([first], [ToolMessage("ok", tool_call_id="c1")])
-    assert not riding.stand_in([second], [first])
+    assert riding._same(first, ToolMessage("ok", tool_call_id="c1"))
+    assert not riding._same(second, first)

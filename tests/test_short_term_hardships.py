@@ -237,7 +237,7 @@ def test_a_reading_that_overflows_the_models_window_is_halved():
 def test_a_summariser_that_hangs_is_given_up(monkeypatch):
     monkeypatch.setattr(summarizer, "TIMEOUT", 0.05)
     monkeypatch.setattr(settings, "TIMEOUT", 0.05)
-    monkeypatch.setattr("conspectus.engine.compaction.RETRY_AFTER", ())
+    monkeypatch.setattr("conspectus.engine.writing.RETRY_AFTER", ())
     free = threading.Event()
     model = PlainModel(lambda messages: free.wait(3) and TOLD)
     try:

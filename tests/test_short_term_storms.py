@@ -50,7 +50,7 @@ def turn(chance: random.Random, step: int) -> list[Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(30))
 def test_nothing_is_lost_torn_or_out_of_order(seed, monkeypatch):
-    monkeypatch.setattr("conspectus.engine.compaction.RETRY_AFTER", ())
+    monkeypatch.setattr("conspectus.engine.writing.RETRY_AFTER", ())
     chance = random.Random(seed)
     store = Flaky()
     store.chance = chance if seed % 4 == 1 else None

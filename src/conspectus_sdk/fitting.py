@@ -14,18 +14,16 @@ from conspectus.bridge import arun, run
 from conspectus.core.items import Window
 from conspectus.core.plan import budget_of
 from conspectus.core.policy import Policy
-from conspectus.engine.anchors import Anchor
-from conspectus.engine.calls import compact_flow
-from conspectus.engine.engine import Engine
-from conspectus.engine.session import Session
+from conspectus.engine.compaction import compact
 from conspectus.engine.settings import (
     AnyArchive,
     AnySummarizer,
-    EngineSettings,
+    Engine,
     open_archive,
     scope_of,
     window_of,
 )
+from conspectus.engine.thread import Thread
 from conspectus.errors import PolicyError, StuckError, install_command
 from conspectus.messages import Source
 from conspectus.messages.blocks import without_cache_marks
@@ -179,8 +177,8 @@ class Fitter:
             )
         room = budget_of(engine.policy, Window(window, beside))
         bare = [plain(message) for message in messages]
-        work = Session(engine, scope, room, Anchor.of(engine, scope))
-        result = await heard_by(engine.listeners, compact_flow(work, bare, False, ""))
+        work = compact(Thread(engine, scope, room), bare)
+        result = await heard_by(engine.listeners, work)
         result.raise_if_stuck()
         came = {id(one): whole for one, whole in zip(bare, messages, strict=True)}
         view = [came.get(id(one), one) for one in result.messages]
@@ -193,9 +191,7 @@ class Fitter:
         """Return the engine of a model, and its window."""
 
         def make() -> tuple[Engine, int]:
-            settings = EngineSettings(
-                summarizer=self._summarizer, archive=self.archive, redact=self._redact
-            )
+            own = {"summarizer": self._summarizer, "archive": self.archive}
             windows = self._windows
             given = limit_of(model, windows) if isinstance(windows, Mapping) else windows
             window = given or profile_of(model)
@@ -205,7 +201,9 @@ class Fitter:
                     "its input limit in tokens or a mapping of names to limits, or install its "
                     f"provider's package: {install_command('openai,anthropic')}"
                 )
-            return settings.engine(self._policy, TokenMeter(self._counter, model=model)), window
+            meter = TokenMeter(self._counter, model=model)
+            engine = Engine.build({**own, "redact": self._redact}, self._policy, meter)
+            return engine, window
 
         return self._engines.get_or_make(model, make)
 

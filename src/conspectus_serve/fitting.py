@@ -13,14 +13,14 @@ from typing import Any
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import run
+from conspectus.core.fold import fold
 from conspectus.core.items import Size, Window
 from conspectus.core.plan import budget_of
 from conspectus.core.records import Cost
-from conspectus.engine.anchors import Anchor
-from conspectus.engine.calls import compact_flow
-from conspectus.engine.engine import Engine
-from conspectus.engine.session import Session
-from conspectus.engine.view import look
+from conspectus.engine.compaction import compact
+from conspectus.engine.recognising import sent_of
+from conspectus.engine.settings import Engine
+from conspectus.engine.thread import Thread
 from conspectus.errors import ArchiveError, ConspectusError, MessageError
 from conspectus.langchain.overflow import TRIES, Refused, read_overflow
 from conspectus.messages import read_messages
@@ -219,9 +219,8 @@ class Fitter:
         assert x.engine is not None
         # A client that gives up and sends its request again waits for the compaction under way.
         with self._locks.get_or_make(x.scope, threading.Lock):
-            anchor = Anchor(self._archive, x.engine.memory, x.scope)
-            session = Session(x.engine, x.scope, room, anchor)
-            flow = compact_flow(session, x.plain, now, focus)
+            thread = Thread(x.engine, x.scope, room)
+            flow = compact(thread, x.plain, now, focus)
             result = run(heard_by(x.engine.listeners, flow))
         over = room is not None and result.tokens_after > room.budget
         if over and result.failed == "archive":
@@ -234,7 +233,7 @@ class Fitter:
         view = [x.came.get(id(message), message) for message in result.messages]
         same = len(view) == len(x.history) and all(map(is_, view, x.history))
         x.view, x.sent = None if same else view, result.tokens_after
-        x.left_out, x.head = result.dropped + result.evicted, result.record_id or anchor.seen
+        x.left_out, x.head = result.dropped + result.evicted, result.record_id or thread.pointer
         x.fresh, x.notes = now or result.record is not None, result.summary
         x.cost = result.cost
         x.spare = None if room is None else room.budget - result.tokens_after
@@ -242,7 +241,8 @@ class Fitter:
     def _took_along(self, x: Exchange, source: Scope) -> bool:
         """Copy the compactions of the former thread that still fit; False for none."""
         chain = self._archive.chain(source)
-        fitting = look(x.engine, read_messages(x.plain), chain).chain if chain else ()  # type: ignore[arg-type]
+        entries = read_messages(x.plain)
+        fitting = fold(chain, sent_of(entries, chain)).chain if chain else ()
         if fitting:
             self._archive.copy(source, x.scope, fitting[-1].id)
         return bool(fitting)

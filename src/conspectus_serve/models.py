@@ -21,8 +21,7 @@ from conspectus.config.building import (
 from conspectus.config.schema import redactor
 from conspectus.core.items import Window
 from conspectus.core.policy import EMBEDDED, Policy, names_embedded
-from conspectus.engine.engine import Engine
-from conspectus.engine.settings import EngineSettings, predicate
+from conspectus.engine.settings import Engine, predicate
 from conspectus.errors import PolicyError
 from conspectus.langchain.requests import reserved_for_answer
 from conspectus.messages.blocks import without_cache_marks
@@ -206,17 +205,18 @@ class Models:
             summarizer_of(config, EMBEDDED if names_embedded(one) else one)
             for one in (config.model_name or EMBEDDED, *config.fallback_models)
         )
-        return EngineSettings(
-            summarizer=first,
-            archive=self._archive,
-            trim_tokens_to_summarize=config.trim_tokens_to_summarize,
-            fallbacks=others,
-            on_failure=config.on_failure,
-            pin=lambda one: isinstance(one, Odd) or bool(self._pin and self._pin(one)),
-            summarizer_timeout=config.summarizer_timeout,
-            redact=self._redact,
-            notes=config.notes,
-        ).engine(policy, TokenMeter(self._counter, model=model or None))
+        given = {
+            "summarizer": first,
+            "archive": self._archive,
+            "trim_tokens_to_summarize": config.trim_tokens_to_summarize,
+            "fallbacks": others,
+            "on_failure": config.on_failure,
+            "pin": lambda one: isinstance(one, Odd) or bool(self._pin and self._pin(one)),
+            "summarizer_timeout": config.summarizer_timeout,
+            "redact": self._redact,
+            "notes": config.notes,
+        }
+        return Engine.build(given, policy, TokenMeter(self._counter, model=model or None))
 
 
 def window_in(listed: Any, model: str) -> int | None:

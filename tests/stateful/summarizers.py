@@ -15,8 +15,9 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from conspectus import ChatModelSummarizer, Summarizer, Summary, SummaryRequest
 from conspectus.bridge import StepTimeout, io
-from conspectus.engine import asking
+from conspectus.engine import writing
 from conspectus.errors import SummarizerOverflow
+from conspectus.model.embedded import EmbeddedSummarizer
 from scripted_models import ScriptedChatModel
 from stateful.messages import words_in
 from stateful.oracle import plain
@@ -207,14 +208,15 @@ def reading_of(request: SummaryRequest, by: str) -> Reading:
 @contextmanager
 def embedded_is_heard(readings: Callable[[], list[Reading]]) -> Iterator[None]:
     """Note what the embedded summariser reads; and no try waits for the next one."""
-    real = asking._nothing
+    real = writing._answer
 
-    def nothing(request: SummaryRequest) -> Any:
-        readings().append(reading_of(request, "embedded"))
-        return real(request)
+    async def answer(material: Any, by: str, request: SummaryRequest, seen: Any) -> Any:
+        if isinstance(material.thread.engine.summarizers[by], EmbeddedSummarizer):
+            readings().append(reading_of(request, "embedded"))
+        return await real(material, by, request, seen)
 
     with (
-        patch.object(asking, "_nothing", nothing),
-        patch("conspectus.engine.compaction.pause", lambda seconds: io(lambda: None)),
+        patch.object(writing, "_answer", answer),
+        patch("conspectus.engine.writing.pause", lambda seconds: io(lambda: None)),
     ):
         yield

@@ -1,41 +1,39 @@
-"""Offer the whole engine behind one call, for any list of messages."""
+"""`Compactor`: the whole engine behind one call, for any list of messages."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Sequence
+import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
-from conspectus._langchain import hide_from_streams, is_message, is_runnable
+from conspectus._langchain import hide_from_streams, is_message
 from conspectus.archive import Scope
 from conspectus.bridge import arun, aside, run
 from conspectus.core.plan import budget_of
 from conspectus.core.policy import AnyStale, OnFailure, Policy
-from conspectus.engine.anchors import Anchor
-from conspectus.engine.background import AnyBackground, Closing
-from conspectus.engine.calls import compact_flow
-from conspectus.engine.engine import OnEvent
-from conspectus.engine.preparation import Preparation
-from conspectus.engine.prepared import begin_flow
+from conspectus.engine.background import AnyBackground, Closing, Preparation
+from conspectus.engine.compaction import compact
+from conspectus.engine.prepared import begin
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.riding import last_request_of
-from conspectus.engine.session import Session
 from conspectus.engine.settings import (
     AnyArchive,
     AnyListeners,
     AnySummarizer,
-    EngineSettings,
+    Engine,
+    OnEvent,
     Pin,
     ThreadId,
     meter_of,
     model_of,
     scope_of,
-    warn_caller,
     window_of,
 )
+from conspectus.engine.thread import Thread
 from conspectus.errors import InputError, PolicyError
 from conspectus.messages import Source, is_summary_message, read_messages
 from conspectus.messages.reading import as_messages
@@ -49,9 +47,6 @@ from conspectus.tokens import TokenCounter
 
 if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
-
-
-"""Names of conversations: 7 and "7" are the same."""
 
 
 class Compactor(Closing):
@@ -184,11 +179,9 @@ class Compactor(Closing):
                 "window=<its input limit in tokens>, or use tokens or messages instead"
             )
         for caveat in policy.caveats:
-            warn_caller(caveat, UserWarning, self)
-        if is_runnable(summary_request):
-            given["summary_request"] = "cached"
+            warnings.warn(caveat, UserWarning, stacklevel=2)
         meter = meter_of(token_counter, tokenizer, model)
-        self._engine = EngineSettings.of(given).engine(policy, meter)
+        self._engine = Engine.build(given, policy, meter)
         self._last_request = last_request_of(self._engine, summary_request, window)
         self.policy, self.archive = self._engine.policy, self._engine.archive
         self._background = self._engine.background
@@ -235,7 +228,7 @@ class Compactor(Closing):
             RedactionError: the redactor failed, and `on_failure` is `"raise"`.
         """
         scope = scope_of(tenant, thread_id, session)
-        return self._sent(scope, run(self._compact(scope, messages, force, focus)))
+        return run(self._compact(scope, messages, force, focus))
 
     async def acompact(
         self,
@@ -249,22 +242,18 @@ class Compactor(Closing):
     ) -> CompactionResult:
         """`compact` on an event loop."""
         scope = scope_of(tenant, thread_id, session)
-        return self._sent(scope, await arun(self._compact(scope, messages, force, focus)))
+        return await arun(self._compact(scope, messages, force, focus))
 
-    def _compact(
+    async def _compact(
         self, scope: Scope, messages: Sequence[Source], force: bool, focus: str | None
-    ) -> Awaitable[CompactionResult]:
-        given = as_messages(messages)
-        flow = compact_flow(self._session(scope), given, force, focus or "")
-        return heard_by(self._engine.listeners, flow)
-
-    def _sent(self, scope: Scope, result: CompactionResult) -> CompactionResult:
-        hide_from_streams(
-            one for one in result.messages if is_message(one) and is_summary_message(one)
-        )
+    ) -> CompactionResult:
+        engine, given = self._engine, as_messages(messages)
+        work = compact(Thread(engine, scope, self._room), given, force, focus or "")
+        result = await heard_by(engine.listeners, work)
+        hide_from_streams(m for m in result.messages if is_message(m) and is_summary_message(m))
         if self._last_request is not None:
             last = replace(self._last_request, messages=tuple(result.messages), at=monotonic())
-            self._engine.memory.of(scope).last_request = last
+            engine.memory.of(scope).last_request = last
         return result
 
     def prepare(
@@ -316,10 +305,7 @@ class Compactor(Closing):
                 "notes are prepared where background=True, so that compact() swaps them in"
             )
         entries = read_messages(list(as_messages(messages)))
-        return await begin_flow(self._session(scope), lambda own: own.folded(entries))
-
-    def _session(self, scope: Scope) -> Session:
-        return Session(self._engine, scope, self._room, Anchor.of(self._engine, scope))
+        return await begin(Thread(self._engine, scope, self._room), entries)
 
     # Recall
 
@@ -371,14 +357,16 @@ class Compactor(Closing):
             self._recall(scope, query=query, id=id, at=at, range=range, tokens=tokens)
         )
 
-    def _recall(self, scope: Scope, **asked: Any) -> Awaitable[RecallResult]:
-        return heard_by(self._engine.listeners, self._recalled(scope, **asked))
-
-    async def _recalled(self, scope: Scope, **asked: Any) -> RecallResult:
-        archive, count = self.archive, self._engine.meter.text
+    async def _recall(self, scope: Scope, **asked: Any) -> RecallResult:
+        archive, engine = self.archive, self._engine
         if archive is None:
             raise InputError("without an archive nothing can be recalled; pass archive=")
-        chain = await archive.flow(archive.chain, scope)
-        if not chain and scope.thread not in (await archive.flow(archive.threads, scope.tenant)):
-            raise unknown_thread(scope.tenant, scope.thread)
-        return await aside(recall_flow(archive, scope, chain, count=count, **asked))
+
+        async def found() -> RecallResult:
+            chain, threads = await archive.flow(archive.chain, scope), archive.threads
+            if not chain and scope.thread not in (await archive.flow(threads, scope.tenant)):
+                raise unknown_thread(scope.tenant, scope.thread)
+            flow = recall_flow(archive, scope, chain, count=engine.meter.text, **asked)
+            return await aside(flow)
+
+        return await heard_by(engine.listeners, found())

@@ -1,178 +1,286 @@
-"""Keep the preparations of this process by history, and stop them at `close`."""
+"""Notes that are prepared in the background: the setting, the jobs of this process, their end."""
 
 from __future__ import annotations
 
+import asyncio
+import atexit
+import contextvars
+import os
+import sys
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from math import inf
-from typing import Any, Self
+from typing import Any, Literal, Self
 from weakref import WeakSet, WeakValueDictionary
 
+from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
+from conspectus.archive.calls import GATE, Gate, Stopped
 from conspectus.bridge import arun, io, run
-from conspectus.core.items import Size, Window
-from conspectus.core.policy import Policy, grown
-from conspectus.core.prepared_cut import foreseen
-from conspectus.engine.memory import THREADS
-from conspectus.engine.preparation import Make, Preparation, begun, stopped_flow
+from conspectus.core.items import Size
+from conspectus.core.policy import grown
+from conspectus.core.prepared_cut import foreseen as foreseen
 from conspectus.errors import PolicyError
 
 PREPARE = 0.7
 """Share of the trigger from which on notes are prepared. In windows with a tenth of room above the
 trigger, four tenths of it outlast a summary of 30 seconds."""
 
+SESSIONS = 256
+"""Most sessions whose latest preparation is known."""
 
-@dataclass(frozen=True, slots=True)
-class Background:
-    """When notes are prepared in the background.
+LOOK_AGAIN, LONGEST, LONGEST_END = 0.02, 600.0, 30.0
+"""Seconds between two looks at a preparation; until it is taken to be lost; and in which it must
+end once it was asked to."""
+
+AnyBackground = bool | Mapping[str, Any] | None
+Outcome = Literal["", "ready", "nothing", "failed", "cancelled"]
+
+
+@dataclass(eq=False, slots=True, weakref_slot=True)
+class Preparation:
+    """Notes that are being prepared in the background.
 
     Attributes:
-        prepare: share of each trigger from which on the next notes are prepared, above 0 and at
-            most 1. Default: 0.7.
-
-    Raises:
-        PolicyError: `prepare` is no such share.
-
-    Example:
-        >>> Background.of({"prepare": 0.5})
-        Background(prepare=0.5)
+        outcome: empty while it is under way; `ready`: a draft waits for the trigger; `nothing`:
+            there is nothing to prepare yet; `failed`; `cancelled`.
+        reason: why there is no draft, as one sentence.
     """
 
-    prepare: float = PREPARE
+    outcome: Outcome = ""
+    reason: str = ""
+    _head: str = ""  # of the history that it is for
+    _size: Size | None = None
+    _begun: float = field(default_factory=time.monotonic)
+    _gate: Gate = field(default_factory=Gate)  # its way to the store
+    _process: int = field(default_factory=os.getpid)
+    _over: threading.Event = field(default_factory=threading.Event)
+    _owner: int = 0
+    _loop: asyncio.AbstractEventLoop | None = None
+    _task: asyncio.Task[None] | None = None
 
-    def __post_init__(self) -> None:
-        number = isinstance(self.prepare, (int, float)) and not isinstance(self.prepare, bool)
-        if not number or not 0 < self.prepare <= 1:
-            raise PolicyError(
-                "background prepare must be a share of the trigger above 0 and at most 1, such as "
-                f"{PREPARE}, not {self.prepare!r}"
+    @property
+    def under_way(self) -> bool:
+        """Whether it may still end by itself.
+
+        Not once it was stopped, its event loop closed, or its thread lost in a fork.
+        """
+        if self._over.is_set() or self._gate.is_shut or self._process != os.getpid():
+            return False
+        lost = self._loop is not None and self._loop.is_closed()
+        return not lost and time.monotonic() - self._begun < LONGEST
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until it has ended; return False if that takes longer than `seconds`."""
+        return self._over.wait(seconds)
+
+    async def await_end(self, seconds: float | None = None) -> bool:
+        """`wait` on an event loop."""
+        until = None if seconds is None else time.monotonic() + seconds
+        while self.under_way and (until is None or time.monotonic() < until):
+            await asyncio.sleep(LOOK_AGAIN)
+        return self._over.is_set()
+
+    async def let_go_on(self, seconds: float | None, *, at_rest: bool = False) -> None:
+        """Wait until it has ended, or with `at_rest` until it uses no store, at most `seconds`.
+
+        There is no wait on the thread of its event loop, nor while that loop stands still.
+        """
+        until = None if seconds is None else time.monotonic() + seconds
+
+        def wait() -> bool:
+            loop = self._loop
+            if loop and (self._owner == threading.get_ident() or not loop.is_running()):
+                return False
+            if self._over.wait(LOOK_AGAIN):
+                time.sleep(LOOK_AGAIN)
+            return True
+
+        while (not self.is_at_rest if at_rest else self.under_way) and (
+            until is None or time.monotonic() < until
+        ):
+            if not await io(wait, lambda: asyncio.sleep(LOOK_AGAIN, True)):
+                break
+
+    def ended(self, outcome: Outcome, reason: str = "") -> None:
+        self.outcome, self.reason = outcome, reason
+
+    def stop(self) -> None:
+        """Stop its writes and its task; a thread ends when its model answers."""
+        self._gate.shut()
+        if not self.outcome:
+            self.ended("cancelled", "it was stopped")
+        task, loop = self._task, self._loop
+        if task is not None and loop is not None and not self._over.is_set():
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(task.cancel)
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether it uses no store, and never will again."""
+        gone = self._loop is None or self._loop.is_closed() or self._over.is_set()
+        return self._process != os.getpid() or (self._gate.is_idle and gone)
+
+    async def begin(self, work: Callable[[Preparation], Awaitable[None]]) -> None:
+        """Begin in a daemon thread, or as a task of the running event loop."""
+        context = contextvars.copy_context()
+        context.run(GATE.set, self._gate)
+        runs = sys.modules.get("langchain_core.runnables.config")
+        if runs is not None:  # nobody of this run is told: it may be over before
+            context.run(runs.var_child_runnable_config.set, None)
+
+        async def to_its_end() -> None:
+            try:
+                await work(self)
+            except (asyncio.CancelledError, Stopped) as error:
+                self.ended("cancelled", str(error) or "its task was cancelled")
+            except BaseException as error:
+                self.ended("failed", f"{type(error).__name__}: {error}")
+            finally:
+                self._over.set()
+
+        def in_thread() -> None:
+            thread = threading.Thread(
+                target=lambda: context.run(run, to_its_end()),
+                daemon=True,  # nothing that it writes is in force: no process waits for its end
+                name="conspectus-background",
             )
+            thread.start()
+            self._owner = thread.ident or 0
 
-    def near(self, policy: Policy, size: Size, room: Window | None) -> bool:
-        limit = None if room is None else room.limit
-        return policy.fired(foreseen(size, self.prepare), limit) is not None
+        async def as_task() -> None:
+            self._loop, self._owner = asyncio.get_running_loop(), threading.get_ident()
+            coroutine = arun(to_its_end())
+            task = self._loop.create_task(coroutine, context=context, name="conspectus-background")
+            self._task = task
+            _TASKS.add(task)  # a loop holds its tasks weakly
+            task.add_done_callback(self._task_over)
 
-    @classmethod
-    def of(cls, given: object) -> Background | None:
-        """Read the setting as users write it; None for off."""
-        if given is None or given is False:
-            return None
-        if given is True:
-            return cls()
-        if isinstance(given, cls):
-            return given
-        if isinstance(given, Mapping) and set(given) <= {"prepare"}:
-            return cls(**given)
-        raise PolicyError(
-            f'background must be True, False or {{"prepare": {PREPARE}}}, not {given!r}'
-        )
+        _LIVE.add(self)
+        await io(in_thread, as_task)
 
-
-def check_seconds(given: object) -> None:
-    """Raise `PolicyError` for an invalid time to wait."""
-    number = isinstance(given, (int, float)) and not isinstance(given, bool)
-    if given is not None and not (number and 0 <= given < inf):  # type: ignore[operator]
-        raise PolicyError(f"timeout must be seconds from 0 on, or None for no end, not {given!r}")
+    def _task_over(self, task: asyncio.Task[None]) -> None:
+        _TASKS.discard(task)
+        if not self.outcome:  # it was cancelled before its first step
+            self.ended("cancelled", "its task was cancelled")
+        self._over.set()
 
 
-AnyBackground = bool | Background | Mapping[str, Any] | None
-
-
+_LIVE: WeakSet[Preparation] = WeakSet()
+_TASKS: set[asyncio.Task[None]] = set()
 _UNDER_WAY: WeakValueDictionary[Hashable, Preparation] = WeakValueDictionary()
 """The preparations of this process, by archive, history and settings."""
 
 
+async def _stopped(jobs: Iterable[Preparation]) -> None:
+    """Stop preparations, and wait until none of them uses a store."""
+    stopping = list(jobs)
+    for job in stopping:
+        job.stop()
+    for job in stopping:
+        await job.let_go_on(LONGEST_END, at_rest=True)
+
+
+@atexit.register
+def _stop_all() -> None:
+    """Stop all before the process ends, so that no store loses its writer."""
+    run(_stopped(_LIVE))
+
+
 class Preparations:
-    """The newest preparations of this process, by history."""
+    """The newest preparations of one object, by history.
 
-    def __init__(self, setting: Background) -> None:
-        self.setting = setting
-        self._known: OrderedDict[Scope, Preparation] = OrderedDict()
+    Attributes:
+        prepare: share of each trigger from which on the next notes are prepared.
+    """
+
+    def __init__(self, prepare: float = PREPARE) -> None:
+        self.prepare, self.closed = prepare, False
+        self._known: Newest[Scope, Preparation] = Newest(SESSIONS)
         self._begun: WeakSet[Preparation] = WeakSet()
-        self._lock, self._closed = threading.Lock(), False
+        self._lock = threading.Lock()
 
-    @property
-    def closed(self) -> bool:
-        return self._closed
+    @classmethod
+    def of(cls, given: object) -> Preparations | None:
+        """Read `background` as users write it; None for off.
+
+        Raises:
+            PolicyError: it is no such setting.
+        """
+        if given is None or given is False:
+            return None
+        share: Any = {} if given is True else given
+        share = share.get("prepare", PREPARE) if isinstance(share, Mapping) else None
+        known = given is True or (isinstance(given, Mapping) and set(given) <= {"prepare"})
+        number = isinstance(share, (int, float)) and not isinstance(share, bool)
+        if not known or not number or not 0 < share <= 1:
+            raise PolicyError(
+                f'background must be True, False or {{"prepare": {PREPARE}}}, a share of the '
+                f"trigger above 0 and at most 1, not {given!r}"
+            )
+        return cls(share)
 
     @property
     def busy(self) -> bool:
         """Whether a preparation may be using a store."""
-        with self._lock:
-            return any(job.under_way or not job.is_at_rest for job in self._begun)
-
-    @classmethod
-    def of(cls, given: object) -> Preparations | None:
-        """Read the setting as users write it; None for off."""
-        setting = Background.of(given)
-        return None if setting is None else cls(setting)
+        return any(job.under_way or not job.is_at_rest for job in list(self._begun))
 
     def latest(self, scope: Scope) -> Preparation | None:
-        with self._lock:
-            return self._known.get(scope)
-
-    def forget(self, scope: Scope) -> None:
-        """Forget the latest preparation: it was swapped in or dropped."""
-        with self._lock:
-            self._known.pop(scope, None)
+        return self._known.get(scope)
 
     def wanted(self, scope: Scope, head: str, size: Size) -> bool:
         """Return whether another preparation should begin for a history.
 
-        One without a draft is tried again once the history has grown by a tenth. After two that
-        were cancelled, as where each request has an event loop of its own, none begins again.
+        One without a draft is tried again once the history has grown by a tenth.
         """
         known = self.latest(scope)
-        if self._closed or known is None or known.under_way:
-            return known is None and not self._closed
-        before = known.size
-        if known.lost and known.outcome in ("", "cancelled"):
-            return False
-        if before is None or known.head != head or size.messages < before.messages:
+        if self.closed or known is None or known.under_way:
+            return known is None and not self.closed
+        before = known._size
+        if before is None or known._head != head or size.messages < before.messages:
             return True
         if known.outcome == "ready":
             return False
         return grown(size.tokens, before.tokens) or grown(size.messages, before.messages)
 
     async def begin(
-        self, scope: Scope, head: str, size: Size | None, make: Make, name: Hashable
+        self,
+        scope: Scope,
+        head: str,
+        size: Size | None,
+        work: Callable[[Preparation], Awaitable[None]],
+        name: Hashable,
     ) -> Preparation:
         """Begin a preparation, or return the one under way, also another object's of this name."""
         with self._lock:
-            known = self._known.pop(scope, None)
+            known = self._known.get(scope)
             if known is None or not known.under_way:
-                known = _UNDER_WAY.get(name, known)
-            new = known is None or not known.under_way
-            job = Preparation(head, size=size) if known is None or new else known
-            if known is not None and known.outcome in ("", "cancelled"):
-                job.lost = known.lost + new
-            if self._closed and new:
+                known = _UNDER_WAY.get(name)
+            if known is not None and known.under_way:
+                self._known.put(scope, known)
+                return known
+            job = Preparation(_head=head, _size=size)
+            if self.closed:
                 job.ended("cancelled", "what prepares the notes was closed")
                 job._over.set()
                 return job
-            self._known[scope] = job
-            if new:
-                self._begun.add(job)
-                _UNDER_WAY[name] = job
-            while len(self._known) > THREADS:
-                self._known.popitem(last=False)
-        if new:
-            await begun(job, make)
+            self._known.put(scope, job)
+            self._begun.add(job)
+            _UNDER_WAY[name] = job
+        await job.begin(work)
         return job
 
-    async def close_flow(self, seconds: float | None) -> None:
+    async def close(self, seconds: float | None) -> None:
         """Begin no more; wait up to these seconds for those under way, then stop them."""
         with self._lock:
-            self._closed, jobs = True, list(self._begun)
+            self.closed, jobs = True, list(self._begun)
         until = None if seconds is None else time.monotonic() + seconds
         for job in jobs:
-            while job.under_way and (until is None or time.monotonic() < until):
-                if not (await job.looked_at()):
-                    break
-        await stopped_flow(jobs)
+            await job.let_go_on(None if until is None else until - time.monotonic())
+        await _stopped(jobs)
 
 
 class Closing:
@@ -201,16 +309,20 @@ class Closing:
         Raises:
             PolicyError: `timeout` is no number of seconds.
         """
-        run(self._closed_flow(timeout))
+        run(self._close(timeout))
 
     async def aclose(self, timeout: float | None = None) -> None:
         """`close` on an event loop, where notes are prepared as its tasks."""
-        await arun(self._closed_flow(timeout))
+        await arun(self._close(timeout))
 
-    async def _closed_flow(self, timeout: float | None) -> None:
-        check_seconds(timeout)
+    async def _close(self, timeout: float | None) -> None:
+        number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
+        if timeout is not None and not (number and 0 <= timeout < inf):
+            raise PolicyError(
+                f"timeout must be seconds from 0 on, or None for no end, not {timeout!r}"
+            )
         for one in self._prepares():
-            await one.close_flow(timeout)
+            await one.close(timeout)
         if (archive := self._own_archive()) is not None:
             await io(archive.close)
 

@@ -1,392 +1,450 @@
-"""Carry out one compaction: archive, read back, summarise, check, save, preview, commit.
+"""One call of the compactor, from the messages of a caller to the record in force.
 
-This order is the commit rule: a failure before the commit leaves the history as it was.
+Read the messages, fold the records over them, decide; then archive what leaves, write the draft,
+let a person read it, and commit. This order is the commit rule: a failure before the commit leaves
+the history as it was.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import InitVar, dataclass, field, replace
-from typing import Any, NamedTuple
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Any
 
-from conspectus.archive import Archive, Scope
-from conspectus.bridge import aside, pause
-from conspectus.core.items import Compact
-from conspectus.core.policy import EMBEDDED
+from conspectus.bridge import aside
+from conspectus.core.boundaries import exchanges, must_stay
+from conspectus.core.items import Compact, Keep, Stuck
+from conspectus.core.plan import BELOW
 from conspectus.core.records import Cost, Draft, Record
-from conspectus.engine.anchors import Anchor
-from conspectus.engine.asking import (
-    answer_flow,
-    as_ours,
-    asked_for,
-    in_notes,
-    ladder_of,
-    request_of,
-    resting,
-    topped_up,
-)
-from conspectus.engine.checking import (
-    approved_flow,
-    checked,
-    cost_by,
-    draft_name,
-    draft_of,
-    refused,
-)
-from conspectus.engine.engine import Engine
-from conspectus.engine.material import Material, tell_hooks_flow
-from conspectus.engine.memory import taken_flow
-from conspectus.engine.observed import (
-    by_name,
-    cause_of,
-    emit,
-    failed,
-    instead_of,
-    said_once,
-)
-from conspectus.engine.redacting import (
-    redacted_event_flow,
-    redacted_summary_flow,
-    redacted_texts_flow,
-)
-from conspectus.engine.result import Done, Failed
-from conspectus.engine.riding import riding
-from conspectus.engine.session import Session
+from conspectus.engine.hooks import SummarizationEvent, call_hooks, copied
+from conspectus.engine.material import Material, gather
+from conspectus.engine.memory import FailedSummary, Seen
+from conspectus.engine.prepared import choose, drop
+from conspectus.engine.result import CompactionResult
+from conspectus.engine.thread import Thread
 from conspectus.engine.view import History, applied
+from conspectus.engine.writing import (
+    Failed,
+    approved,
+    archive_failed,
+    call_listener,
+    confirm,
+    tell,
+    write,
+)
 from conspectus.errors import (
     ArchiveError,
     ArchiveOvertaken,
-    ArchiveUnconfirmed,
     ConspectusError,
+    MessageError,
     RedactionError,
+    SummarizerOverflow,
+    SummarizerTimeout,
     SummaryError,
+    SummaryRejected,
 )
-from conspectus.observe import Observation, observing, price_of
+from conspectus.messages import Source, is_summary_message, read_messages
+from conspectus.notes.segment import Segment
+from conspectus.observe import emit, observing, price_of
+from conspectus.observe.events import error_fields
 from conspectus.observe.prices import currency
 
-RETRY_AFTER = (0.5, 2.0)
-"""Seconds before the second and the third try of one summariser, unless its provider asks for
-more."""
+ATTEMPTS = 4
+"""Most reads of a history that other workers compact meanwhile."""
 
-LONGEST_WAIT = 20.0
-"""Most seconds to wait on a provider's request; if it asks for more, its summariser is not tried
-again."""
+CAUSES = {"window": "window", "forced": "forced", "trigger": "trigger", "taken over": "adopted"}
+"""The word of an event for the beginning of a plan's cause."""
+
+FAILURES = (
+    (ArchiveError, "archive"),
+    (RedactionError, "redaction"),
+    (SummarizerTimeout, "timeout"),
+    (SummarizerOverflow, "overflow"),
+    (SummaryRejected, "rejected"),
+)
+"""The word of an event for an error; any other is one of the summary."""
 
 
-class _Written(NamedTuple):
-    draft: Draft
-    spent: Cost
-    failures: tuple[str, ...]
-    found: bool
+async def compact(
+    thread: Thread, messages: Sequence[Source], force: bool = False, focus: str = ""
+) -> CompactionResult:
+    """Read a history, decide, and carry the decision out.
 
-
-@dataclass(slots=True)
-class Compaction:
-    """One compaction.
-
-    Attributes:
-        adopted: the summary by another library of the messages that leave; None for none.
-        ready: the draft that was prepared for it; None for none.
-        waited: seconds that the caller has waited for that draft.
-        begun: name of the draft that this worker has claimed; empty for none.
+    If another worker compacts it meanwhile, its record is found at the next read. The result
+    includes the cost of the reads before.
     """
+    if not (force or focus) and (kept := await _as_before(thread, messages)) is not None:
+        return kept
+    return await aside(_compact(thread, messages, force, focus))
 
-    session: Session
-    history: History
-    plan: Compact
-    focus: InitVar[str] = ""
-    adopted: InitVar[Draft | None] = None
-    ready: Draft | None = None
-    waited: float = 0.0
-    engine: Engine = field(init=False)
-    anchor: Anchor = field(init=False)
-    scope: Scope = field(init=False)
-    material: Material = field(init=False)
-    begun: str = ""
-    start: float = field(default_factory=time.monotonic)
 
-    def __post_init__(self, focus: str, adopted: Draft | None) -> None:
-        self.engine, self.anchor = self.session.engine, self.session.anchor
-        self.scope = self.session.scope
-        self.material = Material(self.engine, self.history, self.plan, focus, adopted)
-
-    async def run(self) -> tuple[Done | Failed, History]:
-        """Carry out the plan, beside the event loop; return the outcome and the view then."""
-        return await aside(self._run())
-
-    async def _run(self) -> tuple[Done | Failed, History]:
-        plan, engine = self.plan, self.engine
-        raises = engine.on_failure == "raise"
-        with observing(
-            "compaction",
-            self.scope,
-            cause="adopted" if self.material.adopted is not None else cause_of(plan.cause),
-            tokens_before=plan.tokens,
-            budget=plan.budget,
-            clipped=len(plan.clips),
-        ) as seen:
-            if engine.redaction is not None:
-                seen.hide_errors()
-            outcome: Done | Failed
-            try:
-                outcome = await self._steps(seen)
-                if isinstance(outcome, Failed):
-                    await self._tell("failed", reason=outcome.reason)
-                    if raises and not outcome.refused:
-                        raise outcome.error
-            except RedactionError as error:
-                emit(self.engine, self.scope, "failed", {"reason": str(error)})
-                if raises:
-                    seen.add(**failed(error))
-                    raise
-                outcome = Failed(str(error), error, Cost())
-            except ConspectusError as error:
-                self._release_claim()
-                redaction = self.material.redaction
-                seen.add(**(await redacted_event_flow(redaction, failed(error))))
+async def _compact(
+    thread: Thread, messages: Sequence[Source], force: bool, focus: str
+) -> CompactionResult:
+    entries = read_messages(messages, thread=thread.scope)
+    spent, before = Cost(), None
+    for left in reversed(range(ATTEMPTS)):
+        history = await thread.fold(entries)
+        # Another worker did what was forced, unless on another branch of the thread.
+        force = force and before in (None, history.chain)
+        own, counted = thread.measured(history)
+        view, plan = own.decided(counted, force)
+        if isinstance(plan, Keep) and _may_repeat(thread, history):
+            pointer = thread.pointer if thread.engine.archive else await thread.in_force()
+            seen = Seen.of(messages, history, pointer)
+            thread.engine.memory.histories.put(thread.scope, seen)
+        try:
+            result = await _carried_out(own, view, plan, focus, prepared=not (force or focus))
+            return replace(result, cost=spent + result.cost)
+        except ArchiveOvertaken as error:
+            if not left and own.engine.on_failure == "raise":
                 raise
-            finally:
-                self._release_claim()
-            if isinstance(outcome, Failed):
-                return (await self._failed(outcome, seen)), self.history
-            record, gone = outcome.record, set(plan.evicted)
-            if self.waited:
-                seen.add(waited=self.waited + self._seconds)
-            after = applied(self.history, record, gone, self.material.clips, engine)
-            failures = await redacted_texts_flow(self.material.redaction, outcome.failures)
-            seen.add(
-                outcome="passing" if engine.passing else "compacted",
-                tokens_after=after.size.tokens,
-                record=record.id,
-                name=record.by,
-                cost=record.cost,
-                money=record.bill.get("money"),
-                tries_failed=len(failures),
-                error_message=instead_of(record.by, failures),
-            )
-            return replace(outcome, failures=tuple(failures)), after
+            spent += getattr(error, "cost", Cost())
+            before, reason = history.chain, str(error)
+    history = await thread.fold(entries)
+    kept = unchanged(thread, history, Keep(reason, history.size.tokens))
+    return replace(kept, failed="archive", cost=spent)
 
-    async def _steps(self, seen: Observation) -> Done | Failed:
-        plan, material = self.plan, self.material
-        await material.gather_flow(self.scope)
-        seen.add(messages=len(material.keys), archived=self.engine.archive is not None)
-        if material.redaction is not None:
-            seen.add(redacted=sum(material.redacted.values()))
-        count = len(material.keys)
-        await self._tell("start", cause=plan.cause, tokens=plan.tokens, evict=count)
-        if self.engine.archive is not None:
+
+async def carry_out(thread: Thread, history: History, plan: Any) -> CompactionResult:
+    """Carry out a plan for one history; where another worker was first, nothing changes."""
+    try:
+        return await aside(_carried_out(thread, history, plan))
+    except ArchiveOvertaken as error:
+        if thread.engine.on_failure == "raise":
+            raise
+        kept = unchanged(thread, history, Keep(str(error), history.size.tokens))
+        return replace(kept, failed="archive", cost=getattr(error, "cost", Cost()))
+
+
+async def adopt(
+    thread: Thread, messages: Sequence[Source], covers: Collection[str], text: str, by: str
+) -> CompactionResult:
+    """Put the summary of another library in force, its originals archived."""
+    history = await thread.fold(read_messages(messages))
+    items, size = history.items, history.size.tokens
+    ex = exchanges(items)
+    fixed = must_stay(items, ex)
+    leaves = {
+        i
+        for i, place in enumerate(history.places)
+        if place.entry is not None and place.entry.id in covers and i not in fixed
+    }
+    # A group that the other library split stays in view.
+    torn = {ex.group[i] for i in range(len(items)) if i not in leaves}
+    leaving = [i for i in sorted(leaves) if ex.group[i] not in torn]
+    if not leaving:
+        return unchanged(thread, history, Keep(f"nothing that {by} covers may leave", size))
+    keys = tuple(items[i].key for i in leaving)
+    plan = Compact(f"taken over from {by}", tuple(leaving), (), 1, size, size, None)
+    segment = Segment(text=text, alone=True).to_json()
+    draft = Draft(text, by, keys, Cost(), thread.message_size(text), segment=segment)
+    return await _carried_out(thread, history, plan, adopted=draft, prepared=False)
+
+
+async def _carried_out(
+    thread: Thread,
+    history: History,
+    plan: Any,
+    focus: str = "",
+    *,
+    adopted: Draft | None = None,
+    prepared: bool = True,
+) -> CompactionResult:
+    """Carry out a plan.
+
+    Raises:
+        ArchiveOvertaken: another worker has put its own record in force; has its `cost`.
+        SummaryError, RedactionError, ArchiveError: it failed, and `on_failure` is `"raise"`.
+    """
+    engine, scope, start = thread.engine, thread.scope, time.monotonic()
+    ready, waited, goes_on = None, 0.0, False
+    if engine.background is not None and prepared:
+        plan, thread, ready, goes_on, waited = await choose(thread, history, plan)
+    if not isinstance(plan, Compact):
+        return replace(unchanged(thread, history, plan), preparing=goes_on)
+    engine, material = thread.engine, Material(thread, history, plan)
+    causes = (word for begin, word in CAUSES.items() if plan.cause.startswith(begin))
+    with observing(
+        "compaction",
+        scope,
+        cause=next(causes, "gathered"),
+        tokens_before=plan.tokens,
+        budget=plan.budget,
+        clipped=len(plan.clips),
+    ) as seen:
+        if engine.redaction is not None:
+            seen.hide_errors()
+        try:
+            material = await gather(thread, history, plan, focus, adopted)
+            keys, archive = material.keys, engine.archive
+            seen.add(messages=len(keys), archived=archive is not None)
+            if engine.redaction is not None:
+                seen.add(redacted=sum(material.redacted.values()))
+            await tell(material, "start", cause=plan.cause, tokens=plan.tokens, evict=len(keys))
             try:
-                await self._archive(self.engine.archive)
+                await confirm(material)
             except ArchiveError as error:
-                return Failed(said_once(error), error, Cost())
-        draft, spent, failures = material.adopted, Cost(), tuple[str, ...]()
-        if draft is None and plan.summary_tokens:
-            written = await self._summary()
-            if isinstance(written, Failed):
-                return written
-            draft, spent, failures, found = written
-            if (ask := self.engine.preview) is not None:
-                with observing("step", name="preview", by=draft.by) as shown:
-                    draft = await approved_flow(ask, material, draft, plan.cause, found)
-                    shown.add(outcome="ok" if draft is not None else "refused")
-                if draft is None:
-                    said = "the summary was refused by the person who was asked"
-                    return Failed(said, SummaryError(said), spent, True, failures)
-        record = self._record(draft)
-        try:
-            with observing("step", name="commit", by=record.by):
-                await tell_hooks_flow(self.material, self.scope)
-                await self.anchor.commit_flow(self.history.chain, record)
-        except ArchiveError as error:
-            if isinstance(error, ArchiveOvertaken):
-                error.cost = spent
-            why = f"the record could not be written: {error}"
-            return Failed(why, error, spent, failures=failures)
-        facts = {"record": record.id, "tokens": record.tokens_after, "by": record.by}
-        if self.engine.redaction is not None:
-            facts["redacted"] = dict(record.redacted)
-        await self._tell("end", **facts)
-        return Done(record, draft, spent, failures)
-
-    async def prepared_flow(self) -> Draft | Failed:
-        """Take the first half, up to the stored draft; ask nobody, put nothing in force.
-
-        Return the draft, or why there is none.
-        """
-        await self.material.gather_flow(self.scope)
-        try:
-            if self.engine.archive is not None:
-                await self._archive(self.engine.archive)
-            written = await self._summary()
-            if isinstance(written, Failed):
-                return written
-            # Summaries of other libraries were read as what was known before.
-            read = dict.fromkeys((*written.draft.read, *self.material.keys))
-            return replace(written.draft, read=tuple(read))
-        except ArchiveError as error:
-            return Failed(said_once(error), error, Cost())
-        finally:
-            self._release_claim()
-
-    # Into the archive, and back out again
-
-    async def _archive(self, archive: Archive) -> None:
-        """Archive the originals and read them back: a store may forget."""
-        keys = self.material.keys + tuple(mark.key for mark in self.material.marks)
-        originals = [self.material.originals[key] for key in keys]
-        if not originals:
-            return
-        await archive.flow(archive.put, self.scope, originals)
-        missing = await archive.flow(archive.missing, self.scope, originals)
-        if missing:
-            raise ArchiveUnconfirmed(
-                f"the store took {len(keys)} messages and did not give {len(missing)} of them "
-                "back; check its disk, its quota and its time to live"
-            )
-
-    # The summary
-
-    async def _summary(self) -> _Written | Failed:
-        """Find the draft; else ask each summariser in turn, the last resort at the end."""
-        plan, material = self._draft_name(), self.material
-        try:
-            draft = await self._found(plan)
-        except ArchiveError as trouble:
-            return Failed(said_once(trouble), trouble, Cost())
-        paid = Cost()
-        if draft is not None:
-            draft, problems = checked(material, draft)
-            if not problems:
-                return _Written(draft, Cost(), (), found=True)
-            paid = draft.cost
-        spent, failures = Cost(), tuple[str, ...]()
-        error: Exception = SummaryError("no summariser was given")
-        for by in ladder_of(self.engine, self.plan):
-            last = self.engine.memory.of(self.scope).last_request
-            for tries, wait in enumerate((*RETRY_AFTER, None)):
-                asked, cached, transient = 0.0, False, False
-                try:
-                    with observing("step", name="summarize", by=by) as seen:
-                        # After a pause asked for here, which has waited, it is tried again.
-                        if not tries and (rest := self.engine.memory.rests(by)):
-                            raise resting(by, rest)
-                        request = request_of(material, by)
-                        request = riding(material, by, request, last, again=bool(failures))
-                        cached, last = request.last is not None, None
-                        try:
-                            answer = await answer_flow(self.engine, by, request, seen)
-                            draft = await self._redacted(draft_of(answer, by))
-                        except Exception as failure:
-                            raise as_ours(failure, by, self.engine)  # noqa: B904  # has its cause
-                        draft = in_notes(material, by, draft, request)
-                    spent += draft.cost
-                    draft, problems = checked(material, draft)
-                    if not problems:
-                        # Tries that failed were paid for too, and the record is all that says so.
-                        draft = replace(draft, cost=paid + spent, seconds=self._seconds)
-                        await self.anchor.save_draft_flow(plan, draft)
-                        return _Written(draft, spent, failures, found=False)
-                    error = refused(by, draft, problems)
-                except ArchiveError as failure:
-                    why = f"the draft could not be written: {failure}"
-                    return Failed(why, failure, spent, failures=failures)
-                except SummaryError as failure:
-                    error, transient = failure, getattr(failure, "transient", False)
-                    asked = asked_for(failure)
-                    spent += cost_by(by, getattr(failure, "cost", Cost()))
-                failures = (*failures, by_name(by, error))
-                await self._tell("attempt_failed", by=by, reason=str(error))
-                if wait is None or not (cached or transient) or asked > LONGEST_WAIT:
-                    break
-                if transient or asked:
-                    await pause(max(wait, asked))
-        try:
-            return Failed(str(error), error, spent, failures=failures)
-        finally:
-            del error  # it holds this frame
-
-    def _draft_name(self) -> str:
-        material, parent = self.material, self.history.head_id
-        identity, limit = self.engine.identity(material.focus), material.lengths.asked
-        return draft_name(parent, material.keys, limit, identity, material.standing)
-
-    async def _found(self, plan: str) -> Draft | None:
-        """Find the draft of a plan; another worker may be writing it."""
-        if self.ready is None and (await taken_flow(self.engine.memory, self.scope, plan)):
-            self.begun = plan
-        draft = self.ready or (await self.anchor.find_draft_flow(plan))
-        if draft is None:
-            return None
-        return draft if self.ready is None else (await self._topped_up(draft))
-
-    async def _topped_up(self, ready: Draft) -> Draft:
-        """Add the embedded summariser's notes of later messages to a prepared draft."""
-        material, read = self.material, set(ready.read)
-        later = [material.originals[key] for key in material.keys if key not in read]
-        if not later:
-            return ready
-        with observing("step", name="summarize", by=EMBEDDED):
-            return topped_up(material, ready, later)
-
-    def _release_claim(self) -> None:
-        if self.begun:
-            self.engine.memory.end(self.scope, self.begun)
-            self.begun = ""
-
-    async def _redacted(self, draft: Draft) -> Draft:
-        text = await redacted_summary_flow(self.material.redaction, draft.text)
-        return replace(draft, text=text)
-
-    # The record
-
-    @property
-    def _seconds(self) -> float:
-        return round(time.monotonic() - self.start, 3)
-
-    def _bill(self, draft: Draft) -> dict[str, Any]:
-        """Return the seconds and the money that the record cost, beside tokens."""
-        own, prepared = self._seconds, 0.0 if self.ready is None else self.ready.seconds
-        amount = price_of(draft.cost)
-        money = {} if amount is None else {"money": amount, "currency": currency()}
-        waited = round(own + self.waited, 3)
-        return {"seconds": round(own + prepared, 3), "waited": waited, **money}
-
-    def _record(self, draft: Draft | None) -> Record:
-        material = self.material
-        made = draft or Draft(material.standing, by="", read=())
-        return Record.make(
-            parent=self.history.head_id,
-            covers=material.keys,
-            clips=material.marks,
-            summary=made.text,
-            segment=made.segment,
-            cause=self.plan.cause,
-            tokens_before=self.plan.tokens,
-            tokens_after=material.tokens + made.tokens,
-            messages_after=len(material.places) + bool(self.plan.summary_tokens),
-            archived=self.engine.archive is not None,
-            by=made.by,
-            cost=made.cost,
-            cut=made.cut,
-            request=made.request,
-            redacted=dict(material.redacted) if material.redaction is not None else {},
-            order=material.among(),
-            bill=self._bill(made),
+                raise Failed(archive_failed(error), error) from error
+            draft, spent, failures = material.adopted, Cost(), tuple[str, ...]()
+            if draft is None and plan.summary_tokens:
+                written = await write(material, ready)
+                draft, spent, failures = written.draft, written.spent, written.failures
+                if engine.preview is not None:
+                    with observing("step", name="preview", by=draft.by) as step:
+                        draft = await approved(engine.preview, material, written)
+                        step.add(outcome="ok" if draft is not None else "refused")
+                    if draft is None:
+                        refused = "the summary was refused by the person who was asked"
+                        person = SummaryError(refused)
+                        raise Failed(refused, person, spent, failures, refused=True)
+            seconds = round(time.monotonic() - start, 3)
+            record = _record(material, draft, seconds, waited, ready)
+            try:
+                with observing("step", name="commit", by=record.by):
+                    await _hear(material)
+                    await thread.commit(history.chain, record)
+            except ArchiveError as error:
+                if isinstance(error, ArchiveOvertaken):
+                    error.cost = spent
+                reason = f"the record could not be written: {error}"
+                raise Failed(reason, error, spent, failures) from error
+            facts = {"record": record.id, "tokens": record.tokens_after, "by": record.by}
+            if engine.redaction is not None:
+                facts["redacted"] = dict(record.redacted)
+            await tell(material, "end", **facts)
+        except (Failed, ConspectusError) as failure:
+            failed = failure if isinstance(failure, Failed) else Failed(str(failure), failure)
+            await _failing(material, failed, seen)
+            if ready is not None and not isinstance(failed.error, ArchiveError):
+                await drop(thread, history, ready, "it was refused")
+            if isinstance(failed.error, ArchiveOvertaken):
+                raise failed.error from failed.error.__cause__
+            if engine.on_failure == "raise" and not failed.refused:
+                raise failed.error from failed.error.__cause__
+            [reason] = await engine.redacted([failed.reason], material.redaction)
+            return _kept(material, failed, reason, goes_on)
+        after = applied(history, record, set(plan.evicted), material.clips, engine)
+        failures = tuple(await engine.redacted(failures, material.redaction))
+        own = f"{record.by} ", f"{record.by}: "  # of others, why they did not write
+        others = [text for text in failures if not any(by in text for by in own)]
+        if waited:
+            seen.add(waited=waited + seconds)
+        seen.add(
+            outcome="passing" if engine.passing else "compacted",
+            tokens_after=after.size.tokens,
+            record=record.id,
+            name=record.by,
+            cost=record.cost,
+            money=record.bill.get("money"),
+            tries_failed=len(failures),
+            error_message=others[-1].removesuffix("; try again later") if others else "",
         )
+    if ready is not None:
+        count = len(ready.read)
+        emit("preparation", scope, name="swapped_in", waited=waited, messages=count)
+    engine.memory.of(scope).failed = None
+    return _done(material, record, after, spent, failures)
 
-    # Events
 
-    async def _tell(self, event: str, **data: Any) -> None:
-        clean = await redacted_event_flow(self.material.redaction, data)
-        emit(self.engine, self.scope, event, clean)
+def _record(
+    material: Material, draft: Draft | None, seconds: float, waited: float, ready: Draft | None
+) -> Record:
+    plan, made = material.plan, draft or Draft(material.standing, by="", read=())
+    amount = price_of(made.cost)
+    bill = {"seconds": round(seconds + (ready.seconds if ready else 0.0), 3)}
+    money = {} if amount is None else {"money": amount, "currency": currency()}
+    return Record.make(
+        parent=material.history.head_id,
+        covers=material.keys,
+        clips=material.marks,
+        summary=made.text,
+        segment=made.segment,
+        cause=plan.cause,
+        tokens_before=plan.tokens,
+        tokens_after=material.tokens + made.tokens,
+        messages_after=material.count + bool(plan.summary_tokens),
+        archived=material.thread.engine.archive is not None,
+        by=made.by,
+        cost=made.cost,
+        cut=made.cut,
+        request=made.request,
+        redacted=dict(material.redacted) if material.redaction is not None else {},
+        order=material.order(),
+        bill={**bill, "waited": round(seconds + waited, 3), **money},
+    )
 
-    async def _failed(self, outcome: Failed, seen: Observation) -> Failed:
-        redaction, why = self.material.redaction, failed(outcome.error, refused=outcome.refused)
-        why["tries_failed"] = len(outcome.failures)
-        if isinstance(outcome.error, RedactionError):
-            # Of our own words; a redactor that hangs is not asked again about them.
-            seen.add(**why)
-            return outcome
-        seen.add(**(await redacted_event_flow(redaction, why)))
-        [reason] = await redacted_texts_flow(redaction, [outcome.reason])
-        return replace(outcome, reason=reason)
+
+async def _hear(material: Material) -> None:
+    """Tell the caller's hooks what is about to leave."""
+    engine, scope, left = material.thread.engine, material.thread.scope, material.read
+    if not engine.hooks or not left:
+        return
+    closed = engine.redaction is not None
+    leave, stay = copied(left, closed=closed), copied(material.staying, closed=closed)
+    names = scope.thread, scope.session, scope.tenant
+    event = SummarizationEvent(leave, stay, *names, material.plan.cause)
+    await call_hooks(engine.hooks, event, engine.timeout)
+
+
+# What is reported
+
+
+def unchanged(thread: Thread, history: History, plan: Keep | Stuck) -> CompactionResult:
+    """Report that a history stays as it is."""
+    tokens = history.size.tokens
+    if isinstance(plan, Stuck):
+        more = {"outcome": "stuck", "needed": plan.needed, "tokens_before": tokens}
+        return _result(thread, history, reason=plan.reason, **more)
+    return _result(thread, history, outcome="kept", reason=plan.reason, tokens_before=tokens)
+
+
+async def _failing(material: Material, failed: Failed, seen: Any) -> None:
+    """Tell of a compaction that failed, and remember a summary that did."""
+    thread, error = material.thread, failed.error
+    ours = isinstance(error, RedactionError)
+    if not isinstance(error, ArchiveError):
+        history, reason = (
+            material.history,
+            f"secrets could not be redacted: {error}" if ours else "",
+        )
+        size, over = history.size, thread.over(history.size)
+        failure = FailedSummary(history.head_id, thread.asked or size, size, over, reason)
+        thread.engine.memory.of(thread.scope).failed = failure
+    word = next((word for kind, word in FAILURES if isinstance(error, kind)), "summary")
+    facts: dict[str, Any] = {"outcome": "failed", "failure": word, **error_fields(error)}
+    if failed.refused:
+        facts = {"outcome": "refused"}
+    elif isinstance(error, ArchiveOvertaken):
+        facts = {"outcome": "overtaken"}
+    if ours:  # of our own words; a redactor that hangs is not asked again about them
+        scope = thread.scope
+        data = {"reason": failed.reason, "thread_id": scope.thread, "session": scope.session}
+        call_listener(thread.engine, "failed", data)
+    else:
+        await tell(material, "failed", reason=failed.reason)
+        words = {key: facts[key] for key in facts if isinstance(facts[key], str)}
+        clean = await thread.engine.redacted(list(words.values()), material.redaction)
+        facts |= dict(zip(words, clean, strict=True))
+    seen.add(**facts, tries_failed=len(failed.failures))
+
+
+def _kept(material: Material, failed: Failed, reason: str, goes_on: bool) -> CompactionResult:
+    plan, thread, history = material.plan, material.thread, material.history
+    kinds = ((ArchiveError, "archive"), (RedactionError, "redaction"), (Exception, "summary"))
+    over = plan.budget is not None and plan.tokens > plan.budget
+    return _result(
+        thread,
+        history,
+        outcome="stuck" if over else "kept",
+        reason=reason,
+        cause=plan.cause,
+        tokens_before=history.size.tokens,
+        cost=failed.spent,
+        failed=next(name for kind, name in kinds if isinstance(failed.error, kind)),
+        preparing=goes_on,
+    )
+
+
+def _done(
+    material: Material, record: Record, after: History, spent: Cost, failures: tuple[str, ...]
+) -> CompactionResult:
+    plan, notes = material.plan, []
+    if record.cut:
+        notes.append(
+            f"the summary was longer than max_summary_tokens, also when asked for a shorter "
+            f"one: its last {record.cut:,} tokens were cut off; raise the limit or use "
+            "a model that keeps to it"
+        )
+    if material.lost:
+        notes.append(
+            f"{material.lost} clipped messages have lost their originals (expired or "
+            "forgotten); what was left of them was read"
+        )
+    if not record.archived and material.keys:
+        notes.append("no archive was given: what left the view cannot be recalled")
+    reason = "it was asked for" if plan.cause == "forced" else f"reached its {plan.cause}"
+    if plan.budget is not None:
+        reason += f"; now {after.size.tokens:,} of at most {plan.budget:,} tokens"
+    return _result(
+        material.thread,
+        after,
+        outcome="compacted",
+        reason=reason,
+        cause=plan.cause,
+        record=record,
+        tokens_before=material.history.size.tokens,
+        evicted=len(material.leaving),
+        cost=spent,
+        failures=failures,
+        redacted=dict(material.redacted),
+        notes=tuple(notes),
+    )
+
+
+def _result(thread: Thread, view: History, **more: Any) -> CompactionResult:
+    tokens, budget = view.size.tokens, thread.budget
+    if more["outcome"] == "stuck":
+        needed = more.get("needed")
+        emit("stuck", thread.scope, tokens_before=tokens, needed=needed, budget=budget)
+    return CompactionResult(
+        messages=view.sources,
+        **_in_force(thread, view.chain, view.foreign),
+        tokens_after=tokens,
+        budget=budget,
+        **view.counts,
+        **more,
+    )
+
+
+def _in_force(thread: Thread, chain: Sequence[Record], foreign: bool) -> dict[str, Any]:
+    """Return the summary in force, and whether the archive holds all that has left."""
+    summary = next((record.summary for record in reversed(chain) if record.summary), "")
+    confirmed = thread.engine.archive is not None and all(one.archived for one in chain)
+    return {"summary": summary, "archived": confirmed and not foreign}
+
+
+# A step with nothing due
+
+
+def _may_repeat(thread: Thread, history: History | None = None) -> bool:
+    """Tell whether steps are decided by sizes alone while nothing is due, on such a view."""
+    ours = thread.head is None and thread.asked is None and thread.ratio is None
+    if history is None or not ours or thread.engine.policy.arguments is not None:
+        return ours and thread.engine.policy.arguments is None
+    # What was shown whole as it could not be redacted, or is no summary only as it comes last.
+    short = thread.engine.redaction is not None and any(one.clips for one in history.chain)
+    users = [one for one in history.places if one.entry is not None and one.item.role == "user"]
+    return not short and not (users and is_summary_message(users[-1].source))
+
+
+async def _as_before(thread: Thread, messages: Sequence[Source]) -> CompactionResult | None:
+    """Return the result where nothing is due and the history begins with what was read before."""
+    memory, scope = thread.engine.memory, thread.scope
+    seen = memory.histories.get(scope)
+    if seen is None or memory.of(scope).failed is not None or not _may_repeat(thread):
+        return None
+    if await thread.in_force() != seen.pointer:
+        return None
+    try:
+        seen = seen.followed(messages, thread.engine.meter)
+    except MessageError:
+        return None  # raised again, with its place, where all are read
+    if seen is None:
+        return None
+    memory.histories.put(scope, seen)
+    own = thread.corrected(seen.reports)
+    size = seen.size(own.engine.meter.ratio)
+    if not own.is_quiet(size, seen.chain[-1] if seen.chain else None):
+        return None
+    return CompactionResult(
+        outcome="kept",
+        reason=BELOW,
+        messages=list(seen.sources),
+        **_in_force(thread, seen.chain, seen.foreign),
+        tokens_before=size.tokens,
+        tokens_after=size.tokens,
+        budget=thread.budget,
+        **seen.counts,
+    )

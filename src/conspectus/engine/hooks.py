@@ -1,4 +1,4 @@
-"""Call hooks before a summary takes effect: a preview, and events of what leaves."""
+"""Functions of the caller's that hear of a compaction before it takes effect, or approve it."""
 
 from __future__ import annotations
 
@@ -73,9 +73,7 @@ the same messages if the archive fails after it."""
 
 def hooks_of(given: BeforeSummarization | Sequence[BeforeSummarization] | None) -> tuple[Any, ...]:
     """Read `before_summarization`: none, one or several functions."""
-    if given is None:
-        return ()
-    hooks = (given,) if callable(given) else tuple(given)
+    hooks = () if given is None else (given,) if callable(given) else tuple(given)
     for hook in hooks:
         if not callable(hook):
             raise PolicyError(
@@ -84,22 +82,23 @@ def hooks_of(given: BeforeSummarization | Sequence[BeforeSummarization] | None) 
     return hooks
 
 
-def copied(entry: Entry, *, closed: bool) -> Source:
-    """Copy a message for hooks; with `closed` without objects that no redactor can read."""
-    if not closed or entry.encoded.lossless:
-        return _copy(entry.source)
-    return decode(entry.encoded.form, entry.encoded.text, entry.given_id)
+def copied(entries: Sequence[Entry], *, closed: bool) -> tuple[Source, ...]:
+    """Copy messages for hooks; with `closed` without objects that no redactor can read."""
+
+    def one(entry: Entry) -> Source:
+        message = entry.source
+        if closed and not entry.encoded.lossless:
+            return decode(entry.encoded.form, entry.encoded.text, entry.given_id)
+        try:
+            return message.model_copy(deep=True) if is_message(message) else deepcopy(message)
+        except Exception:
+            # It holds what cannot be copied, such as a lock: its parts are the history's own then.
+            return message.model_copy() if is_message(message) else copy(message)
+
+    return tuple(map(one, entries))
 
 
-def _copy(message: Source) -> Source:
-    try:
-        return message.model_copy(deep=True) if is_message(message) else deepcopy(message)
-    except Exception:
-        # It holds what cannot be copied, such as a lock: its parts are the history's own then.
-        return message.model_copy() if is_message(message) else copy(message)
-
-
-async def tell_flow(
+async def call_hooks(
     hooks: Sequence[BeforeSummarization], event: SummarizationEvent, timeout: float | None
 ) -> None:
     """Call each hook in turn, at most `timeout` seconds; log one that fails."""

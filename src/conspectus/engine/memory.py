@@ -1,34 +1,36 @@
-"""Remember records, drafts and failures of sessions in this process, and lock their summaries.
+"""What a process remembers of sessions between calls: failures, pauses, and histories as read.
 
-Between processes nothing can be locked, as stores cannot compare and set. There a commit compares
-the archive's pointer with its plan's, before it writes and after (`Archive.commit`).
+With an archive it holds no records. Without one it holds them, so that a history sent whole again
+is not summarised again.
 """
 
 from __future__ import annotations
 
-import asyncio
+import math
 import threading
-import time
-from collections.abc import Awaitable
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import is_
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from conspectus._newest import Newest
 from conspectus.archive import Scope
-from conspectus.bridge import home, io
 from conspectus.core.items import Size
 from conspectus.core.records import Draft, Record
+from conspectus.engine.view import History, like_of, reported, reports_of
+from conspectus.messages import (
+    POINTER,
+    SUMMARY_LINE,
+    Source,
+    is_summary_message,
+    read_messages,
+)
 from conspectus.model.riding import LastRequest
+from conspectus.tokens import Report, TokenMeter
 
-if TYPE_CHECKING:
-    from conspectus.engine.seen import Seen
-
-THREADS = 256
-"""Most sessions in memory; the least recently used goes first."""
-
-MESSAGES = 262_144
-"""Most messages of histories in memory, beside those of a single longer one."""
+THREADS, MESSAGES = 256, 262_144
+"""Most sessions in memory, and most messages of histories that were read, beside the newest."""
 
 KEPT = 8
 """Drafts, and chains, in memory for each session."""
@@ -57,13 +59,13 @@ class FailedSummary:
 
 @dataclass(slots=True)
 class SessionMemory:
-    """The memory of one session.
+    """What this process remembers of one session.
 
     Attributes:
-        chain: the records in force, where there is no archive.
-        chains: other chains by the name of their head, where there is no archive.
+        chain, chains, drafts: where there is no archive, the records in force, other chains by the
+            name of their head, and drafts by the name of their plan.
         failed: the latest summary, if it failed.
-        last_request: the agent's last request that was answered, for a summary that follows it.
+        last_request: the agent's last request that was answered.
         answered: number of its requests that were.
     """
 
@@ -79,109 +81,164 @@ class SessionMemory:
 
         A history that no longer fits the window is tried once more. A shorter one has gone back.
         """
-        found = self.failed
-        if found is None or found.head != head or messages < found.size.messages:
+        failed = self.failed
+        if failed is None or failed.head != head or messages < failed.size.messages:
             return None
-        return None if over and not found.over else found
+        return None if over and not failed.over else failed
 
 
 class Memory:
-    """The bounded memory of a compactor between calls.
-
-    With an archive it holds failures and pauses alone. Without one it holds the records, so that a
-    history sent whole again is not summarised again.
-    """
+    """The bounded memory of a process: of sessions, summarisers, and summaries under way."""
 
     def __init__(self) -> None:
-        self._threads: Newest[Scope, SessionMemory] = Newest(THREADS)
-        self._under_way: dict[tuple[Scope, str], int] = {}
+        self._sessions: Newest[Scope, SessionMemory] = Newest(THREADS)
+        self.histories: Newest[Scope, Seen] = Newest(THREADS, MESSAGES, len)
+        self.writers: dict[tuple[Scope, str], int] = {}
         self._resting: dict[str, float] = {}
         self._said: set[str] = set()
-        self._seen: Newest[Scope, Seen] = Newest(THREADS, MESSAGES, len)
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
+
+    def of(self, scope: Scope) -> SessionMemory:
+        return self._sessions.get_or_make(scope, SessionMemory)
+
+    @property
+    def any_failed(self) -> bool:
+        return any(one.failed is not None for one in self._sessions.values())
 
     def is_news(self, sentence: str) -> bool:
         """Return whether a sentence is new in all sessions; from now on it is not."""
-        with self._lock:
+        with self.lock:
             news = sentence not in self._said
             self._said.add(sentence)
             return news
 
-    def seen(self, scope: Scope) -> Seen | None:
-        """Return the history of a session as it was read last."""
-        return self._seen.get(scope)
-
-    def saw(self, scope: Scope, seen: Seen) -> None:
-        self._seen.put(scope, seen)
-
     def rest(self, summarizer: str, seconds: float) -> None:
         """Leave a summariser alone, in all sessions, as long as its provider has asked."""
-        with self._lock:
+        with self.lock:
             until = monotonic() + min(seconds, LONGEST_REST)
             self._resting[summarizer] = max(until, self._resting.get(summarizer, until))
 
     def rests(self, summarizer: str) -> float:
-        with self._lock:
-            return max(0.0, self._resting.get(summarizer, 0.0) - monotonic())
-
-    def begin(self, scope: Scope, plan: str) -> bool:
-        """Claim the summary of a plan until `end`; return False if another worker has it."""
-        with self._lock:
-            if (scope, plan) in self._under_way:
-                return False
-            self._under_way[scope, plan] = home()
-            return True
-
-    def under_way(self, scope: Scope, plan: str) -> int | None:
-        """Return the thread that has claimed the summary of a plan, or None."""
-        with self._lock:
-            return self._under_way.get((scope, plan))
-
-    def end(self, scope: Scope, plan: str) -> None:
-        """Release the claim on the summary of a plan."""
-        with self._lock:
-            self._under_way.pop((scope, plan), None)
-
-    @property
-    def any_failed(self) -> bool:
-        return any(one.failed is not None for one in self._threads.values())
-
-    def of(self, scope: Scope) -> SessionMemory:
-        return self._threads.get_or_make(scope, SessionMemory)
+        """Return the seconds for which a summariser is still left alone."""
+        return max(0.0, self._resting.get(summarizer, 0.0) - monotonic())
 
 
-LOOK_AGAIN, LONGEST_LOOK = 0.02, 600.0
-"""Seconds between two checks of a summary or notes that another worker is writing, and until its
-task is taken to be lost."""
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A history with nothing due, as it was sent and read, and its view.
 
+    A loop sends its history again and again, a little longer each time. Whether its beginning is
+    the one that was read is told by copies of what the messages held, so that a change in place is
+    noticed.
 
-async def taken_flow(memory: Memory, scope: Scope, plan: str) -> bool:
-    """Claim the summary of a plan for this worker, which must then `end` it in the memory.
-
-    If another worker has it, wait and return False: its draft is there then, or it has failed.
-    """
-    if memory.begin(scope, plan):
-        return True
-    until = time.monotonic() + LONGEST_LOOK
-    while (owner := memory.under_way(scope, plan)) is not None:
-        if time.monotonic() > until or not (await _short_pause(owner)):
-            break
-    return False
-
-
-def _short_pause(owner: int) -> Awaitable[Any]:
-    """Return a step that lets the owner of a claim go on.
-
-    It answers False if the owner waits for this thread, or its own thread has ended.
+    Attributes:
+        sent, held: the caller's messages, and copies of what they held.
+        pointer: what the archive, or this process's memory, said was in force.
+        reports: the models' reports of usage among all of them.
     """
 
-    def call() -> bool:
-        if owner == home() or not lives():
-            return False
-        time.sleep(LOOK_AGAIN)
-        return True
+    sent: list[Source]
+    held: list[Any]
+    pointer: object
+    chain: tuple[Record, ...]
+    sources: list[Source]
+    sizes: list[int]
+    reports: list[Report]
+    foreign: bool
+    counts: Mapping[str, Any]
 
-    def lives() -> bool:
-        return any(thread.ident == owner for thread in threading.enumerate())
+    def __len__(self) -> int:
+        return len(self.sent)
 
-    return io(call, lambda: asyncio.sleep(LOOK_AGAIN, lives()))
+    @classmethod
+    def of(cls, messages: Sequence[Source], history: History, pointer: object) -> Seen:
+        return cls(
+            sent=list(messages),
+            held=[_copied(_state(one)) for one in messages],
+            pointer=pointer,
+            chain=history.chain,
+            sources=history.sources,
+            sizes=[one.item.tokens for one in history.places],
+            reports=reports_of(history),
+            foreign=history.foreign,
+            counts=history.counts,
+        )
+
+    def followed(self, messages: Sequence[Source], meter: TokenMeter) -> Seen | None:
+        """Return the history with the messages after those that were sent.
+
+        None if the messages do not begin with those, or if a new one may change how earlier ones
+        are seen: then all must be read. Equal messages may be other objects, as in a request that
+        was read anew; the view has those then.
+
+        Raises:
+            MessageError: a new message cannot be understood.
+        """
+        count = len(self.sent)
+        if not isinstance(messages, (list, tuple)) or len(messages) < count:
+            return None
+        now, later = messages[:count], messages[count:]
+        try:
+            if not all(
+                type(one) is type(before) and _state(one) == held
+                for one, before, held in zip(now, self.sent, self.held, strict=True)
+            ):
+                return None
+        except Exception:  # values that cannot be compared, such as arrays
+            return None
+        if all(map(is_, now, self.sent)):
+            if not later:
+                return self
+            sources = self.sources
+        else:
+            own = {id(before): one for one, before in zip(now, self.sent, strict=True)}
+            if len(own) < count:  # one object stood in two places
+                return None
+            sources = [own.get(id(one), one) for one in self.sources]
+        if later and like_of(later) is not like_of(self.sent):
+            return None
+        entries = read_messages(later)
+        for entry in entries:
+            mark = entry.text.startswith(SUMMARY_LINE) or POINTER in entry.reading
+            if mark or is_summary_message(entry.source):
+                return None
+        before = self.chain[-1].messages_after if self.chain else 0
+        tokens, sizes, reports = sum(self.sizes), [*self.sizes], [*self.reports]
+        for message, entry in zip(later, entries, strict=True):
+            usage = reported(message)
+            if usage and not self.foreign and len(sizes) >= before:
+                reports.append(Report(tokens, usage))
+            sizes.append(meter.entry(entry))
+            tokens += sizes[-1]
+        return replace(
+            self,
+            sent=[*now, *later],
+            held=[*self.held, *(_copied(_state(one)) for one in later)],
+            sources=[*sources, *later],
+            sizes=sizes,
+            reports=reports,
+            counts={**self.counts, "kept": self.counts["kept"] + len(later)},
+        )
+
+    def size(self, ratio: float) -> Size:
+        """Return the size of the view, corrected message by message as a plan does."""
+        tokens = sum(self.sizes)
+        if ratio != 1.0:
+            tokens = sum(math.ceil(one * ratio) for one in self.sizes)
+        return Size(tokens, len(self.sizes))
+
+
+def _state(message: Source) -> Any:
+    """Return all that a message holds."""
+    if isinstance(message, Mapping):
+        return message if isinstance(message, dict) else dict(message)
+    return [vars(message), getattr(message, "__pydantic_extra__", None)]
+
+
+def _copied(value: Any) -> Any:
+    """Copy dicts and lists; what they hold besides is compared by identity or equality."""
+    if isinstance(value, Mapping):
+        return {key: _copied(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_copied(one) for one in value]
+    return value

@@ -1,4 +1,4 @@
-"""Prepare the next notes in the background, and swap them in at the trigger.
+"""Prepare the draft that is foreseen, and find it at the trigger.
 
 A preparation archives originals and saves a draft under the name of the notes that it follows; it
 puts nothing in force. At the trigger the draft is used if all that it read still stands in the
@@ -9,321 +9,217 @@ commit decides, as everywhere.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable
+from dataclasses import replace
+from typing import NamedTuple
 
 from conspectus.bridge import aside
-from conspectus.core.items import Compact, Keep, Plan
-from conspectus.core.ladder import CLIP_TO
+from conspectus.core.items import Compact, Item, Keep, Plan
 from conspectus.core.policy import EMBEDDED
-from conspectus.core.prepared_cut import may_leave, only_clipped, plan_draft
+from conspectus.core.prepared_cut import may_leave, plan_draft
 from conspectus.core.records import Draft
-from conspectus.engine.background import Preparations
-from conspectus.engine.checking import hash_of
-from conspectus.engine.compaction import Compaction
-from conspectus.engine.memory import LONGEST_LOOK, LOOK_AGAIN
-from conspectus.engine.preparation import Preparation
-from conspectus.engine.redacting import redacted_texts_flow
-from conspectus.engine.result import Done, Failed
-from conspectus.engine.session import Session
-from conspectus.engine.view import History, with_floors
+from conspectus.engine.background import LONGEST, LOOK_AGAIN, Preparation
+from conspectus.engine.material import gather
+from conspectus.engine.thread import Thread
+from conspectus.engine.view import History
+from conspectus.engine.writing import Failed, archive_failed, confirm, hash_of, write
 from conspectus.errors import ArchiveError, ConspectusError
+from conspectus.messages import Entry
 from conspectus.observe import emit, heard_by, observing
 
 GOES_ON = "the next notes are being prepared, and the messages fit the window until they are there"
 
+CHANGED = "the history has gone back, or was changed"
+
 NOTHING = Draft("", by="", read=())
 """Saved in the place of a draft that must not be used again."""
 
-CHANGED = "the history has gone back, or was changed"
-"""Why a draft is of no use to a history."""
 
-Given = History | Callable[[Session], Awaitable[History]]
-"""A history that is read and counted, or the way to read it in the background."""
-
-
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(NamedTuple):
     """The decision about a history.
 
     Attributes:
         draft: the prepared draft that is put in force; None for none.
-        topped: later messages leave as well.
+        thread: with the summarisers to use.
         goes_on: the agent continues while its notes are being prepared.
-        order: the summarisers to use; None for the usual ones.
-        waited: seconds that the agent waited.
-        view: the history that was planned for, if it was measured anew.
+        waited: seconds that the agent waited for a draft.
     """
 
     plan: Plan
+    thread: Thread
     draft: Draft | None = None
-    topped: bool = False
     goes_on: bool = False
-    order: tuple[str, ...] | None = None
     waited: float = 0.0
-    view: History | None = None
 
 
-# Before the trigger
+Given = History | list[Entry]
+"""A history that is folded and measured, or its messages as read."""
 
 
-async def begin_flow(session: Session, given: Given, head: str = "") -> Preparation:
-    """Prepare a session's next notes in the background; `head` is the record in force, if known."""
-    size = session.asked
-    if isinstance(given, History):
-        head, size = given.head_id or "", size or given.size
+async def begin(thread: Thread, given: Given) -> Preparation:
+    """Prepare a thread's next notes in the background."""
+    jobs = thread.engine.background
+    assert jobs is not None
     # Nobody of this run is told or asked: it may be over before the notes are there.
-    engine = replace(session.engine, on_event=None, preview=None, hooks=())
-    beside = replace(session, engine=engine, anchor=replace(session.anchor, aside=True))
+    engine = replace(thread.engine, on_event=None, preview=None, hooks=())
+    beside = replace(thread, engine=engine, aside=True)
 
-    def make(job: Preparation) -> Awaitable[None]:
+    def work(job: Preparation) -> Awaitable[None]:
         return heard_by(engine.listeners, _prepare(beside, given, job))
 
-    place = session.engine.archive or session.engine.memory
-    name = (id(place), session.scope, session.engine.identity(""))
-    return await jobs_of(session).begin(session.scope, head, size, make, name)
+    size, head = thread.asked, thread.head if isinstance(thread.head, str) else ""
+    if isinstance(given, History):
+        size, head = size or given.size, given.head_id or ""
+    elif isinstance(thread.head, tuple) and thread.head:
+        head = thread.head[-1].id
+    name = (id(engine.archive or engine.memory), thread.scope, engine.identity(""))
+    return await jobs.begin(thread.scope, head, size, work, name)
 
 
-async def _prepare(session: Session, given: Given, job: Preparation) -> None:
-    scope, redaction = session.scope, session.engine.redaction
-    emit("preparation", scope, name="began")
-    with observing("preparation", scope, name="finished", waited=0.0) as seen:
-        if redaction is not None:
+async def _prepare(thread: Thread, given: Given, job: Preparation) -> None:
+    emit("preparation", thread.scope, name="began")
+    with observing("preparation", thread.scope, name="finished", waited=0.0) as seen:
+        if thread.engine.redaction is not None:
             seen.hide_errors()
         try:
-            covers = await aside(_made(session, given, job))
-            seen.add(messages=covers, reason=job.reason if job.outcome == "nothing" else "")
-        except ConspectusError as error:
-            job.ended("failed", (await redacted_texts_flow(redaction, [str(error)]))[0])
-            seen.add(error=type(error).__qualname__)
-        if job.outcome == "failed":
-            seen.add(outcome="failed", error_message=job.reason)
+            count = await aside(_draft(thread, given, job))
+            seen.add(messages=count, reason=job.reason)
+        except (ConspectusError, Failed) as error:
+            [why] = await thread.engine.redacted([str(error)])
+            job.ended("failed", why)
+            cause = error.error if isinstance(error, Failed) else error
+            seen.add(outcome="failed", error_message=why, error=type(cause).__qualname__)
 
 
-async def _made(session: Session, given: Given, job: Preparation) -> int:
-    """Make the draft; return the number of its messages, or 0."""
-    if not isinstance(given, History):
-        session, given = session.corrected(await given(session))
-    history = given
-    job.notes, job.size = notes_in_force(history), job.size or session.asked or history.size
-    job.count = sum(not place.item.summary for place in history.places)
-    known = await session.anchor.find_draft_flow(_name(session, history))
-    why = "" if known is None or not known.read else _unfit(known, history)
-    if known is not None and known.read and not why:
-        job.ended("ready")
+async def _draft(thread: Thread, given: Given, job: Preparation) -> int:
+    """Write the draft of the plan that is foreseen; return the number of its messages, or 0."""
+    jobs = thread.engine.background
+    assert jobs is not None
+    if isinstance(given, History):
+        history = given
+    else:
+        thread, history = thread.measured(await thread.fold(given))
+        job._head, job._size = history.head_id or "", thread.asked or history.size
+    name = _name(thread, history)
+    known = await thread.find_draft(name)
+    why = _unfit(known, history) if known is not None and known.read else "it is none"
+    if why in ("", CHANGED):
+        another = "notes are prepared for another branch of the history"
+        job.ended("nothing" if why else "ready", another if why else "")
         return 0
-    if why == CHANGED:
-        job.ended("nothing", "notes are prepared for another branch of the history")
+    history, plan = thread.foresees(history, jobs.prepare)
+    if not isinstance(plan, Compact) or not plan.evicted:
+        short = isinstance(plan, Compact)
+        job.ended("nothing", "messages are only shown short" if short else plan.reason)  # type: ignore[union-attr]
         return 0
-    history, decided = session.foresees(history, jobs_of(session).setting.prepare)
-    if not isinstance(decided, Compact) or not decided.evicted:
-        why = "messages are only shown short" if isinstance(decided, Compact) else decided.reason
-        job.ended("nothing", why)
-        return 0
-    compaction = Compaction(session, history, decided)
-    made = await compaction.prepared_flow()
-    if isinstance(made, Failed):
-        why = (await redacted_texts_flow(compaction.material.redaction, [made.reason]))[0]
-        job.ended("failed", why)
-        return 0
-    await session.anchor.save_draft_flow(_name(session, history), made)
+    material = await gather(thread, history, plan)
+    try:
+        await confirm(material)
+    except ArchiveError as error:
+        raise Failed(archive_failed(error), error) from error
+    draft = (await write(material)).draft
+    # Summaries of other libraries were read as what was known before.
+    read = dict.fromkeys((*draft.read, *material.keys))
+    await thread.save_draft(name, replace(draft, read=tuple(read)))
     job.ended("ready")
-    return len(compaction.material.keys)
+    return len(material.keys)
 
 
-# At the trigger
-
-
-async def chosen_flow(session: Session, history: History, decided: Plan) -> Chosen:
-    """Decide about a history whose notes are prepared; `decided` is the plan without them."""
-    usual, jobs = Chosen(decided), jobs_of(session)
-    if not isinstance(decided, Compact):
-        size = session.asked or history.size
-        near = isinstance(decided, Keep) and session.nears(size, jobs.setting)
-        if near and jobs.wanted(session.scope, history.head_id or "", size):
-            await begin_flow(session, history)
+async def choose(thread: Thread, history: History, plan: Plan) -> Chosen:
+    """Decide about a history whose notes are prepared; `plan` is the one without them."""
+    usual, jobs, size = Chosen(plan, thread), thread.engine.background, thread.asked or history.size
+    assert jobs is not None
+    if not isinstance(plan, Compact):
+        near = isinstance(plan, Keep) and thread.nears(size, jobs.prepare)
+        if near and jobs.wanted(thread.scope, history.head_id or "", size):
+            await begin(thread, history)
         return usual
-    if not decided.summary_tokens:
+    if not plan.summary_tokens:
         return usual
-    if (ready := await _ready(session, history, decided)) is not None:
+    if (ready := await _ready(thread, history, plan)) is not None:
         return ready
     if jobs.closed:
         return usual
-    over, failed = session.over(history), _has_failed(session, history)
-    short = _shown_short(session, history, decided) if over and not failed else None
-    if not failed and (not over or short is not None):
-        (await begin_flow(session, history)).due = True
-        emit("preparation", session.scope, name="went_on")
-        if short is not None:
-            return Chosen(short[1], view=short[0], goes_on=True)
-        return Chosen(Keep(GOES_ON, history.size.tokens), goes_on=True)
-    begun = time.monotonic()
-    expired = await _waited(session, history)
-    waited = time.monotonic() - begun
-    if (ready := await _ready(session, history, decided)) is not None:
-        return replace(ready, waited=waited)
+    job, over = jobs.latest(thread.scope), thread.over(history.size)
+    lost = job is not None and not job.under_way and job._head == (history.head_id or "")
+    if not over and not lost:
+        await begin(thread, history)
+        emit("preparation", thread.scope, name="went_on")
+        return Chosen(Keep(GOES_ON, history.size.tokens), thread, goes_on=True)
+    if job is None or not job.under_way:
+        return usual
+    start, longest = time.monotonic(), thread.engine.timeout or LONGEST
+    await job.let_go_on(longest)
+    waited = time.monotonic() - start
+    if (ready := await _ready(thread, history, plan)) is not None:
+        return ready._replace(waited=waited)
     if waited >= LOOK_AGAIN:
-        emit("preparation", session.scope, name="waited", waited=waited)
-    if expired and session.engine.on_failure == "degrade":
+        emit("preparation", thread.scope, name="waited", waited=waited)
+    if waited >= longest and thread.engine.on_failure == "degrade":
         # Its time is over: it is not asked for as long once more.
-        return replace(usual, order=(EMBEDDED,), waited=waited)
-    return replace(usual, waited=waited)
+        thread = replace(thread, engine=replace(thread.engine, order=(EMBEDDED,)))
+    return Chosen(plan, thread, waited=waited)
 
 
-async def settled_flow(
-    session: Session, history: History, chosen: Chosen, outcome: Done | Failed
-) -> None:
-    """Report a draft that was put in force, and drop one that was refused."""
-    if chosen.draft is None:
-        return
-    if isinstance(outcome, Failed):
-        if not isinstance(outcome.error, ArchiveError):
-            await _drop(session, history, chosen.draft, "it was refused")
-        return
-    jobs_of(session).forget(session.scope)
-    step, count = "topped_up" if chosen.topped else "swapped_in", len(chosen.draft.read)
-    emit("preparation", session.scope, name=step, waited=chosen.waited, messages=count)
-
-
-async def _ready(session: Session, history: History, decided: Compact) -> Chosen | None:
+async def _ready(thread: Thread, history: History, plan: Compact) -> Chosen | None:
     """Return the plan that puts a finished draft in force; drop a draft that does not fit."""
-    draft = await session.anchor.find_draft_flow(_name(session, history))
+    draft = await thread.find_draft(_name(thread, history))
     if draft is None or not draft.read:
         return None
-    if why := _unfit(draft, history):
-        other = why == CHANGED
-        await _drop(session, history, draft, why, keep=other)
-        # Another branch under the same notes may still want it: this one does not wait for its own.
-        return Chosen(decided) if other else None
-    leaving = _leaving(draft, history)
-    given = plan_draft(
-        history.items,
-        session.engine.policy,
-        session.room,
-        decided,
-        leaving,
-        session.message_size(draft.text),
-        asked=session.asked,
-        clip=session.engine.where is not None,
-        words=session.engine.archive is not None,
-        written=_written_since(session, history),
-    )
-    if given is not None:
-        return Chosen(given, draft)
-    if set(leaving) <= set(decided.evicted):
-        return Chosen(decided, draft, topped=True)
-    await _drop(session, history, draft, "less may leave now than it stands for")
-    return None
+    why = _unfit(draft, history)
+    if not why:
+        covers = set(draft.read)
+        # What is still above the trigger then is for the next preparation.
+        given = plan_draft(
+            history.items,
+            replace(thread.engine.policy, trigger=()),
+            thread.room,
+            plan,
+            [i for i, p in enumerate(history.places) if _leaves(p.item, covers)],
+            thread.message_size(draft.text),
+            asked=thread.asked,
+            clip=thread.engine.where is not None,
+            words=thread.engine.archive is not None,
+        )
+        if given is not None:
+            return Chosen(given, thread, draft)
+        why = "less may leave now than it stands for"
+    await drop(thread, history, draft, why)
+    # Another branch under the same notes may still want it: this one does not wait for its own.
+    return Chosen(plan, thread) if why == CHANGED else None
 
 
-def _shown_short(
-    session: Session, history: History, decided: Compact
-) -> tuple[History, Compact] | None:
-    """Plan to show messages short, so that the agent can continue.
-
-    Return the history with the least sizes of its messages, and the plan, or None if it does not
-    fit.
-    """
-    engine, room = session.engine, session.room
-    if engine.where is None or room is None:
-        return None
-    history = with_floors(history, engine, CLIP_TO)
-    job = jobs_of(session).latest(session.scope)
-    soon = decided.evicted if job is not None and job.under_way else ()
-    words, written = engine.archive is not None, _written_since(session, history)
-    plan = only_clipped(history.items, room, decided, soon, words=words, written=written)
-    return None if plan is None else (history, plan)
+async def drop(thread: Thread, history: History, draft: Draft, why: str) -> None:
+    """Let nobody use a prepared draft again."""
+    if why != CHANGED:
+        await thread.save_draft(_name(thread, history), NOTHING)
+    count = len(draft.read)
+    emit("preparation", thread.scope, name="dropped", outcome="dropped", reason=why, messages=count)
 
 
-def _has_failed(session: Session, history: History) -> bool:
-    """Tell whether the latest preparation for these notes gave nothing, so that none is awaited.
-
-    One that was cancelled, as with the event loop of a request that is over, counts too.
-    """
-    job = jobs_of(session).latest(session.scope)
-    if job is None or job.notes not in (None, notes_in_force(history)):
-        return False
-    lost = not (job.outcome or job.under_way)
-    failed = job.outcome in ("failed", "cancelled")
-    return lost or failed or (job.due and job.outcome == "nothing")
-
-
-async def _waited(session: Session, history: History) -> bool:
-    """Wait for a draft within a summariser's time; return True if that has run out."""
-    until = time.monotonic() + (session.engine.timeout or LONGEST_LOOK)
-    job = jobs_of(session).latest(session.scope)
-    if job is None or job.notes not in (None, notes_in_force(history)):
-        return False
-    while job.under_way:
-        if time.monotonic() > until:
-            return True
-        if not (await job.looked_at()):
-            return False
-    return False
-
-
-async def _drop(
-    session: Session, history: History, draft: Draft, why: str, *, keep: bool = False
-) -> None:
-    jobs_of(session).forget(session.scope)
-    if not keep:
-        await session.anchor.save_draft_flow(_name(session, history), NOTHING)
-    emit(
-        "preparation",
-        session.scope,
-        name="dropped",
-        outcome="dropped",
-        reason=why,
-        messages=len(draft.read),
-    )
-
-
-def notes_in_force(history: History) -> str:
-    """Return the id of the last record with which messages left; empty for none.
+def _name(thread: Thread, history: History) -> str:
+    """Name the draft that follows the notes in force, made with these settings.
 
     A record that only clips messages does not change a draft.
     """
-    return next((record.id for record in reversed(history.chain) if record.covers), "")
+    notes = next((record.id for record in reversed(history.chain) if record.covers), "")
+    return hash_of(["prepared", notes, thread.engine.identity("")])
 
 
-def _name(session: Session, history: History) -> str:
-    """Name the draft that follows the notes in force, made with these settings."""
-    return hash_of(["prepared", notes_in_force(history), session.engine.identity("")])
-
-
-def _leaving(draft: Draft, history: History) -> list[int]:
-    covers = set(draft.read)
-    return [
-        i
-        for i, place in enumerate(history.places)
-        if place.item.key in covers and not place.item.summary
-    ]
-
-
-def _written_since(session: Session, history: History) -> frozenset[int]:
-    """Return the places of what the agent has said since its notes were begun here."""
-    job = jobs_of(session).latest(session.scope)
-    own = [i for i, place in enumerate(history.places) if not place.item.summary]
-    later: Sequence[int] = own[job.count :] if job is not None and job.count else ()
-    return frozenset(i for i in later if history.places[i].item.role == "assistant")
+def _leaves(item: Item, covers: set[str]) -> bool:
+    return item.key in covers and not item.summary
 
 
 def _unfit(draft: Draft, history: History) -> str:
     """Return why a draft does not belong to a history, or an empty text."""
     covers = set(draft.read)
-    here = [p.item.key for p in history.places if p.item.key in covers and not p.item.summary]
-    foreign = [p for p in history.places if p.item.summary and p.entry is not None]
-    if not covers:
-        return "it is none"
-    if any(place.item.key not in covers for place in foreign):
+    own = [p for p in history.places if p.foreign or not p.item.summary]
+    places = [p for p in own if p.item.key in covers]
+    leaving = [i for i, p in enumerate(history.places) if _leaves(p.item, covers)]
+    if any(p.foreign and p.item.key not in covers for p in history.places):
         return "a summary of another library has come"
-    if len(here) + sum(place.item.key in covers for place in foreign) < len(covers):
+    if len(places) < len(covers):
         return CHANGED
-    if not may_leave(history.items, _leaving(draft, history)):
+    if not may_leave(history.items, leaving):
         return "something that it stands for must stay now"
     return ""
-
-
-def jobs_of(session: Session) -> Preparations:
-    assert session.engine.background is not None
-    return session.engine.background

@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 
 from conspectus.core.fold import Sent, originals_of
 from conspectus.core.records import Record
@@ -35,8 +34,8 @@ def clip_text(entry: Entry) -> str:
     """Hash a clip with its role and calls; return an empty text for other messages."""
     if POINTER not in entry.reading:
         return ""
-    said = "\0".join((entry.role, *entry.answers, entry.reading))
-    return hashlib.sha256(said.encode("utf-8", "backslashreplace")).hexdigest()[:32]
+    parts = "\0".join((entry.role, *entry.answers, entry.reading))
+    return hashlib.sha256(parts.encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
 def bears_mark(entry: Entry) -> bool:
@@ -50,108 +49,65 @@ def may_be_summaries(entries: Sequence[Entry], *, marked: bool) -> list[str]:
     With `marked`, only messages with our mark count. Otherwise one without it counts too, where the
     view puts a summary.
     """
-    first = _first(entries)
-    found = [
+    first = next((i for i, entry in enumerate(entries) if entry.role != "system"), -1)
+    names = [
         summary_name(entry.text)
         for i, entry in reversed(list(enumerate(entries)))
         if entry.text.startswith(SUMMARY_LINE)
         and (bears_mark(entry) or (i == first and entry.role == "user" and not marked))
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(names))
 
 
-def summaries_of(entries: Sequence[Entry], chain: Sequence[Record]) -> list[str | None]:
-    """Return for each message the id of the record whose summary it is, or None.
+def _standing(entries: Sequence[Entry], chain: Sequence[Record]) -> dict[int, int]:
+    """Map messages that are summaries of the chain to the number of their record.
 
     The text must be equal. If one of several bears our mark, the others are pasted messages.
     """
     texts = {
-        summary_text(r.summary, archived=r.archived, mark=r.mark): (number, r.id)
-        for number, r in enumerate(chain)
-        if r.summary
+        summary_text(record.summary, archived=record.archived, mark=record.mark): number
+        for number, record in enumerate(chain)
+        if record.summary
     }
-    found = {
+    equal = {
         i: texts[entry.text]
         for i, entry in enumerate(entries)
         if entry.text.startswith(SUMMARY_LINE) and entry.text in texts
     }
-    if marked := [i for i in found if bears_mark(entries[i])]:
-        found = {i: found[i] for i in marked}
-    elif found:
-        place = _unmarked({i: number for i, (number, _) in found.items()}, entries, chain)
-        found = {i: found[i] for i in found if i == place}
-    return [found[i][1] if i in found else None for i in range(len(entries))]
+    if marked := {i: number for i, number in equal.items() if bears_mark(entries[i])}:
+        return marked
+    place = _unmarked(equal, entries, chain) if equal else None
+    return {} if place is None else {place: equal[place]}
 
 
 def _unmarked(
-    found: Mapping[int, int], entries: Sequence[Entry], chain: Sequence[Record]
+    equal: Mapping[int, int], entries: Sequence[Entry], chain: Sequence[Record]
 ) -> int | None:
     """Return the place of the one summary among unmarked messages with a summary's text.
 
     The view puts it first, in the user's role. Callers may put covered or new messages before it. A
     text behind all that it covers, or behind a dialogue of which it covers a part, is a message; so
-    is the user's newest message. `found` has the record's place in the chain, by message.
+    is the user's newest message.
     """
-    first = _first(entries)
+    first = next((i for i, entry in enumerate(entries) if entry.role != "system"), -1)
     newest = max((i for i, entry in enumerate(entries) if entry.role == "user"), default=-1)
-    number_of: dict[str, int] = {}
-    for place, record in enumerate(chain):
-        for key in record.covers:
-            number_of.setdefault(key, place)
-    sums = list(accumulate(len(record.covers) for record in chain))
-    covered: list[set[str]] = [set() for _ in chain]  # of what stands before, by the record
+    number_of = {key: n for n, record in reversed([*enumerate(chain)]) for key in record.covers}
+    before: list[set[str]] = [set() for _ in chain]  # covered messages that came, by record
     new, talk = False, False
     for i, entry in enumerate(entries):
-        if i in found and entry.role == "user":
-            number = found[i]
-            there = sum(map(len, covered[: number + 1]))
-            beyond = new or any(covered[number + 1 :])
-            own = not there or (there < sums[number] and not (beyond and talk))
+        if i in equal and entry.role == "user":
+            upto = equal[i] + 1
+            here, all_of_it = sum(map(len, before[:upto])), sum(len(r.covers) for r in chain[:upto])
+            beyond = new or any(before[upto:])
+            own = not here or (here < all_of_it and not (beyond and talk))
             if i == first or (i != newest and own):
                 return i
         if entry.key in number_of:
-            covered[number_of[entry.key]].add(entry.key)
+            before[number_of[entry.key]].add(entry.key)
         elif entry.role != "system":
             new = True
         talk = talk or entry.role in ("assistant", "tool")
     return None
-
-
-def _first(entries: Sequence[Entry]) -> int:
-    return next((i for i, entry in enumerate(entries) if entry.role != "system"), -1)
-
-
-def _in_force(records: Sequence[str | None], chain: Sequence[Record]) -> tuple[int, list[str]]:
-    """Return the place of the last summary, or the end, and the keys that it covers."""
-    at = max((i for i, record in enumerate(records) if record), default=None)
-    if at is None:
-        return len(records), []
-    number = next(n for n, record in enumerate(chain) if record.id == records[at])
-    return at, [key for record in chain[: number + 1] for key in record.covers]
-
-
-def _clips_of(
-    entries: Sequence[Entry], chain: Sequence[Record], at: int, covered: Sequence[str]
-) -> list[tuple[str, str]]:
-    """Return for each message the hash and the original of our clip, or empty texts.
-
-    Each original is known once: further copies of its clip are messages, as are copies behind the
-    summary that covers it.
-    """
-    waiting = {text: deque(keys) for text, keys in originals_of(chain).items()}
-    originals = {key for keys in waiting.values() for key in keys}
-    answered, taken = set(covered), set[str]()
-    found = []
-    for i, entry in enumerate(entries):
-        text = clip_text(entry) if waiting else ""
-        left = waiting.get(text, deque())
-        while left and (left[0] in taken or (i > at and left[0] in answered)):
-            left.popleft()
-        key = left[0] if left else entry.key
-        if key in originals:
-            taken.add(key)
-        found.append((text, key) if left else ("", ""))
-    return found
 
 
 def sent_of(entries: list[Entry], chain: Sequence[Record]) -> list[Sent]:
@@ -160,11 +116,26 @@ def sent_of(entries: list[Entry], chain: Sequence[Record]) -> list[Sent]:
     They are named by id, content and occurrence. Messages that a summary or a clip replaces count
     too, so that a new message with an old text is another one.
     """
-    records = summaries_of(entries, chain)
-    at, covered = _in_force(records, chain)
-    clips = _clips_of(entries, chain, at, covered)
-    missing = {place: [key] for place, (text, key) in enumerate(clips) if text}
-    if at < len(entries):
+    summaries = _standing(entries, chain) if chain else {}
+    at = max(summaries, default=len(entries))
+    covered = [k for r in chain[: summaries[at] + 1] for k in r.covers] if summaries else []
+    # Each original is known once: further copies of its clip are messages, as are copies behind
+    # the summary that covers it.
+    waiting = {text: deque(keys) for text, keys in originals_of(chain).items()}
+    originals = {key for keys in waiting.values() for key in keys}
+    answered, taken, clips = set(covered), set[str](), dict[int, tuple[str, str]]()
+    for i, entry in enumerate(entries) if waiting else ():
+        text = clip_text(entry)
+        left = waiting.get(text, deque())
+        while left and (left[0] in taken or (i > at and left[0] in answered)):
+            left.popleft()
+        key = left[0] if left else entry.key
+        if key in originals:
+            taken.add(key)
+        if left:
+            clips[i] = text, key
+    missing = {i: [key] for i, (_, key) in clips.items()}
+    if summaries:
         missing[at] = covered
     if missing:
         gone = (key for keys in missing.values() for key in keys)
@@ -173,10 +144,10 @@ def sent_of(entries: list[Entry], chain: Sequence[Record]) -> list[Sent]:
         Sent(
             entry.key,
             system=entry.role == "system",
-            record=record,
-            text=text,
-            original=original,
+            record=chain[summaries[i]].id if i in summaries else None,
+            text=clips.get(i, ("", ""))[0],
+            original=clips.get(i, ("", ""))[1],
             user=entry.role == "user" and not bears_mark(entry),
         )
-        for entry, record, (text, original) in zip(entries, records, clips, strict=True)
+        for i, entry in enumerate(entries)
     ]

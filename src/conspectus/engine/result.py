@@ -1,14 +1,13 @@
-"""Report what one call of the compactor did, and raise its errors."""
+"""What one call of the compactor reports."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Literal
 
-from conspectus.core.records import Cost, Draft, Record
-from conspectus.errors import ConspectusError, StuckError, SummaryError
+from conspectus.core.records import Cost, Record
+from conspectus.errors import StuckError
 
 Outcome = Literal["kept", "compacted", "stuck"]
 Failure = Literal["archive", "redaction", "summary"]
@@ -83,79 +82,3 @@ class CompactionResult:
     def record_id(self) -> str | None:
         """Id of the record that this call put in force; None for none."""
         return None if self.record is None else self.record.id
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """A compaction whose record is in force; without a draft messages were only shown short."""
-
-    record: Record
-    draft: Draft | None
-    spent: Cost
-    failures: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """A compaction that left the history as it was.
-
-    Attributes:
-        refused: a person refused the summary, which raises nothing.
-    """
-
-    reason: str
-    error: Exception
-    spent: Cost
-    refused: bool = False
-    failures: tuple[str, ...] = ()
-
-
-def as_the_models(error: SummaryError) -> Exception:
-    """Make an error of both our class and the model's own.
-
-    `except RuntimeError` or `except ContextOverflowError` then catches it, with the attributes of
-    the model's error. If no class can be both, return the model's error with ours as a note.
-
-    Example:
-        >>> try:
-        ...     raise SummaryError("no summary was made") from RuntimeError("429")
-        ... except SummaryError as failure:
-        ...     made = as_the_models(failure)
-        >>> isinstance(made, RuntimeError), isinstance(made, SummaryError), str(made)
-        (True, True, 'no summary was made')
-    """
-    cause = error.__cause__
-    while isinstance(cause, ConspectusError):
-        cause = cause.__cause__
-    if not isinstance(cause, Exception) or type(cause) is Exception:
-        return error
-    try:
-        ours: Any = type(error)
-        theirs: Any = type(cause)
-        kind = _both(ours, theirs)
-        made: Exception = kind.__new__(kind, *cause.args)
-        made.__dict__.update({**vars(cause), **vars(error)})
-        made.args = error.args
-    except Exception:  # a class that cannot be inherited from, or made without its own words
-        cause.add_note(f"{type(error).__qualname__}: {error}")
-        return cause
-    made.__cause__ = cause
-    return made.with_traceback(error.__traceback__)
-
-
-@lru_cache(maxsize=64)
-def _both(ours: Any, theirs: Any) -> type[Exception]:
-    def said(self: Exception) -> str:
-        return str(self.args[0]) if self.args else ""
-
-    def plain(self: Exception) -> tuple[object, ...]:  # no other process knows this class
-        return ours, self.args
-
-    about = {
-        "__doc__": ours.__doc__,
-        "__module__": ours.__module__,
-        "__qualname__": ours.__qualname__,
-        "__str__": said,
-        "__reduce__": plain,
-    }
-    return type(ours.__name__, (ours, theirs), about)

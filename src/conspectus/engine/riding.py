@@ -7,7 +7,6 @@ every message that leaves stands there unclipped.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,40 +14,25 @@ from time import monotonic
 from typing import Any, cast
 
 from conspectus._langchain import is_message, is_runnable
-from conspectus.engine.engine import Engine
-from conspectus.engine.material import Material
 from conspectus.engine.memory import SessionMemory
+from conspectus.engine.settings import Engine
+from conspectus.engine.view import Place
 from conspectus.errors import PolicyError
-from conspectus.messages import Source
+from conspectus.messages import Entry
 from conspectus.messages.blocks import CACHE
 from conspectus.messages.summary import summary_body
-from conspectus.model.base import SummaryRequest
 from conspectus.model.calls import model_and_provider
 from conspectus.model.riding import LastRequest
-from conspectus.observe import log
 from conspectus.tokens import TokenMeter
-
-KINDS = ("smallest", "cached")
-"""Values of `summary_request`."""
 
 LIVES, LIVES_LONG = 300.0, 3_600.0
 """Seconds in a provider's cache of a request, and of one marked for an hour."""
 
 ASKS_FOR_MARKS = ("anthropic", "amazon_bedrock", "anthropic_bedrock")
-"""Providers that cache only what is marked."""
-
-CLAUDE = "claude"
-"""A part of the names of Anthropic's models, which ask for marks behind gateways, too."""
-
+"""Providers that cache only what is marked, as Claude does behind gateways, too."""
 
 EDITS = ("context_management", "truncation")
 """Settings of Anthropic and OpenAI with which a part of a request is not shown to the model."""
-
-
-def read_kind(given: object) -> bool:
-    if given not in KINDS:
-        raise PolicyError(f'summary_request must be "smallest" or "cached", not {given!r}')
-    return given == "cached"
 
 
 @contextmanager
@@ -76,9 +60,8 @@ def last_request_of(engine: Engine, given: object, window: int | None) -> LastRe
     """
     if not engine.cached:
         return None
-    model = given if is_runnable(given) else None
     own = (getattr(engine.summarizers[by], "model", None) for by in engine.order)
-    model = model or next((one for one in own if is_runnable(one)), None)
+    model = given if is_runnable(given) else next(filter(is_runnable, own), None)
     if model is None:
         raise PolicyError(
             'summary_request="cached" is for a chat model that summarises and answers in the same '
@@ -87,59 +70,50 @@ def last_request_of(engine: Engine, given: object, window: int | None) -> LastRe
     return LastRequest(cast("Any", model), (), window=window, any_model=is_runnable(given))
 
 
-def riding(
-    material: Material,
-    by: str,
-    request: SummaryRequest,
+def why_not(
+    engine: Engine,
     last: LastRequest | None,
-    *,
-    again: bool = False,
-) -> SummaryRequest:
-    """Add the agent's last request to a summariser's, if the summary may use the cache.
+    by: str,
+    leaving: Sequence[Place],
+    originals: Sequence[Entry],
+    notes: str,
+) -> str:
+    """Return why a summary by `by` cannot follow the agent's last request, or an empty text.
 
-    `again` says that a try has failed: without `last` the reason was told then, or is that try.
+    `leaving` are messages that leave, `originals` what they hold, `notes` those so far.
     """
-    summarizer = material.engine.summarizers[by]
-    rides = getattr(summarizer, "rides", None)
-    if not material.engine.cached or rides is None or (last is None and again):
-        return request
-    tokens, why = 0, "no request of the agent is known in this process"
-    if last is not None and last.any_model and by != material.engine.order[0]:
-        why = "another model summarises"
-    elif last is not None and not (why := _unfit(material, last)):
-        tokens = size_of(last, material.engine.meter)
-        why = rides(last, tokens, request)
-    if why:
-        text = "the smallest request is sent: %s"
-        log("smallest_request", text, why, level=logging.DEBUG)
-        return request
-    return replace(request, last=last, last_tokens=tokens)
-
-
-def _unfit(material: Material, last: LastRequest) -> str:
-    """Return why a summary cannot follow a request, or an empty text."""
-    if material.redaction is not None:
-        return "what is summarised is redacted, and the request is not"
-    marks = cache_marks(last)
-    if not marks and needs_marks(last):
-        return "it has no cache_control, so its provider remembers nothing of it"
+    if last is None:
+        return "no request of the agent is known in this process"
+    marks = _cache_marks(last)
+    unmarked = not marks and needs_marks(last)
     # Marks of an hour stand first, so the messages live as long as the shortest.
     lives = LIVES_LONG if marks and all(mark.get("ttl") == "1h" for mark in marks) else LIVES
-    if monotonic() - last.at > lives:
-        return "its provider has forgotten it"
-    if not all(map(_taken, last.messages)):
-        return "it is of items that no chat model of LangChain takes"
-    if edits := [name for name in EDITS if told_to(last, name) not in (None, "disabled", {}, [])]:
-        return f"its provider may leave a part of it out ({edits[0]})"
-    if any(place.back or place.mark for place in material.leaving):
-        return "something that leaves was shown short"
-    leaving = [material.originals[key].source for key in material.keys]
-    if not stand_in(leaving, last.messages):
-        return "something that leaves does not stand in it as it is"
-    head = material.history.head
-    if head is not None and head.summary and not _shows(last.messages, head.summary):
-        return "the notes so far do not stand in it"
-    return ""
+    settings = _settings(last)
+    edits = [
+        name for name in EDITS if _setting(last, settings, name) not in (None, "disabled", {}, [])
+    ]
+    texts = [one.text if is_message(one) else one.get("content") for one in last.messages]
+    shown = any(isinstance(text, str) and notes in summary_body(str(text)) for text in texts)
+    rest = iter(last.messages)
+    whole = all(any(_same(entry.source, sent) for sent in rest) for entry in originals)
+    reasons = {
+        "another model summarises": last.any_model and by != engine.order[0],
+        "what is summarised is redacted, and the request is not": engine.redaction is not None,
+        "it has no cache_control, so its provider remembers nothing of it": not marks
+        and needs_marks(last),
+        "its provider has forgotten it": monotonic() - last.at > lives,
+        "it is of items that no chat model of LangChain takes": not all(map(_taken, last.messages)),
+        f"its provider may leave a part of it out ({', '.join(edits)})": edits,
+        "something that leaves was shown short": any(place.back or place.mark for place in leaving),
+        "something that leaves does not stand in it as it is": not whole,
+        "the notes so far do not stand in it": notes and not shown,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def needs_marks(last: LastRequest) -> bool:
+    model, provider = model_and_provider(last.model, "")
+    return provider in ASKS_FOR_MARKS or "claude" in model.lower()
 
 
 def _taken(message: Any) -> bool:
@@ -148,11 +122,6 @@ def _taken(message: Any) -> bool:
         return True
     named = "role" in message or message.get("type") in ("human", "ai", "system", "tool")
     return named and "content" in message
-
-
-def stand_in(leaving: Sequence[Source], sent: Sequence[Source]) -> bool:
-    rest = iter(sent)
-    return all(any(_same(one, other) for other in rest) for one in leaving)
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -164,14 +133,10 @@ def _same(one: Any, other: Any) -> bool:
     return all(getattr(one, part, None) == getattr(other, part, None) for part in parts)
 
 
-def _shows(sent: Sequence[Any], summary: str) -> bool:
-    texts = (one.text if is_message(one) else one.get("content") for one in sent)
-    return any(isinstance(text, str) and summary in summary_body(str(text)) for text in texts)
-
-
 def size_of(last: LastRequest, meter: TokenMeter) -> int:
-    settings = getattr(last.model, "kwargs", None)
-    tools = last.tools or (settings.get("tools") if isinstance(settings, Mapping) else ()) or ()
+    """Count the tokens of a request, with its tools."""
+    bound = getattr(last.model, "kwargs", None)
+    tools = last.tools or (bound.get("tools") if isinstance(bound, Mapping) else ()) or ()
     return sum(map(meter.message, last.messages)) + tools_size(meter, tools)
 
 
@@ -183,12 +148,7 @@ def tools_size(meter: TokenMeter, tools: Sequence[Any]) -> int:
         return sum(meter.text(repr(tool)) for tool in tools)
 
 
-def needs_marks(last: LastRequest) -> bool:
-    name, provider = model_and_provider(last.model, "")
-    return provider in ASKS_FOR_MARKS or CLAUDE in name.lower()
-
-
-def settings_of(last: LastRequest) -> list[Mapping[str, Any]]:
+def _settings(last: LastRequest) -> list[Mapping[str, Any]]:
     """Return the settings of a request: of the call, as bound, and of the model."""
     inner = getattr(last.model, "bound", last.model)
     bound = getattr(last.model, "kwargs", None) or {}
@@ -196,15 +156,14 @@ def settings_of(last: LastRequest) -> list[Mapping[str, Any]]:
     return [last.settings, bound, bound.get("extra_body") or {}, *own]
 
 
-def told_to(last: LastRequest, name: str) -> Any:
-    """Return a setting of a request by its name in the provider's API; None if it is not set."""
-    told = [one[name] for one in settings_of(last) if name in one]
-    return told[0] if told else getattr(getattr(last.model, "bound", last.model), name, None)
+def _setting(last: LastRequest, settings: Sequence[Mapping[str, Any]], name: str) -> Any:
+    inner = getattr(last.model, "bound", last.model)
+    return next((one[name] for one in settings if name in one), getattr(inner, name, None))
 
 
-def cache_marks(last: LastRequest) -> list[Mapping[str, Any]]:
+def _cache_marks(last: LastRequest) -> list[Mapping[str, Any]]:
     """Return the marks for a provider's cache in a request."""
-    bound, holders = getattr(last.model, "kwargs", None) or {}, [*settings_of(last)]
+    bound, holders = getattr(last.model, "kwargs", None) or {}, [*_settings(last)]
     for tool in (*last.tools, *(bound.get("tools") or ())):
         holders.append(tool if isinstance(tool, Mapping) else getattr(tool, "extras", None) or {})
     for message in last.messages:

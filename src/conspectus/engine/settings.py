@@ -1,11 +1,10 @@
-"""Read the settings that all entry points share, and build their engine."""
+"""The settings of compactions, and what every way in makes of them: one `Engine`."""
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
@@ -15,18 +14,17 @@ from conspectus.archive import Archive, Scope
 from conspectus.core.items import Window
 from conspectus.core.policy import EMBEDDED, FAILURES, OnFailure, Policy, names_embedded
 from conspectus.core.sizes import whole
-from conspectus.engine.background import AnyBackground, Preparations
-from conspectus.engine.engine import SLACK, Engine, OnEvent
-from conspectus.engine.hooks import BeforeSummarization, hooks_of
-from conspectus.engine.riding import read_kind
-from conspectus.errors import InputError, PolicyError
-from conspectus.messages import summary_message, summary_text
+from conspectus.engine.background import Preparations
+from conspectus.engine.hooks import BeforeSummarization, Preview, hooks_of
+from conspectus.engine.memory import Memory
+from conspectus.errors import InputError, PolicyError, RedactionError
+from conspectus.messages import ARCHIVED, summary_message, summary_text
 from conspectus.model.base import Summarizer
 from conspectus.model.embedded import EmbeddedSummarizer
 from conspectus.notes.skills import Skills
 from conspectus.notes.tools import Tool, ToolTable
 from conspectus.observe import Listener, listeners_of
-from conspectus.redaction import Redact, Redaction
+from conspectus.redaction import Redaction
 from conspectus.tokens import TokenCounter, TokenMeter
 
 if TYPE_CHECKING:
@@ -37,140 +35,222 @@ if TYPE_CHECKING:
 LOCAL = "local"
 """The tenant where none is named."""
 
+SLACK = 4
+"""Tokens of the limit left free, as a whole message may count for more than its parts."""
+
 AnySummarizer: TypeAlias = (
     "Summarizer | BaseChatModel | Runnable[Any, Any] | Callable[[list[Any]], Any] | str"
 )
 AnyArchive: TypeAlias = "Archive | BaseStore | str | Path"
 Pin = Callable[[Any], bool] | str
 AnyListeners = Listener | Sequence[Listener] | None
-
+OnEvent = Callable[[str, Mapping[str, Any]], None]
 ThreadId = str | int | UUID
-
-OURS = ("conspectus", "conspectus_lab")
-"""Packages whose frames are not the caller's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EngineSettings:
-    """The settings of an engine, with the names and defaults of all entry points.
+class Engine:
+    """Settings, summarisers, archive and memory of compactions, for every session.
 
-    `Compactor` and `SummarizationMiddleware` document them.
+    Attributes:
+        frame: tokens of a summary message without text.
+        order: names of the summarisers to try, in turn.
+        timeout: seconds for one try of a summariser that sets none itself.
+        hooks: functions that get the messages that are about to leave.
+        size: tokens of the message that shows a summary, where that is not one of ours.
+        sizes: the caller's count of a message for `keep`; None for the meter's.
+        notes: whether the user's words and the calls are written beside a summariser's text.
+        tools: what the notes know of tools.
+        passing: its records are thrown away with the one request that they are made for.
+        kept_in: says in a clip where its original is without an archive, with `{cite}` for its id;
+            None where nothing keeps originals, so that nothing is clipped.
+        cached: summaries are asked for after the agent's last request, where possible.
     """
 
-    model: AnySummarizer | None = None
-    summarizer: AnySummarizer | None = None
-    archive: AnyArchive | None = None
-    summary_prompt: str | None = None
-    trim_tokens_to_summarize: int | None = None
-    fallbacks: Sequence[AnySummarizer] = ()
+    policy: Policy = field(default_factory=Policy)
+    meter: TokenMeter
+    frame: int
+    archive: Archive | None
+    memory: Memory = field(default_factory=Memory)
+    summarizers: Mapping[str, Summarizer]
+    order: tuple[str, ...]
     on_failure: OnFailure = "degrade"
-    pin: Pin | None = None
-    summarizer_timeout: float | None = 120.0
+    timeout: float | None = 120.0
+    pin: Callable[[Any], bool] | None = None
     on_event: OnEvent | None = None
-    before_summarization: BeforeSummarization | Sequence[BeforeSummarization] | None = None
+    preview: Preview | None = None
+    hooks: tuple[BeforeSummarization, ...] = ()
     skills: Skills | None = None
-    redact: Redact = None
-    telemetry: AnyListeners = None
+    size: Callable[[str], int] | None = None
+    sizes: Callable[[Any], int] | None = None
+    redaction: Redaction | None = None
+    listeners: tuple[Listener, ...] = ()
+    passing: bool = False
     notes: bool = True
-    tool_table: Sequence[Tool] = ()
-    background: AnyBackground = False
-    summary_request: str = "smallest"
-
-    def __post_init__(self) -> None:
-        timeout = self.summarizer_timeout
-        if self.on_failure not in FAILURES:
-            raise PolicyError(f"on_failure must be one of {FAILURES}, not {self.on_failure!r}")
-        number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
-        if timeout is not None and not (number and timeout > 0):
-            raise PolicyError(f"summarizer_timeout must be seconds above 0, or None: {timeout!r}")
-        if self.on_event is not None and not callable(self.on_event):
-            raise PolicyError(
-                f"on_event must take the name of an event and its data, not {self.on_event!r}"
-            )
-        if isinstance(self.fallbacks, str) or not isinstance(self.fallbacks, Sequence):
-            raise PolicyError(f"fallbacks must be a list of summarisers, not {self.fallbacks!r}")
-        if not isinstance(self.notes, bool):
-            raise PolicyError(
-                f"notes must be True, or False for the summariser's text alone, not {self.notes!r}"
-            )
-        table = self.tool_table
-        if not isinstance(table, (list, tuple)) or not all(isinstance(one, Tool) for one in table):
-            raise PolicyError(
-                "tool_table must be a list of conspectus.Tool, such as "
-                'Tool("book_room", key="room_id", effect=True)'
-            )
+    tools: ToolTable = field(default_factory=ToolTable)
+    kept_in: str | None = None
+    background: Preparations | None = None
+    cached: bool = False
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> EngineSettings:
-        """Pick the settings out of all parameters of an entry point."""
-        return cls(**{one.name: given[one.name] for one in fields(cls) if one.name in given})
+    def build(cls, given: Mapping[str, Any], policy: Policy, meter: TokenMeter) -> Engine:
+        """Make the engine of an entry point from its parameters; others of them are left alone.
 
-    def engine(self, policy: Policy, meter: TokenMeter) -> Engine:
-        listeners = listeners_of(self.telemetry)
+        Raises:
+            PolicyError: one of them is invalid.
+            ArchiveError: the archive cannot be opened.
+        """
+        check_settings(given)
+        timeout = given.get("summarizer_timeout", 120.0)
+        trim, prompt = given.get("trim_tokens_to_summarize"), given.get("summary_prompt")
+
+        def writer(own: Any, *, answers: bool = False) -> Summarizer:
+            if own is None or names_embedded(own):
+                return EmbeddedSummarizer()
+            if isinstance(own, str) or is_chat_model(own) or (answers and is_runnable(own)):
+                from conspectus.model.chat_model import ChatModelSummarizer
+
+                return ChatModelSummarizer(
+                    own, prompt=prompt, trim_tokens_to_summarize=trim, timeout=timeout
+                )
+            if isinstance(own, Summarizer):
+                return own
+            if is_runnable(own) or callable(own):
+                from conspectus.model.callables import CallableSummarizer
+
+                return CallableSummarizer(own, trim_tokens_to_summarize=trim, timeout=timeout)
+            raise PolicyError(
+                f"{own!r} cannot summarise: give a chat model, a 'provider:model' string, "
+                "'embedded', a callable or Runnable that takes messages and returns text, or an "
+                "object with name, identity, summarize and asummarize"
+            )
+
+        model, summarizer = given.get("model"), given.get("summarizer")
+        # Whatever stands for the model answers prompts, and is no function of messages.
+        first = writer(model, answers=True) if summarizer is None else writer(summarizer)
         named: dict[str, Summarizer] = {}
-        for one in (self._writer(), *map(self._made, self.fallbacks)):
-            name = one.name
+        for made in (first, *map(writer, given.get("fallbacks", ()))):
+            name = made.name
             # The embedded one's name is its own: it is the last resort under it.
-            while name in named or (name == EMBEDDED and not isinstance(one, EmbeddedSummarizer)):
+            while name in named or (name == EMBEDDED and not isinstance(made, EmbeddedSummarizer)):
                 name += "'"
-            named[name] = one
-        frame = frame_of(meter)
-        return Engine(
+            named[name] = made
+        # A foreign counter may count parts of a message that a dict has no place for.
+        kind = None if meter.exact else dict
+        empty = summary_message(summary_text("", archived=True), "0" * 16, like=kind)
+        frame = meter.message(empty)
+        return cls(
             policy=replace(policy, summary_frame=frame + SLACK),
             meter=meter,
             frame=frame,
-            archive=open_archive(self.archive),
+            archive=open_archive(given.get("archive")),
             order=tuple(named),
             summarizers={EMBEDDED: EmbeddedSummarizer(), **named},
-            on_failure=self.on_failure,
-            timeout=self.summarizer_timeout,
-            pin=predicate(self.pin),
-            on_event=self.on_event,
-            listeners=listeners,
-            hooks=hooks_of(self.before_summarization),
-            skills=self.skills,
-            redaction=Redaction.of(self.redact, self.summarizer_timeout),
-            notes=self.notes,
-            tools=ToolTable(self.tool_table),
-            background=Preparations.of(self.background),
-            cached=read_kind(self.summary_request),
+            on_failure=given.get("on_failure", "degrade"),
+            timeout=timeout,
+            pin=predicate(given.get("pin")),
+            on_event=given.get("on_event"),
+            listeners=listeners_of(given.get("telemetry")),
+            hooks=hooks_of(given.get("before_summarization")),
+            skills=given.get("skills"),
+            redaction=Redaction.of(given.get("redact"), timeout),
+            notes=given.get("notes", True),
+            tools=ToolTable(given.get("tool_table", ())),
+            background=Preparations.of(given.get("background")),
+            cached=given.get("summary_request", "smallest") != "smallest",
         )
 
-    def chat_model(self, model: Any) -> Summarizer:
-        """Make a summariser of a chat model, or of a Runnable that stands for one."""
-        from conspectus.model.chat_model import ChatModelSummarizer
+    def identity(self, focus: str) -> str:
+        """Name all that would change a summary, beside its messages."""
+        parts = [*(self.summarizers[name].identity for name in self.order), focus]
+        parts += [] if self.notes else ["no notes"]
+        parts += ["cached"] if self.cached else []
+        parts += [self.tools.identity] if self.tools.identity else []
+        parts += [repr(self.skills)] if self.skills is not None else []
+        parts += [self.redaction.identity] if self.redaction is not None else []
+        return "\0".join(parts)
 
-        return ChatModelSummarizer(
-            model,
-            prompt=self.summary_prompt,
-            trim_tokens_to_summarize=self.trim_tokens_to_summarize,
-            timeout=self.summarizer_timeout,
-        )
+    @property
+    def where(self) -> str | None:
+        """Where originals of clips are, as a clip says it; None: nothing may be clipped."""
+        return self.kept_in if self.archive is None else ARCHIVED
 
-    def _writer(self) -> Summarizer:
-        """Make the first summariser: `summarizer`, else the model."""
-        if self.summarizer is None and is_runnable(self.model):
-            # Whatever stands for the model answers prompts, and is no function of messages.
-            return self.chat_model(self.model)
-        return self._made(self.model if self.summarizer is None else self.summarizer)
+    def text_within(self, tokens: int) -> int:
+        """Return the tokens of text that a summary message of this size holds."""
+        return max(1, tokens - self.frame - SLACK)
 
-    def _made(self, given: AnySummarizer | None) -> Summarizer:
-        if given is None or names_embedded(given):
-            return EmbeddedSummarizer()
-        if isinstance(given, Summarizer):
-            return given
-        if isinstance(given, str) or is_chat_model(given):
-            return self.chat_model(given)
-        if is_runnable(given) or callable(given):
-            from conspectus.model.callables import CallableSummarizer
+    async def redacted(self, texts: Sequence[str], redaction: Redaction | None = None) -> list[str]:
+        """Redact texts for logs and listeners: errors may quote messages and keys.
 
-            trim, timeout = self.trim_tokens_to_summarize, self.summarizer_timeout
-            return CallableSummarizer(given, trim_tokens_to_summarize=trim, timeout=timeout)
-        raise PolicyError(
-            f"{given!r} cannot summarise: give a chat model, a 'provider:model' string, "
-            "'embedded', a callable or Runnable that takes messages and returns text, or an "
-            "object with name, identity, summarize and asummarize"
-        )
+        If that fails, the failure stands in their place.
+        """
+        redaction = redaction or self.redaction
+        if redaction is None or not texts:
+            return list(texts)
+        try:
+            clean = await redaction.texts(texts)
+        except RedactionError as error:
+            return [str(error)] * len(texts)
+        nothing = f"the redactor {redaction.name} left nothing of what was to be told here"
+        return [
+            new if new.strip() or not old.strip() else nothing
+            for new, old in zip(clean, texts, strict=True)
+        ]
+
+
+def check_settings(given: Mapping[str, Any]) -> None:
+    """Raise `PolicyError` for a parameter of an entry point that is invalid."""
+    timeout = given.get("summarizer_timeout", 120.0)
+    fallbacks, table = given.get("fallbacks", ()), given.get("tool_table", ())
+    on_failure, on_event = given.get("on_failure", "degrade"), given.get("on_event")
+    notes, pin = given.get("notes", True), given.get("pin")
+    request = given.get("summary_request", "smallest")
+    number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
+    for wrong, sentence in (
+        (
+            on_failure not in FAILURES,
+            f"on_failure must be one of {FAILURES}, not {on_failure!r}",
+        ),
+        (
+            timeout is not None and not (number and timeout > 0),
+            f"summarizer_timeout must be seconds above 0, or None: {timeout!r}",
+        ),
+        (
+            on_event is not None and not callable(on_event),
+            f"on_event must take the name of an event and its data, not {on_event!r}",
+        ),
+        (
+            isinstance(fallbacks, str) or not isinstance(fallbacks, Sequence),
+            f"fallbacks must be a list of summarisers, not {fallbacks!r}",
+        ),
+        (
+            not isinstance(notes, bool),
+            f"notes must be True, or False for the summariser's text alone, not {notes!r}",
+        ),
+        (
+            not isinstance(table, (list, tuple)) or not all(isinstance(t, Tool) for t in table),
+            "tool_table must be a list of conspectus.Tool, such as "
+            'Tool("book_room", key="room_id", effect=True)',
+        ),
+        (
+            not is_runnable(request) and request not in ("smallest", "cached"),
+            f'summary_request must be "smallest" or "cached", not {request!r}',
+        ),
+        (
+            pin is not None and not callable(pin) and not (isinstance(pin, str) and pin),
+            "pin must be a callable that takes a message, or the name of a marker in the "
+            f"additional_kwargs of messages, not {pin!r}",
+        ),
+    ):
+        if wrong:
+            raise PolicyError(sentence)
+
+
+def predicate(pin: Pin | None) -> Callable[[Any], bool] | None:
+    """Return the function of a `pin=`."""
+    if not isinstance(pin, str):
+        return pin
+    return lambda m: bool((m.additional_kwargs if is_message(m) else m).get(pin))
 
 
 def model_of(model: AnySummarizer | None, summarizer: AnySummarizer | None) -> Any:
@@ -216,12 +296,6 @@ def meter_of(counter: TokenCounter | str | None, tokenizer: str | None, model: A
     return TokenMeter(model=tokenizer)
 
 
-def frame_of(meter: TokenMeter) -> int:
-    # A foreign counter may count parts of a message that a dict has no place for.
-    kind = None if meter.exact else dict
-    return meter.message(summary_message(summary_text("", archived=True), "0" * 16, like=kind))
-
-
 def window_of(window: int | None, reserved: int) -> Window | None:
     """Check and read `window` and `reserved_tokens`."""
     whole(reserved, "reserved_tokens", 0)
@@ -236,6 +310,7 @@ def window_of(window: int | None, reserved: int) -> Window | None:
 
 
 def open_archive(given: AnyArchive | None) -> Archive | None:
+    """Open the archive of a setting; one that is open already is returned as it is."""
     if given is None or isinstance(given, Archive):
         return given
     if is_store(given):
@@ -247,40 +322,16 @@ def open_archive(given: AnyArchive | None) -> Archive | None:
     return Archive.open(given)
 
 
-def predicate(pin: Pin | None) -> Callable[[Any], bool] | None:
-    if isinstance(pin, str) and pin:
-        return lambda m: bool((m.additional_kwargs if is_message(m) else m).get(pin))
-    if pin is not None and not callable(pin):
-        raise PolicyError(
-            "pin must be a callable that takes a message, or the name of a marker in the "
-            f"additional_kwargs of messages, not {pin!r}"
-        )
-    return pin
-
-
-def warn_caller(text: str, kind: type[Warning], own: object) -> None:
-    """Warn about the line outside our packages that builds or sets an object.
-
-    The `__init__` of a subclass of `own` is not the caller's line.
-    """
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None:
-        ours = str(frame.f_globals.get("__name__", "")).partition(".")[0] in OURS
-        built = frame.f_code.co_name == "__init__" and frame.f_locals.get("self") is own
-        if not (ours or built):
-            break
-        frame, level = frame.f_back, level + 1
-    warnings.warn(text, kind, stacklevel=level)
-
-
 def scope_of(tenant: str | None, thread_id: ThreadId, session: str) -> Scope:
     """Name a history; raise `InputError` for a name that is empty or no text."""
     if isinstance(thread_id, (int, UUID)) and not isinstance(thread_id, bool):
         thread_id = str(thread_id)
-    named: Mapping[str, object] = {"thread_id": thread_id, "tenant": tenant, "session": session}
-    for name, value in named.items():
-        if value is None and name == "tenant":
-            continue
-        if not isinstance(value, str) or not value:
+    for name, value in (("thread_id", thread_id), ("tenant", tenant), ("session", session)):
+        if not (isinstance(value, str) and value) and not (name == "tenant" and value is None):
             raise InputError(f"{name} must be a text that names it, not {value!r}")
     return Scope(LOCAL if tenant is None else tenant, str(thread_id), session)
+
+
+def warn_caller(text: str, kind: type[Warning], own: object = None) -> None:
+    """Warn about the line that builds or sets an object."""
+    warnings.warn(text, kind, stacklevel=4)

@@ -1,18 +1,17 @@
-"""Build the view of one history, and apply records to it."""
+"""The view of one history: records folded over it, measured; messages shown short."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import is_ai_message
 from conspectus.core.boundaries import newest_user
-from conspectus.core.fold import View, fold, place_of_summary
+from conspectus.core.fold import fold, place_of_summary
 from conspectus.core.items import Clip, Item, Size
-from conspectus.core.policy import Arguments
 from conspectus.core.records import ClipMark, Record
-from conspectus.engine.engine import Engine
 from conspectus.engine.recognising import bears_mark, clip_text, sent_of
 from conspectus.errors import RedactionError
 from conspectus.messages import (
@@ -33,6 +32,9 @@ from conspectus.messages.message import is_expendable, tools_of
 from conspectus.observe import log
 from conspectus.redaction import for_view
 from conspectus.tokens import Report, TokenMeter
+
+if TYPE_CHECKING:
+    from conspectus.engine.settings import Engine
 
 SMALL = 80
 """Messages of up to this many tokens are never clipped: the pointer takes as much."""
@@ -55,6 +57,11 @@ class Place:
     back: bool = False
     mark: ClipMark | None = None
     media_stay: bool = False
+
+    @property
+    def foreign(self) -> bool:
+        """Whether it is a summary by another library."""
+        return self.item.summary and self.entry is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +90,7 @@ class History:
 
     @property
     def head_id(self) -> str | None:
-        return None if self.head is None else self.head.id
+        return self.chain[-1].id if self.chain else None
 
     @property
     def size(self) -> Size:
@@ -93,26 +100,46 @@ class History:
     def sources(self) -> list[Source]:
         return [place.source for place in self.places]
 
+    @property
+    def foreign(self) -> bool:
+        """Whether a summary of another library is in view."""
+        return any(place.foreign for place in self.places)
+
+    @property
+    def counts(self) -> dict[str, Any]:
+        """The counts of a `CompactionResult`."""
+        return {
+            "kept": sum(not place.item.summary for place in self.places),
+            "clipped": sum(place.item.clipped for place in self.places),
+            "dropped": self.dropped,
+        }
+
+    def corrected(self, ratio: float) -> History:
+        def scaled(place: Place) -> Place:
+            tokens = math.ceil(place.item.tokens * ratio)
+            return replace(place, item=replace(place.item, tokens=tokens))
+
+        return replace(self, places=tuple(map(scaled, self.places)))
+
 
 def like_of(messages: Sequence[Source]) -> type:
     """Return the kind of message that a caller uses: `dict`, or a LangChain message."""
     return dict if any(isinstance(message, dict) for message in messages) else object
 
 
-def look(
-    engine: Engine,
-    entries: list[Entry],
-    chain: Sequence[Record],
-    redacted: Mapping[int, Entry | None] | None = None,
-) -> History:
-    """Fold the records of a thread over a history, and measure the view.
-
-    `redacted` are the messages to show short without their secrets, by place; None for one that
-    could not be redacted, which is shown whole.
-    """
-    view: View = fold(chain, sent_of(entries, chain))
+async def look(engine: Engine, entries: list[Entry], chain: Sequence[Record]) -> History:
+    """Fold the records of a thread over a history, and measure the view."""
+    view = fold(chain, sent_of(entries, chain))
+    short = [s.index for s in view.shown if s.index is not None and s.clip and not s.back]
+    whole: dict[int, Entry | None] = {index: entries[index] for index in short}
+    if engine.redaction is not None and short:
+        try:
+            clean = await engine.redaction.entries([entries[index] for index in short])
+            whole = {i: for_view(e, entries[i]) for i, e in zip(short, clean, strict=True)}
+        except RedactionError as error:
+            whole = dict.fromkeys(short)
+            log("shown_whole", "messages that were shown short are shown whole for now: %s", error)
     meter, sizes, pin = engine.meter, engine.sizes, engine.pin
-    pinned = [pin is not None and bool(pin(entry.source)) for entry in entries]
     like = like_of([entry.source for entry in entries])
     newest = max((i for i, e in enumerate(entries) if e.role == "user"), default=-1)
     first = next((i for i, e in enumerate(entries) if e.role != "system"), -1)
@@ -120,27 +147,22 @@ def look(
     places = []
     for shown in view.shown:
         if shown.index is None:
-            assert view.chain
             record = next(r for r in reversed(view.chain) if r.summary)
             places.append(summary_place(record, engine, like))
             continue
         entry = entries[shown.index]
-        source = entry.source
-        mark = shown.clip
+        source, mark = entry.source, shown.clip
         if mark is not None and not shown.back:
-            whole = entry if redacted is None else redacted.get(shown.index, entry)
+            original = whole[shown.index]
             where = mark.where or ARCHIVED
-            short = None if whole is None else shortened(whole, mark, meter, where)
-            if short is None or (mark.shown and clip_text(read_messages([short])[0]) != mark.shown):
+            short_form = None if original is None else shortened(original, mark, meter, where)
+            if short_form is None or (mark.shown and _clip_text(short_form) != mark.shown):
                 # Another redactor or way to count: sent back, it would not be known for a clip.
                 mark = None
             else:
-                source = short
-        foreign = (
-            is_summary_message(source)
-            and not pinned[shown.index]
-            and (like is not dict or (shown.index == first and shown.index != newest))
-        )
+                source = short_form
+        pinned = pin is not None and bool(pin(entry.source))
+        alone = like is not dict or (shown.index == first and shown.index != newest)
         item = Item(
             key=shown.key,
             role=entry.role,
@@ -149,8 +171,8 @@ def look(
             answers=entry.answers,
             needs=entry.needs,
             joined=entry.joined,
-            pinned=pinned[shown.index],
-            summary=foreign,
+            pinned=pinned,
+            summary=alone and not pinned and is_summary_message(source),
             clipped=mark is not None,
             counted=-1 if sizes is None else sizes(source),
             marked=bears_mark(entry),
@@ -161,70 +183,8 @@ def look(
     return History(tuple(places), view.chain, view.dropped, like)
 
 
-async def look_flow(engine: Engine, entries: list[Entry], chain: Sequence[Record]) -> History:
-    """Redact the messages that are shown short, then `look`."""
-    redaction = engine.redaction
-    if redaction is None or not any(record.clips for record in chain):
-        return look(engine, entries, chain)
-    short = [
-        shown.index
-        for shown in fold(chain, sent_of(entries, chain)).shown
-        if shown.index is not None and shown.clip is not None and not shown.back
-    ]
-    redacted: dict[int, Entry | None] = dict.fromkeys(short)
-    try:
-        done = await redaction.entries([entries[index] for index in short])
-        redacted = {i: for_view(one, entries[i]) for i, one in zip(short, done, strict=True)}
-    except RedactionError as error:
-        log("shown_whole", "messages that were shown short are shown whole for now: %s", error)
-    return look(engine, entries, chain, redacted)
-
-
-def shortened(original: Entry, how: Clip | ClipMark, meter: TokenMeter, where: str) -> Source:
-    """Show a message short, or whole with a pointer if redaction has made it short."""
-    if how.longest:
-        short = with_short_arguments(original, how.longest, how.ending, where)
-    else:
-        short = clip(original, how.limit, meter.plain.message, where)
-    if original.redacted and _pointer(original, where) not in read_messages([short])[0].reading:
-        return with_pointer(original, where)
-    return short
-
-
-def _pointer(original: Entry, where: str) -> str:
-    return where.replace("{cite}", original.cite)
-
-
-def reports_of(history: History) -> list[Report]:
-    """Return the models' reports of this history since its last compaction.
-
-    Earlier answers measured messages that have left. After another library's summary none is known.
-    """
-    if any(place.item.summary and place.entry is not None for place in history.places):
-        return []
-    before = history.head.messages_after if history.head else 0
-    reports, tokens = [], 0
-    for index, place in enumerate(history.places):
-        told = reported(place.source)
-        if told and index >= before:
-            reports.append(Report(tokens, told))
-        tokens += place.item.tokens
-    return reports
-
-
-def reported(message: Source) -> int:
-    """Return the input tokens that a model reported with its answer; 0 for none."""
-    usage = message.usage_metadata if is_ai_message(message) else None
-    told = usage.get("input_tokens") if isinstance(usage, Mapping) else None
-    # A provider may report anything; only a count counts.
-    return told if isinstance(told, int) and told > 0 else 0
-
-
-def corrected(history: History, ratio: float) -> History:
-    def scaled(place: Place) -> Place:
-        return replace(place, item=replace(place.item, tokens=math.ceil(place.item.tokens * ratio)))
-
-    return replace(history, places=tuple(map(scaled, history.places)))
+def _clip_text(message: Source) -> str:
+    return clip_text(read_messages([message])[0])
 
 
 def summary_place(record: Record, engine: Engine, like: type) -> Place:
@@ -234,6 +194,49 @@ def summary_place(record: Record, engine: Engine, like: type) -> Place:
     tokens = engine.meter.message(message)
     item = Item(f"summary:{record.id}", "user", tokens, summary=True, counted=counted)
     return Place(item, message, None)
+
+
+# Reports of usage
+
+
+def reports_of(history: History) -> list[Report]:
+    """Return the models' reports of this history since its last compaction.
+
+    Earlier answers measured messages that have left. After another library's summary none is known.
+    """
+    if history.foreign:
+        return []
+    before = history.head.messages_after if history.head else 0
+    reports, tokens = [], 0
+    for index, place in enumerate(history.places):
+        usage = reported(place.source)
+        if usage and index >= before:
+            reports.append(Report(tokens, usage))
+        tokens += place.item.tokens
+    return reports
+
+
+def reported(message: Source) -> int:
+    """Return the input tokens that a model reported with its answer; 0 for none."""
+    usage = message.usage_metadata if is_ai_message(message) else None
+    tokens = usage.get("input_tokens") if isinstance(usage, Mapping) else None
+    # A provider may report anything; only a count counts.
+    return tokens if isinstance(tokens, int) and tokens > 0 else 0
+
+
+# Messages shown short
+
+
+def shortened(original: Entry, how: Clip | ClipMark, meter: TokenMeter, where: str) -> Source:
+    """Show a message short, or whole with a pointer if redaction has made it short."""
+    if how.longest:
+        short = with_short_arguments(original, how.longest, how.ending, where)
+    else:
+        short = clip(original, how.limit, meter.plain.message, where)
+    pointer = where.replace("{cite}", original.cite)
+    if original.redacted and pointer not in read_messages([short])[0].reading:
+        return with_pointer(original, where)
+    return short
 
 
 def with_floors(history: History, engine: Engine, over: int) -> History:
@@ -250,25 +253,25 @@ def with_floors(history: History, engine: Engine, over: int) -> History:
     return replace(history, places=tuple(places))
 
 
-def with_briefs(history: History, engine: Engine, how: Arguments) -> History:
+def with_briefs(history: History, engine: Engine) -> History:
     """Measure each message whose large arguments could be shortened."""
-    sizes, where = engine.sizes, engine.where
+    how, where, places = engine.policy.arguments, engine.where, []
     assert where is not None
-    places = []
     for place in history.places:
-        whole = place.entry is not None and place.mark is None
-        if whole and has_long_arguments(place.source, how.longest):
-            assert place.entry is not None
-            short = with_short_arguments(place.entry, how.longest, how.ending, where)
-            counted = -1 if sizes is None else sizes(short)
+        entry = place.entry
+        if how and entry and place.mark is None and has_long_arguments(place.source, how.longest):
+            short = with_short_arguments(entry, how.longest, how.ending, where)
+            counted = -1 if engine.sizes is None else engine.sizes(short)
             item = replace(place.item, brief=engine.meter.message(short), brief_counted=counted)
             place = replace(place, item=item)
         places.append(place)
     return replace(history, places=tuple(places))
 
 
-def clipped(place: Place, original: Entry, how: Clip, meter: TokenMeter, where: str) -> Place:
+def clipped(place: Place, original: Entry, how: Clip, engine: Engine) -> Place:
     """Show a place short, from its whole original, with the mark by which it is known again."""
+    meter, where = engine.meter, engine.where
+    assert where is not None
     # A clip is made again whenever its history comes back whole, and must then be the same:
     # its limit is one of the estimate as it is without what was reported in between.
     limit = int(how.limit / meter.ratio)
@@ -277,8 +280,8 @@ def clipped(place: Place, original: Entry, how: Clip, meter: TokenMeter, where: 
         limit = max(limit, least)
     short = shortened(original, replace(how, limit=limit), meter, where)
     read = read_messages([short])[0]
-    if _pointer(original, where) not in read.reading:  # it says nowhere what it is short for
-        return place
+    if where.replace("{cite}", original.cite) not in read.reading:
+        return place  # it says nowhere what it is short for
     archived = where == ARCHIVED
     shown, elsewhere = clip_text(read) if archived else "", "" if archived else where
     mark = ClipMark(place.item.key, shown, limit, elsewhere, how.longest, how.ending)
@@ -291,17 +294,12 @@ def applied(
 ) -> History:
     """Apply a record to the view, as folding it over the whole history would."""
     places: list[Place] = []
-    summary = summary_place(record, engine, history.like) if record.summary else None
     covers = set(record.covers)
-    first = place_of_summary([i.role == "system" and not i.summary for i in history.items])
     for index, place in enumerate(history.places):
-        if summary is not None and index == first:
-            places.append(summary)
-            summary = None
-        replaced = place.entry is None or place.item.key in covers
-        if index in gone or (place.item.summary and record.summary and replaced):
-            continue
-        places.append(clips.get(index, place))
-    if summary is not None:
-        places.append(summary)
+        replaced = record.summary and (place.entry is None or place.item.key in covers)
+        if index not in gone and not (place.item.summary and replaced):
+            places.append(clips.get(index, place))
+    if record.summary:
+        first = place_of_summary([p.item.role == "system" and not p.item.summary for p in places])
+        places.insert(first, summary_place(record, engine, history.like))
     return replace(history, places=tuple(places), chain=(*history.chain, record))

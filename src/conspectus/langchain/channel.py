@@ -22,10 +22,8 @@ from conspectus.core.fold import place_of_summary
 from conspectus.core.items import Size, Window
 from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Record
-from conspectus.engine.anchors import Anchor
 from conspectus.engine.memory import Memory
-from conspectus.engine.redacting import redacted_texts_flow
-from conspectus.engine.session import Session
+from conspectus.engine.thread import Thread
 from conspectus.errors import ArchiveError
 from conspectus.langchain.seen import Seen
 from conspectus.langchain.settings import KEPT, Setup
@@ -38,7 +36,7 @@ from conspectus.langchain.state import (
     tenant_of,
     thread_of_run,
 )
-from conspectus.messages import is_summary_message
+from conspectus.messages import is_summary_message, read_messages
 from conspectus.messages.thoughts import without_stale_thoughts
 from conspectus.observe import log
 
@@ -85,8 +83,8 @@ class Channel:
 
     def session(
         self, room: Window | None, *, asked: Size | None = None, ratio: float | None = None
-    ) -> Session:
-        """Make the session of the history; `asked` and `ratio` are those of `Session`."""
+    ) -> Thread:
+        """Make the session of the history; `asked` and `ratio` are those of `Thread`."""
         setup, scope = self.setup, self.scope
         engine = replace(setup.engine, archive=self.archive, on_event=self._tell)
         if self.archive is None:
@@ -94,10 +92,10 @@ class Channel:
             if setup.keeps is not None:
                 engine = replace(engine, kept_in=setup.keeps(scope))
         head, checkpointed = self.held.head, is_checkpointed()
-        anchor = Anchor(self.archive, engine.memory, scope, head, checkpointed)
-        return Session(engine, scope, room, anchor, asked, self.held.after, ratio)
+        last = self.held.after
+        return Thread(engine, scope, room, head, checkpointed, asked=asked, last=last, ratio=ratio)
 
-    def passing_session(self, room: Window | None, ratio: float | None) -> Session | None:
+    def passing_session(self, room: Window | None, ratio: float | None) -> Thread | None:
         """Make a session that commits nothing, for one request without an archive.
 
         The embedded summariser writes, as all of it is thrown away with the request. Return None if
@@ -110,7 +108,7 @@ class Channel:
         engine = replace(
             own, memory=Memory(), order=(EMBEDDED,), passing=True, kept_in=KEPT, **none
         )
-        return Session(engine, self.scope, room, Anchor.of(engine, self.scope), ratio=ratio)
+        return Thread(engine, self.scope, room, ratio=ratio)
 
     def _tell(self, event: str, data: Mapping[str, Any]) -> None:
         """Call the user's own listener, and write to the graph's stream."""
@@ -122,7 +120,7 @@ class Channel:
 
     async def redacted(self, error: Exception) -> str:
         """Redact an error for the log: providers quote requests in theirs."""
-        return (await redacted_texts_flow(self.setup.engine.redaction, [str(error)]))[0]
+        return (await self.setup.engine.redacted([str(error)]))[0]
 
     # What the model sees
 
@@ -138,10 +136,10 @@ class Channel:
             view = [messages[part] if isinstance(part, int) else part for part in parts]
             return held, [*view, *messages[count:]]
         session = self.session(None)
-        history = await session.fold(messages)
+        history = await session.fold(read_messages(messages))
         view = [one for one in history.sources if isinstance(one, BaseMessage)]
         if (history.head_id or "") != held.head_id:
-            chain = await session.anchor.chain_flow()
+            chain = await session.chain()
             fits = len(history.chain)
             if fits < len(chain) and chain[:fits] == history.chain:
                 return held.with_chain(history.chain, None, pending=held.pending), view
@@ -199,7 +197,7 @@ class Channel:
         seen.follow(self.messages, 0)
         if (known := seen.value("reach", self.held.head_id)) is not None:
             return cast("tuple[tuple[Record, ...], frozenset[str]]", known[0])
-        chain = (await self.session(None).fold(self.messages)).chain
+        chain = (await self.session(None).fold(read_messages(self.messages))).chain
         reach = chain, frozenset(manifest(chain))
         seen.keep("reach", self.held.head_id, self.messages, reach)
         return reach
@@ -224,7 +222,7 @@ class Channel:
         name_messages(self.messages)
         self.held = before.with_chain(chain, None)
         try:
-            history = await self.session(None).fold(self.messages)
+            history = await self.session(None).fold(read_messages(self.messages))
         finally:
             self.held = before
         if history.head is None:

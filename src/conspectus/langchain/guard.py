@@ -25,7 +25,7 @@ from langgraph.types import Command
 
 from conspectus.bridge import arun, io, run
 from conspectus.core.items import Window
-from conspectus.engine.calls import compact_flow
+from conspectus.engine.compaction import compact
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.settings import window_of
 from conspectus.errors import ArchiveError, PolicyError
@@ -372,7 +372,7 @@ class _Call:
             if rest is None or self.tokens() - recalled <= rest.budget:
                 return None
             session = channel.session(rest, ratio=ratio)
-            result = await compact_flow(session, self._messages, False, "")
+            result = await compact(session, self._messages, False, "")
         except ArchiveError as error:
             if not await self._bridged(rest, await channel.redacted(error)):
                 raise
@@ -387,7 +387,7 @@ class _Call:
     async def _compacted(self, session: Any, own: Sequence[BaseMessage], *, forced: bool) -> None:
         """Compact the history in the state, whose view is `own` until then."""
         channel = self.channel
-        result = await compact_flow(session, channel.messages, forced, "")
+        result = await compact(session, channel.messages, forced, "")
         if result.record is not None:
             view = cast("list[BaseMessage]", result.messages)
             after = size_of(channel.setup, view)
@@ -407,7 +407,7 @@ class _Call:
         session = self.channel.passing_session(room, self.measured.ratio)
         if session is None:
             return False
-        result = await compact_flow(session, self._messages, False, "")
+        result = await compact(session, self._messages, False, "")
         if result.outcome == "stuck":
             return False
         said = "this one request was made to fit without the archive, nothing else changed: %s"

@@ -24,12 +24,12 @@ from conspectus.archive import Scope
 from conspectus.bridge import arun, io, run
 from conspectus.core.policy import AnyStale, OnFailure
 from conspectus.engine.background import AnyBackground, Closing, Preparations
-from conspectus.engine.engine import OnEvent
 from conspectus.engine.hooks import BeforeSummarization
 from conspectus.engine.settings import (
     AnyArchive,
     AnyListeners,
     AnySummarizer,
+    OnEvent,
     Pin,
     warn_caller,
 )

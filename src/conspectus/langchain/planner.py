@@ -17,10 +17,10 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from conspectus._langchain import hide_from_streams
 from conspectus.core.items import Size
 from conspectus.core.policy import grown
-from conspectus.engine.calls import compact_flow
-from conspectus.engine.prepared import begin_flow
+from conspectus.engine.compaction import compact
+from conspectus.engine.prepared import begin
 from conspectus.engine.result import CompactionResult
-from conspectus.engine.session import Session
+from conspectus.engine.thread import Thread
 from conspectus.errors import ArchiveError
 from conspectus.langchain.channel import Channel
 from conspectus.langchain.settings import Setup
@@ -35,7 +35,7 @@ from conspectus.langchain.state import (
     read_requested,
     run_of_subgraph,
 )
-from conspectus.messages import has_long_arguments, is_summary_message
+from conspectus.messages import has_long_arguments, is_summary_message, read_messages
 from conspectus.messages.recalled import newest_user
 from conspectus.observe import log
 from conspectus.tokens import correction
@@ -94,7 +94,7 @@ async def _stepped(channel: Channel, focus: str | None) -> Update | None:
             channel.keep_view(channel.held, view)
     now = Step(channel, view)
     if now.is_due(focus):
-        result = await compact_flow(now.session(), messages, focus is not None, focus or "")
+        result = await compact(now.session(), messages, focus is not None, focus or "")
         return now.update(result, begun)
     await now.prepare()
     return {HELD: channel.held.to_json()} if channel.held is not begun else None
@@ -165,18 +165,17 @@ class Step:
             self._tokens = math.ceil(self._sizes.total(1) * self._ratio)
         self._over = self._room is not None and self._tokens > self._room.budget
 
-    def session(self) -> Session:
+    def session(self) -> Thread:
         ratio = None if self._room is None else self._ratio
         return self._channel.session(self._room, asked=self._asked, ratio=ratio)
 
     async def prepare(self) -> None:
         """Prepare the next notes in the background, once the trigger is near."""
         jobs, head = self._setup.engine.background, self._held.head_id
-        if jobs is None or not jobs.setting.near(self._policy, self._asked, self._room):
+        if jobs is None or not self.session().nears(self._asked, jobs.prepare):
             return
         if jobs.wanted(self._channel.scope, head, self._asked):
-            messages = list(self._channel.messages)
-            await begin_flow(self.session(), lambda own: own.fold(messages), head)
+            await begin(self.session(), read_messages(self._channel.messages))
 
     def is_due(self, focus: str | None) -> bool:
         """Return whether to read and plan; `focus` is that of a compaction that was asked for."""

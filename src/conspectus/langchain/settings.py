@@ -17,9 +17,8 @@ from conspectus.archive import Archive, Scope
 from conspectus.core.items import Window
 from conspectus.core.policy import Arguments, Policy, names_embedded
 from conspectus.core.sizes import TRIGGER_FORM, TriggerClause
-from conspectus.engine.engine import Engine
 from conspectus.engine.hooks import PreviewRequest
-from conspectus.engine.settings import EngineSettings, warn_caller, window_of
+from conspectus.engine.settings import Engine, warn_caller, window_of
 from conspectus.errors import PolicyError
 from conspectus.langchain.seen import Counting, Histories
 from conspectus.langchain.state import Requested, Tenant
@@ -140,7 +139,7 @@ def set_up(given: Mapping[str, Any], kept_in: Callable[[Scope], str]) -> Setup:
             f"{tokens!r}; recall='off' switches it off"
         )
     meter = TokenMeter(None if counting.approximate else counter, model=model)
-    engine = EngineSettings.of(given).engine(policy, meter)
+    engine = Engine.build(given, policy, meter)
     engine = replace(engine, preview=_asked_of(given["preview"]), sizes=counting.message)
     preserve = given["history"] == "preserve"
     return Setup(

@@ -15,9 +15,8 @@ from conspectus.archive import Archive
 from conspectus.core.policy import OnFailure, Policy
 from conspectus.core.sizes import TriggerClause, whole
 from conspectus.engine.background import AnyBackground, Preparations
-from conspectus.engine.engine import Engine
 from conspectus.engine.memory import Memory
-from conspectus.engine.settings import AnyArchive, EngineSettings
+from conspectus.engine.settings import AnyArchive, Engine, check_settings
 from conspectus.errors import PolicyError
 from conspectus.redaction import Redact
 from conspectus.short_term import prompts
@@ -110,7 +109,7 @@ class ShortTerm:
                 "token_counter must be a callable that takes a list of messages and returns their "
                 f"tokens, not {self.token_counter!r:.200}"
             )
-        EngineSettings.of(vars(self))
+        check_settings(vars(self))
 
     @property
     def reach(self) -> int:
@@ -130,9 +129,8 @@ class ShortTerm:
         # With a prepared summary, less has gathered.
         enough = max(1, min(self.reach + self.max_summary_tokens, self.max_tokens))
         own = {"summarizer": asked, "archive": archive, "summarizer_timeout": TIMEOUT}
-        engine = EngineSettings.of({**vars(self), **own}).engine(
-            Policy(trigger=(TriggerClause(tokens=enough),)), TokenMeter(count)
-        )
+        policy = Policy(trigger=(TriggerClause(tokens=enough),))
+        engine = Engine.build({**vars(self), **own}, policy, TokenMeter(count))
         return replace(
             engine,
             memory=self.memory,

@@ -19,18 +19,12 @@ from conspectus.core.items import Compact, Keep, Plan, Size, Stuck, Window
 from conspectus.core.oldest_first import Limits, oldest_first, too_large
 from conspectus.core.policy import grown
 from conspectus.core.records import Record
-from conspectus.engine.anchors import Anchor, Chain
-from conspectus.engine.background import Background
-from conspectus.engine.compaction import Compaction
-from conspectus.engine.engine import SLACK, Engine
-from conspectus.engine.memory import FailedSummary
-from conspectus.engine.prepared import Chosen, chosen_flow, settled_flow
-from conspectus.engine.result import Failed, as_the_models
-from conspectus.engine.session import SUMMARY_FLOOR, Session
-from conspectus.engine.settings import open_archive
-from conspectus.engine.view import SMALL, History, look_flow, with_floors
-from conspectus.errors import ArchiveError, InputError, RedactionError, StuckError, SummaryError
-from conspectus.messages import read_messages, summary_message, summary_text
+from conspectus.engine.compaction import carry_out
+from conspectus.engine.settings import SLACK, Engine, open_archive
+from conspectus.engine.thread import SUMMARY_FLOOR, Chain, Thread
+from conspectus.engine.view import SMALL, History, look, with_floors
+from conspectus.errors import ArchiveError, ConspectusError, InputError, StuckError, SummaryError
+from conspectus.messages import is_summary_message, read_messages, summary_message, summary_text
 from conspectus.observe import emit, log
 from conspectus.short_term.prompts import shown
 from conspectus.short_term.running_summary import (
@@ -108,13 +102,13 @@ class Step:
         whole = total + sum(count([one]) for one in (*self.parts.system, *self.standing))
         chain = await self._chain(archive)
         jobs = own._background
-        near = own.reach * (jobs.setting.prepare if jobs is not None else 1)
+        near = own.reach * (jobs.prepare if jobs is not None else 1)
         if total < near and whole <= own.max_tokens:
             return self.result(self.running, rest)
         engine = own.engine(archive)
         history = await self._history(engine, chain)
-        anchor = Anchor(archive, own.memory, self.scope, chain)
-        return await self._compact(Turn(engine, self.scope, None, anchor, own=own), history)
+        thread = Turn(engine, self.scope, Window(own.max_tokens), chain, own=own)
+        return await self._compact(thread, history)
 
     async def _chain(self, archive: Archive | None) -> Chain:
         """Return the records behind the running summary; the archive's pointer goes to them."""
@@ -138,7 +132,7 @@ class Step:
             text = summary_text(self.running.summary, archived=archived, **mark)
             between = [summary_message(text, head.id if head else "before")]
         entries = read_messages([*parts.system, *between, *parts.rest])
-        history = await look_flow(engine, entries, chain)
+        history = await look(engine, entries, chain)
         size = sum(map(engine.meter.message, self.standing))
         places = tuple(
             replace(place, item=replace(place.item, tokens=size)) if place.item.summary else place
@@ -146,52 +140,45 @@ class Step:
         )
         return replace(history, places=places)
 
-    async def _compact(self, session: Turn, history: History) -> SummarizationResult:
+    async def _compact(self, thread: Turn, history: History) -> SummarizationResult:
         own, running, memory = self.own, self.running, self.own.memory.of(self.scope)
-        history, decided = session.planned(history, own.reach)
-        size, mark = history.size, name_of(running)
-        failure = FailedSummary(mark, size, size, size.tokens > own.max_tokens)
-        failed = memory.failure(mark, size.messages, failure.over)
-        held = failed is not None and not grown(size.tokens, failed.size.tokens)
-        if held and isinstance(decided, Compact) and decided.evicted:
-            decided = Keep("its latest summary failed", size.tokens)
-        chosen = Chosen(decided)
-        if session.engine.background is not None and not held:
-            session = replace(session, room=Window(own.max_tokens))
-            chosen = await chosen_flow(session, history, decided)
-        history, decided = chosen.view or history, chosen.plan
+        history, decided = thread.planned(history, own.reach)
+        size = history.size
+        failed = memory.failure(history.head_id, size.messages, size.tokens > own.max_tokens)
+        if failed is not None and not grown(size.tokens, failed.size.tokens):
+            if isinstance(decided, Compact) and decided.evicted:
+                decided = Keep("its latest summary failed", size.tokens)
+            thread = replace(thread, engine=replace(thread.engine, background=None))
         self._complain_of(decided)
-        if not isinstance(decided, Compact):
-            return self._viewed(running, history)
-        refuse_equal_ids(m.id for m in self.parts.rest)
-        left = [entry.id for i in decided.evicted if (entry := history.places[i].entry)]
-        ids = (running.summarized_message_ids if running else set()) | set(map(str, left))
-        last = next((m.id for m in reversed(self.parts.messages) if m.id in ids), None)
+        if isinstance(decided, Compact):
+            refuse_equal_ids(m.id for m in self.parts.rest)
 
         def after(record: Record) -> RunningSummary | None:
-            return RunningSummary(record.summary, ids, last) if decided.evicted else running
+            if not record.covers:
+                return running
+            covers = set(record.covers)
+            left = {p.entry.id for p in history.places if p.entry and p.item.key in covers}
+            ids = (running.summarized_message_ids if running else set()) | left
+            last = next((m.id for m in reversed(self.parts.messages) if m.id in ids), None)
+            return RunningSummary(record.summary, ids, last)
 
-        session.anchor.names = lambda record: name_of(after(record))
-        engine = replace(session.engine, order=chosen.order or session.engine.order)
-        session, ready = replace(session, engine=engine), chosen.draft
+        thread.names = lambda record: name_of(after(record))
         try:
-            compaction = Compaction(session, history, decided, ready=ready, waited=chosen.waited)
-            outcome, view = await compaction.run()
-            await settled_flow(session, history, chosen, outcome)
-        except (SummaryError, RedactionError) as error:
-            memory.failed = failure
-            if isinstance(error, RedactionError):
-                raise
-            raise as_the_models(error) from error.__cause__
-        if isinstance(outcome, Failed):
-            if not isinstance(outcome.error, ArchiveError):
-                memory.failed = failure
-            return self._viewed(running, history)
-        memory.failed = None
-        now = after(outcome.record)
-        if engine.archive is None and own.notes:
-            _chains.put((self.thread, name_of(now)), view.chain)
-        return self._viewed(now, view)
+            result = await carry_out(thread, history, decided)
+        except SummaryError as error:
+            cause = error.__cause__
+            while isinstance(cause, ConspectusError):
+                cause = cause.__cause__
+            if isinstance(cause, Exception):
+                raise cause from None  # as LangMem does
+            raise
+        if result.record is None:
+            return self._viewed(running, result.messages)
+        now = after(result.record)
+        if thread.engine.archive is None and own.notes:
+            chain = (*history.chain, result.record)
+            _chains.put((self.thread, name_of(now)), chain)
+        return self._viewed(now, result.messages)
 
     def _complain_of(self, plan: Plan) -> None:
         """Say, or raise, that a plan does not fit."""
@@ -205,9 +192,11 @@ class Step:
             raise StuckError(reason, needed=needed, budget=budget)
         log("history_does_not_fit", "%s", reason)
 
-    def _viewed(self, running: RunningSummary | None, view: History) -> SummarizationResult:
-        sources = [place.source for place in view.places if not place.item.summary]
-        rest = [one for one in sources if isinstance(one, BaseMessage)]
+    def _viewed(
+        self, running: RunningSummary | None, view: Sequence[object]
+    ) -> SummarizationResult:
+        rest = [one for one in view if isinstance(one, BaseMessage)]
+        rest = [one for one in rest if not is_summary_message(one)]
         return self.result(running, rest[len(self.parts.system) :])
 
     def result(
@@ -229,21 +218,18 @@ class Step:
         return SummarizationResult(made, running)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn(Session):
+@dataclass(slots=True, kw_only=True)
+class Turn(Thread):
     """One history, summarised in LangMem's order."""
 
     own: ShortTerm
 
-    def nears(self, size: Size, setting: Background) -> bool:
-        return size.tokens >= self.own.reach * setting.prepare
+    def nears(self, size: Size, prepare: float) -> bool:
+        return size.tokens >= self.own.reach * prepare
 
     def foresees(self, history: History, share: float) -> tuple[History, Plan]:
         """Plan as if a share of the trigger had to gather."""
         return self.planned(history, math.ceil(self.own.reach * share), clip=False)
-
-    def message_size(self, body: str) -> int:
-        return self.own.summary_size(body)
 
     def planned(self, history: History, reach: int, *, clip: bool = True) -> tuple[History, Plan]:
         """Plan without clips; with them, which need an archive, only if that is not enough."""

@@ -13,7 +13,7 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from conspectus._langchain import is_runnable
 from conspectus.bridge import in_a_daemon
 from conspectus.core.policy import EMBEDDED
-from conspectus.engine.engine import SLACK
+from conspectus.engine.settings import SLACK
 from conspectus.errors import SummarizerOverflow
 from conspectus.messages import Entry, is_summary_message, read_messages
 from conspectus.model.base import SummaryRequest

@@ -1,0 +1,243 @@
+"""One agent's history in one thread: its records and drafts, its view, its plan."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from conspectus.archive import Scope
+from conspectus.core.items import Compact, Plan, Size, Stuck, Window
+from conspectus.core.ladder import GIANT, SHORT
+from conspectus.core.plan import plan
+from conspectus.core.records import Draft, Record
+from conspectus.engine.background import foreseen
+from conspectus.engine.memory import FailedSummary
+from conspectus.engine.recognising import may_be_summaries
+from conspectus.engine.settings import SLACK, Engine
+from conspectus.engine.view import History, look, reports_of, with_briefs, with_floors
+from conspectus.messages import Entry, summary_message, summary_text
+from conspectus.tokens import Report
+
+SUMMARY_FLOOR = 120
+"""Tokens beside its frame below which a summary holds little more than one rule."""
+
+Chain = tuple[Record, ...]
+
+
+@dataclass(slots=True)
+class Thread:
+    """One agent's history in one thread.
+
+    For a caller with messages alone, the archive's pointer or this process's memory names the
+    head. A graph has the head in its state, so that each checkpoint keeps its own.
+
+    Attributes:
+        room: the window; None if it is unknown.
+        head: the id of the record in force, or without an archive the records, where the caller's
+            state has it; None where the pointer or the memory has it.
+        checkpointed: a checkpointer keeps that state; else callers may send messages alone.
+        names: the caller's own name of a record, for the archive.
+        asked: the size that the trigger is compared with, if the caller counts in its own way.
+        last: the size that the latest compaction reached, counted likewise.
+        ratio: the correction of the estimate by reports of usage, if the caller knows it.
+        aside: drafts are made in the background, and nothing is put in force.
+        pointer: the record that the archive's pointer named at the last look; empty for none.
+    """
+
+    engine: Engine
+    scope: Scope
+    room: Window | None = None
+    head: Chain | str | None = None
+    checkpointed: bool = False
+    names: Callable[[Record], str] | None = None
+    asked: Size | None = None
+    last: Size | None = None
+    ratio: float | None = None
+    aside: bool = False
+    pointer: str = ""
+
+    @property
+    def budget(self) -> int | None:
+        return None if self.room is None else self.room.budget
+
+    def over(self, size: Size) -> bool:
+        return self.room is not None and size.tokens > self.room.budget
+
+    def message_size(self, body: str, like: type | None = None) -> int:
+        """Return the tokens of the message that shows a summary."""
+        if self.engine.size is not None:
+            return self.engine.size(body)
+        text = summary_text(body, archived=self.engine.archive is not None)
+        return self.engine.meter.message(summary_message(text, "", like=like))
+
+    # Records and drafts: in the archive, or without one in this process's memory
+
+    async def in_force(self) -> object:
+        """Look what is in force, for a caller with messages alone."""
+        archive = self.engine.archive
+        if archive is None:
+            return self.engine.memory.of(self.scope).chain
+        pointer: str | None = await archive.flow(archive.pointer, self.scope)
+        self.pointer = pointer or ""
+        return self.pointer
+
+    async def chain(self) -> Chain:
+        """Return the records in force, the oldest first."""
+        archive = self.engine.archive
+        if isinstance(self.head, tuple):
+            return self.head
+        if archive is None:
+            return self.engine.memory.of(self.scope).chain if self.head is None else ()
+        head = self.head if self.head is not None else await self.in_force()
+        return (await archive.flow(archive.chain_at, self.scope, str(head))) if head else ()
+
+    async def commit(self, chain: Chain, record: Record) -> None:
+        """Put a record in force on top of a chain; raise `ArchiveError` if that fails."""
+        assert not self.aside, "what is prepared is not put in force"
+        archive = self.engine.archive
+        if archive is None:
+            if self.head is None or not self.checkpointed:
+                memory = self.engine.memory.of(self.scope)
+                memory.chain = (*chain, record)
+                memory.chains.put(record.name, memory.chain)
+        elif self.head is None:
+            await archive.flow(archive.commit, self.scope, record, seen=self.pointer)
+        else:
+            # Branches of one thread share the pointer, which is for readers without a state.
+            await archive.flow(archive.commit, self.scope, record, alone=False)
+            if self.names is not None:
+                note = {self.names(record): {"id": record.id}}
+                await archive.flow(archive.note, self.scope, "record", note)
+
+    async def find_draft(self, plan: str) -> Draft | None:
+        archive = self.engine.archive
+        if archive is None:
+            return self.engine.memory.of(self.scope).drafts.get(plan)
+        return await archive.flow(archive.find_draft, self.scope, plan)
+
+    async def save_draft(self, plan: str, draft: Draft) -> None:
+        archive = self.engine.archive
+        if archive is None:
+            self.engine.memory.of(self.scope).drafts.put(plan, draft)
+        else:
+            await archive.flow(archive.save_draft, self.scope, plan, draft)
+
+    # The view
+
+    async def fold(self, entries: list[Entry]) -> History:
+        """Fold the records that belong to a history over it, and put them in force."""
+        engine, archive, known = self.engine, self.engine.archive, await self.chain()
+        history = await look(engine, entries, known)
+        if archive is not None and not all(record.archived for record in known):
+            # Made when there was no archive: they stand like another library's summary.
+            return replace(await look(engine, entries, ()), before=history.chain)
+        if all(place.entry is not None for place in history.places):
+            # A summary that the records in force do not know may be that of another branch, or of a
+            # time that the history has gone back to.
+            for name in may_be_summaries(entries, marked=self.checkpointed):
+                if archive is not None:
+                    other = await archive.flow(archive.chain_of, self.scope, name)
+                else:
+                    chains = engine.memory.of(self.scope).chains
+                    other = (chains.get(name) if self.head is None else None) or ()
+                again = await look(engine, entries, other) if other else history
+                if other and again.chain:
+                    history = again
+                    break
+        chain = history.chain
+        if chain != tuple(known) and self.head is None and not self.aside:
+            if archive is None:
+                engine.memory.of(self.scope).chain = chain
+            else:
+                self.pointer = chain[-1].id if chain else ""
+                await archive.flow(archive.set_head, self.scope, self.pointer or None)
+        return history
+
+    def corrected(self, reports: Sequence[Report]) -> Thread:
+        """Return the thread with an estimate that is corrected by reports of models."""
+        if self.ratio is not None:
+            meter = self.engine.meter.scaled(self.ratio)
+        else:
+            reserved, limit = (self.room.reserved, self.room.limit) if self.room else (0, None)
+            meter = self.engine.meter.corrected(reports, reserved, limit)
+        if meter is self.engine.meter:
+            return self
+        frame = math.ceil(self.engine.frame * meter.ratio)
+        policy = replace(self.engine.policy, summary_frame=frame + SLACK)
+        return replace(self, engine=replace(self.engine, policy=policy, meter=meter, frame=frame))
+
+    def measured(self, history: History) -> tuple[Thread, History]:
+        """Correct the estimate by the reports in a history; return thread and history."""
+        own = self.corrected(reports_of(history))
+        return own, history if own is self else history.corrected(own.engine.meter.ratio)
+
+    # The plan
+
+    def is_quiet(self, size: Size, head: Record | None) -> bool:
+        """Tell whether neither the trigger, nor the window, nor a preparation asks for anything."""
+        limit, jobs = None if self.room is None else self.room.limit, self.engine.background
+        last = head.size_after if head else None
+        return not (
+            self.over(size)
+            or self.engine.policy.fired(size, limit, last)
+            or (jobs is not None and self.nears(size, jobs.prepare))
+        )
+
+    def nears(self, size: Size, prepare: float) -> bool:
+        """Tell whether notes should be prepared for a history of this size."""
+        limit = None if self.room is None else self.room.limit
+        return self.engine.policy.fired(foreseen(size, prepare), limit) is not None
+
+    def decided(self, history: History, force: bool) -> tuple[History, Plan]:
+        """Plan; after a failed summary only if the history has changed."""
+        memory, size = self.engine.memory, history.size
+        failed = memory.of(self.scope).failure(history.head_id, size.messages, self.over(size))
+        history, decided = self._planned(history, failed, force)
+        if isinstance(decided, Stuck) and failed is not None and failed.why:
+            # The numbers alone would not say what to mend.
+            decided = replace(decided, reason=f"{decided.reason}; {failed.why}")
+        return history, decided
+
+    def foresees(self, history: History, share: float) -> tuple[History, Plan]:
+        """Plan as if the trigger fired at a share of itself."""
+        asked = foreseen(self.asked or history.size, share)
+        engine = replace(self.engine, policy=replace(self.engine.policy, arguments=None))
+        return replace(self, asked=asked, last=None, engine=engine)._planned(history, None, False)
+
+    def _planned(
+        self, history: History, failed: FailedSummary | None, force: bool
+    ) -> tuple[History, Plan]:
+        """Plan with the least sizes of large messages; of all where messages leave."""
+        engine, policy, clips = self.engine, self.engine.policy, self.engine.where is not None
+        last = history.head.size_after if history.head else None
+        last = self.last if self.asked is not None else last
+        decide = partial(
+            plan,
+            policy=policy,
+            window=self.room,
+            asked=self.asked,
+            last=last if failed is None else failed.asked,
+            failed=failed.size.tokens if failed is not None and failed.over else None,
+            force=force,
+            clip=clips,
+            words=engine.archive is not None,
+            floor=engine.frame + SUMMARY_FLOOR,
+        )
+        bounds = [self.room.budget // GIANT] if self.room is not None else []
+        if policy.stale is not None:
+            expendable = any(item.expendable for item in history.items)
+            bounds.append(0 if expendable else policy.stale.smallest)
+        if clips and policy.arguments is not None:
+            history = with_briefs(history, engine)
+        if not clips or not bounds:  # nothing is shown short without a window
+            return history, decide(history.items)
+        history = with_floors(history, engine, min(bounds))
+        decided = decide(history.items)
+        leaves = isinstance(decided, Compact) and decided.evicted and self.room is not None
+        if isinstance(decided, Stuck) or leaves:
+            over = 0 if self.room is None or not leaves else self.room.budget // SHORT
+            history = with_floors(history, engine, over)
+            decided = decide(history.items)
+        return history, decided
