@@ -10,7 +10,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
-from conspectus._langchain import hide_from_streams, is_message
+from conspectus._langchain import hide_from_streams, is_message, is_runnable
 from conspectus.archive import Scope
 from conspectus.bridge import arun, aside, run
 from conspectus.core.plan import budget_of
@@ -180,6 +180,8 @@ class Compactor(Closing):
             )
         for caveat in policy.caveats:
             warnings.warn(caveat, UserWarning, stacklevel=2)
+        if is_runnable(summary_request):
+            given["summary_request"] = "cached"
         meter = meter_of(token_counter, tokenizer, model)
         self._engine = Engine.build(given, policy, meter)
         self._last_request = last_request_of(self._engine, summary_request, window)

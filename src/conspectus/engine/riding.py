@@ -99,8 +99,7 @@ def why_not(
     reasons = {
         "another model summarises": last.any_model and by != engine.order[0],
         "what is summarised is redacted, and the request is not": engine.redaction is not None,
-        "it has no cache_control, so its provider remembers nothing of it": not marks
-        and needs_marks(last),
+        "it has no cache_control, so its provider remembers nothing of it": unmarked,
         "its provider has forgotten it": monotonic() - last.at > lives,
         "it is of items that no chat model of LangChain takes": not all(map(_taken, last.messages)),
         f"its provider may leave a part of it out ({', '.join(edits)})": edits,

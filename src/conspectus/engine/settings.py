@@ -233,7 +233,7 @@ def check_settings(given: Mapping[str, Any]) -> None:
             'Tool("book_room", key="room_id", effect=True)',
         ),
         (
-            not is_runnable(request) and request not in ("smallest", "cached"),
+            request not in ("smallest", "cached"),
             f'summary_request must be "smallest" or "cached", not {request!r}',
         ),
         (

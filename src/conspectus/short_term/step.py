@@ -157,7 +157,11 @@ class Step:
             if not record.covers:
                 return running
             covers = set(record.covers)
-            left = {p.entry.id for p in history.places if p.entry and p.item.key in covers}
+            left = {
+                p.entry.id
+                for p in history.places
+                if p.entry and p.item.key in covers and not p.item.summary
+            }
             ids = (running.summarized_message_ids if running else set()) | left
             last = next((m.id for m in reversed(self.parts.messages) if m.id in ids), None)
             return RunningSummary(record.summary, ids, last)
