@@ -34,7 +34,7 @@ class Crowded(OrderedDict[Scope, SessionMemory]):
     def values(self) -> Any:
         def one_by_one() -> Iterator[SessionMemory]:
             for value in OrderedDict.values(self):
-                if not self.memory._threads._lock.locked():
+                if not self.memory._sessions._lock.locked():
                     self.memory.of(Scope("local", "another", "main"))
                 yield value
 
@@ -45,9 +45,9 @@ def test_asking_for_failures_is_safe_while_other_workers_begin_sessions():
     memory = Memory()
     for name in ("one", "two", "three"):
         memory.of(Scope("local", name, "main"))
-    crowded = Crowded(memory._threads._values)
+    crowded = Crowded(memory._sessions._values)
     crowded.memory = memory
-    memory._threads._values = crowded
+    memory._sessions._values = crowded
     assert not memory.any_failed
 
 
