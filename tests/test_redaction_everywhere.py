@@ -55,7 +55,7 @@ def test_a_hook_gets_no_object_that_nobody_can_look_into():
 
 
 def test_a_guard_of_its_own_redacts_and_one_with_a_middleware_says_where_it_belongs():
-    guard = ContextGuard(window=4_000, archive="memory:", redact=True)
+    ContextGuard(window=4_000, archive="memory:", redact=True)
     with pytest.raises(PolicyError, match="pass it to the SummarizationMiddleware"):
         ContextGuard(SummarizationMiddleware(None), redact=True)
 

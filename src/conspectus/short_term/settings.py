@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from numbers import Real
 from typing import Any
+from weakref import ref
 
 from langchain_core.messages import BaseMessage
 
@@ -23,7 +24,6 @@ from conspectus.short_term import prompts
 from conspectus.short_term.prompts import Prompt
 from conspectus.short_term.summarizer import TIMEOUT, PromptedSummarizer
 from conspectus.tokens import TokenMeter
-from conspectus.tokens.tally import Tallies
 
 TokenCounter = Callable[[Iterable[Any]], int]
 """LangMem's name. Fractions are rounded up."""
@@ -31,13 +31,16 @@ TokenCounter = Callable[[Iterable[Any]], int]
 COUNTERS = 8
 """Counters whose sizes are cached between calls."""
 
+MESSAGES = 65_536
+"""Messages of each whose sizes are cached."""
+
 
 class Counts:
     """A caller's counter; while nothing is due, it is asked once for each message object."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
-        self._tallies = Tallies(lambda message: self([message]), by_content=False)
+        self._sizes: Newest[int, tuple[ref[BaseMessage], int]] = Newest(MESSAGES)
 
     @classmethod
     def of(cls, counter: TokenCounter) -> Counts:
@@ -48,8 +51,14 @@ class Counts:
 
     def history(self, messages: Sequence[BaseMessage]) -> int:
         """Count the messages of a history, one by one."""
-        name = str(messages[0].id) if messages else ""
-        return self._tallies.follow(name, messages).totals[0]
+        return sum(map(self._message, messages))
+
+    def _message(self, message: BaseMessage) -> int:
+        known = self._sizes.get(id(message))
+        if known is None or known[0]() is not message:
+            known = ref(message), self([message])
+            self._sizes.put(id(message), known)
+        return known[1]
 
     def __call__(self, messages: Iterable[Any]) -> int:
         count: object = self._counter(list(messages))

@@ -101,13 +101,7 @@ class TokenMeter:
         7
     """
 
-    def __init__(
-        self,
-        counter: TokenCounter | str | None = None,
-        *,
-        model: Any = None,
-        file_tokens: object = None,
-    ) -> None:
+    def __init__(self, counter: TokenCounter | str | None = None, *, model: Any = None) -> None:
         self.family, self.maker = family_and_maker(model)
         self.exact, self.ratio = counter is not None, 1.0
         self._counter: MessageCounter | None = None
