@@ -88,9 +88,3 @@ bench-faults: $(READY)
 mutants: $(READY)
 	@PYTHONPATH=tests $(BIN)/python -m mutants $(if $(PROMISE),--promise "$(PROMISE)") \
 		$(if $(NAME),--name "$(NAME)") $(if $(WORKERS),--workers $(WORKERS))
-
-# Files of this version for tests that read those of earlier ones. What is there stays: WRITE=1 adds
-# the next number, for when a form has changed on purpose.
-.PHONY: golden
-golden: $(READY)
-	@PYTHONPATH=tests $(BIN)/python -m golden $(if $(WRITE),--write)
