@@ -14,6 +14,7 @@ from conspectus.cli import options
 from conspectus.cli.options import ArchiveOption
 from conspectus.errors import InputError, install_command
 from conspectus_mcp.grants import Grant, read_grants
+from conspectus_mcp.hook import tenant_of, write_plugin
 
 
 def mcp(
@@ -46,9 +47,6 @@ def mcp(
     On stdio the options say what the client may read; nothing is granted without them. Over HTTP
     each client brings a token, and the file of --grants says what it may read.
     """
-    from conspectus_mcp.hook import tenant_of
-    from conspectus_mcp.plugin import write_plugin
-
     if plugin is not None:
         for path in write_plugin(plugin, archive):
             typer.echo(str(path))
@@ -67,34 +65,32 @@ def mcp(
             "memory: ends with its process, so nothing is in it; give --archive a file or the URL "
             "of a database"
         )
-    if http is None:
-        if grants is not None:
-            raise InputError("--grants goes with --http; on stdio give --tenant or --thread")
-        server, close = build_server(where, Grant.of(tenants, thread or ()))
-        try:
-            server.run("stdio")
-        finally:
-            close()
-        return
-    if tenants or thread:
+    if http is None and grants is not None:
+        raise InputError("--grants goes with --http; on stdio give --tenant or --thread")
+    if http is not None and (tenants or thread):
         raise InputError("over HTTP a token says what a client reads; give --grants FILE alone")
-    if grants is None:
+    if http is not None and grants is None:
         raise InputError("--http needs --grants FILE, which says which token reads what")
-    _serve(where, grants, http)
+    granted = read_grants(grants) if grants is not None else Grant.of(tenants, thread or ())
+    server, close = build_server(where, granted)
+    try:
+        if http is None:
+            server.run("stdio")
+        else:
+            _serve(server, http)
+    finally:
+        close()
 
 
-def _serve(where: str, grants: Path, http: str) -> None:
+def _serve(server: object, http: str) -> None:
     """Serve streamable HTTP at `/mcp`."""
     import uvicorn
 
-    from conspectus_mcp.server import build_server
-
     host, colon, port = http.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
+    name, host = host, host.removeprefix("[").removesuffix("]")
     if not (colon and host and port.isdecimal() and int(port) < 65536):
         raise InputError(f"--http {http!r} is no address; write HOST:PORT such as 127.0.0.1:8931")
-    server, close = build_server(where, read_grants(grants))
-    app = server.streamable_http_app(
+    app = server.streamable_http_app(  # type: ignore[attr-defined]
         streamable_http_path="/mcp", stateless_http=True, json_response=True, host=host
     )
     try:
@@ -102,10 +98,6 @@ def _serve(where: str, grants: Path, http: str) -> None:
         listening = socket.create_server((host, int(port)), family=family)
     except OSError as error:
         raise InputError(f"--http {http} cannot be listened at: {error.strerror}") from error
-    name = f"[{host}]" if ":" in host else host
     print(f"http://{name}:{listening.getsockname()[1]}/mcp", file=sys.stderr, flush=True)
     config = uvicorn.Config(app, log_level="warning", access_log=False)
-    try:
-        uvicorn.Server(config).run(sockets=[listening])
-    finally:
-        close()
+    uvicorn.Server(config).run(sockets=[listening])

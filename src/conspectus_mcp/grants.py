@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Self
 
 import yaml  # type: ignore[import-untyped]
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from conspectus.archive import Scope
 from conspectus.errors import InputError
@@ -62,25 +62,16 @@ class _Row(BaseModel):
     tenants: list[str] = []
     threads: dict[str, list[str]] = {}
 
-    @model_validator(mode="after")
-    def _is_whole(self) -> Self:
-        if sum(one is not None for one in (self.token, self.token_env, self.token_sha256)) != 1:
-            raise ValueError("give one of token, token_env and token_sha256")
-        if not self.tenants and not any(self.threads.values()):
-            raise ValueError("grants nothing; name tenants, or threads of a tenant")
-        if self.token_env is not None and len(os.environ.get(self.token_env, "")) < SHORTEST:
-            raise ValueError(
-                f"the environment variable {self.token_env} holds no token of {SHORTEST} "
-                "characters or more; set it"
-            )
-        return self
-
     def digest(self) -> str:
-        return self.token_sha256 or digest(self.token or os.environ.get(self.token_env or "", ""))
-
-    def grant(self) -> Grant:
-        tenants = {one: frozenset(threads) for one, threads in self.threads.items() if threads}
-        return Grant({**tenants, **dict.fromkeys(self.tenants)})
+        """Return the digest of the one token; an `InputError` says why there is none."""
+        if sum(one is not None for one in (self.token, self.token_env, self.token_sha256)) != 1:
+            raise InputError("give one of token, token_env and token_sha256")
+        if not self.tenants and not any(self.threads.values()):
+            raise InputError("grants nothing; name tenants, or threads of a tenant")
+        token = self.token or os.environ.get(self.token_env or "", "")
+        if not self.token_sha256 and len(token) < SHORTEST:
+            raise InputError(f"the environment variable {self.token_env} holds no token; set it")
+        return self.token_sha256 or digest(token)
 
 
 class _File(BaseModel):
@@ -102,24 +93,31 @@ def read_grants(path: Path) -> dict[str, Grant]:
     Example:
         `read_grants(Path("grants.yaml"))`
     """
+    grants: dict[str, Grant] = {}
+    where = ""
     try:
-        rows = _File.model_validate(yaml.safe_load(path.read_text(encoding="utf-8"))).clients
+        clients = _File.model_validate(yaml.safe_load(path.read_text(encoding="utf-8"))).clients
+        for name, row in clients.items():
+            where = f"clients.{name}: "
+            threads = {tenant: frozenset(names) for tenant, names in row.threads.items() if names}
+            grants[row.digest()] = Grant({**threads, **dict.fromkeys(row.tenants)})
     except (OSError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or "it is no UTF-8"
         raise InputError(f"the grant file {path} cannot be read: {why}") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        where = f", line {mark.line + 1}" if mark is not None else ""
-        raise InputError(f"{path}{where}: this is no YAML; see docs/mcp.md for the form") from error
-    except ValidationError as error:
-        wrong = "; ".join(
-            f"{'.'.join(map(str, one['loc'])) or 'the file'}: {one['msg']}"
-            for one in error.errors(include_input=False, include_url=False)
-        ).replace("Value error, ", "")
-        raise InputError(f"{path}: {wrong}; see docs/mcp.md for the form") from None
-    if len({row.digest() for row in rows.values()}) < len(rows):
+        line = f"line {mark.line + 1}: " if mark is not None else ""
+        raise InputError(f"{path}, {line}this is no YAML; see docs/mcp.md for the form") from error
+    except (ValidationError, InputError) as error:
+        why = f"{where}{error}"
+        if isinstance(error, ValidationError):
+            details = error.errors(include_input=False, include_url=False)
+            whys = (f"{'.'.join(map(str, d['loc'])) or 'the file'}: {d['msg']}" for d in details)
+            why = "; ".join(whys)
+        raise InputError(f"{path}: {why}; see docs/mcp.md for the form") from None
+    if len(grants) < len(clients):
         raise InputError(f"{path}: two clients have the same token; give each its own")
-    return {row.digest(): row.grant() for row in rows.values()}
+    return grants
 
 
 def digest(token: str) -> str:

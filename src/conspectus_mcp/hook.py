@@ -1,4 +1,4 @@
-"""Archive a session of Claude Code before its compaction: `conspectus hook`.
+"""Archive a session of Claude Code before its compaction: `conspectus hook`, and its plugin.
 
 A hook never stops the client: after any failure it ends with 0 and one line on standard error.
 It prints only the output that the client expects.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -17,20 +18,22 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+import conspectus
 from conspectus.archive import Scope
-from conspectus.cli import options
+from conspectus.cli import options, output
 from conspectus.cli.failures import CLASS, complain
 from conspectus.cli.options import ArchiveOption
 from conspectus.errors import InputError
 
-END = "(Archived here.)"
-"""Stands behind the last message, so that the user's newest one may be archived too."""
-
+END = {"role": "user", "content": "(Archived here.)"}  # so that the newest message may go, too
 SUMMARY = 4_000
 """Maximum tokens of the notes on a session."""
 
 LONGEST, STATEMENT = 9_000, 1_000
 """Maximum characters of a hook's output, of which Claude Code takes 10,000, and of a message."""
+
+NAME = "conspectus"
+ABOUT = "Archives a session before it is compacted, and lets the agent search what has left."
 
 
 def hook(
@@ -46,16 +49,19 @@ def hook(
     it begins compacted or resumed.
     """
     try:
-        data = _read()
+        with suppress(ValueError, RecursionError):
+            data = None
+            data = json.loads(sys.stdin.buffer.read())
+        if not isinstance(data, dict):
+            raise InputError("standard input holds no JSON object; is this called by a hook?")
         where = options.archive_of(archive)
         if event == "pre-compact":
             archive_session(data, where, redact=redact)
-        elif event == "session-start":
-            if context := standing_context(data, where):
-                output = {"hookEventName": "SessionStart", "additionalContext": context}
-                sys.stdout.write(json.dumps({"hookSpecificOutput": output}) + "\n")
-        else:
+        elif event != "session-start":
             raise InputError(f"there is no hook {event!r}; write pre-compact or session-start")
+        elif context := standing_context(data, where):
+            answer = {"hookEventName": "SessionStart", "additionalContext": context}
+            sys.stdout.write(json.dumps({"hookSpecificOutput": answer}) + "\n")
     except Exception as error:
         _complain(str(error))
 
@@ -92,7 +98,7 @@ def archive_session(data: Mapping[str, Any], where: str, *, redact: bool = False
     from conspectus.transcripts import read_history
 
     scope, path = _scope(data), Path(_text(data, "transcript_path")).expanduser()
-    messages = [*read_history(path).mended().messages, {"role": "user", "content": END}]
+    messages = [*read_history(path).mended().messages, END]
     with options.opened(where) as kept:
         compactor = Compactor(
             archive=kept,
@@ -121,32 +127,28 @@ def standing_context(data: Mapping[str, Any], where: str) -> str:
     from conspectus.recall.layout import label
     from conspectus_mcp.grants import handle_of
 
-    if data.get("source") not in ("compact", "resume"):
-        return ""
     scope, file = _scope(data), options.file_of(where)
-    if file is not None and not file.exists():
+    new = data.get("source") not in ("compact", "resume")
+    if new or (file is not None and not file.exists()):
         return ""
     with options.opened(where, existing=True) as kept:
         chain = kept.chain(scope)
-    if not chain:
-        return ""
-    every = [
-        f"- {as_notes(cut(one_line(line.text), STATEMENT))} [{label(line.ids[0])}]"
-        for record in reversed(chain)
-        for line in reversed(Segment.from_json(record.segment).lines)
-        if line.kind == "said"
-    ]
-    lines, room = [], LONGEST
-    while every and (room := room - len(every[0]) - 1) > 0:
-        lines.append(every.pop(0))
-    if every:
-        lines.append(f"({len(every):,} more are in the archive.)")
+    lines, left, room = [], 0, LONGEST
+    for record in reversed(chain):
+        for one in reversed(Segment.from_json(record.segment).lines):
+            if one.kind == "said":
+                line = f"- {as_notes(cut(one_line(one.text), STATEMENT))} [{label(one.ids[0])}]"
+                room -= len(line) + 1
+                lines += [line] * (room > 0)
+                left += room <= 0
+    if left:
+        lines.append(f"({left:,} more are in the archive.)")
     about = (
         f"Earlier messages of this session are archived word for word. The tools of the server "
         f"conspectus search and read them; the session's id there is {handle_of(scope)}."
     )
     stated = recalled_text("\n".join(["Said by the user before, newest first:", *lines]))
-    return f"{about}\n{stated}" if lines else about
+    return "" if not chain else f"{about}\n{stated}" if lines else about
 
 
 def tenant_of(project: Path) -> str:
@@ -159,16 +161,6 @@ def tenant_of(project: Path) -> str:
     return f"claude-code:{project.expanduser().resolve()}"
 
 
-def _read() -> dict[str, Any]:
-    try:
-        data = json.loads(sys.stdin.buffer.read())
-    except (ValueError, RecursionError):
-        data = None
-    if not isinstance(data, dict):
-        raise InputError("standard input holds no JSON object of a hook; is this called by one?")
-    return data
-
-
 def _scope(data: Mapping[str, Any]) -> Scope:
     project = os.environ.get("CLAUDE_PROJECT_DIR") or _text(data, "cwd")
     return Scope(tenant_of(Path(project)), _text(data, "session_id"))
@@ -179,3 +171,44 @@ def _text(data: Mapping[str, Any], name: str) -> str:
     if not isinstance(value, str) or not value:
         raise InputError(f"the client's JSON has no {name!r}; is this called by its hook?")
     return value
+
+
+def write_plugin(folder: Path, archive: str | None = None) -> list[Path]:
+    """Write a plugin for Claude Code that runs this installation, and return its files.
+
+    Args:
+        folder: where it goes; made if it is missing.
+        archive: a path or a URL of the archive. Default: the user's own.
+
+    Raises:
+        InputError: another plugin is there, or the folder cannot be written to.
+    """
+    manifest = folder / ".claude-plugin" / "plugin.json"
+    if manifest.exists() and f'"name": "{NAME}"' not in manifest.read_text("utf-8", "replace"):
+        raise InputError(f"{folder} holds another plugin; give --plugin another folder")
+    if archive is not None and "://" not in archive:
+        archive = str(Path(archive).expanduser().absolute())
+    asked = [] if archive is None else ["--archive", archive]
+    program = [sys.executable, "-m", "conspectus.cli"]
+    server = [*program[1:], "mcp", "--project", "${CLAUDE_PROJECT_DIR:-.}", *asked]
+
+    def entry(event: str, seconds: int, **more: str) -> list[dict[str, object]]:
+        line = shlex.join([*program, "hook", event, *asked])
+        return [{**more, "hooks": [{"type": "command", "command": line, "timeout": seconds}]}]
+
+    hooks = {
+        "PreCompact": entry("pre-compact", 120),
+        "SessionStart": entry("session-start", 30, matcher="compact|resume"),
+    }
+    files = {
+        manifest: {"name": NAME, "version": conspectus.__version__, "description": ABOUT},
+        folder / "hooks" / "hooks.json": {"description": ABOUT, "hooks": hooks},
+        folder / ".mcp.json": {"mcpServers": {NAME: {"command": program[0], "args": server}}},
+    }
+    for path, data in files.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{path.parent} cannot be made: {error.strerror}") from error
+        output.write_file(path, json.dumps(data, indent=2) + "\n")
+    return list(files)
