@@ -29,6 +29,7 @@ FIELDS = dict.fromkeys(CHAT, "messages") | dict.fromkeys(("responses", "arespons
 SESSION = ("litellm_session_id", "session_id", "thread_id")
 """Names of a conversation, in the request or in its `metadata`."""
 
+PROMPTS = ("system", "developer")
 ANSWER = ("max_completion_tokens", "max_output_tokens", "max_tokens")
 
 
@@ -74,7 +75,7 @@ class FittingLogger(CustomLogger):
             result = await self._fitter.afit(
                 messages,
                 model=model,
-                thread_id=_named(data) or _by_its_beginning(messages, system),
+                thread_id=_thread_of(data, messages, system),
                 tenant=self._tenant(user_api_key_dict, data),
                 system=system,
                 tools=data.get("tools") or (),
@@ -88,21 +89,18 @@ class FittingLogger(CustomLogger):
         return {**data, field: result.messages}
 
 
-def _named(data: Mapping[str, Any]) -> str:
-    """Return the client's name of its conversation; empty for none."""
+def _thread_of(data: Mapping[str, Any], messages: list[Any], system: object) -> str:
+    """Return the client's name of its conversation, or one made of its beginning.
+
+    The beginning goes up to the first message that is no prompt.
+    """
     metadata = data.get("metadata")
     for where in (data, metadata if isinstance(metadata, Mapping) else {}):
         for name in SESSION:
             if where.get(name):
                 return str(where[name])
-    return ""
-
-
-def _by_its_beginning(messages: list[Any], system: object) -> str:
-    """Name a conversation by its beginning, up to the first message that is no prompt."""
-    prompts = ("system", "developer")
     roles = [one.get("role") if isinstance(one, Mapping) else None for one in messages]
-    first = next((at for at, role in enumerate(roles) if role not in prompts), len(messages))
+    first = next((at for at, role in enumerate(roles) if role not in PROMPTS), len(messages))
     start = [system, *map(plain, messages[: first + 1])]
     text = json.dumps(start, sort_keys=True, default=str)
     return f"litellm-{hashlib.sha256(text.encode()).hexdigest()[:32]}"

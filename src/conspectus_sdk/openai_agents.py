@@ -46,14 +46,8 @@ class FittedSession(SessionABC):
         answer_tokens: int | None = None,
     ) -> None:
         self.inner, self.session_id, self._fitter = session, session.session_id, fitter
-        self._model, self._tenant = model, tenant
-        self.input_filter = input_filter(
-            fitter,
-            thread_id=session.session_id,
-            tenant=tenant,
-            model=model,
-            answer_tokens=answer_tokens,
-        )
+        self._request: Any = {"thread_id": self.session_id, "tenant": tenant, "model": model}
+        self.input_filter = input_filter(fitter, answer_tokens=answer_tokens, **self._request)
 
     @property
     def session_settings(self) -> SessionSettings | None:  # type: ignore[override]
@@ -65,10 +59,7 @@ class FittedSession(SessionABC):
         items = await self.inner.get_items(limit)
         if limit is not None:
             return items
-        result = await self._fitter.afit(
-            items, model=self._model, thread_id=self.session_id, tenant=self._tenant
-        )
-        return result.messages
+        return (await self._fitter.afit(items, **self._request)).messages
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Add items to the session inside."""
