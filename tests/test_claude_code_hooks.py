@@ -14,8 +14,7 @@ from conspectus.archive import Scope
 from conspectus.cli.app import app
 from conspectus.errors import InputError
 from conspectus.transcripts import read_history
-from conspectus_mcp.hook import LONGEST, archive_session, standing_context, tenant_of
-from conspectus_mcp.hook import write_plugin
+from conspectus_mcp.hook import LONGEST, archive_session, standing_context, tenant_of, write_plugin
 from hostile_texts import CLASSES, marks
 from made_sessions import Session
 from mcp_support import over_stdio, run, told
