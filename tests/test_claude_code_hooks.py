@@ -208,13 +208,6 @@ def test_a_session_that_begins_with_everything_gets_nothing(place):
     assert standing_context(elsewhere, where) == ""
 
 
-def test_a_project_is_the_same_wherever_the_agent_stands(place, monkeypatch):
-    place.write(worked(1, 1))
-    monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(place.project))
-    archive_session({**place.data("PreCompact"), "cwd": "/"}, str(place.archive))
-    assert place.kept()
-
-
 def test_what_is_brought_back_is_data_and_bounded(place):
     session = Session(2)
     hostile = [text for texts in CLASSES.values() for text in texts][::4]
@@ -230,16 +223,6 @@ def test_what_is_brought_back_is_data_and_bounded(place):
     assert "more are in the archive" in context
     inside = context.partition("<recalled>")[2].removesuffix("</recalled>")
     assert not marks(inside)
-
-
-def test_secrets_are_taken_out_where_that_is_asked_for(place):
-    session = worked(1, 1)
-    session.ask("export DB_PASSWORD=tr0ub4dor&3 and go on")
-    session.answer("Done.")
-    place.write(session)
-    archive_session(place.data("PreCompact"), str(place.archive), redact=True)
-    assert "tr0ub4dor" not in "".join(texts(place.kept()))
-    assert b"tr0ub4dor" not in place.archive.read_bytes()
 
 
 @pytest.mark.slow

@@ -53,12 +53,6 @@ def test_the_version_is_that_of_the_package():
     assert result.stderr == b""
 
 
-def test_help_names_the_commands_and_the_exit_codes():
-    result = run("--help")
-    for word in ("compact", "recall", "tokens", "archive", "Exit codes", "130 interrupted"):
-        assert word in " ".join(result.stdout.split())
-
-
 @pytest.mark.parametrize("args", [[], ["archive"], ["nothing"], ["compact"], ["tokens", "a", "b"]])
 def test_wrong_use_is_one_line_that_names_the_help(args):
     assert "--help'" in refused(*args)
@@ -79,18 +73,6 @@ def test_a_command_without_its_extra_names_it(module, command):
     assert result.returncode == 2
     assert result.stdout == b""
     assert install_command(command[0]) in result.stderr.decode()
-
-
-@pytest.mark.slow
-def test_a_bad_file_is_one_line_on_standard_error_and_no_traceback(tmp_path):
-    path = tmp_path / "two\nlines.json"
-    path.write_bytes(b"\x80\x81")
-    result = process("compact", path)
-    assert result.returncode == 2
-    assert result.stdout == b""
-    assert result.stderr.startswith(b"conspectus: error: ")
-    assert result.stderr.count(b"\n") == 1
-    assert b"Traceback" not in result.stderr
 
 
 def test_an_error_inside_is_one_line_until_the_traceback_is_asked_for(monkeypatch):

@@ -5,14 +5,11 @@ import tracemalloc
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
 
 from conspectus.errors import PolicyError, SummarizerTimeout, SummaryError, SummaryRejected
 from conspectus.messages import is_summary_message
-from conspectus.model.base import Summarizer
-from conspectus.model.callables import CallableSummarizer, apart, message_of, readings
-from conspectus.tokens import estimate
+from conspectus.model.callables import CallableSummarizer
 from test_model_support import both, request, summarised, turns, words_of
 
 GOOD = "The user went through a list of words with the agent, and each of them was answered. " * 4
@@ -73,22 +70,6 @@ def test_a_text_that_is_far_too_small_is_asked_for_once_more(mode):
     assert caught.value.cost.calls == 2  # type: ignore[attr-defined]
 
 
-def test_a_text_that_is_none_between_two_readings_does_not_take_the_place_of_the_first():
-    count = 0
-
-    def write(messages: list[Any]) -> str:
-        nonlocal count
-        count += 1
-        return "null" if count == 2 else GOOD
-
-    CallableSummarizer(write, trim_tokens_to_summarize=600).summarize(request(turns(9)))
-    assert count > 3
-    with pytest.raises(SummaryRejected):
-        CallableSummarizer(lambda _: "null", trim_tokens_to_summarize=600).summarize(
-            request(turns(9))
-        )
-
-
 def test_min_tokens_takes_any_text_that_is_not_empty():
     summary = CallableSummarizer(lambda _: "null", min_tokens=0).summarize(request(turns(9)))
     assert summary.text == "null"
@@ -113,12 +94,6 @@ def test_megabytes_are_refused_before_anything_is_counted():
     tracemalloc.stop()
     assert most <= 100_000
     assert peak < 2_000_000
-
-
-@pytest.mark.parametrize("answer", [None, 7, AIMessage("text")])
-def test_what_is_no_text_is_an_error(answer):
-    with pytest.raises(SummaryError, match="must return text"):
-        CallableSummarizer(lambda _: answer).summarize(request(turns(1)))
 
 
 @both
@@ -151,31 +126,3 @@ def test_a_function_that_fails_or_hangs_is_told_so(mode):
 def test_what_makes_no_sense_is_refused(function, options):
     with pytest.raises(PolicyError):
         CallableSummarizer(function, **options)
-
-
-def test_names_and_identity():
-    one = CallableSummarizer(_later)
-    assert one.name == "_later"
-    assert "_later" in one.identity
-    assert one.identity != CallableSummarizer(_later, trim_tokens_to_summarize=9).identity
-    assert isinstance(one, Summarizer)
-
-
-def test_nothing_to_read_keeps_the_summary():
-    assert CallableSummarizer(str).summarize(request([], notes="- x")).text == "- x"
-
-
-def test_readings_hold_parts_as_text_and_dicts_as_messages():
-    body = "\n".join(f"line {n} of the file" for n in range(200))
-    pieces = list(readings(request([HumanMessage(body, id="u")]).entries, 200, estimate))
-    assert len(pieces) > 3
-    assert all(message.content.startswith("[part ") for (message,) in pieces)
-    (entry,) = request([{"role": "user", "content": "hi"}]).entries
-    assert message_of(entry).content == "hi"
-
-
-def test_an_async_answer_reaches_a_caller_inside_a_loop():
-    async def outer() -> Any:
-        return apart(lambda: _later([]))
-
-    assert asyncio.run(outer()) == GOOD

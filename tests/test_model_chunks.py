@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,10 +28,6 @@ def numbered(parts: list[Part]) -> list[Part]:
 
 def _parts(most: int, least: int = 0) -> st.SearchStrategy[list[Part]]:
     return st.lists(_part, min_size=least, max_size=most).map(numbered)
-
-
-def part(size: int, *, begins: bool = True) -> Part:
-    return Part(0, "x" * (size - FRAME), size, FRAME, begins)
 
 
 def read_back(parts: list[Part], pieces: list[list[Part]]) -> list[str]:
@@ -72,39 +67,6 @@ def test_parts_of_a_text_fit_by_the_real_estimate(body, room):
     texts = split_text(body, room, estimate)
     assert "".join(texts) == body
     assert all(estimate(text) <= room for text in texts)
-
-
-PLAIN, RESULT = part(10), part(10, begins=False)
-PIECES = {
-    "a piece is as full as it can be": ([PLAIN] * 6, [[0, 1, 2, 3], [4, 5]]),
-    "an exchange that fits stays together": ([part(25), PLAIN, RESULT, RESULT], [[0], [1, 2, 3]]),
-    "a larger one is divided between its messages": (
-        [part(20), *[part(20, begins=False)] * 3],
-        [[0, 1], [2, 3]],
-    ),
-}
-
-
-@pytest.mark.parametrize(("parts", "pieces"), PIECES.values(), ids=PIECES)
-def test_where_a_piece_ends(parts, pieces):
-    made = divide(numbered(parts), 40, len)
-    assert [[one.index for one in piece] for piece in made] == pieces
-
-
-def test_a_long_message_is_divided_at_line_ends_and_labelled():
-    body = "".join(f"line number {n}\n" for n in range(20))
-    parts = [one for piece in divide([Part(0, body, 999, FRAME)], 100, len) for one in piece]
-    assert all(one.text.endswith("\n") for one in parts)
-    assert [one.label for one in parts] == [
-        f"{n} of {len(parts)}" for n in range(1, len(parts) + 1)
-    ]
-    halves = [one for piece in divide(parts[:1], 50, len) for one in piece]
-    assert [one.label for one in halves] == [parts[0].label] * len(halves)
-
-
-def test_a_text_without_lines_is_divided_after_sentences():
-    texts = split_text("First comes this. Then comes that. 然后是这个。最后是那个。", 24, len)
-    assert texts[0] == "First comes this. "
 
 
 def test_dividing_counts_each_character_a_bounded_number_of_times():

@@ -8,7 +8,7 @@ from langgraph.errors import GraphInterrupt
 
 from conspectus.errors import SummarizerOverflow, SummaryError
 from conspectus.model.chat_model import ChatModelSummarizer
-from conspectus.model.provider_errors import explained, is_overflow, is_way_out, lasts, retry_after
+from conspectus.model.provider_errors import explained, is_overflow, is_way_out, retry_after
 from test_model_support import ScriptedChatModel, request, turns
 
 
@@ -64,12 +64,6 @@ def test_every_failure_is_marked_for_another_try_but_those_that_are_certain_not_
     assert caught.value.transient is transient
     assert caught.value.__cause__ is error
     assert len(model.calls) == 1
-
-
-def test_what_is_certain_is_told_apart_from_what_nobody_knows():
-    assert (lasts(PermissionError("no key")), lasts(ConnectionError())) == (True, False)
-    assert lasts(RuntimeError("?")) is None
-    assert lasts(_Coded("invalid_request_error")) is True
 
 
 @pytest.mark.parametrize(
@@ -130,10 +124,6 @@ def test_what_providers_say_about_a_full_window_is_understood(text):
 def test_another_error_is_no_full_window(text):
     assert not is_overflow(ValueError(text))
     assert not is_overflow(_Status(400, text))
-
-
-def test_a_body_that_a_gateway_finds_too_large_is_a_full_window():
-    assert is_overflow(_Status(413, "Payload Too Large"))
 
 
 def test_how_langgraph_leaves_a_node_is_no_failure():

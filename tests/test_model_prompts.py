@@ -11,7 +11,7 @@ from langchain_core.runnables import RunnableLambda
 from conspectus.errors import PolicyError
 from conspectus.model.chat_model import ChatModelSummarizer
 from conspectus.model.prompts import Template
-from test_model_support import ScriptedChatModel, both, noted, request, turns, words_of, words_read
+from test_model_support import ScriptedChatModel, both, noted, request, turns
 
 
 def test_a_callers_prompt_is_used_with_its_braces_and_the_rest_around_it():
@@ -24,26 +24,6 @@ def test_a_callers_prompt_is_used_with_its_braces_and_the_rest_around_it():
     assert text.startswith('Reply like {"goal": {"n": 1}}.\nRead:\n<summary>')
     assert text.index("- began [m0]") < text.index('<message id="u0"') < text.index("Thanks.")
     assert text.index("Thanks.") < text.index("300 tokens")
-
-
-def test_messages_with_braces_do_not_disturb_a_callers_prompt():
-    model = ScriptedChatModel(answers=noted)
-    hostile = "{messages} {0} {{x}} {unknown!r}"
-    ChatModelSummarizer(model, prompt="Sum up: {messages}").summarize(
-        request([HumanMessage(hostile)])
-    )
-    assert hostile in model.calls[0].text
-
-
-def test_a_callers_prompt_also_reads_the_pieces_of_a_long_span():
-    messages = turns(12)
-    model = ScriptedChatModel(answers=noted)
-    ChatModelSummarizer(
-        model, prompt="Sum up, in Latin: {messages}", trim_tokens_to_summarize=1_000
-    ).summarize(request(messages))
-    assert len(model.calls) > 2
-    assert all(call.text.startswith("Sum up, in Latin: ") for call in model.calls)
-    assert set(words_read(model.calls)) == words_of(" ".join(str(m.text) for m in messages))
 
 
 @pytest.mark.parametrize("prompt", ["no place", "{{messages}}", "{other}", 7])
@@ -78,12 +58,6 @@ def test_hostile_text_cannot_close_its_frame_or_pass_for_another_role():
     assert "<|im_start|>" not in prompt
     assert 'role="system"' not in prompt
     assert "[INST]" not in prompt
-
-
-def test_lone_surrogates_do_not_reach_the_provider():
-    model = ScriptedChatModel(answers=noted)
-    ChatModelSummarizer(model).summarize(request([HumanMessage("nul \x00 and \ud800 lone")]))
-    assert b"nul" in model.calls[0].text.encode()
 
 
 class _Runs(BaseCallbackHandler):

@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 from conspectus.errors import SummaryRejected
 from conspectus.model.chat_model import ChatModelSummarizer
-from conspectus.model.prompts import ANEW, INSTRUCTIONS, NO_ORDERS, PAUSE
+from conspectus.model.prompts import INSTRUCTIONS, NO_ORDERS, PAUSE
 from conspectus.model.riding import LastRequest, instruction
 from test_model_support import ScriptedChatModel, both, request, summarised, turns
 
@@ -51,17 +51,6 @@ def test_an_answer_that_is_none_is_not_asked_for_again_here(answer):
     assert caught.value.cost.calls == 1  # type: ignore[attr-defined]
 
 
-def test_one_that_is_too_long_is_asked_for_again_in_the_same_place():
-    model = ScriptedChatModel(answers=[f"{FINDINGS}\n" * 60, FINDINGS])
-    asked = request(turns(3), limit=100, last=last_of(model))
-    summary = ChatModelSummarizer(model).summarize(asked)
-    assert (summary.text, summary.cost.calls) == (FINDINGS, 2)
-    first, second = (call.messages for call in model.calls)
-    assert second[:-1] == first[:-1]
-    assert str(second[-1].content).startswith(str(first[-1].content))
-    assert "too long by" in str(second[-1].content)
-
-
 def test_when_it_rides():
     model, other = (ScriptedChatModel(answers=[], model_name=name) for name in "ab")
     summarizer, asked = ChatModelSummarizer(model), request(turns(3))
@@ -83,12 +72,3 @@ def test_the_instruction_lists_what_leaves_as_data():
     assert "go on " * 20 not in text
     assert NO_ORDERS in text
     assert "400 tokens" in text
-
-
-def test_the_instruction_follows_the_form():
-    assert ANEW in instruction(request(turns(1), anew=True))
-    assert ANEW not in instruction(request(turns(1)))
-    whole = instruction(request(turns(1), form="whole", anew=True))
-    assert whole.startswith(f"{PAUSE}\n\n{INSTRUCTIONS['whole']}")
-    assert NO_ORDERS not in whole
-    assert ANEW not in whole

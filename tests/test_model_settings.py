@@ -26,14 +26,6 @@ def test_the_window_comes_from_the_argument_else_the_profile_else_a_careful_defa
     assert pieces(window=60_000, profile=profile(4_000)) == 1
 
 
-def test_a_model_behind_a_binding_keeps_its_name_and_its_window():
-    model = ScriptedChatModel(answers=noted, profile=profile(4_000))
-    summarizer = ChatModelSummarizer(model.bind(temperature=0))
-    summarizer.summarize(request(turns(40)))
-    assert summarizer.name == "ScriptedChatModel:scripted"
-    assert len(model.calls) > 1
-
-
 def test_identity_changes_with_whatever_changes_the_summary():
     def identity(name: str = "a", **options: Any) -> str:
         return ChatModelSummarizer(
@@ -58,11 +50,6 @@ def test_a_model_that_cannot_be_had_is_refused_with_what_to_do(model, monkeypatc
     monkeypatch.setitem(sys.modules, "langchain_mistralai", None)
     with pytest.raises(PolicyError, match=r"pip install|LangChain chat model"):
         ChatModelSummarizer(model)
-
-
-def test_a_misspelt_name_of_the_embedded_summariser_is_told_the_right_one():
-    with pytest.raises(PolicyError, match="'embedded', which needs no model"):
-        ChatModelSummarizer("embeded")
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,11 @@
 import asyncio
 import itertools
 import re
-import sys
-from pathlib import Path
 
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from conspectus.errors import SummarizerOverflow, SummarizerTimeout, SummaryError
-from conspectus.model.base import Summarizer, Summary
 from conspectus.model.chat_model import ChatModelSummarizer
 from conspectus.tokens import estimate
 from test_model_support import (
@@ -55,25 +52,6 @@ def test_every_word_is_read_exactly_once_however_small_a_reading_is(mode):
     assert set(read) == words_of(" ".join(str(m.text) for m in messages))
     assert len(read) == len(set(read))
     assert summary.read == tuple(entry.key for entry in asked.entries)
-
-
-@pytest.mark.slow
-def test_one_message_of_200_000_characters_is_read_whole_in_parts():
-    body = "\n".join(" ".join(f"w{n}x{k}" for k in range(20)) for n in range(1_400))
-    assert len(body) >= 200_000
-    model = ScriptedChatModel(answers=noted)
-    summarizer = ChatModelSummarizer(model, trim_tokens_to_summarize=1_000)
-    asked = request([ToolMessage(body, tool_call_id="c1", id="t1")])
-    summary = summarizer.summarize(asked)
-    read = words_read(model.calls)
-    assert set(read) == words_of(body)
-    assert len(read) == len(set(read))
-    shown = "".join(call.text for call in model.calls)
-    labels = re.findall(r'<message [^>]*part="(\d+) of (\d+)"', shown)
-    count = int(labels[0][1])
-    assert {(str(n), str(count)) for n in range(1, count + 1)} == set(labels)
-    assert summary.read == (asked.entries[0].key,)
-    assert kinds(model)[-1] == "findings"
 
 
 @pytest.mark.parametrize("said", ["", "I write it down."])
@@ -125,20 +103,6 @@ def test_at_most_so_many_calls_run_at_once(mode, bound):
     assert model.most_at_once == bound
 
 
-def test_sync_and_async_send_the_same_and_answer_the_same():
-    asked = request(turns(20), notes="## Goal\n- ship [m0]")
-    results, prompts = [], []
-    for mode in ("sync", "async"):
-        model = ScriptedChatModel(
-            answers=lambda messages: f"- {len(str(messages[-1].content))} [{source(messages)}]"
-        )
-        summarizer = ChatModelSummarizer(model, trim_tokens_to_summarize=900)
-        results.append(summarised(summarizer, asked, mode))
-        prompts.append(sorted(call.text for call in model.calls))
-    assert results[0] == results[1]
-    assert prompts[0] == prompts[1]
-
-
 @both
 def test_a_hanging_model_times_out_and_may_be_tried_again(mode):
     model = ScriptedChatModel(answers=noted, delay=30)
@@ -175,14 +139,6 @@ def test_an_overflow_halves_the_reading_and_still_nothing_is_dropped(mode):
     assert summary.cost.calls == len(model.calls)
 
 
-def test_a_model_that_takes_nothing_at_all_ends_in_an_overflow_error():
-    model = ScriptedChatModel(answers=too_long_above(100))
-    with pytest.raises(SummarizerOverflow, match="real input limit") as caught:
-        ChatModelSummarizer(model).summarize(request(turns(30)))
-    assert caught.value.cost.calls == len(model.calls)  # type: ignore[attr-defined]
-    assert not caught.value.transient
-
-
 def test_a_window_too_small_for_the_prompt_is_said_before_anything_is_spent():
     model = ScriptedChatModel(answers=[])
     with pytest.raises(SummarizerOverflow, match="500 tokens"):
@@ -196,14 +152,6 @@ def test_cost_is_what_the_model_reports_summed_over_all_calls():
     calls = len(model.calls)
     assert (summary.cost.calls, summary.cost.input_tokens) == (calls, 100 * calls)
     assert summary.cost.output_tokens == 10 * calls
-
-
-def test_cost_is_estimated_where_the_model_reports_none():
-    model = ScriptedChatModel(answers=noted)
-    summary = ChatModelSummarizer(model).summarize(request(turns(1)))
-    sent = sum(estimate(str(m.text)) for m in model.calls[0].messages)
-    assert summary.cost.input_tokens >= sent
-    assert summary.cost.output_tokens == estimate(noted(model.calls[0].messages))
 
 
 @both
@@ -247,16 +195,3 @@ def test_one_failed_piece_stops_those_that_wait(mode):
     with pytest.raises(SummaryError, match="broken"):
         summarised(summarizer, request(turns(12)), mode)
     assert len(model.calls) <= 2  # the next one may begin before the failure is known
-
-
-def test_nothing_to_read_costs_nothing_and_keeps_the_standing_summary():
-    model = ScriptedChatModel(answers=[])
-    summary = ChatModelSummarizer(model).summarize(request([], notes="## Goal\n- x"))
-    assert summary == Summary("## Goal\n- x", ())
-
-
-def test_it_is_a_summariser_and_its_module_imports_no_provider():
-    assert isinstance(ChatModelSummarizer(ScriptedChatModel(answers=[])), Summarizer)
-    folder = Path(sys.modules["conspectus.model.chat_model"].__file__ or "").parent
-    for file in folder.glob("*.py"):
-        assert not re.search(r"^\s*(?:import|from) (?:openai|httpx)", file.read_text(), re.M)

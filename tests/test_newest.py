@@ -12,19 +12,6 @@ def test_the_oldest_goes_and_what_is_put_again_is_the_newest():
     assert (kept.get("a"), kept.get("b"), kept.get("c"), len(kept)) == (3, None, 4, 2)
 
 
-def test_a_look_makes_nothing_newer_and_a_value_is_made_once():
-    kept: Newest[str, list[str]] = Newest(2)
-    first = kept.get_or_make("a", list)
-    kept.put("b", ["b"])
-    assert kept.get("a") is first
-    kept.put("c", ["c"])
-    assert kept.get("a") is None, "a look does not save it"
-    assert kept.get_or_make("b", list) == ["b"]
-    kept.put("d", ["d"])
-    assert kept.get("b") == ["b"], "but asking for it to be made does"
-    assert kept.get("c") is None
-
-
 def test_an_empty_value_that_was_made_is_found_again_and_clear_keeps_nothing():
     kept: Newest[str, list[str]] = Newest(2)
     made = kept.get_or_make("a", list)

@@ -79,22 +79,6 @@ def test_lines_stay_lines_whatever_the_file_is_called(tmp_path, rows, name):
     assert [json.loads(line) for line in text.splitlines()] == rows
 
 
-def test_a_request_body_keeps_its_other_keys_in_their_order(tmp_path):
-    body = {"model": "m", "messages": OPENAI, "tools": [{"type": "function"}], "n": 1}
-    history = read_history(write(tmp_path / "a.json", body))
-    assert history.messages == OPENAI
-    text = write_history(history.messages[:2], history)
-    assert json.loads(text) == {**body, "messages": OPENAI[:2]}
-    assert list(json.loads(text)) == list(body)
-
-
-def test_anthropic_messages_are_known_by_their_blocks(tmp_path):
-    history = read_history(write(tmp_path / "a.json", ANTHROPIC))
-    assert history.form.name == "anthropic"
-    assert history.messages == ANTHROPIC
-    assert json.loads(write_history(history.messages, history)) == ANTHROPIC
-
-
 @pytest.mark.parametrize("system", ["Be brief.", [{"type": "text", "text": "Be brief."}]])
 def test_the_system_prompt_of_a_request_leads_the_history_and_goes_back(tmp_path, system):
     body = {"model": "m", "system": system, "messages": ANTHROPIC}
@@ -138,12 +122,6 @@ def test_a_class_that_a_file_names_is_not_made(tmp_path):
     assert history.messages[0].artifact == inner  # type: ignore[union-attr]
 
 
-def test_an_empty_list_is_an_empty_history(tmp_path):
-    history = read_history(write(tmp_path / "a.json", []))
-    assert history.messages == []
-    assert json.loads(write_history([], history)) == []
-
-
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
 def test_utf_8_and_utf_16_are_read(tmp_path, encoding):
     path = tmp_path / "a.json"
@@ -162,13 +140,6 @@ def test_odd_strings_survive_reading_and_writing(tmp_path, content):
         text = write_history(history.messages, history)
         path.write_text(text, encoding="utf-8")
         assert read_history(path).messages == rows
-
-
-def test_a_thread_name_stays_the_same_for_the_same_file(tmp_path):
-    first = read_history(write(tmp_path / "my talk.json", OPENAI)).thread_hint
-    assert first.startswith("my-talk-")
-    assert read_history(write(tmp_path / "my talk.json", OPENAI[:2])).thread_hint == first
-    assert read_history(write(tmp_path / "b.json", OPENAI)).thread_hint != first
 
 
 def test_standard_input_is_named_after_its_first_message(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import is_chat_model, without_streams
@@ -47,36 +48,34 @@ class Caller:
         return sum(self.count(str(message.content)) + each for message in prompt)
 
     async def ask(
-        self, prompt: Prompt, check: Check, *, most: int = 0, size: int = 0, tries: int = 2
+        self, prompt: Prompt, check: Check, *, most: int = 0, size: int = 0, once: bool = False
     ) -> str:
-        """Return an answer in which `check` finds nothing wrong, after so many tries at most.
+        """Return an answer in which `check` finds nothing wrong, asked for twice at most.
 
-        One of more than `most` tokens is asked for once more, and then the shorter one of both is
-        returned. Raises `SummaryRejected` where no answer passes.
+        With `once` a wrong answer is not asked for again. One of more than `most` tokens is, and
+        then the shorter one of both is returned. Raises `SummaryRejected` where no answer passes.
         """
-        size, long, sent = size or self.size(prompt), "", prompt
-        while True:
-            tries -= 1
+        size, best, sent = size or self.size(prompt), "", prompt
+        for final in (once, True):
             try:
                 text, wrong = await self._answer(sent, check, size)
             except SummaryError:
-                if not long:
-                    raise
-                return long  # it is paid for and whole; later checks decide about it
-            if long:
-                return long if wrong else min(text, long, key=self.count)
+                if best:
+                    return best  # it is paid for and whole; later checks decide about it
+                raise
             if not wrong:
+                best = min(filter(None, (best, text.strip())), key=self.count)
                 if not most or (over := self.count(text) - most) <= 0:
-                    return text.strip()
-                long, wrong = text, (f"it is too long by {over:,} tokens",)
-            elif not tries:
-                begins = f"{text[: 4 * BEGINS].strip()[:BEGINS]!r}"
-                said = f"what {self.name} wrote is no summary: {'; '.join(wrong)}; it begins with "
-                said += f"{begins}; {_CURE}"
+                    return best
+                wrong = (f"it is too long by {over:,} tokens",)
+            elif final and not best:
+                begins = f"it begins with {text[: 4 * BEGINS].strip()[:BEGINS]!r}; {_CURE}"
+                said = f"what {self.name} wrote is no summary: {'; '.join(wrong)}; {begins}"
                 raise SummaryRejected(said, wrong)
             if self.kind:
                 again = f"{prompt[-1].content}\n\n{_AGAIN.format('; '.join(wrong))}"
                 sent = [*prompt[:-1], prompt[-1].model_copy(update={"content": again})]
+        return best
 
     async def _answer(self, prompt: Prompt, check: Check, sent: int) -> tuple[str, tuple[str, ...]]:
         model, kind = self.model, self.kind
@@ -85,18 +84,12 @@ class Caller:
         with observing("model_call", name=asked, summarizer=self.name, **facts) as seen:
             # A call that is cancelled or comes too late has been read all the same, and is charged.
             spent = late = Cost(1, sent, 0, estimated_calls=1)
-            step = io(
-                lambda: model.invoke(prompt, config=call_config()),
-                lambda: model.ainvoke(prompt, config=call_config()),
-                self.timeout,
-            )
             try:
-                try:
-                    answer = await step
-                except Exception as error:
-                    check_at = "" if kind else "the function and what it calls"
-                    failure = explained(error, self.name, self.timeout, self.cure, check_at)
-                    raise failure from error
+                answer = await io(
+                    lambda: model.invoke(prompt, **_config_for(model.invoke)),
+                    lambda: model.ainvoke(prompt, **_config_for(model.ainvoke)),
+                    self.timeout,
+                )
                 text = str(getattr(answer, "text", answer))
                 usage = getattr(answer, "usage_metadata", None)
                 estimate = Cost(1, sent, self.count(text[:LONGEST]), estimated_calls=1)
@@ -109,11 +102,13 @@ class Caller:
                 if wrong := check(text):
                     seen.add(outcome="rejected")
                 return text, wrong
-            except SummaryError as failure:
+            except Exception as error:
+                check_at = "" if kind else "the function and what it calls"
+                failure = explained(error, self.name, self.timeout, self.cure, check_at)
                 if spent is late and not isinstance(failure, SummarizerTimeout):
                     spent = Cost(1)  # providers charge nothing for what they turn down
                 seen.add(outcome=outcome_of(failure))
-                raise
+                raise failure from (error if failure is not error else error.__cause__)
             finally:
                 self.costs.append(spent.asked_of(asked))
                 seen.add(cost=self.costs[-1])
@@ -187,17 +182,25 @@ def model_and_provider(model: object, name: str) -> tuple[str, str]:
 
 def named(model: object) -> str:
     """Return the name of a model; empty if unknown."""
-    names = ("model_name", "model", "model_id", "deployment_name")
-    said = (getattr(getattr(model, "bound", model), one, None) for one in names)
-    return next((one for one in said if one and isinstance(one, str)), "")
+    inner = getattr(model, "bound", model)
+    names = (
+        getattr(inner, f, None) for f in ("model_name", "model", "model_id", "deployment_name")
+    )
+    return next((one for one in names if one and isinstance(one, str)), "")
 
 
 def profile_window(model: object) -> int | None:
     """Return the input limit in a model's profile, in tokens, or None."""
     profile = getattr(getattr(model, "bound", model), "profile", None)
     limit = profile.get("max_input_tokens") if isinstance(profile, Mapping) else None
-    known = isinstance(limit, int) and not isinstance(limit, bool) and limit > 0
-    return limit if known else None
+    return limit if isinstance(limit, int) and limit > 1 else None
+
+
+def _config_for(call: Callable[..., Any]) -> dict[str, Any]:
+    """Return the configuration of a call, for one that takes any: some fakes take none."""
+    parameters = signature(call).parameters
+    rest = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    return {"config": call_config()} if rest or "config" in parameters else {}
 
 
 def call_config() -> RunnableConfig:

@@ -89,7 +89,7 @@ class ChatModelSummarizer(Steps):
         size, most = request.last_tokens + caller.size(asked[-1:]), request.most or request.limit
         check = partial(wrong_with, request=request, min_tokens=self.min_tokens)
         # Where the answer is none, the engine goes on with the smallest request.
-        return await caller.ask(asked, check, most=most, size=size, tries=1)
+        return await caller.ask(asked, check, most=most, size=size, once=True)
 
     def rides(self, last: LastRequest, tokens: int, request: SummaryRequest) -> str:
         """Why it does not ask with an agent's last request of so many tokens; empty if it does."""
