@@ -11,7 +11,6 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from conspectus_secrets.values import Secret, is_placeholder, mixed, scattered
 
@@ -171,16 +170,6 @@ _COOKIES = re.compile(r"(?i:\b(?:set-)?cookie)\\{0,4}[\"']?\s{0,3}[:=]\s{0,3}\\{
 _COOKIE = re.compile(r"\s{0,2}(?P<name>[\w.$!%*+-]{1,64}+)=(?P<value>[^\s;,\"'\\]*+);?")
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
-    """One form of secret: kind, parts of which the text must hold one, pattern, and a check."""
-
-    kind: str
-    hints: tuple[str, ...]
-    pattern: re.Pattern[str]
-    is_real: Callable[[str], bool]
-
-
 def _pair_in_base64(encoded: str) -> bool:
     """Return whether it is `user:password` in base64."""
     try:
@@ -202,26 +191,23 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
 """What a value must be. Default: letters and digits."""
 
 
-def _forms() -> Iterator[Form]:
-    for line in KEYS.split("\n")[1:-1]:
-        kind, hint, pattern = line.split()
-        whole = rf"(?<![A-Za-z0-9])(?P<value>{pattern})(?![A-Za-z0-9])"
-        whole = pattern if "(?P<value>" in pattern else whole
-        yield Form(kind, (hint,), re.compile(whole, re.ASCII), _CHECKS.get(kind, mixed))
-    for kind, hints, pattern in PLACES:
-        yield Form(kind, tuple(hints.split()), re.compile(pattern), _CHECKS.get(kind, mixed))
+_WHOLE = r"(?<![A-Za-z0-9])(?P<value>{})(?![A-Za-z0-9])"
 
-
-FORMS = tuple(_forms())
+FORMS: list[tuple[str, tuple[str, ...], re.Pattern[str]]] = [
+    (kind, (hint,), re.compile(form if "(?P<value>" in form else _WHOLE.format(form), re.ASCII))
+    for kind, hint, form in (line.split() for line in KEYS.split("\n")[1:-1])
+]
+FORMS += [(kind, tuple(hints.split()), re.compile(form)) for kind, hints, form in PLACES]
 
 
 def formed_secrets(text: str, lower: str) -> Iterator[Secret]:
     """Yield secrets of the table; `lower` is the text in lower case."""
-    for form in FORMS:
-        if any(hint in lower for hint in form.hints):
-            for match in form.pattern.finditer(text):
-                if form.is_real(match["value"]):
-                    yield Secret(*match.span("value"), form.kind)
+    for kind, hints, pattern in FORMS:
+        if any(hint in lower for hint in hints):
+            is_real = _CHECKS.get(kind, mixed)
+            for match in pattern.finditer(text):
+                if is_real(match["value"]):
+                    yield Secret(*match.span("value"), kind)
     at = 0
     for header in _COOKIES.finditer(text) if "cookie" in lower else ():
         at = max(at, header.end())

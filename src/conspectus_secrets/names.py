@@ -23,6 +23,7 @@ LABELS = {
 }
 """Names in Chinese, Japanese and Korean, by kind. There the end of a name decides, without a space
 before it: `数据库密码`."""
+_ENDINGS = ("password", "passwd", "passphrase", "passwort", "пароль")
 _PUBLIC = ("公开密钥", "公共密钥", "公開密鑰", "公有密钥")
 _KEYS = frozenset(
     "api access account private encryption signing shared master auth service storage deploy"
@@ -47,33 +48,22 @@ def named_kind(name: str) -> str | None:
     words = [word.lower() for word in WORDS.findall(name[-120:])]
     while words and (words[-1].isdigit() or words[-1] in ("value", "plain", "plaintext", "raw")):
         words.pop()
-    if not words:
-        return None
-    last, before = words[-1], words[-2] if len(words) > 1 else ""
-    if not last.isascii() and (kind := _labelled("".join(words[-3:]))) is not None:
-        return kind
+    last, before = ["", "", *words][-1], ["", "", *words][-2]
+    if not last.isascii():
+        ending = "".join(words[-3:])
+        kinds = [kind for kind, ends in LABELS.items() if ending.endswith(tuple(ends))]
+        if kinds:
+            return None if ending.endswith(_PUBLIC) else kinds[0]
     if last in PASSWORDS or last.endswith(
         ("password", "passwd", "passphrase", "passwort", "пароль")
     ):
         return "password" if last != "pass" or before else None
-    if last.endswith("secret"):
-        return "secret"
-    if last == "base" and words[-3:-1] == ["secret", "key"]:
+    if last.endswith("secret") or (last == "base" and words[-3:-1] == ["secret", "key"]):
         return "secret"
     if last.endswith("token"):
-        told = before or last.removesuffix("token")
-        return None if told in _NO_SECRET_TOKEN else "token"
+        return None if (before or last.removesuffix("token")) in _NO_SECRET_TOKEN else "token"
     if last == "key" and before in _KEYS:
         return "secret" if before == "secret" else "api-key" if before in ("api", "x") else "key"
     if last.endswith("apikey") or last in ("secretkey", "accesskey", "privatekey", "accountkey"):
         return "api-key"
-    if last == "data" and words[-3:-1] == ["client", "key"]:
-        return "private-key"
-    return None
-
-
-def _labelled(name: str) -> str | None:
-    """Return the kind of a Chinese, Japanese or Korean name, by its end."""
-    if name.endswith(_PUBLIC):
-        return None
-    return next((kind for kind, ends in LABELS.items() if name.endswith(tuple(ends))), None)
+    return "private-key" if last == "data" and words[-3:-1] == ["client", "key"] else None
