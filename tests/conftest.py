@@ -19,7 +19,6 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from conspectus.bridge import io
-from cpu_times import OPTION, CpuTimes
 from scripts import folder_of_scripts
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -39,15 +38,6 @@ for beside in ("short", "fast"):
 settings.load_profile(os.environ.get("CONSPECTUS_PROFILE", "short"))
 # LiteLLM would ask a network for prices when it is imported.
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(OPTION, metavar="FILE", help="write what each test costs in CPU seconds")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    if path := config.getoption(OPTION):
-        config.pluginmanager.register(CpuTimes(Path(path)), "cpu-times")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -101,18 +101,10 @@ env file: DB_PASSWORD=$p\nDEBUG=1
 env file: export KEY_PASSPHRASE="$p"
 env file: SMTP_PASS=$p
 env file: A=1\nSTRIPE_SECRET=$t\n
-env file: docker run -e NPM_TOKEN=$t image
-env file: FROM x\nENV DB_PASSWORD $p\n
-env file: OPENAI_KEY=$t
-env file: APP_KEY=base64:$t
-env file: VAULT_TOKEN=s.$t
 YAML: database:\n  password: $p\n  port: 5432\n
 YAML:   dbPassword: "$p"\n
 YAML: client_secret: $t\n
 YAML: password: |\n  $p\nport: 1\n
-YAML: apiToken: >-\n    $t
-YAML: secret_key_base: $h64\n
-YAML:     client-key-data: $b120\n
 JSON: {"user": "ann", "db_password": "$p"}
 JSON: "refreshToken": "$t",
 JSON: {"user":"a","pass":"7$p"}
@@ -123,27 +115,12 @@ source code: api_key = '$t'
 source code: config.clientSecret = "$t";
 source code: Client(access_token="$t", retries=3)
 source code: secret_key: str = '$t'
-source code: let api_key: &str = "$t";
-source code: const password = `$p`;
-source code: password := "$p"
-source code: $password = '$p';
-source code: :password => '$p'
-source code: os.environ["DB_PASSWORD"] = "$p"
-source code: client.setPassword("$p")
-source code: os.getenv("DB_PASSWORD", "$p")
-source code: process.env.DB_PASSWORD || "$p"
-source code: props.put("password", "$p");
-source code: variable "db_password" {\n  type = string\n  default = "$p"\n}
 properties: spring.datasource.password=$p\n
 INI: [smtp]\npassword = $p\n
 XML: <add name="x" connectionString="Server=db;User Id=sa;Password=$p;" />
 XML: <db:Password>$p</db:Password>
 XML: <ns:clientSecret type="text">\n  $t\n</ns:clientSecret>
 XML: <property name="hibernate.connection.password">$p</property>
-XML: <property name="password" value="$p"/>
-XML: <key>password</key>\n\t<string>$p</string>
-XML: <password><![CDATA[$p]]></password>
-XML: <b>Password:</b> $p<br>
 Markdown: **Password:** $p
 Markdown: * **API key**: `$t`
 Markdown: | Password | $p |
@@ -152,10 +129,6 @@ name and value: - name: DB_PASSWORD\n  value: $p\n
 name and value: {"name":"DB_PASSWORD","value":"$p"}
 name and value: {"ParameterKey":"DbPassword","ParameterValue":"$p"}
 name and value: {"name": "DB_PASSWORD", "type": "string", "value": "$p"}
-name and value: {"value": "$p", "enabled": true, "name": "DB_PASSWORD"}
-name and value: - name: DB_PASSWORD\n  # set by ops\n  value: $p\n
-name and value: - value: $p\n  name: DB_PASSWORD\n
-name and value: "- name: DB_PASSWORD\\n  value: $p\\n"
 flag: tool --password $p --verbose
 flag: tool --client-secret=$t
 flag: tool --token '$t'
@@ -164,19 +137,12 @@ command: mysql -h db -u root -p$p shop
 command: sshpass -p $p ssh ann@host
 command: docker login -u ann -p $p registry.example.com
 command: redis-cli -h cache -a $p ping
-command: curl -s -u ann:$p https://api.example.com
-command: curl https://x?a=1&b=2 -su ann:$p
-command: ldapsearch -x -D cn=admin -w $p -b dc=x
-command: echo '$p' | docker login -u ann --password-stdin r.example.com
-command: echo $t | gh auth login --with-token
-command: aws configure set aws_secret_access_key $a40
 SQL: CREATE USER 'ann'@'%' IDENTIFIED BY '$p';
 SQL: ALTER ROLE ann WITH LOGIN PASSWORD '$p';
 address: postgresql://ann:$t@db.example.com/shop
 address: URL=redis://:$a12@db:1234
 address: git clone https://$a40@github.com/x/y.git
 address: GET /v1/x?user=1&api_key=$t&page=2
-address: f"postgres://ann:$p@{host}/d"
 connection string: Server=db;Database=x;User Id=ann;Password=$a12;Encrypt=yes
 connection string: host=db user=ann password=$p dbname=x
 connection string: Endpoint=sb://x/;SharedAccessKeyName=r;SharedAccessKey=$b32
@@ -184,7 +150,6 @@ header: Authorization: Bearer $t
 header: Authorization: Basic $basic
 header: Authorization: token $h40
 header: {"Authorization": "$t"}
-header: X-Api-Key: $t
 cookie: Cookie: theme=dark; sessionid=$t; lang=en
 cookie: Set-Cookie: JSESSIONID=$u32; Path=/; HttpOnly
 cookie: connect.sid=s%3A$t
@@ -238,7 +203,6 @@ ids: toolu_$a24
 ids: chatcmpl-$a29
 ids: run-$h8-$h4-$h4-$h4-$h12
 ids: AC$h32
-ids: i-$h17
 types and signatures: password: str
 types and signatures: password: str | None = None
 types and signatures: def login(user: str, password: str) -> Token:
@@ -246,11 +210,6 @@ types and signatures: secret: SecretStr
 types and signatures: api_key: Annotated[str, Field()]
 types and signatures: private String password;
 types and signatures: public function setPassword(string $password): void
-types and signatures: func auth(token string) error
-types and signatures: accessToken?: string
-types and signatures:   password VARCHAR(255) NOT NULL,
-types and signatures: String apiKey = null;
-types and signatures: password: { type: 'password' }
 variables and calls: password = os.environ["X"]
 variables and calls: password=os.getenv('DB_PASSWORD')
 variables and calls: token = request.headers.get('X-Auth-Token')
@@ -258,21 +217,6 @@ variables and calls: api_key=settings.API_KEY
 variables and calls: self.password = password
 variables and calls: secret_key = config['secret_key']
 variables and calls: PASSWORD=$(cat /run/secrets/db)
-variables and calls: password: "${DB_PASSWORD}"
-variables and calls: password: {{ vault_password }}
-variables and calls: mysql -p$PASS
-variables and calls: echo "$TOKEN" | docker login -u ann --password-stdin
-variables and calls: CLIENT_SECRET="client_secret"
-variables and calls: postgres://user:${PASSWORD}@host/db
-variables and calls: postgresql://{user}:{password}@{host}
-variables and calls: f"Bearer {token}"
-variables and calls: "Bearer " + token
-variables and calls: password=%s
-variables and calls: apiKey: process.env.API_KEY
-variables and calls: password := os.Args[1]
-variables and calls: if password == confirm_password:
-variables and calls: token != other.token
-variables and calls: password = input('Password: ')
 placeholders: <password>
 placeholders: <password>your-password</password>
 placeholders: **Password:** required
@@ -280,20 +224,6 @@ placeholders: - name: DB_PASSWORD\n  value: changeme
 placeholders: {"name": "page_token", "value": "abc123def456"}
 placeholders: description: |\n  hV7kQ2mZ9xW4pT1r
 placeholders: os.getenv("DB_PASSWORD", "changeme")
-placeholders: os.getenv("HOST_NAME", "db-7.internal")
-placeholders: API_KEY=YOUR_API_KEY
-placeholders: PASSWORD=changeme
-placeholders: token: xxxxxxxxxxxxxxxx
-placeholders: password: ...
-placeholders: OPENAI_API_KEY=sk-...
-placeholders: export TOKEN=<your token>
-placeholders: postgres://user:password@localhost/db
-placeholders: --password PASSWORD
-placeholders: Authorization: Bearer <token>
-placeholders: password: null
-placeholders: password = 'password'
-placeholders: AKIA...
-placeholders: password=[redacted: password]
 talk: The password is required.
 talk: the token is invalid
 talk: The api_key is needed, see section 3.2.1
@@ -301,26 +231,6 @@ talk: the secret is out
 talk: Reset your password: click the link.
 talk: I forgot my password; please help.
 talk: the secret: work hard
-talk: Use a bearer token for authentication.
-talk: 密码是必填的，至少 8 位
-talk: 密码是8位数字
-talk: 密码：请勿外传
-talk: 密码：至少8位，含A-Z和0-9
-talk: 密码错误：请重试
-talk: 密码长度：12
-talk: 令牌：OAuth2协议
-talk: 私钥：Ed25519
-talk: 密码用AES-256-GCM加密
-talk: 新密码：请联系admin1@example.com获取
-talk: password: required。请重试
-talk: 비밀번호: 8자 이상
-talk: das Passwort ist falsch
-talk: the password is base64 encoded
-talk: The API key is missing.
-talk: Pass the key as an argument.
-talk: the tokens: 'a', 'b' and 'c'
-talk: key: value
-talk: The token bucket: 10 requests
 token counts: max_tokens=4096
 token counts: max_tokens: 100000
 token counts: token_count = 51234567
@@ -334,16 +244,6 @@ names: next_token=abc123def456ghi789
 names: pad_token = "<pad1>"
 names: password_file: /run/secrets/db1
 names: secret_name: db-credentials-2
-names: PASSWORD_HASHERS = ['a1']
-names: token_type: bearer
-names: turkey: x1y2z3w4v5
-names: secretary: Ann1 Lee2
-names: id="password2" type="password"
-names: csrf_token: abc123def456ghi
-names: hotkey = ctrl+alt+f12
-names: storage_key: SerializedStorageKey
-names: token: TextGenerationStreamOutputToken\n\nclass TextGenerationStreamOutputToken: ...
-names: {"pass": "step2", "fail": 0}
 public keys: ssh-rsa AAAAB3NzaC1yc2E$b90 ann@host
 public keys: ssh-ed25519 AAAAC3NzaC1lZDI1$b30
 public keys: -----BEGIN PUBLIC KEY-----\n$b48\n-----END PUBLIC KEY-----

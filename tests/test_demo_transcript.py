@@ -6,13 +6,14 @@ under `examples`, which is no package; the fixture imports it from there.
 
 import io
 import json
+import re
 from typing import Any
 
 import pytest
 from rich.console import Console
 
 from conspectus.archive import Archive
-from demo_checks import problems
+from conspectus_lab.recording import Recording, broken_pairs
 from scripts import ROOT, imported
 
 SHIPPED = ROOT / "examples" / "data" / "demo-transcript.json"
@@ -26,41 +27,19 @@ def transcript() -> list[dict[str, Any]]:
     return json.loads(SHIPPED.read_text(encoding="utf-8"))
 
 
-def test_the_shipped_transcript_keeps_its_promises():
-    assert problems(SHIPPED) == []
-
-
-def _without_a_result(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    last = max(at for at, message in enumerate(messages) if message["role"] == "tool")
-    return [message for at, message in enumerate(messages) if at != last]
-
-
-def _with_a_place(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{**messages[0], "content": "see /home/somebody/file"}, *messages[1:]]
-
-
-def _without_the_raise(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    gone = "up to 60 lines per function are fine"
-    return [{**m, "content": m["content"].replace(gone, "")} for m in messages]
-
-
-def _short(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return messages[:299]
-
-
-@pytest.mark.parametrize(
-    ("damage", "told"),
-    [
-        (_without_a_result, "comes before the answers to"),
-        (_with_a_place, "names places of a machine: /home"),
-        (_without_the_raise, "the user states no raised cap"),
-        (_short, "messages: 299, fewer than 300"),
-    ],
-)
-def test_a_transcript_that_breaks_a_promise_is_found_out(transcript, tmp_path, damage, told):
-    file = tmp_path / "damaged.json"
-    file.write_text(json.dumps(damage(transcript), ensure_ascii=False), encoding="utf-8")
-    assert any(told in problem for problem in problems(file))
+def test_the_shipped_transcript_is_a_whole_long_session_that_names_no_machine(transcript):
+    text = SHIPPED.read_text(encoding="utf-8")
+    assert not re.search(r"/tmp|/root|/home|/usr/|/Users/|\b[A-Z]:\\\\", text)
+    assert [message["id"] for message in transcript] == [
+        f"m{n + 1}" for n in range(len(transcript))
+    ]
+    assert broken_pairs(Recording.of(transcript).messages) == []
+    results = [len(m["content"]) for m in transcript if m["role"] == "tool"]
+    assert len(transcript) >= 300
+    assert sum(m["role"] == "user" for m in transcript) >= 10
+    assert max(results) >= 40_000
+    for part in ("Never edit files under tests/", "has moved to Monday", "文件路径必须写成"):
+        assert part in text
 
 
 @pytest.mark.slow

@@ -96,12 +96,6 @@ def test_what_a_model_or_a_function_says_instead_of_a_summary_is_none(text, by):
         compacted(MESSAGES, engine(by(text), on_failure="raise"), force=True)
 
 
-def test_a_summary_of_blanks_is_refused_as_an_empty_one():
-    for text in (BAD["blank"], ""):
-        result = compacted(MESSAGES, engine(Scripted(lambda _, text=text: text)), force=True)
-        assert "it is empty" in result.reason
-
-
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("text", BAD.values(), ids=BAD.keys())
 def test_without_room_the_embedded_summariser_takes_over(text):

@@ -12,7 +12,6 @@ from conspectus.messages import clip, read_messages
 from conspectus.messages.blocks import KINDS, author_of, is_item
 from conspectus.messages.recalled import recalled_message, with_recalled
 from conspectus.tokens import TokenMeter
-from conspectus_lab.recording import Recording
 from engine import compacted, engine
 from histories import talk, user
 
@@ -80,22 +79,6 @@ def test_an_answer_in_a_users_message_keeps_its_question(question, answer, form)
     shown = [id(message) for message in result.messages]
     assert id(asks) in shown
     assert id(newest) in shown
-
-
-def test_parallel_items_answered_out_of_order_leave_together():
-    calls = [
-        {"type": "reasoning", "id": "rs1", "summary": []},
-        {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}", "id": "fc1"},
-        {"type": "local_shell_call", "call_id": "b", "id": "lsh1", "action": {}},
-        {"type": "local_shell_call_output", "id": "lsh1", "output": "{}"},
-        {"type": "function_call_output", "call_id": "a", "output": "4"},
-    ]
-    for keep in range(1, 8):
-        history = [*talk(6), *calls, user("again"), *calls, user("go on")]
-        result = compacted(history, engine(keep=("messages", keep)), force=True)
-        shown = [json.dumps(message) for message in result.messages]
-        for part in calls:
-            assert shown.count(json.dumps(part)) == shown.count(json.dumps(calls[0])), keep
 
 
 def test_a_call_of_a_provider_is_answered_in_a_later_message():
@@ -184,24 +167,6 @@ def test_arguments_are_shortened_in_place_in_each_form_of_a_call(block, limit):
         assert json.loads(made["extras"]["arguments"]) == args
 
 
-def test_the_picture_of_a_screen_stays_one():
-    picture = "data:image/png;base64," + "A" * 40_000
-    kwargs = {"type": "computer_call_output"}
-    shots = [
-        ToolMessage(picture, tool_call_id="c", additional_kwargs=kwargs),
-        ToolMessage(
-            [{"type": "input_image", "image_url": picture}],
-            tool_call_id="c",
-            additional_kwargs=kwargs,
-        ),
-    ]
-    for shot in shots:
-        assert short(shot).content == shot.content
-        [entry] = read_messages([shot])
-        assert picture not in entry.text
-        assert entry.answers == ("c",)
-
-
 def test_the_copy_that_google_makes_of_a_call_waits_for_nothing():
     made: list[Any] = []
     for n in range(8):
@@ -213,41 +178,6 @@ def test_the_copy_that_google_makes_of_a_call_waits_for_nothing():
     result = Compactor(keep=("messages", 2)).compact(history, thread_id="t", force=True)
     assert result.outcome == "compacted"
     assert len(result.messages) == 5
-
-
-def test_arguments_that_a_stream_left_in_pieces_are_read():
-    block = {"type": "tool_use", "id": "t", "name": "f", "input": {}, "partial_json": '{"q": "x"}'}
-    [entry] = read_messages([AIMessage([block])])
-    assert entry.calls[0].args == '{"q": "x"}'
-
-
-ITEMS = [
-    {"type": "message", "role": "user", "content": [{"type": "input_text", "text": LONG}]},
-    {"type": "function_call", "call_id": "c", "name": "f", "arguments": json.dumps(LONG_ARGS)},
-    {"type": "function_call_output", "call_id": "c", "output": LONG},
-    {"type": "custom_tool_call", "call_id": "c", "name": "f", "input": LONG},
-    {"type": "shell_call_output", "call_id": "c", "output": [{"stdout": LONG, "stderr": ""}]},
-    {"type": "local_shell_call_output", "id": "c", "output": json.dumps({"stdout": LONG})},
-]
-
-
-@pytest.mark.parametrize("item", ITEMS, ids=lambda item: str(item["type"]))
-def test_an_item_of_a_response_is_shown_short_as_an_item(item):
-    shown = short(item, 150)
-    assert METER.message(shown) <= 150
-    assert shown.keys() == item.keys()
-    assert {k: v for k, v in shown.items() if k in ("type", "id", "call_id", "name", "role")} == {
-        k: v for k, v in item.items() if k in ("type", "id", "call_id", "name", "role")
-    }
-    for text in ("arguments", "output"):
-        if item["type"] in ("function_call", "local_shell_call_output") and text in item:
-            json.loads(shown[text])
-
-
-def test_an_image_put_in_becomes_a_text_put_in():
-    image = {"type": "input_image", "image_url": "data:image/png;base64," + "A" * 4_000}
-    item = {"type": "function_call_output", "call_id": "c", "output": [image]}
-    assert short(item)["output"][0]["type"] == "input_text"
 
 
 def test_items_of_kinds_that_nobody_knows_yet_are_read():
@@ -266,14 +196,3 @@ def test_recalled_text_stands_between_no_call_and_its_result():
     newest = HumanMessage([result, {"type": "text", "text": "And now?"}])
     recalled = recalled_message("an old text", "turn")
     assert with_recalled([asks, newest], recalled) == [asks, newest, recalled]
-
-
-def test_items_are_replayed_with_their_calls_and_results():
-    items = [
-        {"role": "user", "content": "Read it."},
-        {"type": "function_call", "call_id": "c", "name": "read", "arguments": "{}"},
-        {"type": "function_call_output", "call_id": "c", "output": "42"},
-        {"role": "assistant", "content": "It says 42."},
-    ]
-    said = [(message.type, message.text) for message in Recording.of(items).messages]
-    assert said == [("human", "Read it."), ("ai", ""), ("tool", "42"), ("ai", "It says 42.")]

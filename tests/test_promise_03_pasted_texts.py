@@ -8,13 +8,10 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langchain_core.tools import tool
 
-from conspectus import Compactor, ContextGuard, SummarizationMiddleware
+from conspectus import Compactor
 from conspectus.messages import SUMMARY_LINE
 from engine import SCOPE, Scripted, compacted, engine, short
-from graph_support import agent
-from scripted_models import ScriptedChatModel
 
 LOG = "a line of the log\n" * 1_500
 
@@ -63,24 +60,6 @@ def more(form: str, count: int) -> list[Any]:
         for n in range(count)
         for role in ("user", "assistant")
     ]
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("form", ["dict", "langchain"])
-@pytest.mark.parametrize("role", ["user", "assistant"])
-def test_a_message_that_repeats_a_clip_is_read_and_archived_itself(form, role):
-    scripted = Scripted(short)
-    compactor = engine(scripted, window=1_500, keep=("messages", 4))
-    view = compacted(with_a_clip(form), compactor).messages
-    (clip,) = [text_of(m) for m in view if "archived as" in text_of(m)]
-    view = [*view, said(form, role, clip, "PASTE"), said(form, "user", "Go on", "h3")]
-    result = compacted([*view, *more(form, 4)], compactor, force=True)
-    assert not any(text_of(m) == clip for m in result.messages)
-    rows = archived(compactor)
-    assert clip in rows
-    read = [entry.text for request in scripted.requests for entry in request.entries]
-    assert read.count(LOG) == 1
-    assert read.count(clip) == 1
 
 
 @pytest.mark.slow
@@ -205,47 +184,3 @@ def test_equal_messages_that_are_clipped_are_each_known_again(form, whole, who):
     assert not [text for text in archived(fresh()) if "archived as" in text]
     read = [entry.text for request in scripted.requests for entry in request.entries]
     assert read.count(LOG) == 2
-
-
-@tool
-def build() -> str:
-    """Build."""
-    return LOG
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("history", ["replace", "preserve"])
-@pytest.mark.parametrize("what", ["clip", "summary"])
-def test_an_agent_is_shown_what_its_user_pastes(history, what):
-    steps = ["call"]
-
-    def answer(messages: list[Any]) -> AIMessage:
-        if steps:
-            steps.pop()
-            call = {"name": "build", "args": {}, "id": "c1", "type": "tool_call"}
-            return AIMessage("", tool_calls=[call])  # type: ignore[list-item]
-        return AIMessage("fine")
-
-    model = ScriptedChatModel(answers=answer)
-    middle = SummarizationMiddleware(
-        None, trigger=("tokens", 2_500), keep=("messages", 4), window=3_000, history=history
-    )
-    graph, _ = agent(model, middle, ContextGuard(middle, window=3000), tools=[build])
-    config: Any = {"configurable": {"thread_id": "t"}}
-
-    def say(text: str, name: str) -> list[Any]:
-        graph.invoke({"messages": [HumanMessage(text, id=name)]}, config)
-        return list(model.calls[-1].messages)
-
-    shown = say("Build it", "h1")
-    clip = next(m.text for m in shown if m.type == "tool")
-    for n in range(8):
-        shown = say(f"Continue {n} " + "please do " * 150, f"u{n}")
-    summary = next(m.text for m in shown if m.text.startswith(SUMMARY_LINE))
-    pasted = {"clip": clip, "summary": summary}[what]
-    shown = say(pasted, "PASTE")
-    assert (shown[-1].type, shown[-1].id) == ("human", "PASTE")
-    assert shown[-1].text[:200] == pasted[:200]
-    shown = say("And now?", "later")
-    assert [m.text[:200] for m in shown if m.id == "PASTE"] == [pasted[:200]]
-    assert not [m for m in shown if m.type == "tool"]

@@ -5,17 +5,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
-from langgraph.checkpoint.memory import InMemorySaver
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.store.memory import InMemoryStore
 
-from conspectus import Archive, Compactor, SummarizationMiddleware, is_summary_message
+from conspectus import Archive, Compactor, is_summary_message
 from conspectus.messages import SUMMARY_LINE
 from conspectus.messages.recalled import newest_user
 from engine import check_nothing_missing, check_sequence, compacted, engine
 from histories import assistant, histories, talk, tool, user
-from scripted_models import ScriptedChatModel
 
 
 @given(histories(broken=True), st.integers(200, 3_000), st.integers(1, 12))
@@ -76,15 +73,6 @@ def test_what_the_agent_has_left_behind_unanswered_is_clipped_where_room_is_shor
     assert "archived as" in str(clipped[0])
 
 
-def test_the_kept_messages_stay_in_order():
-    messages = talk(60)
-    compactor = engine(window=2_500, pin=lambda m: m["content"].startswith("question 7 "))
-    result = compacted(messages, compactor)
-    places = [i for m in result.messages for i, n in enumerate(messages) if n is m]
-    assert places == sorted(places)
-    assert 14 in places
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["dicts", "messages"])
 @pytest.mark.parametrize("archived", [True, False])
@@ -103,37 +91,6 @@ def test_what_a_client_asks_again_stays_wherever_a_summary_ends(form, archived):
             compactor.compact(history[:end], thread_id="t")
         result = compactor.compact(history[: n + 1], thread_id="t")
         assert result.messages[-1] is history[n], n
-
-
-@pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_what_is_asked_again_in_an_agents_channel_stays_wherever_a_summary_ends(history):
-    requests: list[list[Any]] = []
-
-    def answer(messages: list[Any]) -> AIMessage:
-        requests.append(messages)
-        return AIMessage(f"Answer {len(requests)}.")
-
-    own = SummarizationMiddleware(
-        None, trigger=("messages", 10), keep=("messages", 4), history=history
-    )
-    graph: Any = create_agent(
-        ScriptedChatModel(answers=answer),
-        middleware=[own],
-        checkpointer=InMemorySaver(),
-        store=InMemoryStore(),
-    )
-    thread = {"configurable": {"thread_id": "t"}}
-    for n in range(14):
-        graph.invoke({"messages": [HumanMessage(f"Question {n}?", id=f"u{n}")]}, thread)
-    last = graph.get_state(thread)
-    channel = last.values["messages"]
-    for place, asked in enumerate(channel):
-        if is_summary_message(asked) or not isinstance(asked, HumanMessage):
-            continue
-        gone = [RemoveMessage(id=message.id) for message in channel[place + 1 :]]
-        again = graph.update_state(last.config, {"messages": gone}, as_node="__start__")
-        graph.invoke(None, again)
-        assert requests[-1][-1].text == asked.text
 
 
 def test_another_librarys_summary_is_not_what_a_user_said_last():

@@ -42,17 +42,6 @@ def test_a_message_that_is_said_again_is_another_message():
     assert sum(row["message"]["content"] == "yes" for row in rows) >= 3
 
 
-def test_a_text_that_was_clipped_once_is_shown_whole_when_it_is_sent_anew():
-    archive = Archive(InMemoryStore())
-    big = "line of log " * 2_500
-    first = compacted([user(big), assistant("seen")], engine(window=4_000, archive=archive))
-    assert first.clipped == 1
-    again = [*first.messages, assistant("ok"), user(big)]
-    result = compacted(again, engine(window=90_000, archive=archive))
-    assert result.messages[-1] is again[-1]
-    assert result.clipped == 1
-
-
 def test_keys_of_messages_without_ids_tell_how_often_a_content_came():
     entries = read_messages([user("a"), user("b"), user("a"), user("c", id="c")])
     assert sorted(occurrences(e.key for e in entries).values()) == [1, 2]
@@ -73,22 +62,6 @@ def test_one_giant_of_many_small_parts_is_clipped():
         assert (result.outcome, result.clipped) == ("compacted", 1)
         assert result.tokens_after <= 4_000
         check_nothing_missing(messages, result, compactor)
-
-
-def test_a_clip_that_came_back_can_be_clipped_further():
-    archive = Archive(InMemoryStore())
-    more: dict[str, Any] = {
-        "keep": ("messages", 2),
-        "pin": lambda m: str(m["content"]).startswith("PIN"),
-        "archive": archive,
-    }
-    messages = [user("PIN " + "alpha " * 9_000), assistant("ok"), user("hello"), assistant("hi")]
-    first = compacted(messages, engine(window=4_000, **more))
-    result = compacted(
-        [*first.messages, user("next"), assistant("fine")], engine(window=1_000, **more)
-    )
-    assert result.outcome == "compacted"
-    assert result.tokens_after <= 1_000
 
 
 def test_a_clip_whose_original_has_expired_is_read_as_far_as_it_still_exists():

@@ -48,16 +48,6 @@ def test_what_the_user_has_stated_is_in_the_summary_after_ten_rounds_word_for_wo
         assert f"- {rule} [" in result.messages[0]["content"]
 
 
-@pytest.mark.slow
-def test_where_the_room_is_short_what_says_most_stands_after_ten_rounds():
-    first = [m for rule in RULES for m in (user(rule), assistant("Understood."))]
-    for summarizer in (None, Scripted(short)):
-        result = rounds(engine(summarizer, max_summary_tokens=900), first, 10, 20)
-        for rule in RULES:
-            assert rule in result.messages[0]["content"]
-        assert "messages of the user left out; recall range " in result.summary
-
-
 def test_a_model_that_loses_a_rule_loses_nothing():
     first = [user(RULES[0]), assistant("ok")]
     result = rounds(engine(model("- nothing much happened")), first, 1, 20)
@@ -74,54 +64,6 @@ def test_a_limit_that_was_changed_stands_before_the_new_one():
     result = rounds(engine(max_summary_tokens=900), first, 3, 20)
     old, new = (result.summary.find(f"at most {n} lines") for n in (40, 60))
     assert 0 <= old < new
-
-
-def test_a_limit_that_is_changed_in_the_kept_part_stands_before_it():
-    history = [user("The cap is 40 lines per function."), *talk(30)[1:]]
-    history += [assistant("ok"), user("Let us raise it: the cap is 60 lines per function.")]
-    result = compacted(history, engine(), force=True)
-    shown = str(result.messages)
-    assert 0 <= shown.rfind("cap is 40") < shown.find("cap is 60")
-
-
-def test_a_long_request_that_sets_a_rule_is_not_lost():
-    long = (
-        "Please build the importer for the warehouse so that every row that cannot be parsed must "
-        "be written to rejected-rows.csv together with the reason, the line number and the name of "
-        "the file it came from, because the people who look after the shelves want to correct such "
-        "rows by hand in the evening before the next delivery; make sure that nothing is lost"
-    )
-    result = compacted([user(long), *talk(20)], engine(), force=True)
-    assert "every row that cannot be parsed must be written to rejected-rows.csv" in result.summary
-
-
-@pytest.mark.parametrize(
-    "make",
-    [lambda: None, lambda: Scripted(short), lambda: model("- nothing much happened")],
-    ids=["embedded", "own", "model"],
-)
-def test_what_was_handed_to_others_and_what_came_back_is_in_the_summary_after_ten_rounds(make):
-    def handed(number: int, answer: str) -> list[dict[str, Any]]:
-        args = json.dumps({"description": f"Ask vendor {number} for its price"})
-        call = {"id": f"v{number}", "type": "function"}
-        call |= {"function": {"name": "task", "arguments": args}}
-        return [
-            {"role": "assistant", "content": "", "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": f"v{number}", "content": answer},
-        ]
-
-    first = [
-        user("Compare the vendors."),
-        *handed(1, "# Findings\n\nVendor 1 asks for 41 USD per seat."),
-        *handed(2, '{"error": "the agent gave up"}'),
-    ]
-    result = rounds(engine(make(), window=16_000, keep=("messages", 2)), first, 10)
-    one, two = (
-        line for line in result.summary.splitlines() if line.startswith("- task(Ask vendor ")
-    )
-    assert one.startswith("- task(Ask vendor 1 for its price) → ")
-    assert "Vendor 1 asks for 41 USD per seat." in one
-    assert two.startswith("- task(Ask vendor 2 for its price) → failed: error=the agent gave up")
 
 
 def test_findings_of_a_model_stand_through_later_rounds_until_it_writes_them_anew():
@@ -165,20 +107,3 @@ def test_a_summary_of_ones_own_takes_the_place_of_the_one_before():
     assert result.summary.endswith("## Summary\n- This is summary 2.")
     assert "This is summary 1." not in result.summary
     assert "This is summary 1." in scripted.requests[-1].notes
-
-
-def test_where_a_secret_is_taken_out_of_the_notes_what_stood_before_stays():
-    def redact(text: str) -> str:
-        return text.replace("blue-9921", "[gone]") if "It was" in str(said) else text
-
-    said: list[str] = []
-    compactor = engine(window=16_000, keep=("messages", 2), redact=redact)
-    first = [user(RULES[0]), assistant("ok"), user("The word is blue-9921."), assistant("ok")]
-    before = rounds(compactor, first, 1)
-    assert "blue-9921" in before.summary
-    said.append("It was a secret.")
-    after = compacted([*before.messages, *talk(4)], compactor, force=True)
-    assert after.outcome == "compacted", after.reason
-    assert f"- {RULES[0]} [" in after.summary
-    assert "The word is [gone]." in after.summary
-    assert "blue-9921" not in str(after.messages)

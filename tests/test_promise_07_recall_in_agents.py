@@ -41,31 +41,6 @@ def told(**more: Any) -> RecallingAgent:
     return agent
 
 
-@pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_its_own_session_is_within_reach(history):
-    agent = told(history=history)
-    agent.say(ASK)
-    assert "QUARTZ-7781" in shown(agent.requests[-1])[0]
-    assert all("QUARTZ-7781" in str(m.content) for m in results(agent.requests[-1]))
-
-
-@pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_another_thread_is_not(history):
-    agent = told(history=history)
-    other = RecallingAgent(
-        lookups("heron-1"), store=agent.store, saver=agent.saver, thread="u", history=history
-    )
-    other.fill()
-    assert "QUARTZ" not in everything_after(other)
-
-
-def test_another_tenant_with_the_same_names_is_not():
-    agent = told(tenant="acme")
-    other = RecallingAgent(lookups("heron-1"), store=agent.store, tenant="bolt")
-    other.fill()
-    assert "QUARTZ" not in everything_after(other)
-
-
 def test_a_state_that_was_copied_to_another_tenant_opens_nothing():
     agent = told(tenant="acme")
     values = agent.values

@@ -1,8 +1,6 @@
 """Promise 9: one code path, two drivers; and a cancelled one changes nothing."""
 
 import asyncio
-import inspect
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +9,6 @@ from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
 
-import conspectus
 from conspectus import ContextGuard, SummarizationMiddleware
 from engine import engine
 from histories import agent, histories
@@ -82,26 +79,3 @@ def test_hooks_are_told_the_same():
 
 
 """Packages for servers and clients that are asynchronous alone: most functions have no twin."""
-
-
-@pytest.mark.slow
-def test_no_body_is_written_twice():
-    """An async method of ours only awaits the coroutine that its twin runs."""
-    import ast
-
-    source = Path(inspect.getfile(conspectus)).parents[1]
-    for path in source.rglob("*.py"):
-        if path.name == "bridge.py" or path.parent.name == "testing":
-            continue
-        nodes = list(ast.walk(ast.parse(path.read_text())))
-        names = {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
-        for node in nodes:
-            if isinstance(node, ast.AsyncFunctionDef):
-                if node.name[0] != "a" or node.name[1:] not in names:
-                    continue
-                body = [
-                    n
-                    for n in node.body
-                    if not isinstance(n, ast.Expr) or not isinstance(n.value, ast.Constant)
-                ]
-                assert len(body) <= 4, f"{path.name}: {node.name} has a body of its own"

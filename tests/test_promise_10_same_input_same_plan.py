@@ -70,18 +70,6 @@ def test_the_same_history_gives_the_same_record_in_every_process():
 
 
 @pytest.mark.slow
-def test_which_words_are_left_out_is_the_same_in_every_process():
-    code = (
-        "from engine import compacted, engine; from histories import assistant, talk, user\n"
-        "said = [user(f'lane{n % 20:02} hall{n % 10:02} row{n % 40:02} plan{n % 8:02} '\n"
-        "    f'page{n % 16:02} day{n % 50:02} of item{n:03}.') for n in range(400)]\n"
-        "noted = [m for one in said for m in (one, assistant('Noted.'))]\n"
-        "print(compacted([*noted, *talk(4)], engine(window=8000), force=True).summary)"
-    )
-    assert len(printed(code)) == 1
-
-
-@pytest.mark.slow
 def test_another_process_finds_the_draft_of_the_same_plan():
     code = f"from conspectus.engine.writing import hash_of; print(hash_of({PLAN}))"
     assert printed(code) == {hash_of(PLAN)}

@@ -55,16 +55,3 @@ def test_both_are_archived_and_both_stand_behind_the_head():
     assert [m["id"] for m in originals_in(one)].count("same") == 2
     keys = [key for record in one.archive.chain(SCOPE) for key in record.covers]
     assert len(keys) == len(set(keys))
-
-
-def test_a_message_that_stayed_in_view_is_no_other_one_when_it_comes_back():
-    """The second of two stays in view: it is the second, also once the first has left."""
-    one = compactor(Scripted(short))
-    history = [twice("dicts"), *turns(0, 6, "dicts"), twice("dicts")]
-    view = one.compact(history, thread_id="t").messages
-    assert view[-1] is history[-1]
-    later = turns(6, 12, "dicts")
-    continued = one.compact([*view, *later], thread_id="t")
-    whole = compactor(Scripted(short))
-    whole.compact(history, thread_id="t")
-    assert whole.compact([*history, *later], thread_id="t").messages == continued.messages

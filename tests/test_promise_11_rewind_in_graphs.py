@@ -4,15 +4,13 @@ What each summariser call read is taken from its prompt: modules are named `m0`,
 a fork goes on with other names.
 """
 
-import itertools
 import re
 from collections import Counter
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
+from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 
@@ -106,10 +104,6 @@ class Bench:
         return str(Archive(self.store).export(Scope("local", name)))
 
 
-def sent_text(bench: Bench) -> str:
-    return bench.model.calls[-1].text
-
-
 # Going back
 
 
@@ -121,23 +115,6 @@ def test_time_travel_brings_back_the_head_of_that_time_and_its_summary():
     for head in heads[:-1]:
         shown = bench.at_head(head).values["messages"]
         assert [m.id for m in shown if is_summary(m)] == [f"summary-{head}"]
-
-
-def test_a_run_from_an_older_checkpoint_reads_only_what_is_on_its_branch():
-    bench = Bench()
-    bench.go(14, "m")
-    old = bench.at_head(bench.heads()[2])
-    shown = {m.id for m in old.values["messages"]}
-    assert shown
-    known = bench.calls
-    bench.go(8, "f", old.config, None)
-    check_sent(bench.model)
-    assert check_nothing_lost(bench.graph, bench.store) > 0
-    again = bench.read(known)
-    later = {f"m{n}" for n in range(14)} - set(re.findall(r"\bm\d+\b", str(old.values["messages"])))
-    assert not set(again) & later, "read of an abandoned branch"
-    assert max(again.values()) == 1, "read twice"
-    assert not re.search(r"\bm1[0-3]\b", sent_text(bench))
 
 
 def test_going_back_and_on_the_same_way_pays_for_nothing_twice():
@@ -190,79 +167,7 @@ def test_going_back_before_the_first_compaction_leaves_nothing_to_recall():
     assert check_nothing_lost(bench.graph, bench.store) > 0
 
 
-@pytest.mark.slow
-def test_two_branches_that_go_on_in_turn_keep_what_is_their_own():
-    bench = Bench()
-    bench.go(8, "m")
-    fork = bench.graph.get_state(thread()).config
-    bench.go(6, "left")
-    left = bench.graph.get_state(thread()).config
-    for _ in range(2):
-        bench.go(6, "right", fork)
-        right = bench.graph.get_state(thread()).config
-        assert "module right" in bench.reachable()
-        assert "module left" not in bench.reachable()
-        bench.go(6, "left", left)
-        assert "module left" in bench.reachable()
-        assert "module right" not in bench.reachable()
-        check_nothing_lost(bench.graph, bench.store)
-        left, fork = bench.graph.get_state(thread()).config, right
-    check_sent(bench.model)
-
-
 # Changing the state
-
-
-def test_an_edit_of_a_kept_message_is_the_one_that_is_read_later():
-    bench = Bench()
-    bench.go(6, "m")
-    kept = [m for m in bench.values()["messages"] if isinstance(m, ToolMessage)]
-    edited = ToolMessage(
-        "module edited7: pass  # nothing of m5 is left", tool_call_id=kept[-1].tool_call_id
-    )
-    edited.id = kept[-1].id
-    name = re.findall(r"module (\w+):", kept[-1].text)[0]
-    bench.graph.update_state(thread(), {"messages": [edited]})
-    known = bench.calls
-    bench.go(8, "n")
-    read = bench.read(known)
-    assert read["edited7"] == 1
-    assert read[name] == 0, "a message that no longer exists was summarised"
-    assert "edited7" in bench.reachable()
-    check_sent(bench.model)
-
-
-def test_a_removed_message_is_not_summarised_and_nothing_is_torn():
-    bench = Bench()
-    bench.go(6, "m")
-    kept = [m for m in bench.values()["messages"] if not is_summary(m)]
-    pair = next(
-        (call, result)
-        for call, result in itertools.pairwise(kept)
-        if isinstance(call, AIMessage) and isinstance(result, ToolMessage)
-    )
-    name = re.findall(r"module (\w+):", pair[1].text)[0]
-    bench.graph.update_state(thread(), {"messages": [RemoveMessage(id=str(m.id)) for m in pair]})
-    known = bench.calls
-    bench.go(8, "n")
-    assert bench.read(known)[name] == 0
-    check_sent(bench.model)
-
-
-def test_without_its_summary_message_a_history_goes_on_from_what_is_left():
-    bench = Bench()
-    bench.go(6, "m")
-    messages = bench.values()["messages"]
-    (summary,) = [message for message in messages if is_summary(message)]
-    bench.graph.update_state(thread(), {"messages": [RemoveMessage(id=summary.id)]})
-    known = bench.calls
-    bench.go(8, "n")
-    left = set(re.findall(r"module (\w+):", str(messages[1:])))
-    read = bench.read(known)
-    assert set(read) <= left | {f"n{n}" for n in range(8)}
-    assert max(read.values()) == 1
-    assert "looked at" not in bench.own.model.calls[known].text, "a removed summary was built on"
-    check_sent(bench.model)
 
 
 def test_an_edited_summary_message_is_believed_and_handed_on():
@@ -279,39 +184,6 @@ def test_an_edited_summary_message_is_believed_and_handed_on():
     assert max(bench.read(known).values()) == 1
     assert not set(bench.read(known)) & {"m0", "m1"}
     check_sent(bench.model)
-
-
-def test_a_thread_that_was_emptied_begins_anew():
-    bench = Bench()
-    bench.go(14, "m")
-    bench.graph.update_state(thread(), {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES)]})
-    known = bench.calls
-    bench.go(12, "n", given=said("Begin anew with n."))
-    check_sent(bench.model)
-    assert bench.calls > known
-    assert not [name for name in bench.read(known) if name.startswith("m")]
-    assert "module m" not in bench.reachable()
-    assert not [call for call in bench.model.calls[-12:] if "module m" in call.text]
-
-
-def test_a_whole_history_that_is_put_back_is_not_summarised_again():
-    bench = Bench()
-    bench.go(7, "m")
-    whole = {}
-    for snapshot in reversed(bench.history()):
-        for message in snapshot.values.get("messages", ()):
-            if not is_summary(message):
-                whole[message.id] = message
-    known = bench.calls
-    assert known > 0
-    everything = [RemoveMessage(id=REMOVE_ALL_MESSAGES), *whole.values()]
-    bench.graph.update_state(thread(), {"messages": everything})
-    bench.go(1, "n")
-    check_sent(bench.model)
-    read = bench.read(known)
-    assert not read or max(read.values()) == 1
-    assert not set(read) & {"m0", "m1"}, "read again although its summary is in force"
-    assert check_nothing_lost(bench.graph, bench.store) > 0
 
 
 # Forks and copies
@@ -362,26 +234,6 @@ def test_a_copy_lives_on_when_the_first_thread_is_forgotten():
 # Where the channel keeps every message
 
 
-@pytest.mark.parametrize("restart", [False, True])
-def test_an_edit_of_a_covered_message_counts_though_no_summary_is_made_after_it(restart):
-    bench = Bench(history="preserve", on_failure="keep")
-    bench.go(8, "m")
-    covered = next(m for m in bench.values()["messages"] if isinstance(m, ToolMessage))
-    assert "module m0:" in bench.recalled("module m0")
-    edited = covered.model_copy(update={"content": "module edited7: pass the other way"})
-    bench.graph.update_state(thread(), {"messages": [edited]})
-    head = bench.head()
-    if restart:
-        bench.restarted()
-    bench.own.model.answers = lambda _: ValueError("down")
-    bench.go(1, "n")
-    assert bench.head() != head, "the state goes on naming a record of what was edited"
-    assert "module m0:" not in bench.reachable()
-    assert "module m0:" not in bench.recalled("module m0")
-    assert "edited7" in sent_text(bench)
-    check_sent(bench.model)
-
-
 def test_without_an_archive_a_preserved_channel_keeps_what_every_record_covers():
     state: dict[str, Any] = {"messages": []}
     for n in range(24):
@@ -397,17 +249,3 @@ def test_without_an_archive_a_preserved_channel_keeps_what_every_record_covers()
     keys = [entry.key for entry in read_messages(state["messages"])]
     assert len(covered) > 12
     assert covered == keys[: len(covered)]
-
-
-def test_a_failure_on_an_abandoned_branch_does_not_hold_back_the_next():
-    bench = Bench()
-    works, down = bench.own.model.answers, ScriptedChatModel(answers=lambda _: ValueError("down"))
-    bench.own.model.answers = down.answers
-    bench.go(14, "m")
-    assert bench.head() == "None"
-    short = next(s for s in bench.history() if s.next and len(s.values["messages"]) == 11)
-    bench.own.model.answers = works
-    known = bench.calls
-    bench.go(3, "f", short.config, None)
-    assert bench.calls > known, "it waits for the growth of a history that is no more"
-    check_sent(bench.model)

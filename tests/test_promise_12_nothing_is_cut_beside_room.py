@@ -94,20 +94,6 @@ def test_no_line_is_cut_while_a_tenth_of_the_room_is_free(chain, room):
         assert tokens(text) == whole
 
 
-@settings(max_examples=300 if LONG else few(80), deadline=None)
-@given(CHAINS)
-def test_all_stands_where_there_is_room_for_all(chain):
-    whole = Notes(chain).render(10**9, tokens)
-    assert not less(whole)
-    assert Notes(chain).render(tokens(whole), tokens) == whole
-    for line in (line for one in chain for line in one.lines):
-        said = [line.text, *(value for _, value in line.args), *line.outcome]
-        assert all(
-            text.replace("\n", "\n  ") in whole or text.replace("\n", " ⏎ ") in whole
-            for text in said
-        )
-
-
 HISTORIES = {
     "talk": [m for n in range(12) for m in talk(4, 10 + 9 * n)],
     "an agent's": agent(40, 30),

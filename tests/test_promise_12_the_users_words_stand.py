@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from conspectus import ChatModelSummarizer, Compactor
-from engine import Scripted, compacted, engine, short
+from engine import compacted, engine
 from histories import assistant, talk, user
 from notes_read import GAP, LEFT_OUT, left_out, said_in, under, words
 from scripted_models import ScriptedChatModel
@@ -79,18 +79,6 @@ def test_no_model_can_push_them_out(answer):
     in_order(BINDING, said_in(result.summary))
 
 
-def test_a_summariser_that_leaves_them_out_leaves_them_standing_through_ten_rounds():
-    compactor = engine(Scripted(short), window=16_000, keep=("messages", 2))
-    history = conversation(SAYINGS)
-    for n in range(10):
-        history = [*history, *conversation([f"This is remark {n}."]), *talk(4)]
-        result = compacted(history, compactor, force=True)
-        history = list(result.messages)
-    said = said_in(result.summary)
-    in_order(SAYINGS, said)
-    in_order([f"This is remark {n}." for n in range(10)], said)
-
-
 def crowd(count: int, seed: int = 3) -> list[str]:
     chance = random.Random(seed)
     names = ["Rio", "Mara", "Tom", "Iva", "Lea", "Sven"]
@@ -111,20 +99,6 @@ def test_a_flood_of_near_equal_lines_does_not_push_out_what_is_said_once(at):
     said = said_in(result.summary)
     in_order(BINDING, said)
     assert sum(line in said for line in lines) < len(lines), "not all of it fits"
-
-
-def test_many_rules_in_pastes_do_not_push_out_what_was_typed():
-    filler = "It was written down by the committee after a long day in the old hall. " * 6
-    chapters = [
-        f"You must never change part {n} of the handbook. Always keep page {n} dry. {filler}"
-        for n in range(60)
-    ]
-    result = compacted(
-        [*conversation([*BINDING, *chapters]), *talk(4)],
-        engine(window=8_000, keep=("messages", 2)),
-        force=True,
-    )
-    in_order(BINDING, said_in(result.summary))
 
 
 def test_the_longest_are_cut_first_and_visibly():
@@ -179,22 +153,3 @@ def test_without_an_archive_nothing_is_claimed_of_a_recall():
         for line in under("Said by the user", result.summary)
         if LEFT_OUT.match(line)
     )
-
-
-def test_of_a_task_its_beginning_and_its_end_stand_before_what_was_pasted_between():
-    log = "\n".join(f"2026-01-02 03:04:{n % 60:02d} INFO worker {n} is idle" for n in range(900))
-    task = f"Find out why worker 17 stops at night.\n\n{log}\n\nWrite what you find to findings.md."
-    result = compacted(
-        [*conversation([task]), *talk(4)], engine(window=4_000, keep=("messages", 2)), force=True
-    )
-    said = said_in(result.summary)
-    assert "Find out why worker 17 stops at night." in said
-    assert "Write what you find to findings.md." in said
-    assert "worker 450 is idle" not in said
-
-
-def test_words_after_a_summary_are_not_read_out_of_it_twice():
-    compactor = engine(window=8_000, keep=("messages", 2))
-    first = compacted([*conversation(SAYINGS), *talk(4)], compactor, force=True)
-    second = compacted([*first.messages, *talk(6)], compactor, force=True)
-    assert said_in(second.summary).count("I think the blue one was nicer.") == 1

@@ -12,7 +12,7 @@ from conspectus.notes.reading import read_segment
 from conspectus.notes.rendering import Notes
 from engine import compacted, engine
 from histories import assistant, talk, user
-from notes_read import COUNTED, DONE, FOUND, GAP, under
+from notes_read import COUNTED, DONE, GAP, under
 from scripted_models import ScriptedChatModel
 
 Message = dict[str, Any]
@@ -82,33 +82,6 @@ def test_what_says_by_its_fields_that_it_failed_is_told_as_failed(result):
     assert " → failed: " in line
 
 
-@pytest.mark.parametrize(
-    ("result", "first"),
-    [
-        ("<returncode>1</returncode>\n<output>fatal: cannot lock ref</output>", "returncode=1"),
-        ('{"stderr": "no such file", "exit_code": 2}', "exit_code=2"),
-    ],
-)
-def test_the_code_with_which_a_program_ended_stands_first(result, first):
-    [line] = shown(deed("bash", {"command": "git fetch"}, result, "1"))
-    assert line.startswith(f"bash(git fetch) → {first}")
-
-
-TEXTS = [
-    "Error: not enough seats on flight TP9",
-    'Traceback (most recent call last):\n  File "a.py"\nValueError: no such seat',
-    "错误：座位已满",
-    "Exit code: 2\nmake: *** No rule to make target 'late'",
-]
-
-
-@pytest.mark.parametrize("result", TEXTS)
-def test_what_a_result_says_of_a_failure_is_quoted(result):
-    [line] = shown(deed("book_flight", {"id": "TP9"}, result, "1"))
-    outcome = line.partition(" → ")[2]
-    assert all(one.strip() in outcome for one in result.splitlines())
-
-
 def test_a_result_marked_as_an_error_is_told_as_failed_whatever_it_says():
     call = {"type": "tool_use", "id": "t1", "name": "book_flight", "input": {"id": "TP9"}}
     result = {"type": "tool_result", "tool_use_id": "t1", "content": "QX71", "is_error": True}
@@ -132,22 +105,6 @@ def test_each_of_several_results_in_one_message_is_told_with_its_own_call():
     assert [line.partition(" [")[0] for line in lines] == [
         f"book(S{n}) → {text}" for n, text in enumerate(said)
     ]
-
-
-def test_what_failed_and_then_went_well_stands_twice_in_order():
-    history = deed("book_flight", {"id": "TP9"}, FAILURES[0], "1")
-    history += deed("book_flight", {"id": "TP9"}, '{"booking": "QX71"}', "2")
-    failed, well = shown(history)
-    assert "failed: error=card declined" in failed
-    assert "QX71" in well
-    assert "failed" not in well
-
-
-def test_equal_calls_stand_once_for_each_time():
-    history = [m for n in range(3) for m in deed("press", {"key": "go"}, "pressed", f"{n}")]
-    history += deed("press", {"key": "go"}, "stuck", "9")
-    lines = [line.partition(" [")[0] for line in shown(history)]
-    assert lines == [*["press(go) → pressed"] * 3, "press(go) → stuck"]
 
 
 def test_a_call_without_an_answer_is_not_told_as_done():
@@ -183,21 +140,6 @@ def test_no_model_can_tell_a_deed_that_was_not_done():
         assert "failed: error=refused by the bank" in line
     else:
         assert result.failed == "summary"
-
-
-def test_a_model_cannot_tell_it_with_a_source_either():
-    lies = "## Done\n- wire_money(eur=900) → ok\n## Found and decided\n- All was looked at."
-    compactor = engine(
-        ChatModelSummarizer(ScriptedChatModel(answers=lambda _: lies)),
-        window=20_000,
-        keep=("messages", 1),
-    )
-    history = deed("wire_money", {"eur": 900}, '{"error": "refused by the bank"}', "1")
-    result = compacted([user("Go."), *talk(8), *history, user("Well?")], compactor, force=True)
-    assert result.outcome == "compacted", result.reason
-    [line] = under(DONE, result.summary)
-    assert "failed: error=refused by the bank" in line
-    assert any("All was looked at." in one for one in under(FOUND, result.summary))
 
 
 def many() -> list[Message]:
