@@ -4,7 +4,11 @@ The secrets are put together when the tests run; see `made_secrets`.
 """
 
 import asyncio
+import contextlib
 import json
+import logging
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,54 +16,75 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 
-from conspectus import Archive, Redacted, SummarizationMiddleware
+from conspectus import (
+    Archive,
+    Compactor,
+    ContextGuard,
+    PolicyError,
+    Redacted,
+    RedactionError,
+    StuckError,
+    SummarizationMiddleware,
+    SummaryError,
+)
 from conspectus.messages import read_messages
+from conspectus_secrets import SecretRedactor
 from engine import SCOPE, Scripted, compacted, engine, short
-from redaction_support import MADE, PASSWORD, TOKEN, history, in_the_store, no_secret
+from graph_support import agent, thread
+from redaction_support import MADE, PASSWORD, SECRETS, TOKEN, history, in_the_store, no_secret
+from scripted_models import ScriptedChatModel
+from stored_values import stored
+
+
+def kept_rows(compactor: Compactor) -> list[dict[str, Any]]:
+    return list(compactor.archive.export(SCOPE))  # type: ignore[union-attr]
+
+
+# What a compaction keeps, reads and shows
 
 
 def test_nothing_that_is_kept_holds_a_secret_and_what_was_done_is_counted():
-    store, told, given, left = InMemoryStore(), [], [], []
-    scripted = Scripted(lambda request: given.append(request) or short(request))  # type: ignore[func-returns-value]
-    compactor = engine(
-        scripted,
-        archive=Archive(store),
-        keep=("messages", 4),
-        redact=True,
-        on_event=lambda name, data: told.append((name, dict(data))),
-    )
-    messages = history()
-    before = [message.model_copy(deep=True) for message in messages]
-    result = compacted(messages, compactor, force=True, focus=f"keep {TOKEN} in mind")
-    assert result.outcome == "compacted", result.reason
-    [request] = given
-    for seen in (
-        [entry.reading for entry in (*request.entries, *request.kept)],
-        [repr(entry.source) for entry in (*request.entries, *request.kept)],
-        request.notes, request.focus, result.summary, str(result.record.to_json()),
-        told, in_the_store(store), left,
-    ):  # fmt: skip
-        no_secret(seen)
-    assert request.focus == "keep [redacted: github-token] in mind"
-    counted = {"github-token", "password", "api-key", "bearer-token"}
-    assert set(result.redacted) == counted
-    assert result.record.redacted == result.redacted
-    assert told[-1][1]["redacted"] == result.redacted
-    assert messages == before
-    assert result.messages[-1] is messages[-1]  # in view, untouched
-    [record] = compactor.archive.chain(SCOPE)
-    assert record == result.record
-    found = compactor.recall(id="t1", thread_id="t").text
-    assert "[redacted: password]" in found
-    no_secret(found)
-    no_secret(compactor.recall("password module", thread_id="t").text)
-    no_secret(json.dumps(compactor.archive.export(SCOPE)))
+    results = []
+    for sync in (True, False):
+        store, events, requests = InMemoryStore(), list[Any](), list[Any]()
+        compactor = engine(
+            Scripted(lambda request, r=requests: r.append(request) or short(request)),
+            archive=Archive(store), keep=("messages", 4), redact=True,
+            on_event=lambda name, data, e=events: e.append((name, dict(data))),
+        )  # fmt: skip
+        messages = history()
+        before = [message.model_copy(deep=True) for message in messages]
+        more: Any = {"force": True, "focus": f"keep {TOKEN} in mind"}
+        if sync:
+            result = compacted(messages, compactor, **more)
+        else:
+            result = asyncio.run(compactor.acompact(messages, thread_id="t", **more))
+        assert result.outcome == "compacted", result.reason
+        [request] = requests
+        read = [*request.entries, *request.kept]
+        for seen in (
+            [entry.reading for entry in read], [repr(entry.source) for entry in read],
+            request.notes, request.focus, result.summary, str(result.record.to_json()), events,
+            in_the_store(store), compactor.recall(id="t1", thread_id="t").text,
+            compactor.recall("password module", thread_id="t").text,
+            json.dumps(kept_rows(compactor)),
+        ):  # fmt: skip
+            no_secret(seen)
+        assert request.focus == "keep [redacted: github-token] in mind"
+        assert set(result.redacted) == {"github-token", "password", "api-key", "bearer-token"}
+        assert result.record.redacted == result.redacted == events[-1][1]["redacted"]
+        assert messages == before
+        assert result.messages[-1] is messages[-1]  # in view, untouched
+        assert list(compactor.archive.chain(SCOPE)) == [result.record]
+        assert "[redacted: password]" in compactor.recall(id="t1", thread_id="t").text
+        results.append((result.record, [row["message"] for row in kept_rows(compactor)]))
+    assert results[0] == results[1]
 
 
 def test_a_secret_that_one_message_tells_goes_wherever_it_stands_in_the_same_compaction():
     """What says that it is a secret may stand in another message than it does."""
     bare, number = MADE.password(), "4812"
-    call = {"name": "run", "id": "c", "args": {"cmd": ["try", bare], "note": f"\\n{bare}"}}
+    call: Any = {"name": "run", "id": "c", "args": {"cmd": ["try", bare], "note": f"\\n{bare}"}}
     messages: list[BaseMessage] = [
         HumanMessage(f"Remember: always use {bare} to log in. Port {number}.", id="u1"),
         AIMessage("Tried it.", tool_calls=[call], id="a1"),
@@ -68,36 +93,34 @@ def test_a_secret_that_one_message_tells_goes_wherever_it_stands_in_the_same_com
         AIMessage(f"I keep {bare}.", id="a2"),
         HumanMessage(f"Now {bare} again.", id="u3"),
     ]
-    store, given, told = InMemoryStore(), [], []
+    store, requests, events = InMemoryStore(), list[Any](), list[Any]()
 
     def quoting(request: Any) -> str:
-        given.append(request)
-        return f"The user logs in with {bare} ({len(given)})."  # from somewhere else
+        requests.append(request)
+        return f"The user logs in with {bare} ({len(requests)})."  # from somewhere else
 
     compactor = engine(
         Scripted(quoting), archive=Archive(store), keep=("messages", 2), redact=True,
-        on_event=lambda name, data: told.append((name, dict(data))),
+        on_event=lambda name, data: events.append((name, dict(data))),
     )  # fmt: skip
     result = compacted(messages, compactor, force=True, focus=f"mind {bare}")
     assert result.outcome == "compacted", result.reason
-    [request] = given
+    [request] = requests
     for seen in (
         [repr(entry.source) for entry in (*request.entries, *request.kept)], request.focus,
-        result.summary, str(result.record.to_json()), told, in_the_store(store),
+        result.summary, str(result.record.to_json()), events, in_the_store(store),
     ):  # fmt: skip
         assert bare not in str(seen)
     assert "always use [redacted: password]" in repr(result.record.segment)
     assert result.redacted["password"] == 6
     assert number in in_the_store(store)  # a plain number is not looked for elsewhere
-    assert result.messages[-1] is messages[-1]  # in view, untouched
-    assert bare in messages[-1].content
     assert "[redacted: password]" in compactor.recall(id="u1", thread_id="t").text
 
 
 def test_the_notes_so_far_lose_what_a_later_message_tells():
     bare = MADE.password()
-    first = [HumanMessage(f"Always use {bare} for staging.", id="u1")]
-    first += [AIMessage("Yes.", id="a1"), HumanMessage("Go on.", id="u2")]  # type: ignore[list-item]
+    first: list[Any] = [HumanMessage(f"Always use {bare} for staging.", id="u1")]
+    first += [AIMessage("Yes.", id="a1"), HumanMessage("Go on.", id="u2")]
     compactor = engine(Scripted(lambda r: f"They use {bare}."), keep=("messages", 1), redact=True)
     before = compacted(first, compactor, force=True)
     assert bare in before.summary  # nothing says yet what it is
@@ -106,9 +129,7 @@ def test_the_notes_so_far_lose_what_a_later_message_tells():
     more += [AIMessage("Noted.", id="a3"), HumanMessage("And?", id="u4")]
     result = compacted(more, compactor, force=True)
     assert result.outcome == "compacted", result.reason
-    assert result.summary
-    assert bare not in result.summary
-    assert bare not in str(result.record.to_json())
+    assert bare not in f"{result.summary} {result.record.to_json()}"
     assert "Always use" in result.summary
 
 
@@ -128,34 +149,34 @@ def test_a_redactor_of_ones_own_names_values_that_go_everywhere():
     assert "I am [redacted: badge]." in compactor.recall(id="u1", thread_id="t").text
 
 
-def test_keys_are_those_of_the_messages_as_sent_so_a_history_sent_again_is_recognised():
+def test_a_history_sent_again_is_known_by_the_keys_of_the_messages_as_sent():
     compactor = engine(Scripted(short), keep=("messages", 4), redact=True)
     messages = history()
     first = compacted(messages, compactor, force=True)
-    entries = {entry.key for entry in read_messages(messages)}
-    assert set(first.record.covers) <= entries
+    assert set(first.record.covers) <= {read.key for read in read_messages(messages)}
     again = compacted(messages, compactor)
-    assert again.outcome == "kept"
-    assert again.dropped == first.evicted
+    assert (again.outcome, again.record, again.dropped) == ("kept", None, first.evicted)
     assert again.messages == first.messages
-    assert again.record is None
-    assert not compactor.archive.missing(SCOPE, [])  # type: ignore[union-attr]
 
 
-def test_a_message_shown_short_shows_no_secret_and_is_shown_so_again():
-    lines = "\n".join(f"{n} PASSWORD={PASSWORD} all is well here" for n in range(400))
-    call = AIMessage("", tool_calls=[{"name": "run", "id": "c", "args": {}}], id="a")
-    messages = [
+LINES = "\n".join(f"{n} PASSWORD={PASSWORD} all is well here" for n in range(400))
+
+
+def with_lines() -> list[BaseMessage]:
+    return [
         HumanMessage("Go on.", id="u"),
-        call,
-        ToolMessage(lines, tool_call_id="c", name="run", id="t"),
+        AIMessage("", tool_calls=[{"name": "run", "id": "c", "args": {}}], id="a"),
+        ToolMessage(LINES, tool_call_id="c", name="run", id="t"),
         *[AIMessage(f"step {n}", id=f"s{n}") for n in range(30)],
         HumanMessage("And now?", id="v"),
     ]
+
+
+def test_a_message_shown_short_shows_no_secret_and_is_shown_so_again():
+    messages = with_lines()
     compactor = engine(window=6_000, trigger=("tokens", 1_000), keep=("messages", 28), redact=True)
     result = compacted(messages, compactor)
-    assert result.clipped == 1, result.reason
-    assert result.redacted == {"password": 400}
+    assert (result.clipped, result.redacted) == (1, {"password": 400}), result.reason
     shown = next(m for m in result.messages if m.id == "t")
     no_secret(shown.content)
     assert "archived as t" in shown.content
@@ -170,21 +191,14 @@ def test_a_message_shown_short_shows_no_secret_and_is_shown_so_again():
 )
 def test_a_message_shown_short_is_still_read_whole_once_it_is_redacted_otherwise(before, now):
     """Shown in other words than are recorded, and sent back so, it would be a new message."""
-    lines = "\n".join(f"{n} PASSWORD={PASSWORD} all is well here" for n in range(400))
-    messages = [
-        HumanMessage("Go on.", id="u"),
-        AIMessage("", tool_calls=[{"name": "run", "id": "c", "args": {}}], id="a"),
-        ToolMessage(lines, tool_call_id="c", name="run", id="t"),
-        *[AIMessage(f"step {n}", id=f"s{n}") for n in range(30)],
-        HumanMessage("And now?", id="v"),
-    ]
+    messages = with_lines()
     shared = {"trigger": ("tokens", 1_000), "archive": Archive(InMemoryStore())}
     first = engine(keep=("messages", 28), redact=before, **shared)
     assert compacted(messages, first).clipped == 1
     scripted = Scripted(short)
     second = engine(scripted, keep=("messages", 28), redact=now, **shared)
     shown = compacted(messages, second).messages
-    assert len(repr(shown)) < len(lines)
+    assert len(repr(shown)) < len(LINES)
     compacted([*shown, AIMessage("Well.", id="w")], second, force=True)
     read = {e.given_id: e.reading for request in scripted.requests for e in request.entries}
     assert "\n200 PASSWORD=" in read["t"]
@@ -192,53 +206,42 @@ def test_a_message_shown_short_is_still_read_whole_once_it_is_redacted_otherwise
 
 def test_a_message_that_was_nearly_all_secret_still_fits_and_says_what_it_is():
     key = MADE.pem(lines=300)
-    messages = [
-        HumanMessage(key, id="k"),
-        AIMessage("I have it.", id="a"),
-        HumanMessage("Go.", id="u"),
-    ]
+    messages = [HumanMessage(key, id="k"), AIMessage("I have it.", id="a"), HumanMessage("Go.")]
     compactor = engine(window=2_000, redact=True, keep=("messages", 20))
     result = compacted(messages, compactor)
     assert result.outcome == "compacted", result.reason
     assert result.tokens_after <= 2_000
-    shown = repr(result.messages)
-    assert key.split("\n")[40] not in shown
+    assert key.split("\n")[40] not in repr(result.messages)
     assert result.redacted == {"private-key": 1}
     assert compacted(messages, compactor).messages == result.messages
 
 
 def test_off_unless_it_is_asked_for():
     compactor = engine(keep=("messages", 4))
-    result = compacted(history(), compactor, force=True)
-    assert result.redacted == {}
+    assert compacted(history(), compactor, force=True).redacted == {}
     assert TOKEN in compactor.recall(id="a1", thread_id="t").text
 
 
 def test_another_redactor_makes_another_draft():
     """A draft that was made of other texts is not put in force."""
-    store, asked = InMemoryStore(), []
+    store, asked = InMemoryStore(), list[Any]()
     scripted = Scripted(lambda request: asked.append(request) or short(request))  # type: ignore[func-returns-value]
-
-    def refuse(request: Any) -> None:
-        return None
-
-    def drafted(redact: Any) -> None:
+    for redact, made in (
+        (None, 1),
+        (None, 1),
+        (lambda text: text.replace("module", "part"), 2),
+        (True, 3),
+    ):
         own = SummarizationMiddleware(
             None, summarizer=scripted, trigger=("messages", 10), keep=("messages", 4),
-            archive=Archive(store), redact=redact, preview=refuse,
+            archive=Archive(store), redact=redact, preview=lambda request: None,
         )  # fmt: skip
         own.before_model({"messages": history()}, Runtime())
-
-    drafted(None)
-    drafted(None)
-    assert len(asked) == 1
-    drafted(lambda text: text.replace("module", "part"))
-    drafted(True)
-    assert len(asked) == 3
+        assert len(asked) == made
 
 
 @pytest.mark.parametrize(
-    "given",
+    "named",
     [
         {"name": "DB_PASSWORD", "value": PASSWORD},
         {"Value": PASSWORD, "Type": "String", "Name": "DB_PASSWORD"},
@@ -246,42 +249,304 @@ def test_another_redactor_makes_another_draft():
         {"all": [{"ParameterKey": "DbPassword", "ParameterValue": PASSWORD}]},
         {"name": "admin password", "value": PASSWORD},
         {"name": "DB_PASSWORD", "value": 48127731},
+        {"cmd": ["mysql", "--password", PASSWORD]},
+        {"password": [PASSWORD]},
     ],
 )
 @pytest.mark.parametrize("form", ["call", "block", "text"])
-def test_a_name_that_stands_beside_a_value_tells_what_it_is(given, form):
-    call = {"name": "set_env", "id": "c", "args": given}
-    raw = {"name": "set_env", "arguments": json.dumps(given)}
+def test_a_name_that_stands_beside_a_value_tells_what_it_is(named, form):
+    call: Any = {"name": "set_env", "id": "c", "args": named}
+    use = {"type": "tool_use", "id": "c", "name": "set_env", "input": named}
+    raw = {"name": "set_env", "arguments": json.dumps(named)}
     spoken = {
-        "call": AIMessage("", tool_calls=[call], id="a"),
-        "block": AIMessage(
-            [{"type": "tool_use", "id": "c", "name": "set_env", "input": given}], id="a"
-        ),
-        "text": AIMessage(
-            "",
-            id="a",
-            additional_kwargs={"tool_calls": [{"id": "c", "type": "function", "function": raw}]},
-        ),
+        "call": {"content": "", "tool_calls": [call]},
+        "block": {"content": [use]},
+        "text": {
+            "content": "",
+            "additional_kwargs": {"tool_calls": [{"id": "c", "function": raw}]},
+        },
     }[form]
-    messages = [HumanMessage("set it", id="u"), spoken, ToolMessage("ok", tool_call_id="c", id="t")]
-    messages += history()[-2:]
+    messages: list[Any] = [HumanMessage("set it", id="u"), AIMessage(id="a", **spoken)]
+    messages += [ToolMessage("ok", tool_call_id="c", id="t"), *history()[-2:]]
     compactor = engine(Scripted(short), keep=("messages", 1), redact=True)
+    assert compacted(messages, compactor, force=True).redacted["password"] >= 1
+    assert not any(one in repr(kept_rows(compactor)) for one in (PASSWORD, "48127731"))
+
+
+# Each part that keeps, sends or tells something
+
+
+def test_the_middleware_its_hooks_and_the_preview_get_no_secret():
+    class Session:
+        def __repr__(self) -> str:
+            return TOKEN
+
+    events, asked = list[Any](), list[Any]()
+    messages = history()
+    messages[3] = messages[3].model_copy(update={"artifact": Session()})
+    own = SummarizationMiddleware(
+        None, trigger=("messages", 10), keep=("messages", 4),
+        archive=Archive(store := InMemoryStore()), redact="secrets",
+        before_summarization=events.append,
+        preview=lambda request: asked.append(request) or f"{request.summary[:-80]}\n- and {TOKEN}",  # type: ignore[func-returns-value]
+    )  # fmt: skip
+    update = own.before_model({"messages": messages}, Runtime())
+    for seen in (repr(events), repr(asked), in_the_store(store)):
+        no_secret(seen)
+    shown = {message.id: message for message in update["messages"]}
+    assert TOKEN in shown.pop("last").content
+    no_secret(repr(shown))
+
+
+def test_a_guard_with_a_middleware_says_where_redaction_belongs():
+    ContextGuard(window=4_000, archive="memory:", redact=True)
+    with pytest.raises(PolicyError, match="pass it to the SummarizationMiddleware"):
+        ContextGuard(SummarizationMiddleware(None), redact=True)
+
+
+def test_short_term_memory_redacts():
+    from conspectus.short_term import SummarizationNode, summarize_messages
+
+    messages = [m for m in history() if m.type != "system"]
+    read: list[Any] = []
+
+    class Reader(ScriptedChatModel):
+        def _generate(self, given: Any, *args: Any, **more: Any) -> Any:
+            read.append(given)
+            return super()._generate(given, *args, **more)
+
+    def reader() -> Any:
+        return Reader(answers=["They deploy."] * 4)
+
+    store, limits = InMemoryStore(), {"max_tokens": 300, "max_summary_tokens": 64, "redact": True}
+    result = summarize_messages(
+        messages, running_summary=None, model=reader(), archive=Archive(store), thread_id="t",
+        **limits,  # type: ignore[arg-type]
+    )  # fmt: skip
+    assert result.running_summary is not None
+    SummarizationNode(model=reader(), **limits).invoke({"messages": messages})  # type: ignore[arg-type]
+    assert len(read) >= 2
+    no_secret(repr(read))
+    no_secret(in_the_store(store))
+
+
+@pytest.mark.parametrize("archive", [None, "memory:", "archived before"])
+def test_the_readable_files_of_deep_agents_hold_no_secret(archive, tmp_path):
+    pytest.importorskip("deepagents")
+    from deepagents.backends import StateBackend  # noqa: F401
+    from deepagents.backends.filesystem import FilesystemBackend
+
+    from conspectus.deep_agents import summarization_middleware
+
+    before = Archive(InMemoryStore()) if archive == "archived before" else None
+
+    def middleware(**more: Any) -> Any:
+        return summarization_middleware(
+            ScriptedChatModel(answers=["- deployed"] * 3),
+            FilesystemBackend(root_dir=str(tmp_path), virtual_mode=True),
+            trigger=("messages", 10), keep=("messages", 4), recall="off", history="replace",
+            archive=before or archive, **more,
+        )  # fmt: skip
+
+    def files() -> list[Path]:
+        return [file for file in tmp_path.rglob("*") if file.is_file()]
+
+    state: dict[str, Any] = {"messages": history()}
+    if before is not None:  # there was no redactor then
+        update = middleware().before_model(state, Runtime())
+        for file in files():
+            file.unlink()
+        state = {key: value for key, value in update.items() if "mirror" not in key}
+        state["messages"] = update["messages"][1:]
+    middleware(redact=True).before_model(state, Runtime())
+    texts = [file.read_text("utf-8") for file in files()]
+    assert any("[redacted: " in text for text in texts)
+    for text in texts:
+        no_secret(text)
+
+
+@pytest.mark.parametrize("on_failure", ["keep", "raise"])
+def test_no_listener_record_or_log_is_told_of_a_secret(on_failure, caplog):
+    """Neither by a summariser that knows more, nor by an error that quotes."""
+    events: list[Any] = []
+
+    def fail(_: Any) -> str:
+        raise ValueError(f"400: cannot read {TOKEN}")
+
+    def wordy(_: Any) -> str:
+        return f"- the token is {TOKEN} [x]"
+
+    class Own(Scripted):
+        def summarize(self, request: Any) -> Any:
+            return fail(request)
+
+    reasons = []
+    with caplog.at_level(logging.DEBUG):
+        for summarizer in (fail, Own(short), Scripted(fail), Scripted(wordy)):
+            careful = engine(
+                summarizer, redact=True, telemetry=events.append, on_failure=on_failure,
+                on_event=lambda name, data: events.append(dict(data)),
+            )  # fmt: skip
+            with contextlib.suppress(SummaryError):
+                result = compacted(history(), careful, force=True, focus=TOKEN)
+                reasons += [f"{result.reason} {result.record}"]
+    for seen in (repr(events), caplog.text, reasons):
+        no_secret(seen)
+    assert "end" in caplog.text
+    messages = [getattr(event, "error_message", "") or "" for event in events]
+    assert any("[redacted: github-token]" in message for message in messages)
+
+
+def test_no_file_beside_an_archive_holds_a_secret(tmp_path):
+    with Archive.open(tmp_path / "archive.db") as archive:
+        compactor = engine(archive=archive, keep=("messages", 4), redact=True)
+        compacted(history(), compactor, force=True)
+        compactor.recall("password", thread_id="t")
+        values = [one.text for one in stored(archive)]
+    no_secret(values)
+    assert any("[redacted: github-token]" in text for text in values)
+    for file in tmp_path.rglob("*"):
+        if file.is_file():
+            raw = file.read_bytes()
+            assert not any(secret.encode() in raw for secret in SECRETS), file
+
+
+def test_the_log_tells_no_secret_that_a_models_provider_quotes(caplog):
+    said = f"Error code: 400 - prompt is too long: 9000 tokens > 3000 maximum, near '{TOKEN}'"
+    model = ScriptedChatModel(answers=["one", "two", ValueError(said), *["on"] * 9])
+    own = SummarizationMiddleware(
+        None, trigger=("messages", 50), keep=("messages", 2), archive="memory:", redact=True
+    )
+    graph, _ = agent(model, own, ContextGuard(own), tools=[], store=None)
+    with caplog.at_level(logging.DEBUG, logger="conspectus"):
+        for turn in range(3):
+            graph.invoke({"messages": [HumanMessage(f"Look at m{turn}. " * 200)]}, thread())
+    assert "the request was too long (Error code: 400" in caplog.text
+    no_secret(caplog.text)
+
+
+# Redactors that misbehave
+
+
+def raises(text: str) -> str:
+    raise ValueError(f"I saw {text}")
+
+
+def hangs(text: str) -> str:
+    time.sleep(0.4)
+    return text
+
+
+async def redact_later(text: str) -> str:
+    return text
+
+
+def asynchronous(text: str) -> Any:
+    return redact_later(text)
+
+
+class Answers:
+    identity = "answers 1"
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def redact(self, text: str, key: str | None = None) -> Any:
+        return self.answer
+
+
+WRONG: list[tuple[Any, str]] = [
+    (raises, f"the redactor {__name__}.raises failed with ValueError"),
+    (hangs, f"the redactor {__name__}.hangs did not answer within 0.05 seconds"),
+    (lambda text: None, "and answered with NoneType"),
+    (asynchronous, "and answered with coroutine"),
+    (lambda text: text * 400, "characters of"),
+    (lambda text: text + "!", "changes what it has redacted"),
+    (Answers(Redacted("gone", {"x": "many"})), "and answered with Redacted"),  # type: ignore[dict-item]
+    (Answers(5), "and answered with int"),
+]
+
+
+@pytest.mark.parametrize(("redactor", "why"), WRONG)
+@pytest.mark.parametrize("archived", [True, False])
+def test_a_redactor_that_misbehaves_leaves_everything_as_it_was(redactor, why, archived):
+    store, asked = InMemoryStore(), list[Any]()
+    scripted = Scripted(lambda request: asked.append(request) or short(request))  # type: ignore[func-returns-value]
+    given: dict[str, Any] = {"redact": redactor, "summarizer_timeout": 0.05}
+    compactor = Compactor(scripted, archive=Archive(store) if archived else None, **given)
+    messages = history()
     result = compacted(messages, compactor, force=True)
-    assert result.redacted["password"] >= 1
-    kept = repr(compactor.archive.export(SCOPE))  # type: ignore[union-attr, no-untyped-call]
-    assert PASSWORD not in kept
-    assert "48127731" not in kept
+    assert (result.outcome, result.failed) == ("kept", "redaction")
+    assert why in result.reason
+    no_secret(result.reason)
+    assert all(a is b for a, b in zip(result.messages, messages, strict=True))
+    assert in_the_store(store) == ""
+    assert not asked
+    later = asyncio.run(compactor.acompact(messages, thread_id="u", force=True))
+    assert (later.outcome, later.failed) == ("kept", "redaction")
+    with pytest.raises(RedactionError, match=why):
+        compacted(messages, Compactor(scripted, on_failure="raise", **given), force=True)
 
 
-def test_sync_and_async_redact_the_same():
-    results = []
-    for drive in (
-        lambda c: compacted(history(), c, force=True),
-        lambda c: asyncio.run(c.acompact(history(), thread_id="t", force=True)),
-    ):
-        compactor = engine(Scripted(short), keep=("messages", 4), redact=True)
-        results.append((drive(compactor), compactor.archive.export(SCOPE)))  # type: ignore[union-attr, no-untyped-call]
-    (one, rows), (other, others) = results
-    assert one.record == other.record
-    assert one.redacted == other.redacted
-    assert [row["message"] for row in rows] == [row["message"] for row in others]
+def test_a_redactor_that_leaves_nothing_is_told_as_what_failed():
+    for scripted in (Scripted(short), Scripted(lambda request: "")):
+        result = compacted(history(), engine(scripted, redact=lambda text: ""), force=True)
+        assert result.outcome == "kept"
+        assert "left nothing of" in result.reason
+
+
+@pytest.mark.parametrize("archive", ["memory:", None])
+def test_a_guard_that_is_stuck_says_that_redaction_failed(archive):
+    from langchain.agents import create_agent
+
+    guard = ContextGuard(window=1_000, archive=archive, redact=raises)
+    graph = create_agent(ScriptedChatModel(answers=["Yes."] * 3), middleware=[guard])
+    long = [m(f"Part {n} " * 30) for n in range(20) for m in (HumanMessage, AIMessage)]
+    for _ in range(2):  # the second one tries nothing, and says why
+        with pytest.raises(StuckError, match=r"redact.*raises failed with ValueError"):
+            graph.invoke({"messages": [*long, HumanMessage("And now?")]})
+
+
+def test_a_redactor_that_fails_once_does_no_lasting_harm():
+    calls: list[str] = []
+
+    def flaky(text: str) -> str:
+        calls.append(text)
+        if len(calls) == 3:
+            raise OSError
+        return text.replace(TOKEN, "[gone]")
+
+    compactor = engine(Scripted(short), keep=("messages", 4), redact=flaky)
+    assert compacted(history(), compactor, force=True).failed == "redaction"
+    result = compacted(history(), compactor, force=True)
+    assert result.outcome == "compacted", result.reason
+    assert result.redacted["redacted"] > 3
+    assert TOKEN not in compactor.recall(id="a1", thread_id="t").text
+
+
+class TakesNoName:
+    identity = "no name 1"
+
+    def redact(self, text: str) -> Redacted:
+        return Redacted(text)
+
+
+class Awaited:
+    identity = "awaited 1"
+
+    async def redact(self, text: str, key: str | None = None) -> Redacted:
+        return Redacted(text)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (TakesNoName(), r"as in redact\(text, key=None\)"),
+        (Awaited(), "must not be async"),
+        (redact_later, "must not be async"),
+        *((wrong, "redact must be True") for wrong in ("passwords", 5, object(), SecretRedactor)),
+    ],
+)
+def test_what_cannot_redact_is_refused_at_once(wrong, said):
+    with pytest.raises(PolicyError, match=said):
+        Compactor(redact=wrong)
