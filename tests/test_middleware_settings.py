@@ -15,7 +15,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.runtime import Runtime
 
 from conspectus import Compactor, ContextGuard
-from conspectus.errors import PolicyError
+from conspectus.errors import PolicyError, SummaryError
 from conspectus.langchain import SummarizationMiddleware
 from conspectus.messages import is_summary_message
 from scripted_models import ScriptedChatModel
@@ -96,7 +96,7 @@ def test_what_follows_a_failure_who_stays_and_who_is_told():
     own, heard = made(ScriptedChatModel(answers=lambda _: ValueError("invalid key"))), list[str]()
     assert step(own) is None
     own.on_failure = "raise"
-    with pytest.raises(ValueError, match="invalid key"):
+    with pytest.raises(SummaryError, match="invalid key"):
         step(own)
     own.model = writer()
     own.pin = lambda message: message.id == "m0"
@@ -164,8 +164,7 @@ class Notes(SummarizationMiddleware):
 
 WARNS: list[Callable[[], Any]] = [
     lambda: SummarizationMiddleware(None, max_tokens_before_summary=70),
-    lambda: Notes(messages_to_keep=3),
-    lambda: Notes(trigger=("messages", 3), keep=("messages", 9)),
+    lambda: SummarizationMiddleware(None, trigger=("messages", 3), keep=("messages", 9)),
     lambda: Compactor(trigger=("messages", 3), keep=("messages", 9)),
 ]
 

@@ -146,7 +146,7 @@ def test_a_giant_newest_message_is_shown_short_and_read_whole_later():
     assert "archived as" in again.messages[-1].content
     assert len(model.calls) == calls
     # Once it may leave, all of it is read, although the clip is what came back.
-    back = [*messages[:-1], clip, ai("a9", 60), human("h9", 5)]
+    back = [*messages[:-1], clip, ai("a9", 100), human("h9", 5)]
     last = summarise(back, again.running_summary, archive=archive, model=model)
     assert "giant" in summarised(last.running_summary)
     assert model.read["giant"].replace(" ", "") == text.replace(" ", "")

@@ -125,7 +125,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         channel, last = Channel(self._setup, state, runtime), None
         channel.held = held
         try:
-            chain = await channel.session(None).chain()
+            chain = await channel.thread(None).chain()
             known = next((i for i, one in enumerate(chain) if one.id == done_up_to), -1)
             for number, record in enumerate(chain[known + 1 :], start=known + 2):
                 text = await self._readable(channel, record)

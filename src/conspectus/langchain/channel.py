@@ -81,22 +81,21 @@ class Channel:
 
     # Compacting
 
-    def session(
+    def thread(
         self, room: Window | None, *, asked: Size | None = None, ratio: float | None = None
     ) -> Thread:
-        """Make the session of the history; `asked` and `ratio` are those of `Thread`."""
+        """Make the thread of the history; `asked` and `ratio` are those of `Thread`."""
         setup, scope = self.setup, self.scope
         engine = replace(setup.engine, archive=self.archive, on_event=self._tell)
         if self.archive is None:
             setup.say_once(NO_ARCHIVE)
             if setup.keeps is not None:
                 engine = replace(engine, kept_in=setup.keeps(scope))
-        head, checkpointed = self.held.head, is_checkpointed()
-        last = self.held.after
-        return Thread(engine, scope, room, head, checkpointed, asked=asked, last=last, ratio=ratio)
+        more: dict[str, Any] = {"asked": asked, "last": self.held.after, "ratio": ratio}
+        return Thread(engine, scope, room, self.held.head, is_checkpointed(), **more)
 
-    def passing_session(self, room: Window | None, ratio: float | None) -> Thread | None:
-        """Make a session that commits nothing, for one request without an archive.
+    def passing_thread(self, room: Window | None, ratio: float | None) -> Thread | None:
+        """Make a thread that commits nothing, for one request without an archive.
 
         The embedded summariser writes, as all of it is thrown away with the request. Return None if
         failures are not to be bridged, or a person reads each summary.
@@ -135,11 +134,11 @@ class Channel:
             parts, count = known
             view = [messages[part] if isinstance(part, int) else part for part in parts]
             return held, [*view, *messages[count:]]
-        session = self.session(None)
-        history = await session.fold(read_messages(messages))
+        thread = self.thread(None)
+        history = await thread.fold(read_messages(messages))
         view = [one for one in history.sources if isinstance(one, BaseMessage)]
         if (history.head_id or "") != held.head_id:
-            chain = await session.chain()
+            chain = await thread.chain()
             fits = len(history.chain)
             if fits < len(chain) and chain[:fits] == history.chain:
                 return held.with_chain(history.chain, None, pending=held.pending), view
@@ -197,7 +196,7 @@ class Channel:
         seen.follow(self.messages, 0)
         if (known := seen.value("reach", self.held.head_id)) is not None:
             return cast("tuple[tuple[Record, ...], frozenset[str]]", known[0])
-        chain = (await self.session(None).fold(read_messages(self.messages))).chain
+        chain = (await self.thread(None).fold(read_messages(self.messages))).chain
         reach = chain, frozenset(manifest(chain))
         seen.keep("reach", self.held.head_id, self.messages, reach)
         return reach
@@ -222,7 +221,7 @@ class Channel:
         name_messages(self.messages)
         self.held = before.with_chain(chain, None)
         try:
-            history = await self.session(None).fold(read_messages(self.messages))
+            history = await self.thread(None).fold(read_messages(self.messages))
         finally:
             self.held = before
         if history.head is None:

@@ -28,6 +28,7 @@ from conspectus.core.items import Window
 from conspectus.engine.compaction import compact
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.settings import window_of
+from conspectus.engine.thread import Thread
 from conspectus.errors import ArchiveError, PolicyError
 from conspectus.langchain.channel import Channel, laid_over
 from conspectus.langchain.middleware import SummarizationMiddleware
@@ -368,11 +369,11 @@ class _Call:
             own = (await channel.folded())[1]
             added = max(0, self.tokens() - self._tokens_of(own))
             tight = room and replace(room, reserved=room.reserved + added)
-            await self._compacted(channel.session(tight, ratio=ratio), own, forced=False)
+            await self._compacted(channel.thread(tight, ratio=ratio), own, forced=False)
             if rest is None or self.tokens() - recalled <= rest.budget:
                 return None
-            session = channel.session(rest, ratio=ratio)
-            result = await compact(session, self._messages, False, "")
+            thread = channel.thread(rest, ratio=ratio)
+            result = await compact(thread, self._messages, False, "")
         except ArchiveError as error:
             if not await self._bridged(rest, await channel.redacted(error)):
                 raise
@@ -384,10 +385,10 @@ class _Call:
         self._show(cast("list[BaseMessage]", result.messages))
         return result if stuck else None
 
-    async def _compacted(self, session: Any, own: Sequence[BaseMessage], *, forced: bool) -> None:
+    async def _compacted(self, thread: Thread, own: Sequence[BaseMessage], *, forced: bool) -> None:
         """Compact the history in the state, whose view is `own` until then."""
         channel = self.channel
-        result = await compact(session, channel.messages, forced, "")
+        result = await compact(thread, channel.messages, forced, "")
         if result.record is not None:
             view = cast("list[BaseMessage]", result.messages)
             after = size_of(channel.setup, view)
@@ -397,17 +398,17 @@ class _Call:
     async def summarise(self) -> None:
         """Summarise all but what `keep` asks for."""
         own, ratio = (await self.channel.folded())[1], self.measured.ratio
-        await self._compacted(self.channel.session(None, ratio=ratio), own, forced=True)
+        await self._compacted(self.channel.thread(None, ratio=ratio), own, forced=True)
 
     async def _bridged(self, room: Window | None, trouble: str) -> bool:
         """Make this one request fit while no archive can be reached, and put nothing in force.
 
         Return False if that is not wanted, or does not help.
         """
-        session = self.channel.passing_session(room, self.measured.ratio)
-        if session is None:
+        thread = self.channel.passing_thread(room, self.measured.ratio)
+        if thread is None:
             return False
-        result = await compact(session, self._messages, False, "")
+        result = await compact(thread, self._messages, False, "")
         if result.outcome == "stuck":
             return False
         said = "this one request was made to fit without the archive, nothing else changed: %s"

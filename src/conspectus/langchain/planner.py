@@ -94,7 +94,7 @@ async def _stepped(channel: Channel, focus: str | None) -> Update | None:
             channel.keep_view(channel.held, view)
     now = Step(channel, view)
     if now.is_due(focus):
-        result = await compact(now.session(), messages, focus is not None, focus or "")
+        result = await compact(now.thread(), messages, focus is not None, focus or "")
         return now.update(result, begun)
     await now.prepare()
     return {HELD: channel.held.to_json()} if channel.held is not begun else None
@@ -165,17 +165,18 @@ class Step:
             self._tokens = math.ceil(self._sizes.total(1) * self._ratio)
         self._over = self._room is not None and self._tokens > self._room.budget
 
-    def session(self) -> Thread:
+    def thread(self) -> Thread:
         ratio = None if self._room is None else self._ratio
-        return self._channel.session(self._room, asked=self._asked, ratio=ratio)
+        return self._channel.thread(self._room, asked=self._asked, ratio=ratio)
 
     async def prepare(self) -> None:
         """Prepare the next notes in the background, once the trigger is near."""
         jobs, head = self._setup.engine.background, self._held.head_id
-        if jobs is None or not self.session().nears(self._asked, jobs.prepare):
+        if jobs is None:
             return
-        if jobs.wanted(self._channel.scope, head, self._asked):
-            await begin(self.session(), read_messages(self._channel.messages))
+        thread, asked = self.thread(), self._asked
+        if thread.nears(asked, jobs.prepare) and jobs.wanted(thread.scope, head, asked):
+            await begin(thread, read_messages(self._channel.messages))
 
     def is_due(self, focus: str | None) -> bool:
         """Return whether to read and plan; `focus` is that of a compaction that was asked for."""

@@ -1,18 +1,27 @@
-"""Provide `summarize_messages`, with and without an event loop."""
+"""Provide `summarize_messages`, with and without an event loop, and as a node of a graph."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AnyMessage, RemoveMessage
 from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from langgraph.utils.runnable import RunnableCallable  # type: ignore[attr-defined]
+from pydantic import BaseModel
 
+from conspectus._newest import Newest
 from conspectus.bridge import arun, run
 from conspectus.core.policy import OnFailure
-from conspectus.engine.settings import AnyArchive
-from conspectus.errors import PolicyError
+from conspectus.engine.background import AnyBackground, Closing, Preparations
+from conspectus.engine.memory import Memory
+from conspectus.engine.settings import AnyArchive, open_archive
+from conspectus.errors import InputError, PolicyError
+from conspectus.observe import log
 from conspectus.redaction import Redact
 from conspectus.short_term.prompts import (
     DEFAULT_EXISTING_SUMMARY_PROMPT,
@@ -21,8 +30,10 @@ from conspectus.short_term.prompts import (
     Prompt,
 )
 from conspectus.short_term.running_summary import RunningSummary, SummarizationResult
-from conspectus.short_term.settings import NAMES, ShortTerm, TokenCounter
-from conspectus.short_term.step import summarized
+from conspectus.short_term.step import ShortTerm, TokenCounter
+
+CONVERSATIONS = 256
+"""Conversations whose latest running summary a node remembers, to say that it was not kept."""
 
 
 def summarize_messages(
@@ -124,11 +135,133 @@ async def asummarize_messages(
 
 
 def _call(given: Mapping[str, Any]) -> Awaitable[SummarizationResult]:
-    own = ShortTerm(**{name: given[name] for name in NAMES if name in given})
+    own = ShortTerm()
+    own._begin(given)
     if own.archive == "memory:":
         raise PolicyError(
             "an archive of 'memory:' would be gone after each call; make one with "
             "Archive.open('memory:') and pass that"
         )
     thread = given["thread_id"] or (ensure_config().get("configurable") or {}).get("thread_id")
-    return summarized(own, given["messages"], given["running_summary"], thread)
+    return own.call(given["messages"], given["running_summary"], thread)
+
+
+class SummarizationNode(ShortTerm, Closing, RunnableCallable):
+    """Summarise the oldest messages of a state once enough has gathered.
+
+    It takes the parameters of `summarize_messages`, and reads and writes the state in LangMem's
+    form: `{output_messages_key: [...], "context": {"running_summary": RunningSummary}}`, the latter
+    once something was summarised: the state needs a key `context` that holds a dict. It works with
+    and without an event loop.
+
+    Args:
+        input_messages_key: where the state has the history. Default: `"messages"`.
+        output_messages_key: where the result goes. Default: `"summarized_messages"`. The same as
+            `input_messages_key` replaces the history.
+        name: of the node. Default: `"summarization"`.
+        archive: as for `summarize_messages`; it is opened once.
+        background: True prepares the next summary in the background, from seven tenths of
+            `max_tokens_before_summary` on; `{"prepare": 0.6}` from another share of it. Close the
+            node, or use it as a context manager, before you close its store. Default: False. See
+            `docs/operations.md`.
+        thread_id: the conversation, for the archive. Default: that of each run's config.
+
+    Raises:
+        ValueError: a setting is invalid (`PolicyError`).
+        ArchiveError: the archive cannot be opened.
+
+    Example:
+        >>> from langchain_core.messages import HumanMessage
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> node = SummarizationNode(
+        ...     model=FakeListChatModel(responses=["A talk."]), max_tokens=1_000
+        ... )
+        >>> list(node.invoke({"messages": [HumanMessage("hi", id="1")]}))
+        ['summarized_messages']
+    """
+
+    def __init__(
+        self,
+        *,
+        model: Any,
+        max_tokens: int,
+        max_tokens_before_summary: int | None = None,
+        max_summary_tokens: int = 256,
+        token_counter: TokenCounter = count_tokens_approximately,
+        initial_summary_prompt: Prompt = DEFAULT_INITIAL_SUMMARY_PROMPT,
+        existing_summary_prompt: Prompt = DEFAULT_EXISTING_SUMMARY_PROMPT,
+        final_prompt: Prompt = DEFAULT_FINAL_SUMMARY_PROMPT,
+        input_messages_key: str = "messages",
+        output_messages_key: str = "summarized_messages",
+        name: str = "summarization",
+        archive: AnyArchive | None = None,
+        thread_id: str | None = None,
+        on_failure: OnFailure = "degrade",
+        redact: Redact = None,
+        notes: bool = False,
+        background: AnyBackground = False,
+    ) -> None:
+        self._begin(locals())  # what is invalid is refused before the archive is opened
+        RunnableCallable.__init__(self, self._summarise, self._asummarise, name=name, trace=False)
+        self.archive = open_archive(archive)
+        self._opened = self.archive if isinstance(archive, (str, Path)) else None
+        self.thread_id = thread_id
+        self.input_messages_key = input_messages_key
+        self.output_messages_key = output_messages_key
+        self._made: Newest[str, tuple[int, set[str]]] = Newest(CONVERSATIONS)
+
+    def _summarise(self, given: Any, config: RunnableConfig) -> dict[str, Any]:
+        return run(self._updated(given, config))
+
+    async def _asummarise(self, given: Any, config: RunnableConfig) -> dict[str, Any]:
+        return await arun(self._updated(given, config))
+
+    async def _updated(self, given: Any, config: RunnableConfig) -> dict[str, Any]:
+        if not isinstance(given, (Mapping, BaseModel)):
+            raise InputError(f"Invalid input type: {type(given)}. Give a dict or a pydantic model.")
+        state = given if isinstance(given, Mapping) else vars(given)
+        messages, context = state.get(self.input_messages_key), state.get("context") or {}
+        if messages is None:
+            raise InputError(
+                f"Missing required field `{self.input_messages_key}` in the input. Name the one "
+                "that holds the history with input_messages_key."
+            )
+        if not isinstance(context, Mapping):
+            raise InputError(f"context must be a dict, not {type(context).__name__}")
+        thread = self.thread_id or (config.get("configurable") or {}).get("thread_id")
+        same = self.input_messages_key == self.output_messages_key
+        running = context.get("running_summary")
+        made = await self.call(messages, running, thread, named=same)
+        update: dict[str, Any] = {self.output_messages_key: made.messages}
+        if made.running_summary is not None:
+            if running is None:
+                self._say_if_lost(str(thread), messages)
+            ids = made.running_summary.summarized_message_ids
+            self._made.put(str(thread), (len(messages), ids))
+            if same:
+                removal = RemoveMessage(REMOVE_ALL_MESSAGES)
+                update[self.output_messages_key] = [removal, *made.messages]
+            update["context"] = {**context, "running_summary": made.running_summary}
+        return update
+
+    def _say_if_lost(self, thread: str, messages: Sequence[Any]) -> None:
+        """Say once that a state does not bring the running summary back."""
+        count, ids = self._made.get(thread) or (0, set[str]())
+        again = ids and len(messages) > count and ids <= {message.id for message in messages}
+        if again and self.memory.is_news("summary_lost"):
+            log(
+                "summary_lost",
+                "the state does not bring back the running summary, so the same messages are "
+                "summarised at every call: add a key to the state, such as `context: dict[str, "
+                "Any]`, and without a checkpointer hand its value on from run to run",
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copy without caches and preparations; the original closes the archive."""
+        made = ("func", "afunc", "memory", "_background", "_opened", "_made")
+        return {**vars(self), **dict.fromkeys(made)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, func=self._summarise, afunc=self._asummarise)
+        self.memory, self._background = Memory(), Preparations.of(self.background)
+        self._made = Newest(CONVERSATIONS)

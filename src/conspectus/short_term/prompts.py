@@ -1,15 +1,26 @@
-"""Define the three templates: LangMem's slots and roles, our own words."""
+"""Define the three templates, with LangMem's slots and roles, and ask a model with them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import Runnable, RunnableLambda
 
-from conspectus.errors import InputError
+from conspectus.bridge import in_a_daemon
+from conspectus.core.policy import EMBEDDED
+from conspectus.engine.settings import SLACK
+from conspectus.errors import InputError, SummarizerOverflow
+from conspectus.messages import Entry, is_summary_message, read_messages
+from conspectus.model.base import SummaryRequest
+from conspectus.model.callables import readings
+from conspectus.model.calls import Caller, Steps, named
+from conspectus.model.checks import PART, wrong_with
 
 Prompt = ChatPromptTemplate | Runnable[Any, Any]
 
@@ -51,6 +62,19 @@ DEFAULT_FINAL_SUMMARY_PROMPT = ChatPromptTemplate.from_messages(
 )
 """Puts the result together. Slots: `system_message`, `summary`, `messages`."""
 
+TIMEOUT = 120.0
+"""Seconds for one call of the model."""
+
+ONE_MORE = 5 / 4
+"""Factor by which a reading may exceed what gathers: the last message usually does."""
+
+FEWEST = 10
+"""Tokens below which a text is taken for an error message, where it stands for much: LangMem's
+limits are small, and so are its users' summaries."""
+
+SMALLEST = 64
+"""Smallest part of a reading that is halved when it overflows the model's window."""
+
 
 def filled(prompt: Prompt, slots: Mapping[str, Any]) -> list[BaseMessage]:
     """Fill a template; raise `InputError` if it has other slots."""
@@ -75,3 +99,84 @@ def shown(
     """Put system message, summary and messages together, as `final_prompt` does."""
     slots = {"system_message": list(system), "summary": summary, "messages": list(messages)}
     return filled(prompt, slots)
+
+
+class PromptedSummarizer(Steps):
+    """Ask the caller's model with the caller's templates.
+
+    The first reading uses the template for a first summary, later ones the template that updates
+    it. A reading takes what gathers before a summary is due, less the summary so far; one that
+    overflows the model's window is read in halves.
+    """
+
+    min_tokens = 0  # it has its own measure
+    _cure = "have it write less"
+
+    def __init__(
+        self,
+        model: Any,
+        templates: tuple[Prompt, Prompt],
+        most: int,
+        count: Callable[[BaseMessage], int],
+    ) -> None:
+        self._model, self._timeout, self._count = _runnable(model), TIMEOUT, count
+        self._templates, self._most = templates, int(most * ONE_MORE)
+        name = named(model) or type(model).__name__
+        self.name = f"{name}'" if name == EMBEDDED else name
+        kind = f"{type(model).__module__}.{type(model).__qualname__} {self.name}"
+        options = repr(getattr(model, "kwargs", None))
+        # All that a draft depends on.
+        self.identity = "\0".join([kind, options, str(most), *map(repr, templates)])
+
+    async def _write(self, request: SummaryRequest, caller: Caller) -> str:
+        most = (request.limit if request.most is None else request.most) + SLACK
+        leaving = sum(request.count(entry.reading) for entry in request.entries)
+        check = partial(wrong_with, request=request, min_tokens=min(FEWEST, leaving // PART))
+        text = request.notes
+        before = self._count(SystemMessage(text)) if text else 0
+        whole = room = max(self._most - before, self._most // 2, 1)
+        left = deque((one, room) for one in self._read(request.entries, room, request))
+        while left:
+            piece, room = left.popleft()
+            slots = {"messages": piece, **({"existing_summary": text} if text else {})}
+            asked = filled(self._templates[bool(text)], slots)
+            try:
+                text = await caller.ask(asked, check, most=0 if left else most)
+            except SummarizerOverflow:
+                if room // 2 <= whole // SMALLEST:
+                    raise
+                halves = list(self._read(read_messages(piece), room // 2, request))
+                left.extendleft((half, room // 2) for half in reversed(halves))
+        return text
+
+    def _read(
+        self, entries: Sequence[Entry], room: int, request: SummaryRequest
+    ) -> Iterator[list[BaseMessage]]:
+        count: Any = self._count
+        own = [entry for entry in entries if not is_summary_message(entry.source)]
+        frame = count(HumanMessage("[part 10 of 10]\n"))
+        return readings(own, room, request.count, lambda one: (count(one.source), frame))
+
+
+def _runnable(model: Any) -> Runnable[Any, Any]:
+    """Return a model as a Runnable; LangMem asks of one for `invoke` and `content` alone."""
+    if isinstance(model, Runnable) and "config" in inspect.signature(model.invoke).parameters:
+        return model
+    later = getattr(model, "ainvoke", None)
+
+    def ask(messages: list[BaseMessage]) -> Any:
+        return _answer(model.invoke(messages))
+
+    async def ask_later(messages: list[BaseMessage]) -> Any:
+        # What inherits `ainvoke` would call `invoke` with a config, too.
+        if later is None or isinstance(model, Runnable):
+            return await in_a_daemon(lambda: ask(messages))
+        return _answer(await later(messages))
+
+    return RunnableLambda(ask, ask_later, name="summarization")
+
+
+def _answer(answer: object) -> object:
+    content = answer if isinstance(answer, str) else getattr(answer, "content", None)
+    known = isinstance(answer, BaseMessage) or not isinstance(content, (str, list))
+    return answer if known else AIMessage(content)

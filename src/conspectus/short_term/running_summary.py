@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,38 +76,50 @@ def name_of(running: RunningSummary | None) -> str:
     return f"short-term\n{digest}\n{running.summary}"
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryParts:
-    """A history in its parts; `rest` is what no summary covers, and the newest human message."""
-
-    messages: list[BaseMessage]
-    system: list[BaseMessage]
-    rest: list[BaseMessage]
-
-
 def divide(
-    messages: Sequence[Any], running: RunningSummary | None, shown: Sequence[BaseMessage]
-) -> HistoryParts:
-    """Divide a history; `shown` are the messages that show the running summary now."""
+    messages: Sequence[Any], running: RunningSummary | None, standing: Sequence[BaseMessage]
+) -> tuple[list[BaseMessage], list[BaseMessage]]:
+    """Return the leading system message, and what no summary covers, with the newest question.
+
+    `standing` are the messages that show the running summary now.
+
+    Raises:
+        MessageError: they are no list of LangChain messages.
+        InputError: a message has no id, or one that was summarised already.
+    """
     listed = isinstance(messages, Sequence) and not isinstance(messages, (str, bytes))
-    wrong = (m for m in messages if not isinstance(m, BaseMessage)) if listed else iter([messages])
-    for other in wrong:
-        raise MessageError(
-            f"messages must be a list of LangChain messages, not of {type(other).__name__}; "
-            "langchain_core.messages.convert_to_messages makes them"
-        )
-    given, known = list(messages), set(map(_words, shown))
+    for other in messages if listed else [messages]:
+        if not isinstance(other, BaseMessage):
+            raise MessageError(
+                f"messages must be a list of LangChain messages, not of {type(other).__name__}; "
+                "langchain_core.messages.convert_to_messages makes them"
+            )
+    given, known = list(messages), set(map(_words, standing))
+    covered = running.summarized_message_ids if running else set[str]()
+
+    def shows(message: BaseMessage) -> bool:
+        """Return whether a leading system message shows the summary.
+
+        One of another template, with the summary among other text, does so only if nothing else
+        can: a history that is whole has no summary in it, and a prompt may contain the same words.
+        """
+        if running is None or _words(message) in known:
+            return running is not None
+        said, text = str(message.text), running.summary.strip()
+        if not text or len(said) > len(text) + AROUND or text not in said:
+            return False
+        return not any(m.id in covered or _words(m) in known for m in given)
+
     system: list[BaseMessage] = []
     start = 0
     while start < len(given) and isinstance(given[start], SystemMessage):
-        if running is None or not _shows(given[start], given, running, known):
+        if not shows(given[start]):
             if start:
                 break
             system = [given[0]]
         start += 1
     rest = given[start:]
     if running is not None:
-        covered = running.summarized_message_ids
         refuse_equal_ids(
             (m.id for m in rest if m.id in covered),
             "Message with ID {} has already been summarized, and another has the same ID",
@@ -121,31 +133,11 @@ def divide(
             "Messages are required to have ID field. LangGraph's add_messages gives them ids; "
             "elsewhere set message.id, and let it stay the same from call to call."
         )
-    return HistoryParts(given, system, rest)
+    return system, rest
 
 
 def _words(message: BaseMessage) -> tuple[type, str]:
     return type(message), str(message.content)
-
-
-def _shows(
-    message: BaseMessage,
-    given: Sequence[BaseMessage],
-    running: RunningSummary,
-    known: Collection[tuple[type, str]],
-) -> bool:
-    """Return whether a leading system message shows the summary.
-
-    One of another template, with the summary among other text, does so only if nothing else can: a
-    history that is whole has no summary in it, and a prompt may contain the same words.
-    """
-    if _words(message) in known:
-        return True
-    said, text = str(message.text), running.summary.strip()
-    if not text or len(said) > len(text) + AROUND or text not in said:
-        return False
-    covered = running.summarized_message_ids
-    return not any(m.id in covered or _words(m) in known for m in given)
 
 
 def refuse_equal_ids(ids: Iterable[str | None], said: str = "{} is no ID of one message") -> None:
