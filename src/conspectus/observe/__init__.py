@@ -13,30 +13,22 @@ Example:
     [('compaction', 'compacted')]
 """
 
-from conspectus.observe.events import Event as Event
-from conspectus.observe.events import Kind as Kind
-from conspectus.observe.events import Listener as Listener
-from conspectus.observe.events import Observation as Observation
-from conspectus.observe.events import emit as emit
-from conspectus.observe.events import heard_by as heard_by
-from conspectus.observe.events import listen as listen
-from conspectus.observe.events import listeners_of as listeners_of
-from conspectus.observe.events import listening as listening
-from conspectus.observe.events import observing as observing
-from conspectus.observe.events import unlisten as unlisten
-from conspectus.observe.log import log as log
-from conspectus.observe.otel import OpenTelemetry as OpenTelemetry
-from conspectus.observe.prices import Price as Price
-from conspectus.observe.prices import price_of as price_of
-from conspectus.observe.prices import set_prices as set_prices
+from conspectus.observe.events import (
+    Event,
+    Listener,
+    Observation,
+    emit,
+    heard_by,
+    listen,
+    listeners_of,
+    listening,
+    observing,
+    unlisten,
+)
+from conspectus.observe.log import log
+from conspectus.observe.otel import OpenTelemetry
+from conspectus.observe.prices import Price, price_of, set_prices
 
-__all__ = [  # For users; the rest is for the engine.
-    "Event",
-    "Listener",
-    "OpenTelemetry",
-    "Price",
-    "listen",
-    "price_of",
-    "set_prices",
-    "unlisten",
-]
+__all__ = ["Event", "Listener", "OpenTelemetry", "Price", "listen", "price_of", "set_prices"]
+__all__ += ["Observation", "emit", "heard_by", "listeners_of", "listening", "log", "observing"]
+__all__ += ["unlisten"]

@@ -9,12 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
 from conspectus.core.records import Cost
 from conspectus.errors import ArchiveOvertaken, PolicyError
@@ -33,19 +32,6 @@ Kind = Literal[
     "request",
     "stuck",
 ]
-
-
-class Scoped(Protocol):
-    """Whose history an event belongs to."""
-
-    @property
-    def tenant(self) -> str: ...
-    @property
-    def thread(self) -> str: ...
-    @property
-    def session(self) -> str: ...
-    @property
-    def hashes(self) -> tuple[str, str, str]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +57,7 @@ class Event:
     kind: Kind
     name: str = ""
     outcome: str = "ok"
-    scope: Scoped | None = None
+    scope: Any = None
     seconds: float = 0.0
     tokens_before: int | None = None
     tokens_after: int | None = None
@@ -91,7 +77,6 @@ returns what is called at the end instead; so spans are made."""
 
 FIELDS = frozenset(one.name for one in dataclasses.fields(Event)) - {"extra"}
 
-_lock = threading.Lock()
 _listeners: tuple[Listener, ...] = ()
 _failed: set[tuple[int, str]] = set()
 _own: ContextVar[tuple[Listener, ...]] = ContextVar("conspectus listeners", default=())
@@ -105,17 +90,13 @@ def listen(listener: Listener) -> None:
         PolicyError: it cannot be called with an event.
     """
     global _listeners
-    listeners_of(listener)
-    with _lock:
-        if listener not in _listeners:
-            _listeners = (*_listeners, listener)
+    _listeners = (*(one for one in _listeners if one != listener), *listeners_of(listener))
 
 
 def unlisten(listener: Listener) -> None:
     """Remove a listener, if it is there."""
     global _listeners
-    with _lock:
-        _listeners = tuple(one for one in _listeners if one != listener)
+    _listeners = tuple(one for one in _listeners if one != listener)
 
 
 def listeners_of(value: object) -> tuple[Listener, ...]:
@@ -140,15 +121,9 @@ def listening() -> bool:
     return bool(_listeners or _own.get())
 
 
-def _everyone() -> tuple[Listener, ...]:
-    own = _own.get()
-    return (*_listeners, *(one for one in own if one not in _listeners)) if own else _listeners
-
-
 async def heard_by(own: Sequence[Listener], work: Awaitable[T]) -> T:
     """Do work whose events these listeners hear too, beside those of the process."""
-    before = _own.get()
-    token = _own.set((*before, *(one for one in own if one not in before)))
+    token = _own.set((*_own.get(), *(one for one in own if one not in _own.get())))
     try:
         return await work
     finally:
@@ -156,20 +131,19 @@ async def heard_by(own: Sequence[Listener], work: Awaitable[T]) -> T:
             _own.reset(token)
 
 
-def observing(kind: Kind, scope: Scoped | None = None, /, **facts: Any) -> Observation:
+def observing(kind: Kind, scope: Any = None, /, **facts: Any) -> Observation:
     """Observe work in a `with`, sync or async; its history is by default that of the outer one."""
-    listeners = _everyone()
     if kind == "model_call":
         prices.load()
-    if not listeners and not is_logged(kind):
+    if not listening() and not is_logged(kind):
         return UNOBSERVED
-    return Observation(kind, scope, facts, listeners)
+    return Observation(kind, scope, facts)
 
 
-def emit(kind: Kind, scope: Scoped | None = None, /, **facts: Any) -> None:
+def emit(kind: Kind, scope: Any = None, /, **facts: Any) -> None:
     """Tell of an event without a length, or of a known one (`seconds=`)."""
-    if listeners := _everyone():
-        work = Observation(kind, scope, facts, listeners)
+    if listening():
+        work = Observation(kind, scope, facts)
         if work.hides_errors:
             facts.pop("error_message", None)
         work.end({})
@@ -178,15 +152,14 @@ def emit(kind: Kind, scope: Scoped | None = None, /, **facts: Any) -> None:
 class Observation:
     """Work under way; false where nobody wants to know, so that nothing is computed for it."""
 
-    def __init__(
-        self, kind: Kind, scope: Scoped | None, facts: dict[str, Any], listeners: Sequence[Listener]
-    ) -> None:
-        self._kind, self._facts, self._listeners = kind, facts, listeners
+    def __init__(self, kind: Kind, scope: Any, facts: dict[str, Any]) -> None:
+        self._kind, self._facts = kind, facts
         self._around = outer = _around.get()
-        self._scope: Scoped | None = scope or (outer._scope if outer else None)
+        self._scope: Any = scope or (outer._scope if outer else None)
         self.hides_errors: bool = outer is not None and outer.hides_errors
         self._spent = Cost()
-        self._ends = list(listeners)
+        everyone = dict.fromkeys((*_listeners, *_own.get()))
+        self._ends: list[tuple[Listener, Listener]] = [(one, one) for one in everyone]
 
     def __bool__(self) -> bool:
         return self is not UNOBSERVED
@@ -208,22 +181,21 @@ class Observation:
     def __enter__(self) -> Observation:
         if self:
             self._token: Token[Observation | None] = _around.set(self)
-            for place, listener in enumerate(self._listeners):
+            for place, (listener, _) in enumerate(self._ends):
                 if hasattr(listener, "begin"):
                     with _guarding(listener):
-                        self._ends[place] = listener.begin(self._event({}))
+                        self._ends[place] = (listener, listener.begin(self._event({})))
             self._start = time.perf_counter()
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if self:
-            seconds = time.perf_counter() - self._start
+            ended = {"seconds": time.perf_counter() - self._start, **ended_by(error)}
             with contextlib.suppress(ValueError):
                 _around.reset(self._token)
-            ended = ended_by(error)
             if self.hides_errors:
                 ended.pop("error_message", None)
-            event = self.end({"seconds": seconds, **ended})
+            event = self.end(ended)
             if error is None:
                 log_event(event)
 
@@ -233,7 +205,7 @@ class Observation:
         while outer is not None and event.kind == "model_call":
             outer._spent += event.cost
             outer = outer._around
-        for listener, end in zip(reversed(self._listeners), reversed(self._ends), strict=True):
+        for listener, end in reversed(self._ends):
             with _guarding(listener):
                 end(event)
         return event
@@ -250,7 +222,7 @@ class Observation:
         return Event(kind=self._kind, scope=self._scope, extra=facts, **own)
 
 
-UNOBSERVED = Observation("step", None, {}, ())
+UNOBSERVED = Observation("step", None, {})
 
 
 def ended_by(error: BaseException | None) -> dict[str, Any]:
@@ -281,9 +253,7 @@ def _guarding(listener: Listener) -> Iterator[None]:
         yield
     except Exception as error:
         key = (id(listener), type(error).__qualname__)
-        with _lock:
-            known = key in _failed
+        if key not in _failed:
             _failed.add(key)
-        if not known:
             text = "the listener %r failed and is called on; this is said once"
             log("listener_failed", text, listener, exc_info=error)

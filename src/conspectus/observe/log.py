@@ -10,8 +10,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("conspectus")
 
-LONGEST, LONGEST_NAME = 500, 64
-"""Most characters of a text in a line, and of a name."""
+LONGEST, LONGEST_NAME = 500, 64  # Most characters of a text in a line, and of a name
 
 REMEDIES = {
     "archive": "check that the archive can be reached; the next step tries again",
@@ -35,20 +34,13 @@ def log(
 
 
 def escaped(value: object, most: int = LONGEST) -> str:
-    r"""Return a text on one line, cut to a length.
-
-    Example:
-        >>> escaped("no\nERROR all is lost", 12)
-        'no\\nERROR al…'
-    """
+    """Return a text on one line, cut to a length."""
     try:
         text = str(value)
     except Exception:
         text = f"a {type(value).__name__} without a text"
     if len(text) > most:
         text = text[: most - 1] + "…"
-    if text.isprintable():
-        return text
     return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
@@ -59,9 +51,7 @@ class OneLine(logging.Filter):
         """Escape the parts of a sentence, and indent the lines of a traceback."""
         if isinstance(record.args, tuple):
             plain = (int, float)
-            record.args = tuple(
-                one if isinstance(one, plain) else escaped(one) for one in record.args
-            )
+            record.args = tuple(x if isinstance(x, plain) else escaped(x) for x in record.args)
         if record.exc_info and not record.exc_text:
             text = logging.Formatter().formatException(record.exc_info)
             record.exc_text = "\n".join("    " + escaped(line) for line in text.splitlines())
@@ -87,11 +77,10 @@ def log_event(event: Event) -> None:
         log(f"{event.kind}_failed", text, _who(event), work, event.error_message, remedy)
     elif event.kind == "compaction" and event.outcome == "compacted":
         # Another summariser than was asked for has written: somebody should know why.
-        instead = event.error_message
-        level = logging.WARNING if instead else logging.INFO
+        why = f", as {escaped(event.error_message)}" if event.error_message else ""
+        level = logging.WARNING if why else logging.INFO
         if logger.isEnabledFor(level):
-            why = f", as {escaped(instead)}" if instead else ""
-            log("compacted", "%s: %s%s", _who(event), compacted(event), why, level=level)
+            log("compacted", "%s: %s%s", _who(event), _compacted(event), why, level=level)
 
 
 def _who(event: Event) -> str:
@@ -103,8 +92,7 @@ def _who(event: Event) -> str:
     return f"thread {before}{thread}" + ("" if session == "main" else f" ({session})")
 
 
-def compacted(event: Event) -> str:
-    """Return what a compaction did, for a person."""
+def _compacted(event: Event) -> str:
     extra, by = event.extra, escaped(event.name.partition(":")[2] or event.name, LONGEST_NAME)
     by = "without a model " if by == "embedded" else f"by {by} " if by else ""
     gone = "archived" if extra.get("archived") else "out of view, not archived"

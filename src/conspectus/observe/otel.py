@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from conspectus.core.records import COUNTS
 from conspectus.errors import PolicyError, install_command
-from conspectus.observe.events import Event, Kind, Listener
+from conspectus.observe.events import Event, Listener
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -43,29 +41,26 @@ GEN_AI = {
 }
 """Attributes of a model's call for which OpenTelemetry has names of its own."""
 
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
+RESULTS = (0, 1, 2, 3, 5, 8, 13, 21, 50)
+SHARES = (0.1, 0.25, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0, 1.1)
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+
+class Metric(NamedTuple):
     """One series of an instrument: of a histogram where there are bounds, else of a counter.
 
-    Attributes:
-        kind: of the events that it measures.
-        labels: its attributes; one with a value, as `type=input`, is always so.
-        value: the attribute that is added; empty for 1.
-        outcomes: of the events that count; empty for all.
+    It counts 1, or the attribute `value`, of events of a kind, with these outcomes (empty for all).
+    A label with a value, as `type=input`, is always so.
     """
 
     name: str
-    kind: Kind
+    kind: str
     labels: str = ""
     value: str = ""
     outcomes: str = ""
     bounds: tuple[float, ...] = ()
 
 
-SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
-RESULTS = (0, 1, 2, 3, 5, 8, 13, 21, 50)
-SHARES = (0.1, 0.25, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0, 1.1)
 METRICS = (
     Metric("compactions", "compaction", "cause outcome"),
     Metric("compaction.failures", "compaction", "failure", outcomes="failed error"),
@@ -90,15 +85,18 @@ METRICS = (
     Metric("request.window_share", "request", "", "share", bounds=SHARES),
 )
 
-ALERTS: dict[str, dict[str, tuple[str, ...]]] = {
-    "stuck": {},
-    "archive.failures": {},
-    "compaction.failures": {
-        "failure": ("archive", "redaction", "timeout", "overflow", "rejected", "summary", "other")
-    },
-    "guard.fits": {"reason": ("fit", "rescue"), "outcome": ("ok", "stuck", "error")},
-}
-"""Counters that stand at 0 from the start, for each value: one that begins with 1 has not grown."""
+_FAILURES = "archive redaction timeout overflow rejected summary other".split()
+ALERTS: tuple[tuple[str, dict[str, str]], ...] = (
+    ("stuck", {}),
+    ("archive.failures", {}),
+    *(("compaction.failures", {"failure": failure}) for failure in _FAILURES),
+    *(
+        ("guard.fits", {"reason": reason, "outcome": outcome})
+        for reason in ("fit", "rescue")
+        for outcome in ("ok", "stuck", "error")
+    ),
+)
+"""Counters that stand at 0 from the start: one that begins with 1 has not grown."""
 
 
 class OpenTelemetry:
@@ -150,10 +148,8 @@ class OpenTelemetry:
         self._thread, self._messages = thread, error_messages
         meter = metrics.get_meter(*package, meter_provider=meter_provider)
         self._record: dict[str, Callable[[float, dict[str, Any]], None]] = {}
-        for metric in METRICS:
+        for metric in {one.name: one for one in METRICS}.values():
             name, unit = f"conspectus.{metric.name}", "s" if metric.value == "seconds" else "1"
-            if metric.name in self._record:
-                continue
             if metric.bounds:
                 histogram = meter.create_histogram(
                     name, unit, explicit_bucket_boundaries_advisory=metric.bounds
@@ -187,10 +183,9 @@ class OpenTelemetry:
             self._measure(event)
 
     def _span(self, event: Event, start: int | None = None) -> Span:
-        scope, labels = event.scope, ("tenant", "thread", "session")
-        names: dict[str, Any] = {}
+        scope, names = event.scope, dict[str, Any]()
         if scope is not None and self._thread != "off":
-            for label, hashed in zip(labels, scope.hashes, strict=True):
+            for label, hashed in zip(("tenant", "thread", "session"), scope.hashes, strict=True):
                 plain = getattr(scope, label)
                 shown = self._thread == "plain" or plain == "main"
                 names[f"conspectus.{label}"] = plain if shown else hashed[:16]
@@ -213,9 +208,8 @@ class OpenTelemetry:
         self._measure(event)
 
     def _begin_series(self) -> None:
-        for name, labels in ALERTS.items():
-            for values in itertools.product(*labels.values()):
-                self._record[name](0, dict(zip(labels, values, strict=True)))
+        for name, labels in ALERTS:
+            self._record[name](0, labels)
 
     def _measure(self, event: Event) -> None:
         if not self._begun:  # the global provider may have been set since
@@ -225,11 +219,10 @@ class OpenTelemetry:
         for metric in METRICS:
             amount = facts.get(metric.value) if metric.value else 1
             counts = event.outcome in metric.outcomes.split() or not metric.outcomes
-            if metric.kind != event.kind or not counts or amount is None:
-                continue
-            pairs = (label.partition("=") for label in metric.labels.split())
-            labels = {name: value or facts.get(name, "other") for name, _, value in pairs}
-            self._record[metric.name](amount, labels)
+            if metric.kind == event.kind and counts and amount is not None:
+                pairs = (label.partition("=") for label in metric.labels.split())
+                labels = {name: value or facts.get(name, "other") for name, _, value in pairs}
+                self._record[metric.name](amount, labels)
 
 
 def facts_of(event: Event) -> dict[str, Any]:

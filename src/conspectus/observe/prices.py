@@ -8,8 +8,8 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
+from importlib import import_module
 from importlib.util import find_spec
-from types import ModuleType
 
 from conspectus.core.records import COUNTS, Cost
 from conspectus.errors import PolicyError
@@ -49,9 +49,8 @@ class Price:
     def __post_init__(self) -> None:
         for name in (one.name for one in fields(self)):
             value = getattr(self, name)
-            missing = value is None and name not in ("input", "output")
             number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not missing and not (number and value >= 0):
+            if not ((value is None and name not in ("input", "output")) or (number and value >= 0)):
                 raise PolicyError(
                     f"the price of {name} must be a number of at least 0, for a million tokens, "
                     f"not {value!r}"
@@ -78,14 +77,10 @@ def _parts(cost: Cost) -> tuple[int, int, int]:
 
 
 def set_prices(prices: Mapping[str, Price] | None, currency: str = USD) -> None:
-    """Set your own prices of models for this process; None for none.
+    """Set your own prices of models for this process, by the name of the model; None for none.
 
     Models without one are looked up in `genai-prices`, where that is installed and `currency` is
     US dollars. A model whose price is not known at all is logged once, and named no money.
-
-    Args:
-        prices: by the name of the model, as `gpt-5-mini`.
-        currency: of these prices.
 
     Raises:
         PolicyError: it is not a mapping from names to `Price`.
@@ -132,7 +127,7 @@ def price_of(cost: Cost, prices: Mapping[str, Price] | None = None) -> float | N
         return None
     own, total = _prices if prices is None else checked(prices), 0.0
     for model, spent in cost.models.items():
-        money = own[model].of(spent) if model in own else listed_price(model, spent)
+        money = own[model].of(spent) if model in own else _listed_price(model, spent)
         if money is None:
             _log_unknown(model)
             return None
@@ -140,12 +135,11 @@ def price_of(cost: Cost, prices: Mapping[str, Price] | None = None) -> float | N
     return total
 
 
-def listed_price(model: str, cost: Cost) -> float | None:
+def _listed_price(model: str, cost: Cost) -> float | None:
     """Return what calls of a model cost by `genai-prices`; None if it does not know that."""
-    listed = _listed() if _currency == USD else None
-    if listed is None:
+    if _currency != USD or find_spec("genai_prices") is None:
         return None
-    count = max(1, cost.calls)
+    listed, count = import_module("genai_prices"), max(1, cost.calls)
     mean = Cost(**{name: getattr(cost, name) // count for name in COUNTS})
     cached, written, hour = _parts(mean)
     usage = listed.Usage(
@@ -157,27 +151,17 @@ def listed_price(model: str, cost: Cost) -> float | None:
     )
     provider, _, name = re.sub("/", ":", model, count=1).rpartition(":")
     try:
-        return (
-            float(listed.calc_price(usage, name, provider_id=provider or None).total_price) * count
-        )
+        price = listed.calc_price(usage, name, provider_id=provider or None)
+        return float(price.total_price) * count
     except (LookupError, ValueError):
         return None
-
-
-def _listed() -> ModuleType | None:
-    """Import the list of prices, or return None if it is not installed."""
-    if find_spec("genai_prices") is None:
-        return None
-    import genai_prices
-
-    return genai_prices
 
 
 @lru_cache(1)
 def load() -> None:
     """Begin to import the list in a thread: that takes a third of a second, a model's call more."""
     if find_spec("genai_prices") is not None:
-        threading.Thread(target=_listed, name="conspectus prices", daemon=True).start()
+        threading.Thread(target=import_module, args=("genai_prices",), daemon=True).start()
 
 
 @lru_cache(1_024)
