@@ -16,6 +16,7 @@ import hashlib
 from collections import deque
 from collections.abc import Mapping, Sequence
 
+from conspectus._newest import Newest
 from conspectus.core.fold import Sent, originals_of
 from conspectus.core.records import Record
 from conspectus.messages import (
@@ -64,20 +65,25 @@ def _standing(entries: Sequence[Entry], chain: Sequence[Record]) -> dict[int, in
 
     The text must be equal. If one of several bears our mark, the others are pasted messages.
     """
-    texts = {
-        summary_text(record.summary, archived=record.archived, mark=record.mark): number
-        for number, record in enumerate(chain)
-        if record.summary
-    }
-    equal = {
-        i: texts[entry.text]
-        for i, entry in enumerate(entries)
-        if entry.text.startswith(SUMMARY_LINE) and entry.text in texts
-    }
+    equal: dict[int, int] = {}
+    for i, entry in enumerate(entries):
+        if entry.text.startswith(SUMMARY_LINE):
+            for number, record in reversed([*enumerate(chain)]):
+                text, own = entry.text, record.summary  # a cheap look first: chains are long
+                if own in text and text == _text_of(record):
+                    equal[i] = number
+                    break
     if marked := {i: number for i, number in equal.items() if bears_mark(entries[i])}:
         return marked
     place = _unmarked(equal, entries, chain) if equal else None
     return {} if place is None else {place: equal[place]}
+
+
+def _text_of(record: Record) -> str:
+    """Return the text of the message that shows a record's summary."""
+    if not record.summary:
+        return ""
+    return summary_text(record.summary, archived=record.archived, mark=record.mark)
 
 
 def _unmarked(
@@ -110,6 +116,21 @@ def _unmarked(
     return None
 
 
+_COUNTED: Newest[str, Mapping[str, int]] = Newest(64)
+
+
+def _counted(chain: Sequence[Record]) -> Mapping[str, int]:
+    """Count the contents that a chain covers, from what its parent's chain covers."""
+    known = next((n for n in range(len(chain), 0, -1) if _COUNTED.get(chain[n - 1].id)), 0)
+    counts = dict(_COUNTED.get(chain[known - 1].id) or {}) if known else {}
+    for record in chain[known:]:
+        for stem, count in occurrences(record.covers).items():
+            counts[stem] = max(counts.get(stem, 0), count)
+        _COUNTED.put(record.id, counts)
+        counts = dict(counts) if record is not chain[-1] else counts
+    return counts
+
+
 def sent_of(entries: list[Entry], chain: Sequence[Record]) -> list[Sent]:
     """Return the messages of a history as the core sees them.
 
@@ -138,8 +159,10 @@ def sent_of(entries: list[Entry], chain: Sequence[Record]) -> list[Sent]:
     if summaries:
         missing[at] = covered
     if missing:
-        gone = (key for keys in missing.values() for key in keys)
-        name_entries(entries, occurrences(gone), missing)
+        counts = dict(_counted(chain[: summaries[at] + 1])) if summaries else {}
+        for stem, count in occurrences(key for _, key in clips.values()).items():
+            counts[stem] = max(counts.get(stem, 0), count)
+        name_entries(entries, counts, missing)
     return [
         Sent(
             entry.key,
