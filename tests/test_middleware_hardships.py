@@ -18,7 +18,7 @@ from langgraph.store.memory import InMemoryStore
 from conspectus import Compactor, ContextGuard, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import run
-from conspectus.engine import writing
+from conspectus.engine import drafts
 from conspectus.engine.memory import Memory, SessionMemory
 from conspectus.errors import StuckError
 from conspectus.notes.rendering import Notes
@@ -302,7 +302,7 @@ def test_what_leaves_after_a_store_was_added_stays_within_reach(history):
 @pytest.mark.parametrize("count", [20, 400])
 def test_reading_a_long_history_leaves_the_event_loop_to_others(count, monkeypatch):
     read_in: dict[str, set[int]] = {"messages": set(), "notes": set()}
-    read, render = writing.read_segment, Notes.render
+    read, render = drafts.read_segment, Notes.render
 
     def noted(*given: Any, **more: Any) -> Any:
         read_in["messages"].add(threading.get_ident())
@@ -312,7 +312,7 @@ def test_reading_a_long_history_leaves_the_event_loop_to_others(count, monkeypat
         read_in["notes"].add(threading.get_ident())
         return render(self, *given, **more)
 
-    monkeypatch.setattr(writing, "read_segment", noted)
+    monkeypatch.setattr(drafts, "read_segment", noted)
     monkeypatch.setattr(Notes, "render", written)
     state = {"messages": [*talk(count, words=2), HumanMessage("go on")]}
     update = asyncio.run(middleware(summarizer="embedded").abefore_model(state, Runtime()))

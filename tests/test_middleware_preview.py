@@ -8,8 +8,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
+from conspectus.engine.drafts import MOST_ASKED
 from conspectus.engine.hooks import PreviewRequest
-from conspectus.engine.writing import MOST_ASKED
 from conspectus.errors import SummaryError
 from conspectus.messages.summary import summary_body
 from graph_support import (

@@ -257,7 +257,7 @@ class Preparations:
         """Begin a preparation, or return the one under way, also another object's of this name."""
         with self._lock:
             known = self._known.get(scope)
-            if known is None or not known.under_way:
+            if known is None or not known.under_way:  # another object's, on the same history
                 known = _UNDER_WAY.get(name)
             if known is not None and known.under_way:
                 self._known.put(scope, known)

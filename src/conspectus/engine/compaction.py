@@ -8,15 +8,15 @@ the history as it was.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from conspectus.bridge import aside
-from conspectus.core.boundaries import exchanges, must_stay
 from conspectus.core.items import Compact, Keep, Stuck
 from conspectus.core.plan import BELOW
 from conspectus.core.records import Cost, Draft, Record
+from conspectus.engine.drafts import approved
 from conspectus.engine.hooks import SummarizationEvent, call_hooks, copied
 from conspectus.engine.material import Material, gather
 from conspectus.engine.memory import FailedSummary, Seen
@@ -26,7 +26,6 @@ from conspectus.engine.thread import Thread
 from conspectus.engine.view import History, applied
 from conspectus.engine.writing import (
     Failed,
-    approved,
     archive_failed,
     call_listener,
     confirm,
@@ -45,7 +44,6 @@ from conspectus.errors import (
     SummaryRejected,
 )
 from conspectus.messages import Source, is_summary_message, read_messages
-from conspectus.notes.segment import Segment
 from conspectus.observe import emit, observing, price_of
 from conspectus.observe.events import error_fields
 from conspectus.observe.prices import currency
@@ -53,7 +51,7 @@ from conspectus.observe.prices import currency
 ATTEMPTS = 4
 """Most reads of a history that other workers compact meanwhile."""
 
-CAUSES = {"window": "window", "forced": "forced", "trigger": "trigger", "taken over": "adopted"}
+CAUSES = {"window": "window", "forced": "forced", "trigger": "trigger"}
 """The word of an event for the beginning of a plan's cause."""
 
 FAILURES = (
@@ -118,38 +116,12 @@ async def carry_out(thread: Thread, history: History, plan: Any) -> CompactionRe
         return replace(kept, failed="archive", cost=getattr(error, "cost", Cost()))
 
 
-async def adopt(
-    thread: Thread, messages: Sequence[Source], covers: Collection[str], text: str, by: str
-) -> CompactionResult:
-    """Put the summary of another library in force, its originals archived."""
-    history = await thread.fold(read_messages(messages))
-    items, size = history.items, history.size.tokens
-    ex = exchanges(items)
-    fixed = must_stay(items, ex)
-    leaves = {
-        i
-        for i, place in enumerate(history.places)
-        if place.entry is not None and place.entry.id in covers and i not in fixed
-    }
-    # A group that the other library split stays in view.
-    torn = {ex.group[i] for i in range(len(items)) if i not in leaves}
-    leaving = [i for i in sorted(leaves) if ex.group[i] not in torn]
-    if not leaving:
-        return unchanged(thread, history, Keep(f"nothing that {by} covers may leave", size))
-    keys = tuple(items[i].key for i in leaving)
-    plan = Compact(f"taken over from {by}", tuple(leaving), (), 1, size, size, None)
-    segment = Segment(text=text, alone=True).to_json()
-    draft = Draft(text, by, keys, Cost(), thread.message_size(text), segment=segment)
-    return await _carried_out(thread, history, plan, adopted=draft, prepared=False)
-
-
 async def _carried_out(
     thread: Thread,
     history: History,
     plan: Any,
     focus: str = "",
     *,
-    adopted: Draft | None = None,
     prepared: bool = True,
 ) -> CompactionResult:
     """Carry out a plan.
@@ -177,7 +149,7 @@ async def _carried_out(
         if engine.redaction is not None:
             seen.hide_errors()
         try:
-            material = await gather(thread, history, plan, focus, adopted)
+            material = await gather(thread, history, plan, focus)
             keys, archive = material.keys, engine.archive
             seen.add(messages=len(keys), archived=archive is not None)
             if engine.redaction is not None:
@@ -187,13 +159,14 @@ async def _carried_out(
                 await confirm(material)
             except ArchiveError as error:
                 raise Failed(archive_failed(error), error) from error
-            draft, spent, failures = material.adopted, Cost(), tuple[str, ...]()
-            if draft is None and plan.summary_tokens:
+            draft: Draft | None = None
+            spent, failures = Cost(), tuple[str, ...]()
+            if plan.summary_tokens:
                 written = await write(material, ready)
                 draft, spent, failures = written.draft, written.spent, written.failures
                 if engine.preview is not None:
                     with observing("step", name="preview", by=draft.by) as step:
-                        draft = await approved(engine.preview, material, written)
+                        draft = await approved(engine.preview, material, draft, written.stored)
                         step.add(outcome="ok" if draft is not None else "refused")
                     if draft is None:
                         refused = "the summary was refused by the person who was asked"

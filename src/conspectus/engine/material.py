@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 
 from conspectus.core.items import Compact
 from conspectus.core.policy import LARGEST_SUMMARY, REARM, SMALLEST_SUMMARY
-from conspectus.core.records import ClipMark, Draft, Record
+from conspectus.core.records import ClipMark, Record
 from conspectus.engine.thread import Thread
 from conspectus.engine.view import History, Place, clipped
-from conspectus.messages import Entry, read_messages
+from conspectus.messages import Message, read_messages
 from conspectus.messages.summary import summary_body
 from conspectus.model.checks import FLOOR
 from conspectus.notes.segment import Segment, with_texts
@@ -24,7 +24,6 @@ class Material:
     """All that one compaction reads, without its secrets if there is a redactor.
 
     Attributes:
-        adopted: the summary by another library of the messages that leave; None for none.
         redaction: the redactor, with the secrets that it recognised here.
         leaving: messages that leave the view.
         originals: the messages that leave or are clipped, as first sent, by key.
@@ -46,12 +45,11 @@ class Material:
     history: History
     plan: Compact
     focus: str = ""
-    adopted: Draft | None = None
     redaction: Redaction | None = None
     leaving: tuple[Place, ...] = ()
-    originals: dict[str, Entry] = field(default_factory=dict)
+    originals: dict[str, Message] = field(default_factory=dict)
     clips: dict[int, Place] = field(default_factory=dict)
-    staying: list[Entry] = field(default_factory=list)
+    staying: list[Message] = field(default_factory=list)
     ahead: int = 0
     segments: tuple[Segment, ...] = ()
     rewritten: bool = False
@@ -74,11 +72,11 @@ class Material:
         return tuple(place.item.key for place in self.leaving)
 
     @property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[Message]:
         return [self.originals[place.item.key] for place in self.leaving]
 
     @property
-    def read(self) -> list[Entry]:
+    def read(self) -> list[Message]:
         """The messages that leave, without summaries."""
         return [self.originals[p.item.key] for p in self.leaving if not p.item.summary]
 
@@ -109,9 +107,7 @@ class Material:
         return () if leaving.issuperset(order) else order
 
 
-async def gather(
-    thread: Thread, history: History, plan: Compact, focus: str = "", adopted: Draft | None = None
-) -> Material:
+async def gather(thread: Thread, history: History, plan: Compact, focus: str = "") -> Material:
     """Read the originals of all that leaves or is clipped, and the notes so far.
 
     Raises:
@@ -120,7 +116,7 @@ async def gather(
     """
     engine, places, gone = thread.engine, history.places, set(plan.evicted)
     summarised = bool(plan.summary_tokens)
-    made = Material(thread, history, plan, focus, adopted, engine.redaction)
+    made = Material(thread, history, plan, focus, engine.redaction)
     made.leaving = tuple(
         place for i, place in enumerate(places) if i in gone or (summarised and place.foreign)
     )
@@ -179,7 +175,7 @@ async def gather(
 
 async def _redact(made: Material, redaction: Redaction) -> None:
     """Take the secrets out of all that is stored, read or logged from here on."""
-    adopted, count = made.adopted, len(made.originals)
+    count = len(made.originals)
     segments, texts = [one.to_json() for one in made.segments], list[str]()
 
     def noted(text: str) -> str:
@@ -189,15 +185,12 @@ async def _redact(made: Material, redaction: Redaction) -> None:
     with_texts(segments, noted)
     done = await redaction.together(
         [*made.originals.values(), *made.staying],
-        [made.focus, adopted.text if adopted else "", *made.foreign, *texts],
+        [made.focus, *made.foreign, *texts],
     )
     made.originals = dict(zip(made.originals, done.entries[:count], strict=True))
     made.staying = done.entries[count:]
     made.redacted = dict(sum(map(Counter, done.counts[:count]), Counter[str]()))
-    made.focus, text, *texts = done.texts
-    if adopted is not None and text != adopted.text:
-        segment = Segment(text=text, alone=True).to_json()
-        made.adopted = replace(adopted, text=text, tokens=made.size(text), segment=segment)
+    made.focus, *texts = done.texts
     clean = iter(texts)
     made.foreign = tuple(next(clean) for _ in made.foreign)
     closed = with_texts(segments, lambda _: next(clean))

@@ -24,7 +24,7 @@ from conspectus.engine.thread import Thread
 from conspectus.engine.view import History
 from conspectus.engine.writing import Failed, archive_failed, confirm, hash_of, write
 from conspectus.errors import ArchiveError, ConspectusError
-from conspectus.messages import Entry
+from conspectus.messages import Message
 from conspectus.observe import emit, heard_by, observing
 
 GOES_ON = "the next notes are being prepared, and the messages fit the window until they are there"
@@ -52,7 +52,7 @@ class Chosen(NamedTuple):
     waited: float = 0.0
 
 
-Given = History | list[Entry]
+Given = History | list[Message]
 """A history that is folded and measured, or its messages as read."""
 
 

@@ -22,7 +22,7 @@ from conspectus.core.records import Record
 from conspectus.messages import (
     POINTER,
     SUMMARY_LINE,
-    Entry,
+    Message,
     is_summary_message,
     name_entries,
     occurrences,
@@ -31,7 +31,7 @@ from conspectus.messages import (
 from conspectus.messages.summary import summary_name
 
 
-def clip_text(entry: Entry) -> str:
+def clip_text(entry: Message) -> str:
     """Hash a clip with its role and calls; return an empty text for other messages."""
     if POINTER not in entry.reading:
         return ""
@@ -39,12 +39,12 @@ def clip_text(entry: Entry) -> str:
     return hashlib.sha256(parts.encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
-def bears_mark(entry: Entry) -> bool:
+def bears_mark(entry: Message) -> bool:
     """Return whether a message is marked as a summary; dicts cannot be."""
     return not isinstance(entry.source, dict) and is_summary_message(entry.source)
 
 
-def may_be_summaries(entries: Sequence[Entry], *, marked: bool) -> list[str]:
+def may_be_summaries(entries: Sequence[Message], *, marked: bool) -> list[str]:
     """Name the summaries whose records are not in force but may belong here, last first.
 
     With `marked`, only messages with our mark count. Otherwise one without it counts too, where the
@@ -60,7 +60,7 @@ def may_be_summaries(entries: Sequence[Entry], *, marked: bool) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _standing(entries: Sequence[Entry], chain: Sequence[Record]) -> dict[int, int]:
+def _standing(entries: Sequence[Message], chain: Sequence[Record]) -> dict[int, int]:
     """Map messages that are summaries of the chain to the number of their record.
 
     The text must be equal. If one of several bears our mark, the others are pasted messages.
@@ -87,7 +87,7 @@ def _text_of(record: Record) -> str:
 
 
 def _unmarked(
-    equal: Mapping[int, int], entries: Sequence[Entry], chain: Sequence[Record]
+    equal: Mapping[int, int], entries: Sequence[Message], chain: Sequence[Record]
 ) -> int | None:
     """Return the place of the one summary among unmarked messages with a summary's text.
 
@@ -131,7 +131,7 @@ def _counted(chain: Sequence[Record]) -> Mapping[str, int]:
     return counts
 
 
-def sent_of(entries: list[Entry], chain: Sequence[Record]) -> list[Sent]:
+def sent_of(entries: list[Message], chain: Sequence[Record]) -> list[Sent]:
     """Return the messages of a history as the core sees them.
 
     They are named by id, content and occurrence. Messages that a summary or a clip replaces count

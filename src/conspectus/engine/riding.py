@@ -18,7 +18,7 @@ from conspectus.engine.memory import SessionMemory
 from conspectus.engine.settings import Engine
 from conspectus.engine.view import Place
 from conspectus.errors import PolicyError
-from conspectus.messages import Entry
+from conspectus.messages import Message
 from conspectus.messages.blocks import CACHE
 from conspectus.messages.summary import summary_body
 from conspectus.model.calls import model_and_provider
@@ -75,7 +75,7 @@ def why_not(
     last: LastRequest | None,
     by: str,
     leaving: Sequence[Place],
-    originals: Sequence[Entry],
+    originals: Sequence[Message],
     notes: str,
 ) -> str:
     """Return why a summary by `by` cannot follow the agent's last request, or an empty text.

@@ -17,7 +17,7 @@ from conspectus.engine.memory import FailedSummary
 from conspectus.engine.recognising import may_be_summaries
 from conspectus.engine.settings import SLACK, Engine
 from conspectus.engine.view import History, look, reports_of, with_briefs, with_floors
-from conspectus.messages import Entry, summary_message, summary_text
+from conspectus.messages import Message, summary_message, summary_text
 from conspectus.tokens import Report
 
 SUMMARY_FLOOR = 120
@@ -126,7 +126,7 @@ class Thread:
 
     # The view
 
-    async def fold(self, entries: list[Entry]) -> History:
+    async def fold(self, entries: list[Message]) -> History:
         """Fold the records that belong to a history over it, and put them in force."""
         engine, archive, known = self.engine, self.engine.archive, await self.chain()
         history = await look(engine, entries, known)

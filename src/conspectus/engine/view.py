@@ -16,7 +16,7 @@ from conspectus.engine.recognising import bears_mark, clip_text, sent_of
 from conspectus.errors import RedactionError
 from conspectus.messages import (
     ARCHIVED,
-    Entry,
+    Message,
     Source,
     clip,
     has_long_arguments,
@@ -53,7 +53,7 @@ class Place:
 
     item: Item
     source: Source
-    entry: Entry | None
+    entry: Message | None
     back: bool = False
     mark: ClipMark | None = None
     media_stay: bool = False
@@ -127,11 +127,11 @@ def like_of(messages: Sequence[Source]) -> type:
     return dict if any(isinstance(message, dict) for message in messages) else object
 
 
-async def look(engine: Engine, entries: list[Entry], chain: Sequence[Record]) -> History:
+async def look(engine: Engine, entries: list[Message], chain: Sequence[Record]) -> History:
     """Fold the records of a thread over a history, and measure the view."""
     view = fold(chain, sent_of(entries, chain))
     short = [s.index for s in view.shown if s.index is not None and s.clip and not s.back]
-    whole: dict[int, Entry | None] = {index: entries[index] for index in short}
+    whole: dict[int, Message | None] = {index: entries[index] for index in short}
     if engine.redaction is not None and short:
         try:
             clean = await engine.redaction.entries([entries[index] for index in short])
@@ -227,7 +227,7 @@ def reported(message: Source) -> int:
 # Messages shown short
 
 
-def shortened(original: Entry, how: Clip | ClipMark, meter: TokenMeter, where: str) -> Source:
+def shortened(original: Message, how: Clip | ClipMark, meter: TokenMeter, where: str) -> Source:
     """Show a message short, or whole with a pointer if redaction has made it short."""
     if how.longest:
         short = with_short_arguments(original, how.longest, how.ending, where)
@@ -268,7 +268,7 @@ def with_briefs(history: History, engine: Engine) -> History:
     return replace(history, places=tuple(places))
 
 
-def clipped(place: Place, original: Entry, how: Clip, engine: Engine) -> Place:
+def clipped(place: Place, original: Message, how: Clip, engine: Engine) -> Place:
     """Show a place short, from its whole original, with the mark by which it is known again."""
     meter, where = engine.meter, engine.where
     assert where is not None
