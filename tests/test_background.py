@@ -114,41 +114,6 @@ def test_over_the_window_the_step_waits_for_what_is_under_way(heard):
     assert result.record.bill["waited"] > 0.2, "its record says so"
 
 
-def test_the_record_says_how_long_it_took_and_how_much_of_it_was_waited_for(heard):
-    model, own = preparing(NEAR)
-    time.sleep(0.3)
-    model.finishes(heard)
-    record = compact(own, DUE).record
-    assert heard.steps("swapped_in")
-    assert record.bill["seconds"] > 0.3 > record.bill["waited"]
-
-
-def test_the_archive_is_that_of_the_foreground(tmp_path):
-    model = Stopped.at_once()
-    ahead = compactor(model, archive=tmp_path / "ahead.db")
-    prepared(ahead, NEAR)
-    chain_before = ahead.archive.chain(SCOPE)  # type: ignore[union-attr]
-    assert chain_before == (), "preparing puts nothing in force"
-    swapped = compact(ahead, DUE)
-    plain = compactor(model, archive=tmp_path / "plain.db", background=False)
-    made = compact(plain, NEAR, force=True)
-    rows = [own.archive.export(SCOPE) for own in (ahead, plain)]  # type: ignore[union-attr]
-    for row in [*rows[0], *rows[1]]:
-        del row["archived_at"]
-    assert rows[0] == rows[1]
-    assert swapped.summary == made.summary
-
-
-def test_what_has_been_paid_for_is_told():
-    from conspectus import ChatModelSummarizer
-    from scripted_models import ScriptedChatModel
-
-    model = ScriptedChatModel(answers=lambda messages: "- all parts were looked at")
-    own = compactor(ChatModelSummarizer(model))
-    assert prepared(own, NEAR).outcome == "ready"
-    assert compact(own, DUE).cost.calls == 1
-
-
 # Not swapped in
 
 
@@ -174,30 +139,6 @@ def test_a_draft_of_another_history_is_dropped(heard, change, why):
     assert len(model.keys) == 2
     result = compact(own, sent)
     check_whole(own, sent, result)
-
-
-def test_a_draft_under_another_record_is_not_used():
-    model = Stopped.at_once()
-    archive = Archive.open("memory:")
-    own, other = compactor(model, archive=archive), compactor(model, archive=archive)
-    prepared(own, NEAR)
-    forced = compact(other, NEAR, force=True)
-    assert forced.record is not None
-    sent = [*forced.messages, *told(40, 31)]
-    until(lambda: compact(own, sent).outcome == "compacted")
-    chain = archive.chain(SCOPE)
-    assert chain[0] == forced.record
-    covered = [key for record in chain for key in record.covers]
-    assert len(covered) == len(set(covered))
-
-
-def test_a_draft_of_other_settings_is_not_used():
-    archive = Archive.open("memory:")
-    first, second = Stopped.at_once(), Stopped.at_once(identity="another")
-    prepared(compactor(first, archive=archive), NEAR)
-    own = compactor(second, archive=archive)
-    until(lambda: compact(own, DUE).outcome == "compacted")
-    assert len(second.keys) == 1
 
 
 def test_a_pinned_message_that_the_draft_stands_for_stays(heard):
@@ -249,24 +190,6 @@ def test_a_summariser_that_hangs_is_waited_for_as_long_as_one_call_may_take(hear
 # Event loops
 
 
-def test_the_same_on_an_event_loop(heard):
-    model = Stopped()
-    own = compactor(model)
-
-    async def agent() -> CompactionResult:
-        await own.acompact(NEAR, thread_id="t")
-        await model.begun()
-        going_on = await own.acompact(DUE, thread_id="t")
-        assert going_on.preparing
-        await asyncio.to_thread(model.finishes, heard)
-        return await own.acompact(DUE, thread_id="t")
-
-    result = asyncio.run(agent())
-    assert result.outcome == "compacted"
-    assert len(model.keys) == 1
-    check_whole(own, DUE, result)
-
-
 def test_aprepare_and_its_end():
     model = Stopped()
     own = compactor(model)
@@ -298,29 +221,6 @@ def test_a_loop_that_ends_leaves_no_task_and_no_half_state(tmp_path):
     model.going.set()
     until(lambda: compact(own, DUE).outcome == "compacted")
     check_whole(own, DUE, compact(own, DUE))
-
-
-def test_a_cancelled_agent_does_not_stop_what_is_prepared_for_it():
-    model = Stopped()
-    own = compactor(model)
-
-    async def agent() -> None:
-        await own.acompact(NEAR, thread_id="t")
-        await asyncio.sleep(LIMIT)
-
-    async def app() -> str:
-        task = asyncio.create_task(agent())
-        await model.begun()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        model.going.set()
-        ahead = await own.aprepare(NEAR, thread_id="t")
-        await ahead.await_end(LIMIT)
-        return ahead.outcome
-
-    assert asyncio.run(app()) == "ready"
-    assert len(model.keys) == 1
 
 
 def test_a_call_without_a_loop_does_not_wait_for_its_own_thread():

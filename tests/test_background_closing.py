@@ -15,8 +15,6 @@ from langgraph.store.sqlite import SqliteStore
 from background_support import LIMIT, Heard, Stopped, compactor, told, until
 from conspectus import PolicyError
 from conspectus.archive import Archive, Scope
-from conspectus.config import SummarizationConfig, create_summarization_middleware
-from conspectus.engine import background as preparation
 from graph_support import agent, middleware, said, steps, thread
 from scripted_models import ScriptedChatModel
 from scripts import ran
@@ -82,21 +80,6 @@ def test_close_gives_up_what_takes_too_long_and_it_writes_nothing_more():
     assert Archive(store).chain(SCOPE) == ()
 
 
-def test_a_block_that_fails_does_not_wait_for_a_model():
-    model, began = Stopped(), []
-
-    def interrupted() -> None:
-        with compactor(model) as own:
-            began.append(own.prepare(NEAR, thread_id="t"))
-            assert model.asked.wait(LIMIT)
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert began[0].outcome == "cancelled"
-    model.going.set()
-
-
 def test_close_waits_for_a_call_of_the_store_that_is_under_way():
     model, store = Stopped(), Slow()
     own = compactor(model, archive=Archive(store, timeout=None))
@@ -131,16 +114,6 @@ def test_after_it_nothing_is_begun_and_notes_are_made_when_they_are_due():
     own.close()
 
 
-def test_a_draft_that_was_finished_is_still_swapped_in():
-    model, store = Stopped(), InMemoryStore()
-    model.going.set()
-    own = compactor(model, archive=store)
-    own.prepare(NEAR, thread_id="t")
-    own.close()
-    assert compact_outcome(own, DUE) == "compacted"
-    assert len(model.keys) == 1
-
-
 def test_what_it_has_opened_is_closed_and_what_was_given_is_not(tmp_path):
     model = Stopped.at_once()
     given = Archive.open(tmp_path / "given.db")
@@ -166,20 +139,6 @@ def compact_outcome(own: Any, messages: list[Any]) -> str:
 
 
 # On an event loop
-
-
-def test_aclose_waits_for_its_task():
-    model = Stopped()
-
-    async def app() -> str:
-        async with compactor(model) as own:
-            ahead = await own.aprepare(NEAR, thread_id="t")
-            await model.begun()
-            asyncio.get_running_loop().call_later(0.1, model.going.set)
-        assert at_work() == []
-        return ahead.outcome
-
-    assert asyncio.run(app()) == "ready"
 
 
 @pytest.mark.parametrize("how", ["aclose", "cancelled"])
@@ -261,35 +220,6 @@ def test_a_store_is_closed_after_its_agent_and_nobody_uses_it(tmp_path):
         threading.Timer(0.1, model.going.set).start()
     assert heard.steps("finished")
     assert at_work() == []
-
-
-def test_middleware_whose_settings_were_changed_ends_what_it_began_before():
-    first, second, store = Stopped(), Stopped(), InMemoryStore()
-    own = middleware(summarizer=first, trigger=("messages", 20), window=50_000, background=True)
-    graph, _ = agent(ScriptedChatModel(answers=steps(8)), own, store=store)
-    graph.invoke(said("Look at all modules."), thread())
-    assert first.asked.wait(LIMIT)
-    own.summarizer = second
-    own.background = False
-    own.close(0)
-    assert not any(job.under_way for job in list(preparation._LIVE))
-    first.going.set()
-    until(lambda: not at_work())
-
-
-def test_configured_middleware_closes_its_archive(tmp_path):
-    config = SummarizationConfig(
-        enabled=True,
-        background=True,
-        trigger={"type": "tokens", "value": 6000},
-        archive=str(tmp_path / "a.db"),
-    )
-    own = create_summarization_middleware(config, model=ScriptedChatModel(answers=["hello"]))
-    with own:
-        archive = own.archive
-        archive.threads("local")
-    with pytest.raises(Exception, match="closed"):
-        archive.threads("local")
 
 
 # Processes

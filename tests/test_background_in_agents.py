@@ -5,13 +5,12 @@ import threading
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 from langgraph.types import Command
 
-from background_support import LIMIT, Stopped, until
-from conspectus import ContextGuard
+from background_support import Stopped, until
 from conspectus.archive import Archive, Scope
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.engine import background as preparation
@@ -140,19 +139,6 @@ def test_the_agent_goes_on_and_the_next_turn_swaps_in(heard):
     check_sent(answering)
 
 
-def test_over_the_window_the_step_waits(heard):
-    model = Stopped()
-    store = InMemoryStore()
-    answers = Answers(30, 8, lambda: threading.Timer(0.5, model.going.set).start())
-    mine = own(model, window=2_200, trigger=("tokens", 1_500))
-    guard = ContextGuard(mine, window=2_200)
-    graph, answering = agent(ScriptedChatModel(answers=answers), mine, guard, store=store)
-    graph.invoke(said("Look at all modules."), thread())
-    assert heard.steps("swapped_in", "topped_up")
-    check_nothing_lost(graph, store)
-    check_sent(answering)
-
-
 def test_a_person_reads_the_prepared_notes_at_the_swap(heard):
     model = Stopped.at_once()
     answers = Answers(12, 9, lambda: heard.until("finished"))
@@ -170,34 +156,6 @@ def test_a_person_reads_the_prepared_notes_at_the_swap(heard):
     check_sent(answering)
 
 
-def test_refused_notes_are_not_offered_again(heard):
-    model = Stopped.at_once()
-    answers = Answers(12, 9, lambda: heard.until("finished"))
-    mine = own(model, preview=True)
-    graph, _ = agent(ScriptedChatModel(answers=answers), mine)
-    out = graph.invoke(said("Look at all modules."), thread())
-    [question] = out["__interrupt__"]
-    out = graph.invoke(Command(resume={"type": "reject"}), thread())
-    later = out.get("__interrupt__", ())  # of notes of more messages, if the agent wrote so much
-    assert question.value["summary"] not in [one.value["summary"] for one in later]
-    assert "refused" in heard.steps("dropped")[0].extra["reason"]
-
-
-def test_notes_of_a_branch_that_was_left_are_dropped(heard):
-    model = Stopped()
-    store = InMemoryStore()
-    graph, _ = agent([*steps(7), *(["Yes."] * 30)], own(model), store=store)
-    graph.invoke(said("Look at all modules."), thread())
-    model.finishes(heard)
-    early = [one for one in graph.get_state_history(thread()) if len(one.values["messages"]) == 5]
-    where = graph.update_state(early[0].config, {"messages": [HumanMessage("Something else.")]})
-    for n in range(9):
-        graph.invoke(said(f"Question {n}"), {**where, **thread()} if not n else thread())
-    until(lambda: bool(summaries(graph.invoke(said("More"), thread())["messages"])))
-    assert heard.steps("dropped")
-    check_nothing_lost(graph, store)
-
-
 def test_a_stream_shows_nothing_of_what_is_prepared(heard):
     writes = StreamingModel(answers=lambda messages: "- hidden findings")
     mine = middleware(
@@ -208,43 +166,6 @@ def test_a_stream_shows_nothing_of_what_is_prepared(heard):
     seen = list(graph.stream(said("Look."), thread(), stream_mode=["messages", "custom"]))
     assert heard.steps("swapped_in")
     assert "hidden" not in str(seen)
-
-
-def test_a_cancelled_run_keeps_what_was_paid_for(heard):
-    model = Stopped()
-    store = InMemoryStore()
-
-    def hang() -> None:
-        raise KeyboardInterrupt
-
-    answers = Answers(12, 9, hang)
-    graph, _ = agent(ScriptedChatModel(answers=answers), own(model), store=store)
-    with pytest.raises(KeyboardInterrupt):
-        graph.invoke(said("Look at all modules."), thread())
-    assert model.asked.wait(LIMIT)
-    model.finishes(heard)
-    out = graph.invoke(None, thread())
-    assert summaries(out["messages"])
-    assert [one.name for one in heard.all][:3] == ["began", "finished", "swapped_in"]
-    check_nothing_lost(graph, store)
-
-
-@pytest.mark.slow
-def test_deep_agents(heard):
-    model = Stopped()
-
-    def finished() -> None:
-        model.finishes(heard)
-
-    answers = Answers(11, 9, finished)
-    answering = ScriptedChatModel(answers=answers, profile={"max_input_tokens": 100_000})
-    mine = summarization_middleware(
-        answering, summarizer=model, trigger=("messages", 20), keep=("messages", 4), background=True
-    )
-    graph = create_deep_agent(answering, tools=[look], middleware=[mine], store=InMemoryStore())
-    graph.invoke(said("Look at all modules."), thread())
-    assert heard.steps("swapped_in")
-    assert len(summaries(answering.calls[-1].messages)) == 1
 
 
 @pytest.mark.slow

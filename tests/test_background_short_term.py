@@ -1,7 +1,6 @@
 """A node whose next summary is prepared beside its caller."""
 
 import asyncio
-import copy
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately as count
 
 from background_support import LIMIT, Gate, until
-from conspectus import Archive, PolicyError
+from conspectus import Archive
 from conspectus.archive import Scope
 from short_term_support import TOLD, ours, summarised, talk, torn
 
@@ -116,23 +115,6 @@ def test_the_caller_goes_on_while_it_fits_and_waits_where_it_does_not(heard):
     assert len(model.read) == 1
 
 
-@pytest.mark.sampled(2)
-def test_rounds_go_on_one_after_the_other(kept, heard):
-    model = Held.at_once()
-    caller = Caller(model, **kept)
-    said = talk(80)
-    for end in range(1, len(said), 2):
-        shown = caller(said[:end])
-        until(lambda: len(heard.steps("began")) == len(heard.steps("finished")))
-        here = {one.id for one in shown} | summarised(caller.running)
-        assert {one.id for one in said[:end]} <= here
-        assert size(shown) <= SIZES["max_tokens"]
-    assert len(heard.steps("swapped_in", "topped_up")) > 3
-    assert not heard.steps("waited", "dropped")
-    read = "\n".join(model.read)
-    assert all(str(one.content) in read for one in said if one.id in summarised(caller.running))
-
-
 def test_conversations_without_a_thread_do_not_get_each_others(heard):
     """Their messages have the same ids, as counters make them."""
     model = Held.at_once()
@@ -148,17 +130,6 @@ def test_conversations_without_a_thread_do_not_get_each_others(heard):
     other([*theirs, *whole[len(theirs) :]])
     assert len(heard.steps("swapped_in")) == 2
     assert len(model.read) == 2
-
-
-@pytest.mark.parametrize("on_failure", ["degrade", "keep"])
-def test_a_model_that_fails_is_asked_again_when_it_is_due(heard, on_failure):
-    model = Held.at_once(fails=True)
-    caller = Caller(model, on_failure=on_failure)
-    caller(until_size(450))
-    heard.until("finished")
-    model.fails = False
-    caller(until_size(620))
-    assert TOLD in caller.running.summary
 
 
 def test_it_is_found_after_a_restart(tmp_path, heard):
@@ -177,63 +148,3 @@ def test_it_is_found_after_a_restart(tmp_path, heard):
         assert summarised(update["context"]["running_summary"])
     assert len(model.read) == 1
     assert heard.steps("swapped_in")
-
-
-def test_the_same_on_an_event_loop_and_no_task_is_left(heard):
-    model = Held()
-    node = ours.SummarizationNode(model=model, background=True, **SIZES)
-
-    async def session() -> None:
-        near = until_size(450)
-        assert await node.ainvoke({"messages": near}) == {"summarized_messages": near}
-        assert await asyncio.to_thread(model.asked.wait, LIMIT)
-        model.going.set()
-        await asyncio.to_thread(until, lambda: bool(heard.steps("finished")))
-        model.going.clear()
-        update = await node.ainvoke({"messages": until_size(620)})
-        assert summarised(update["context"]["running_summary"])
-        model.going.set()
-        await node.aclose()
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        assert not [one for one in others if one.get_name() == "conspectus-background"]
-
-    asyncio.run(session())
-    assert len(model.read) == 1
-    assert heard.steps("swapped_in")
-
-
-def test_close_gives_up_what_takes_too_long(heard):
-    model = Held()
-    with Archive.open("memory:") as archive:
-        caller = Caller(model, archive=archive, thread_id="t")
-        caller(until_size(450))
-        assert model.asked.wait(LIMIT)
-        caller.node.close(0)
-        before = archive.export(Scope("local", "t"))
-        model.going.set()
-        until(lambda: all(t.name != "conspectus-background" for t in threading.enumerate()))
-        assert archive.export(Scope("local", "t")) == before
-        caller(until_size(620))  # the notes are made when they are due
-        assert summarised(caller.running)
-
-
-def test_a_copy_of_a_node_leaves_the_archive_to_the_first(tmp_path):
-    with ours.SummarizationNode(
-        model=TOLD_BY, archive=tmp_path / "a.db", thread_id="t", on_failure="raise", **SIZES
-    ) as node:
-        copy.copy(node).close()
-        assert "summarized_messages" in node.invoke({"messages": until_size(1_100)})
-
-
-class ToldBy:
-    def invoke(self, messages: list[Any]) -> Any:
-        return AIMessage(TOLD)
-
-
-TOLD_BY = ToldBy()
-
-
-@pytest.mark.parametrize("given", ["yes", 1, {"prepare": 0}, {"at": 0.5}])
-def test_a_setting_that_means_nothing_is_refused(given):
-    with pytest.raises(PolicyError):
-        Caller(Held(), background=given)(talk(1))

@@ -11,12 +11,8 @@ from typing import Any
 
 import pytest
 
-from conspectus import Compactor, bridge
-from conspectus.bridge import LEFT_BEHIND, StepTimeout, arun, gather, io, pause, run
-
-
-async def double(n: int) -> int:
-    return await io(lambda: n * 2)
+from conspectus import bridge
+from conspectus.bridge import LEFT_BEHIND, StepTimeout, arun, gather, io, run
 
 
 def both(flow_of: Any) -> list[Any]:
@@ -86,77 +82,6 @@ def freed_without_the_collector(work: Any, left: list[weakref.ref[Large]]) -> An
     finally:
         gc.enable()
     return found
-
-
-@pytest.mark.parametrize("mode", ["sync", "async"])
-@pytest.mark.parametrize("timeout", [None, 20.0])
-def test_what_a_summary_failed_with_goes_too(timeout, mode):
-    left: list[weakref.ref[Large]] = []
-
-    def fail(messages: Any) -> str:
-        large = Large()
-        left.append(weakref.ref(large))
-        raise ValueError("no")
-
-    own: Any = {"keep": ("messages", 2), "archive": "memory:", "on_failure": "keep"}
-    compactor = Compactor(fail, summarizer_timeout=timeout, **own)
-    said = [{"role": "user", "content": f"Look at module {n}. " * 20} for n in range(12)]
-
-    def compacted() -> Any:
-        if mode == "sync":
-            return compactor.compact(said, thread_id="t", force=True)
-        return asyncio.run(compactor.acompact(said, thread_id="t", force=True))
-
-    assert freed_without_the_collector(compacted, left).outcome == "kept"
-
-
-def test_answers_are_sent_in_and_the_result_comes_out():
-    async def flow() -> list[int]:
-        first = await io(lambda: 1)
-        second = await double(first + 1)
-        await pause(0)
-        return [first, second]
-
-    assert both(flow) == [[1, 4], [1, 4]]
-
-
-def test_a_failing_step_can_be_caught_inside_the_flow():
-    async def flow() -> str:
-        try:
-            await io(lambda: 1 / 0)
-        except ZeroDivisionError:
-            answer = await io(lambda: "recovered")
-            return str(answer)
-        return "not reached"
-
-    assert both(flow) == ["recovered", "recovered"]
-
-
-def test_a_failure_that_is_not_caught_comes_out_and_finally_runs():
-    ran = []
-
-    async def flow() -> None:
-        try:
-            await io(lambda: 1 / 0)
-        finally:
-            ran.append(True)
-
-    with pytest.raises(ZeroDivisionError):
-        run(flow())
-    with pytest.raises(ZeroDivisionError):
-        asyncio.run(arun(flow()))
-    assert ran == [True, True]
-
-
-def test_the_async_driver_prefers_the_async_call():
-    async def slow() -> str:
-        await asyncio.sleep(0)
-        return "async"
-
-    async def flow() -> str:
-        return await io(lambda: "sync", slow)  # type: ignore[no-any-return]
-
-    assert both(flow) == ["sync", "async"]
 
 
 def test_gather_keeps_the_order_and_the_limit():
@@ -328,19 +253,6 @@ def test_a_thread_that_hangs_keeps_neither_the_loop_nor_the_process_from_ending(
     release.set()
 
 
-def test_what_raises_stop_iteration_in_a_thread_has_failed_at_once():
-    """As an iterator of answers does that has run out; a future cannot hold it."""
-
-    async def flow() -> str:
-        try:
-            await io(lambda: next(iter(())), timeout=20)
-        except RuntimeError as error:
-            return str(error)
-        return "nothing was raised"
-
-    assert "StopIteration" in asyncio.run(arun(flow()))
-
-
 def test_a_loop_that_is_closed_ends_what_waits_for_it_beside_it(monkeypatch):
     monkeypatch.setattr(bridge, "LOOK", 0.05)
     ended = threading.Event()
@@ -361,18 +273,3 @@ def test_a_loop_that_is_closed_ends_what_waits_for_it_beside_it(monkeypatch):
     loop.close()
     assert not left.done()
     assert ended.wait(20)
-
-
-def test_what_goes_aside_runs_beside_a_loop_and_else_where_it_is():
-    seen: list[int] = []
-
-    async def body() -> None:
-        seen.append(threading.get_ident())
-
-    async def main() -> None:
-        await bridge.aside(body())
-        assert seen[0] != threading.get_ident()
-
-    asyncio.run(main())
-    run(bridge.aside(body()))
-    assert seen[1] == threading.get_ident()

@@ -12,7 +12,6 @@ from openai.types.chat import ChatCompletionMessage
 
 from conspectus import Compactor, MessageError, SummarizationMiddleware
 from conspectus.errors import InputError
-from conspectus.messages import read_messages
 from scripted_models import ScriptedChatModel
 
 CALL = {
@@ -69,11 +68,6 @@ def test_a_body_or_a_state_is_its_messages(messages):
 def test_what_is_no_history_is_an_error_that_says_what_to_give(given, says):
     with pytest.raises(MessageError, match=says):
         Compactor().compact(given, thread_id="t")
-
-
-def test_where_objects_are_not_taken_the_method_is_named():
-    with pytest.raises(MessageError, match="model_dump"):
-        read_messages([ChatCompletionMessage(role="assistant", content="x")])  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize("name", [7, uuid.UUID(int=5)])

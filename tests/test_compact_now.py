@@ -41,15 +41,6 @@ def test_the_agent_asks_and_the_next_step_has_the_summary_with_the_focus():
         assert len(scripted.requests) == 1
 
 
-def test_two_calls_at_once_are_one_compaction_that_heeds_both():
-    scripted = Scripted(short)
-    agent = agent_with(scripted, [[compact(focus="ports"), compact(), compact(focus="names")]])
-    agent.say("COMPACT")
-    assert [request.focus for request in scripted.requests] == ["ports; names"]
-    answers = [m for m in agent.requests[-1] if isinstance(m, ToolMessage)]
-    assert len(answers) == 3
-
-
 def test_asked_for_when_nothing_may_leave_it_changes_nothing_and_is_settled():
     scripted = Scripted(short)
     agent = RecallingAgent(
@@ -59,12 +50,6 @@ def test_asked_for_when_nothing_may_leave_it_changes_nothing_and_is_settled():
     assert scripted.requests == []
     assert not agent.values["_conspectus_asked"]
     assert agent.requests[-1][0].content == "COMPACT"
-
-
-def test_without_the_setting_the_agent_has_no_such_tool():
-    assert list(SummarizationMiddleware(None).tools) == []
-    [tool] = SummarizationMiddleware(None, compact_tool=True).tools
-    assert tool.name == "compact_conversation"
 
 
 def test_asked_for_from_outside_the_next_step_does_it():
@@ -101,8 +86,3 @@ def test_a_node_of_ones_own_compacts_at_once_and_sync_and_async_are_the_same():
 
     assert done(False) == done(True)
     assert len(done(False)) == 4
-
-
-def test_where_nothing_may_leave_a_compaction_at_once_changes_nothing():
-    middle = SummarizationMiddleware(None)
-    assert middle.compact({"messages": [HumanMessage("hi", id="a")]}, Runtime()) is None

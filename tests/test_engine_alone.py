@@ -17,8 +17,6 @@ import pytest
 
 import conspectus
 
-pytestmark = pytest.mark.slow
-
 START = """\
 import sys
 sys.path[:] = [*{ours!r}, *(path for path in sys.path if "site-packages" not in path)]
@@ -135,26 +133,6 @@ SummarizationMiddleware(None, trigger=("messages", 6), keep=("messages", 2))
     assert done.returncode == 0, done.stderr
 
 
-def test_the_command_line_shows_its_help_without_the_commands_of_the_lab(alone):
-    helps = alone.commands(["--help"], ["config", "--help"], ["tokens", "--help"])
-    assert [(code, errors) for code, _, errors in helps] == [(0, "")] * 3
-    shown = [
-        {line.strip("│ ").partition(" ")[0] for line in out.splitlines()} for _, out, _ in helps
-    ]
-    assert not set().union(*shown) & {"eval", "replay", "serve"}
-    assert {"compact", "recall", "tokens", "archive", "config"} <= shown[0]
-    assert {"check", "schema"} <= shown[1]
-
-
-def test_the_command_line_compacts(alone):
-    path = alone.folder / "talk.json"
-    path.write_text(json.dumps(TALK), encoding="utf-8")
-    line = f"compact {path} --window 2000 --trigger messages:20 --archive memory: --json"
-    [(code, out, errors)] = alone.commands(line.split())
-    assert code == 0, errors
-    assert json.loads(out)["outcome"] == "compacted"
-
-
 def test_a_command_of_the_lab_says_on_one_line_what_it_needs(alone):
     names = [["eval"], ["replay"]]
     lines = [[*name, more] for name in names for more in ("talk.json", "--help")]
@@ -166,26 +144,19 @@ def test_a_command_of_the_lab_says_on_one_line_what_it_needs(alone):
         )
 
 
-def test_a_mistyped_command_is_none_of_the_lab(alone):
-    [(code, _, errors)] = alone.commands(["evaluate"])
-    assert code == 2
-    assert "No such command 'evaluate'" in errors
-    assert errors.count("\n") == 1
-
-
 def test_redaction_without_the_scanner_is_refused_and_never_passed_over(alone):
     code = """
 from pathlib import Path
 from conspectus import Compactor, ConspectusError, ContextGuard, SummarizationMiddleware
 from conspectus.config import load_config
-from conspectus.config.building import redact_of
+from conspectus.config.schema import redactor
 Path("on.yaml").write_text(sys.argv[1])
 asked = [
     lambda: Compactor(window=1_000, redact=True),
     lambda: Compactor(window=1_000, redact="secrets"),
     lambda: SummarizationMiddleware(None, redact=True),
     lambda: ContextGuard(window=1_000, redact=True),
-    lambda: redact_of(load_config("on.yaml")),
+    lambda: redactor(load_config("on.yaml").redact),
 ]
 for one in asked:
     try:
@@ -202,35 +173,3 @@ for one in asked:
     assert yaml[0].startswith("ConfigError ")
     assert "line 3" in "".join(yaml)
     assert NO_REDACTOR in "".join(yaml)
-
-
-def test_the_command_line_refuses_to_redact_without_the_scanner(alone):
-    path = alone.folder / "talk.json"
-    path.write_text(json.dumps(TALK), encoding="utf-8")
-    (alone.folder / "on.yaml").write_text(YAML)
-    compacted, checked = alone.commands(
-        ["compact", str(path), "--window", "2000", "--redact", "--archive", "memory:"],
-        ["config", "check", str(alone.folder / "on.yaml")],
-    )
-    assert compacted == (2, "", f"conspectus: error: {NO_REDACTOR}\n")
-    assert checked[0] == 2
-    assert NO_REDACTOR in checked[2]
-
-
-def test_a_redactor_of_ones_own_needs_no_scanner(alone):
-    code = f"""
-from conspectus import Compactor
-compactor = Compactor(
-    window=2_000,
-    trigger={{"messages": 20}},
-    archive="memory:",
-    redact=lambda text: text.replace("8003", "[port]"),
-)
-result = compactor.compact({TALK!r}, thread_id="t")
-print(result.outcome, result.redacted["redacted"], "8003" in str(result.messages))
-"""
-    done = alone.run(code)
-    assert done.returncode == 0, done.stderr
-    outcome, count, told = done.stdout.split()
-    assert (outcome, told) == ("compacted", "False")
-    assert int(count) > 0

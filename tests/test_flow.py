@@ -4,13 +4,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from conspectus import CompactionResult, Compactor, Summary, SummaryRequest
 from conspectus.archive import Archive
 from conspectus.core.records import Cost, Draft
 from conspectus.engine.writing import LONGEST_WAIT
-from conspectus.errors import SummaryError, SummaryRejected
+from conspectus.errors import SummaryError
 from conspectus.observe import Event
 from engine import SCOPE, Faulty, compacted
 from histories import talk
@@ -90,14 +89,6 @@ def test_originals_are_confirmed_before_a_summary_and_the_draft_stored_before_th
     assert result.record.archived
 
 
-def test_the_same_order_gives_the_same_record_id_and_another_parent_another_one():
-    first, again = Bench(), Bench()
-    one, other = first.compact(), again.compact()
-    assert one.record_id == other.record_id
-    on = [*one.messages, *MESSAGES]
-    assert first.compact(on).record_id != Bench().compact(on).record_id
-
-
 def test_a_commit_that_fails_leaves_the_history_as_it_was():
     bench = Bench()
     bench.store.fail.add("records")
@@ -151,21 +142,3 @@ def test_a_provider_that_asks_to_wait_is_given_the_time_or_not_asked_again(asked
     assert waits == waited
     assert bench.asked == [*["model"] * (len(waited) + 1), "second"]
     assert result.record.by == "second"
-
-
-def test_error_text_is_raised_as_what_it_is():
-    bench = Bench({"on_failure": "raise", "fallbacks": []}, model=Writer("model", text=""))
-    with pytest.raises(SummaryRejected) as caught:
-        bench.compact()
-    assert caught.value.problems == ("it is empty",)
-
-
-def test_clips_alone_need_no_summariser():
-    call = {"name": "read", "args": {}, "id": "c1"}
-    large = ToolMessage("row " * 8_000, tool_call_id="c1", id="big")
-    history = [HumanMessage("go"), AIMessage("", tool_calls=[call]), large]
-    history += [HumanMessage(f"step {n}") for n in range(30)]
-    bench = Bench({"trigger": ("tokens", 5_000)})
-    result = bench.compact(history, force=False)
-    assert bench.steps == ["write", "read_back", "commit"]
-    assert (result.outcome, result.clipped, result.evicted) == ("compacted", 1, 0)

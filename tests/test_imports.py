@@ -1,7 +1,5 @@
 """The package is imported without what is not asked for."""
 
-import ast
-import inspect
 import json
 
 import pytest
@@ -72,19 +70,6 @@ def test_every_public_name_is_found_and_listed():
     for name in conspectus.__all__:
         assert getattr(conspectus, name) is not None
         assert name in dir(conspectus)
-
-
-def test_a_name_is_imported_from_where_type_checkers_take_it():
-    tree = ast.parse(inspect.getsource(conspectus))
-    [block] = [node for node in tree.body if isinstance(node, ast.If)]
-    typed = {
-        name.name: node.module
-        for node in block.body
-        if isinstance(node, ast.ImportFrom)
-        for name in node.names
-    }
-    assert typed == conspectus._PLACES
-    assert {*typed, "__version__"} == {*conspectus.__all__}
 
 
 def test_another_name_is_an_error_that_names_it():

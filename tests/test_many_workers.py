@@ -13,7 +13,6 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus import ArchiveOvertaken, Compactor, Summary, SummaryError, SummaryRequest
 from conspectus.archive import Archive
-from conspectus.core.records import Cost
 from conspectus.engine import writing
 from engine import SCOPE, Scripted, engine, short
 from histories import agent, talk
@@ -226,32 +225,6 @@ def test_a_worker_that_was_overtaken_shows_the_record_in_force_and_writes_none()
 
 
 @pytest.mark.parametrize("on_failure", ["degrade", "raise"])
-def test_a_worker_that_was_overtaken_says_what_it_has_spent(on_failure):
-    class Paid(Scripted):
-        def summarize(self, request: SummaryRequest) -> Summary:
-            found = super().summarize(request)
-            return Summary(found.text, found.read, Cost(1, 100, 10))
-
-    store, sent = InMemoryStore(), talk(40)
-    one = engine(Paid(short), archive=Archive(store), on_failure=on_failure)
-    other = engine(Scripted(lambda _: "- the summary of another worker [x]"), archive=one.archive)
-    overtaken(one, other, sent, 1)
-    result = one.compact(sent, thread_id="t", force=True)
-    assert (result.outcome, result.cost) == ("kept", Cost(1, 100, 10))
-
-
-def test_what_was_asked_for_is_done_though_another_branch_was_compacted_meanwhile():
-    store, sent = InMemoryStore(), talk(40)
-    one = engine(Scripted(short), archive=Archive(store))
-    other = engine(Scripted(lambda _: "- the other branch [x]"), archive=one.archive)
-    edited = [*sent[:5], {**sent[5], "content": "Something else."}, *sent[6:]]
-    overtaken(one, other, edited, 1)
-    result = one.compact(sent, thread_id="t", force=True)
-    assert result.outcome == "compacted", result.reason
-    assert "other branch" not in result.summary
-
-
-@pytest.mark.parametrize("on_failure", ["degrade", "raise"])
 def test_a_worker_that_is_overtaken_each_time_ends_and_changes_nothing(on_failure):
     sent = agent(60)
     compactor = engine(
@@ -276,20 +249,6 @@ def test_a_worker_that_is_overtaken_each_time_ends_and_changes_nothing(on_failur
     assert archive.records(SCOPE) == ()
     archive.commit = commit  # type: ignore[method-assign]
     assert compactor.compact(sent, thread_id="t").outcome == "compacted"
-
-
-CHATTY = """
-import pathlib, sys, time
-own, other = map(pathlib.Path, sys.argv[1:])
-print("x" * 200_000, flush=True)
-own.touch()
-until = time.monotonic() + 20
-while not other.exists():
-    if time.monotonic() > until:
-        raise TimeoutError("the other one did not come")
-    time.sleep(0.01)
-print("met")
-"""
 
 
 @pytest.mark.parametrize(("instances", "paid"), [(1, 1), (2, 2)])

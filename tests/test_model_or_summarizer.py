@@ -39,16 +39,6 @@ def test_the_model_writes_unless_another_one_does(surface):
     assert len(model.calls) == 1
 
 
-def test_the_model_gives_the_window_and_another_one_does_not():
-    model = chat(profile={"max_input_tokens": 900})
-    made = Compactor(model, keep=("fraction", 0.5))
-    assert made.compact(MESSAGES, thread_id="t").budget == 900
-    own = Compactor(model, window=700, reserved_tokens=100)
-    assert own.compact(MESSAGES, thread_id="t").budget == 600
-    with pytest.raises(PolicyError, match="window="):
-        Compactor(summarizer=model, keep=("fraction", 0.5))
-
-
 def test_the_tokenizer_counts_and_does_nothing_else():
     def tokens(**more: Any) -> int:
         made = Compactor(**more).compact([HumanMessage("wörter zählen " * 40)], thread_id="t")

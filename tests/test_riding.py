@@ -7,21 +7,17 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import Compactor, ContextGuard, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
-from conspectus.bridge import pause
 from conspectus.core.records import Record
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.engine import riding
-from conspectus.engine import writing as compaction
 from conspectus.errors import PolicyError
-from conspectus.model import ChatModelSummarizer
 from conspectus.notes.segment import Segment
 from conspectus.observe import Event, listen, unlisten
 from graph_support import calls, check_nothing_lost, look, said, summariser, thread
@@ -302,78 +298,6 @@ def test_what_failed_is_asked_for_in_the_smallest_request_at_once(caplog):
     assert "no request of the agent is known" not in caplog.text
 
 
-def test_nobody_pauses_between_a_refused_answer_and_the_smallest_request(monkeypatch):
-    pauses: list[float] = []
-    monkeypatch.setattr(compaction, "pause", lambda seconds: pauses.append(seconds) or pause(0))
-    model = model_of(notes=lambda messages: calls("m9") if is_ride(messages) else FINDINGS)
-    _, _, records = run_agent(model, ours(model))
-    assert kinds(records) == {"smallest"}
-    assert pauses == []
-
-
-def test_a_form_of_the_answer_is_not_asked_for_again():
-    model = model_of()
-    own = ours(model)
-    from pydantic import BaseModel
-
-    class Verdict(BaseModel):
-        """What was found."""
-
-        sound: bool
-
-    class Ends(Both):
-        def __call__(self, messages: list[BaseMessage]) -> Any:
-            found = super().__call__(messages)
-            if found != "All looked at.":
-                return found
-            asked = {"name": "Verdict", "args": {"sound": True}, "id": "v", "type": "tool_call"}
-            return AIMessage("", tool_calls=[asked])
-
-    model.answers = Ends(12)
-    _, _, records = run_agent(model, own, response_format=Verdict)
-    assert records
-    assert rides(model) == []
-
-
-class Shortens(AgentMiddleware[Any, Any]):
-    """Shows the model short results, as middleware that edits the context does."""
-
-    def wrap_model_call(self, request: Any, handler: Any) -> Any:
-        messages = [
-            one.model_copy(update={"content": "[cleared]"}) if one.type == "tool" else one
-            for one in request.messages
-        ]
-        return handler(request.override(messages=messages))
-
-
-def test_what_other_middleware_has_shortened_was_not_read_whole():
-    model = model_of()
-    own = ours(model)
-    agent, store, records = run_agent(model, own, Shortens(), ContextGuard(own))
-    assert records
-    assert rides(model) == []
-    check_nothing_lost(agent, store)
-
-
-def test_an_answer_that_leaves_was_no_part_of_the_request():
-    model = model_of(steps=4)
-    own = ours(model, keep=("messages", 1))
-    agent, store, records = run_agent(model, own)
-    assert records == []
-    agent.invoke(said("Thank you.", "And now?"), thread())
-    assert kinds(Archive(store).chain(SCOPE)) == {"smallest"}
-    assert rides(model) == []
-    check_nothing_lost(agent, store)
-
-
-def test_a_draft_that_was_prepared_says_how_it_was_asked_for():
-    model = model_of(steps=100)
-    compactor, archive = loop_of(model, trigger=("tokens", 2_000), background=True)
-    loop(model, model, compactor, wait=True)
-    assert rides(model) != []
-    assert "cached" in kinds(archive.chain(SCOPE))
-
-
 @pytest.mark.parametrize("guarded", [False, True])
 @pytest.mark.parametrize("on_loop", [False, True])
 def test_what_is_prepared_while_the_model_answers_rides_on_the_request_before(guarded, on_loop):
@@ -455,44 +379,6 @@ def test_a_loop_of_ones_own_rides(with_tools):
     assert "cached" in kinds(archive.chain(SCOPE))
 
 
-def test_a_claude_behind_a_gateway_asks_for_marks():
-    model = model_of(model_name="anthropic/claude-sonnet-4.5")
-    _, _, records = run_agent(model, ours(model))
-    assert kinds(records) == {"smallest"}
-    assert rides(model) == []
-
-
-def test_a_loop_over_items_of_responses_does_not_ride():
-    model = model_of(steps=100)
-    compactor, archive = loop_of(model)
-    items: list[Any] = [{"role": "user", "content": "Look at all."}]
-    for n in range(20):
-        items = list(compactor.compact(items, thread_id="t").messages)
-        call = {"call_id": f"c{n}", "name": "look", "arguments": "{}"}
-        text = f"module_{n} is sound. " * 20
-        items += [
-            {"type": "function_call", **call},
-            {"type": "function_call_output", "call_id": f"c{n}", "output": text},
-        ]
-    records = archive.chain(SCOPE)
-    assert kinds(records) == {"smallest"}
-    assert all(one.cost.calls == 1 for one in records), "no try has failed"
-
-
-def test_a_loop_over_dicts_rides_on_what_it_was_given_back():
-    model = model_of(steps=100)
-    compactor, archive = loop_of(model)
-    messages: list[Any] = [{"role": "user", "content": "Look at all."}]
-    for step in range(30):
-        messages = list(compactor.compact(messages, thread_id="t").messages)
-        sent = list(messages)
-        model.invoke(sent)
-        messages.append({"role": "assistant", "content": f"module_{step} is sound. " * 8})
-        messages.append({"role": "user", "content": f"Go on after {step}."})
-    check_rides(model, lambda message: message.content)
-    assert "cached" in kinds(archive.chain(SCOPE))
-
-
 @pytest.mark.parametrize("given", ["auto", None, 1, True])
 def test_what_is_no_kind_of_request_is_refused(given):
     for build in (Compactor, lambda **more: SummarizationMiddleware(None, **more)):
@@ -505,28 +391,3 @@ def test_only_a_loop_takes_a_runnable_and_it_needs_a_model_to_ride_on():
         Compactor(summary_request="cached")
     with pytest.raises(PolicyError):
         SummarizationMiddleware(None, summary_request=model_of())
-
-
-def test_it_can_be_set_later():
-    model = model_of()
-    own = ours(model, summary_request="smallest")
-    own.summary_request = "cached"
-    assert own.summary_request == "cached"
-    _, _, records = run_agent(model, own)
-    assert kinds(records) == {"cached"}
-
-
-def test_another_summariser_of_the_same_name_rides_too():
-    agents = model_of(model_name="one")
-    own = ours(
-        model_of(model_name="one"), summarizer=ChatModelSummarizer(model_of(model_name="one"))
-    )
-    _, _, records = run_agent(agents, own)
-    assert kinds(records) == {"cached"}
-    assert rides(agents)
-
-
-def test_results_of_two_calls_are_two_though_they_say_the_same():
-    first, second = (ToolMessage("ok", tool_call_id=name) for name in ("c1", "c2"))
-    assert riding._same(first, ToolMessage("ok", tool_call_id="c1"))
-    assert not riding._same(second, first)

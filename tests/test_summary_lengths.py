@@ -99,35 +99,6 @@ def test_with_a_limit_of_the_callers_one_request_to_shorten_and_then_a_cut_at_a_
     assert Record.from_json(result.record.to_json()) == result.record
 
 
-def test_a_shorter_summary_within_the_callers_limit_is_not_cut():
-    shorter = notes(5)
-    result = compacted(
-        ScriptedChatModel(answers=[LONG, shorter], cites=False), talk(40), max_summary_tokens=400
-    )
-    assert result.summary == shorter
-    assert (result.record.cut, result.notes) == (0, ())
-    assert "cut" not in result.record.to_json()
-
-
-def test_a_function_that_writes_too_much_is_cut_and_not_asked_again():
-    asked: list[int] = []
-
-    def write(messages: list[Any]) -> str:
-        asked.append(len(messages))
-        return LONG
-
-    result = compacted(write, talk(40), max_summary_tokens=300)
-    assert (len(asked), result.outcome) == (1, "compacted")
-    assert result.record.cut > 0
-
-
-def test_one_line_that_is_too_long_is_cut_between_two_words():
-    line = " ".join(f"word{n}" for n in range(900))
-    result = compacted(ScriptedChatModel(answers=lambda _: line), talk(40), max_summary_tokens=100)
-    assert line.startswith(f"{result.summary} ")
-    assert 50 < estimate(result.summary) <= 100
-
-
 def test_a_cut_summary_that_was_kept_as_a_draft_is_not_paid_for_or_cut_again():
     draft = Draft("- half of it", "model", ("k",), cut=70)
     assert Draft.from_json(draft.to_json()) == draft
