@@ -13,7 +13,7 @@ from conspectus import Compactor
 from conspectus.archive import Archive, Scope, check_address, without_password
 from conspectus.bridge import run
 from conspectus.cli.app import app
-from conspectus.errors import ArchiveError, ConspectusError, InputError
+from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.recall import recall_flow
 from conspectus_lab.archive_conformance import record_of, talk
 
@@ -136,8 +136,3 @@ def test_an_empty_file_that_is_there_becomes_its_owners_alone(tmp_path):
         os.umask(before)
     assert len(modes) >= 2
     assert {stat.S_IMODE(mode) for mode in modes.values()} == {0o600}
-
-
-def test_a_blank_address_is_refused():
-    with pytest.raises(InputError, match="names no archive"):
-        Archive.open("  ")

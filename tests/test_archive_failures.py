@@ -4,7 +4,6 @@ import asyncio
 import base64
 import contextlib
 import json
-import os
 import sqlite3
 import sys
 import threading
@@ -14,21 +13,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langgraph.store.base import BaseStore, GetOp, Op, PutOp
+from langgraph.store.base import GetOp, Op, PutOp
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
 from conspectus import Compactor
 from conspectus.archive import Archive, Scope, default_archive_path
 from conspectus.archive.calls import explain
-from conspectus.archive.langgraph import FORMAT, WRITES
+from conspectus.archive.langgraph import FORMAT
 from conspectus.archive.sqlite import SqliteTables
 from conspectus.archive.values import key_bytes, packed, unpacked
 from conspectus.bridge import arun
 from conspectus.errors import (
     ArchiveError,
     ArchiveTimeout,
-    ArchiveUnconfirmed,
     ConspectusError,
     InputError,
     NotFoundError,
@@ -37,19 +35,19 @@ from conspectus.errors import (
 from conspectus_lab.archive_conformance import record_of, talk
 
 SCOPE = Scope("ann", "thread")
+SENT = [{"role": "user", "content": f"Look at module {n}."} for n in range(20)]
 
 
 class Failing(InMemoryStore):
-    """Raises what it is told to, as often as it is told to, at each write."""
+    """Raises what it is told to at each write."""
 
-    def __init__(self, error: Exception, times: int = 1_000_000) -> None:
+    def __init__(self, error: Exception) -> None:
         super().__init__()
-        self.error, self.times = error, times
+        self.error = error
 
     def batch(self, ops: Iterable[Op]) -> list[Any]:
         ops = list(ops)
-        if self.times and any(isinstance(op, PutOp) for op in ops):
-            self.times -= 1
+        if any(isinstance(op, PutOp) for op in ops):
             raise self.error
         return super().batch(ops)
 
@@ -62,46 +60,17 @@ class Undying(InMemoryStore):
         return super().batch(kept)
 
 
-class PutBack(InMemoryStore):
-    """A slow worker writes the pointer that was there before, so many times."""
+class Remote(InMemoryStore):
+    """Hangs until it is released."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.times, self.before = 0, None
+        self.asked, self.release = 0, threading.Event()
 
     def batch(self, ops: Iterable[Op]) -> list[Any]:
-        ops = list(ops)
-        heads = [op for op in ops if isinstance(op, PutOp) and op.namespace[-1] == "head"]
-        done = super().batch(ops)
-        for op in heads:
-            if self.times and self.before is not None:
-                self.times -= 1
-                super().batch([op._replace(value=self.before)])
-            else:
-                self.before = op.value
-        return done
-
-
-def _committed_twice(store: PutBack, times: int) -> tuple[Archive, str]:
-    archive = Archive(store)
-    entries = talk("one", "two", "three", "four")
-    archive.put(SCOPE, entries)
-    first = record_of(entries[:2])
-    archive.commit(SCOPE, first)
-    second = record_of(entries[2:], parent=first)
-    store.times = times
-    archive.commit(SCOPE, second, seen=first.id)
-    return archive, second.id
-
-
-def test_a_pointer_that_a_slow_worker_put_back_is_written_again():
-    """One that is always put back is no commit."""
-    store = PutBack()
-    archive, second = _committed_twice(store, WRITES - 1)
-    assert store.times == 0
-    assert [record.id for record in archive.chain(SCOPE)][-1:] == [second]
-    with pytest.raises(ArchiveUnconfirmed, match="no other process"):
-        _committed_twice(PutBack(), WRITES)
+        self.asked += not self.release.is_set()
+        self.release.wait(30)
+        return super().batch(ops)
 
 
 @pytest.mark.parametrize(
@@ -131,14 +100,12 @@ def test_whatever_a_store_raises_says_what_to_do(error, advice):
     [
         ("AdminShutdown", "check that it is up"),
         ("QueryCanceled", "did not answer in time"),
-        ("LockNotAvailable", "try again when it has finished"),
         ("DeadlockDetected", "try again when it has finished"),
         ("DiskFull", "free some space"),
         ("TooManyConnections", "close some"),
         ("ReadOnlySqlTransaction", "can be written to"),
         ("UndefinedTable", "setup"),
         ("SyntaxError", "SyntaxError"),
-        ("OperationalError", "check that it is up"),
     ],
 )
 def test_what_postgresql_says_is_told_by_its_state(name, advice):
@@ -146,64 +113,29 @@ def test_what_postgresql_says_is_told_by_its_state(name, advice):
     assert advice in explain(getattr(psycopg.errors, name)("in another language"))
 
 
-class Remote(BaseStore):
-    """A store with a semantic index, which answers nothing, or no embedding, until it is released;
-    unlike one in memory, it is asked by many at once."""
-
-    def __init__(self, only_embedding: bool = False) -> None:
-        self.index_config = {"dims": 2} if only_embedding else None
-        self.inner, self.release, self.asked = InMemoryStore(), threading.Event(), 0
-
-    def batch(self, ops: Iterable[Op]) -> list[Any]:
-        ops = list(ops)
-        self.asked += 1
-        if not self.index_config or any(isinstance(op, PutOp) and op.index for op in ops):
-            self.release.wait()
-        return self.inner.batch(ops)
-
-    async def abatch(self, ops: Iterable[Op]) -> list[Any]:
-        raise NotImplementedError
-
-
-def test_a_store_that_hung_is_left_alone_for_a_while(monkeypatch):
-    now = 1_000.0
-    monkeypatch.setattr("conspectus.archive.calls.monotonic", lambda: now)
-    store = Remote()
-    archive, entries = Archive(store, timeout=0.3), talk("one")
-    with pytest.raises(ArchiveTimeout, match=r"within 0\.3 seconds; check"):
-        archive.put(SCOPE, entries)
-    with pytest.raises(ArchiveTimeout, match=r"asked again in 1 s; check it and try"):
-        asyncio.run(arun(archive.flow(archive.chain, SCOPE)))
-    assert store.asked == 1
-    now += 0.4
-    store.release.set()
-    archive.put(SCOPE, entries)
-    assert archive.missing(SCOPE, entries) == ()
-
-
 def test_a_compaction_waits_for_a_store_that_hangs_once():
     store = Remote()
-    compactor = Compactor(
-        trigger=("messages", 10), keep=("messages", 4), archive=Archive(store, timeout=0.3)
-    )
-    sent = [{"role": "user", "content": f"Look at module {n}."} for n in range(20)]
+    archive = Archive(store, timeout=0.3)
+    compactor = Compactor(trigger=("messages", 10), keep=("messages", 4), archive=archive)
     for _ in range(3):
-        with pytest.raises(ArchiveTimeout):
-            compactor.compact(sent, thread_id="t")
+        with pytest.raises(ArchiveTimeout, match=r"within 0\.3 seconds"):
+            compactor.compact(SENT, thread_id="t")
+    with pytest.raises(ArchiveTimeout, match="is asked again in 1 s"):
+        asyncio.run(arun(archive.flow(archive.chain, SCOPE)))
     assert store.asked == 1
     store.release.set()
+    time.sleep(0.3)
+    archive.put(SCOPE, talk("one"))
+    assert archive.missing(SCOPE, talk("one")) == ()
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), True, "60"])
-def test_a_time_that_means_nothing_is_refused(tmp_path, seconds):
-    for make in (
-        lambda: Archive(InMemoryStore(), timeout=seconds),
-        lambda: Archive.open("memory:", timeout=seconds),
-        lambda: Archive.open(tmp_path / "archive.db", ttl=seconds),
-    ):
+def test_a_time_that_means_nothing_is_refused(seconds):
+    for more in ({"timeout": seconds}, {"ttl": seconds}):
         with pytest.raises(PolicyError, match="seconds"):
-            make()
-    assert Archive(InMemoryStore(), timeout=None).timeout is None
+            Archive.open("memory:", **more)
+    with pytest.raises(PolicyError, match="keeps no time to live"):
+        Archive(InMemoryStore(), ttl=60)
 
 
 def test_a_store_that_does_not_delete_is_found_out():
@@ -211,13 +143,6 @@ def test_a_store_that_does_not_delete_is_found_out():
     archive.put(SCOPE, talk("one"))
     with pytest.raises(ArchiveError, match="still holds"):
         archive.forget("ann")
-
-
-def kept(store: InMemoryStore, kind: str, key: str) -> Any:
-    """A value as a store holds it, unpacked."""
-    item = store.get(("conspectus", *SCOPE.hashes, kind), key)
-    assert item is not None
-    return unpacked(base64.b64decode(item.value["z"]))
 
 
 def change(store: InMemoryStore, kind: str, key: str, body: bytes, version: int = FORMAT) -> None:
@@ -230,11 +155,12 @@ def test_a_message_that_came_back_changed_is_missing():
     archive = Archive(store)
     [entry] = talk("the price is 100")
     archive.put(SCOPE, [entry])
-    changed = json.dumps(kept(store, "messages", entry.key)).replace("100", "900")
-    change(store, "messages", entry.key, packed(json.loads(changed)))
-    assert archive.missing(SCOPE, [entry]) == (entry.key,)
-    change(store, "messages", entry.key, b"{")
-    assert archive.missing(SCOPE, [entry]) == (entry.key,)
+    item = store.get(("conspectus", *SCOPE.hashes, "messages"), entry.key)
+    assert item is not None
+    data = json.dumps(unpacked(base64.b64decode(item.value["z"])))
+    for changed in (packed(json.loads(data.replace("100", "900"))), b"{"):
+        change(store, "messages", entry.key, changed)
+        assert archive.missing(SCOPE, [entry]) == (entry.key,)
     with pytest.raises(ArchiveError, match="backup"):
         archive.get(SCOPE, [entry.key])
     archive.put(SCOPE, [entry])
@@ -248,11 +174,9 @@ def test_a_chain_with_a_gap_is_not_trusted():
     second = record_of(talk("two"), first)
     archive.commit(SCOPE, first)
     archive.commit(SCOPE, second)
-    change(store, "records", first.id, b"no JSON")
-    assert Archive(store).chain(SCOPE) == ()
-    changed = {**first.to_json(), "summary": "another", "id": "another"}
-    change(store, "records", first.id, packed(changed))
-    assert Archive(store).chain(SCOPE) == ()
+    for body in (b"no JSON", packed({**first.to_json(), "summary": "another", "id": "another"})):
+        change(store, "records", first.id, body)
+        assert Archive(store).chain(SCOPE) == ()
     store.delete(("conspectus", *SCOPE.hashes, "records"), first.id)
     assert Archive(store).chain(SCOPE) == ()
     assert Archive(store).records(SCOPE) == (second,)
@@ -264,12 +188,11 @@ def test_what_a_newer_version_has_written_is_refused():
     store = InMemoryStore()
     record = record_of(talk("one"))
     Archive(store).commit(SCOPE, record)
-    change(store, "records", record.id, packed({**record.to_json(), "v": 99}))
-    with pytest.raises(ArchiveError, match="upgrade conspectus"):
-        Archive(store).chain(SCOPE)
-    change(store, "records", record.id, packed(record.to_json()), FORMAT + 1)
-    with pytest.raises(ArchiveError, match="upgrade conspectus"):
-        Archive(store).chain(SCOPE)
+    for body, version in ((packed({**record.to_json(), "v": 99}), FORMAT),
+                          (packed(record.to_json()), FORMAT + 1)):  # fmt: skip
+        change(store, "records", record.id, body, version)
+        with pytest.raises(ArchiveError, match="upgrade conspectus"):
+            Archive(store).chain(SCOPE)
 
 
 def test_a_file_of_a_newer_version_is_refused(tmp_path):
@@ -307,30 +230,12 @@ def test_a_file_that_was_taken_away_takes_nothing_that_would_be_lost(tmp_path, r
             (tmp_path / "other.db").replace(path)
         else:
             path.unlink()
-        with pytest.raises(ArchiveError, match="deleted or replaced since it was opened"):
+        with pytest.raises(ArchiveError, match=r"deleted or replaced since it was opened.*again"):
             archive.put(SCOPE, entries[1:])
-        with pytest.raises(ArchiveError, match="open it again"):
-            archive.commit(SCOPE, record_of(entries))
-        messages = [{"role": "user", "content": f"Look at module {n}."} for n in range(20)]
         compactor = Compactor(trigger=("messages", 10), keep=("messages", 4), archive=archive)
-        result = compactor.compact(messages, thread_id="t")
+        result = compactor.compact(SENT, thread_id="t")
         assert result.outcome != "compacted"
         assert len(result.messages) == 20
-
-
-def test_what_is_kept_last_keeps_its_history_from_being_overlooked(tmp_path):
-    with Archive.open(tmp_path / "a.db") as lasting:
-        lasting.put(SCOPE, talk("one"))
-    with Archive.open(tmp_path / "a.db", ttl=0.2) as archive:
-        archive.put(SCOPE, talk("two"))
-        archive.note(SCOPE.tenant, "kind", {"first": {"n": 1}})
-        time.sleep(0.15)
-        archive.note(SCOPE.tenant, "kind", {"second": {"n": 2}})
-        time.sleep(0.1)
-        assert archive.threads(SCOPE.tenant) == (SCOPE.thread,)
-        assert archive.forget(SCOPE.tenant) == 2
-        assert archive.notes(SCOPE.tenant, "kind", ["second"]) == {}
-        assert len(archive.missing(SCOPE, talk("one"))) == 1
 
 
 def test_a_copy_is_the_same_to_the_byte():
@@ -371,39 +276,20 @@ def test_a_commit_that_failed_does_not_block_the_next_one(tmp_path):
     connection.close()
 
 
-@pytest.mark.parametrize("what", ["file", "folder", "folder of a new file"])
-def test_what_may_not_be_written_is_said_when_it_is_opened(tmp_path, what):
-    folder = tmp_path / "kept"
-    path = folder / "archive.db"
-    folder.mkdir()
-    if what != "folder of a new file":
-        Archive.open(path).close()
-    locked = path if what == "file" else folder
-    locked.chmod(0o500)
-    if os.access(locked, os.W_OK):
-        pytest.skip("this user may write anywhere")
-    try:
-        with pytest.raises(ArchiveError, match="writable"):
-            Archive.open(path)
-    finally:
-        locked.chmod(0o700)
-
-
 def test_what_is_no_archive_is_told_and_left_alone(tmp_path):
     path = tmp_path / "notes.txt"
     for written in (b"my notes", b"SQLite format 3\x00" + b"\xff" * 4096):
         path.write_bytes(written)
-        with pytest.raises(ArchiveError, match=r"not a SQLite database|damaged|failed"):
+        with pytest.raises(ArchiveError, match=r"not a SQLite database|failed"):
             Archive.open(path)
         assert path.read_bytes() == written
-    with pytest.raises(ArchiveError, match="Is a directory"):
-        Archive.open(tmp_path)
-    with pytest.raises(ArchiveError, match="cannot be opened"):
-        Archive.open(__file__ + "/below/archive.db")
+    for other in (tmp_path, __file__ + "/below/archive.db"):
+        with pytest.raises(ArchiveError, match="cannot be opened"):
+            Archive.open(other)
 
 
 NOWHERE = "postgresql://me:secret@127.0.0.1:1/none"
-WRONG = [(one, "postgresql://") for one in ("mysql://me:secret@host/db", "", "  ", "sqlite://")]
+WRONG = [(one, "names no archive") for one in ("mysql://me:secret@host/db", "  ", "sqlite://")]
 
 
 @pytest.mark.parametrize(("where", "advice"), [*WRONG, (NOWHERE, "check that it is up")])
@@ -419,71 +305,42 @@ def test_without_the_extra_its_name_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(ArchiveError, match=r"pip install .*\[postgres\]'"):
         Archive.open("postgresql://localhost/test")
+    wrong: Any = 7
+    with pytest.raises(ConspectusError, match=r"Archive\.open"):
+        Archive(wrong)
+
+
+def left_in(folder: Path) -> bool:
+    return any(b"rhododendron" in path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
 def test_nothing_of_a_forgotten_thread_is_left_in_the_files(tmp_path):
     entries = talk("the word is rhododendron")
-    with Archive.open(f"sqlite:///{tmp_path / 'archive.db'}") as archive:
-        archive.put(SCOPE, entries)
-        archive.commit(SCOPE, record_of(entries))
-        archive.forget("ann", "thread")
-        for path in tmp_path.rglob("*"):
-            assert path.is_dir() or b"rhododendron" not in path.read_bytes()
-
-
-def test_several_processes_worth_of_writers_may_open_one_file(tmp_path):
-    path = tmp_path / "archive.db"
-    failures: list[BaseException] = []
-
-    def work(number: int) -> None:
-        try:
-            with Archive.open(path) as archive:
-                scope = Scope("ann", f"thread {number}")
-                entries = talk(*(f"message {i}" for i in range(20)))
-                archive.put(scope, entries)
-                archive.commit(scope, record_of(entries))
-                assert archive.missing(scope, entries) == ()
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    with Archive.open(path) as archive:
-        assert len(archive.threads("ann")) == 6
-
-
-def test_a_closed_archive_says_so(tmp_path):
-    archive = Archive.open(tmp_path / "archive.db")
+    archive = Archive.open(f"sqlite:///{tmp_path / 'archive.db'}")
+    archive.put(SCOPE, entries)
+    archive.commit(SCOPE, record_of(entries))
+    archive.forget("ann", "thread")
+    assert not left_in(tmp_path)
     archive.close()
     with pytest.raises(ArchiveError, match="open it again"):
         archive.threads("ann")
 
 
-def test_what_has_expired_is_gone_even_if_the_store_still_holds_it(tmp_path):
-    path, entries = tmp_path / "archive.db", talk("one")
-    with Archive.open(path, ttl=1e-6) as archive:
+def test_nothing_of_what_has_expired_is_left_in_the_files(tmp_path):
+    entries = talk("the word is rhododendron")
+    with Archive.open(tmp_path / "archive.db", ttl=0.01) as archive:
         archive.put(SCOPE, entries)
+        time.sleep(0.02)
         assert archive.missing(SCOPE, entries) == (entries[0].key,)
         with pytest.raises(NotFoundError, match="expired"):
             archive.get(SCOPE, [entries[0].key])
         assert archive.threads("ann") == ()
-    with Archive.open(path, ttl=3600) as archive:
-        archive.put(SCOPE, entries)
-        assert archive.missing(SCOPE, entries) == ()
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        ends = connection.execute("SELECT expires FROM item WHERE kind = 0").fetchall()
-    assert ends
-    assert all(0 < end - time.time() <= 3600 for (end,) in ends)
+    Archive.open(tmp_path / "archive.db", ttl=60).close()
+    assert not left_in(tmp_path)
 
 
-def test_a_commit_renews_the_records_before_it(tmp_path):
-    first = record_of(talk("one"))
-    second = record_of(talk("two"), first)
-    path = tmp_path / "archive.db"
+def test_a_commit_renews_the_records_before_it_and_a_write_its_thread(tmp_path):
+    first, path = record_of(talk("one")), tmp_path / "archive.db"
 
     def ends() -> float:
         with contextlib.closing(sqlite3.connect(path)) as connection:
@@ -494,22 +351,15 @@ def test_a_commit_renews_the_records_before_it(tmp_path):
     with Archive.open(path, ttl=3600) as archive:
         archive.commit(SCOPE, first)
         before = ends()
-        archive.commit(SCOPE, second)
-        assert ends() > before
-
-
-def test_a_store_without_time_to_live_is_refused():
-    with pytest.raises(PolicyError, match="keeps no time to live"):
-        Archive(InMemoryStore(), ttl=60)
-
-
-def test_labels_must_be_text_and_stores_must_be_stores():
-    wrong: Any = 7
-    with pytest.raises(InputError, match="named by text"):
-        Scope("ann", wrong)
-    with pytest.raises(ConspectusError, match=r"Archive\.open"):
-        Archive(wrong)
-    assert not isinstance(wrong, BaseStore)
+        archive.commit(SCOPE, record_of(talk("two"), first))
+        assert time.time() + 3601 > ends() > before
+    other = Scope("bob", "thread")
+    with Archive.open(path) as lasting, Archive.open(path, ttl=0.05) as short:
+        lasting.put(other, talk("one"))
+        short.put(other, talk("two"))
+        time.sleep(0.06)
+        assert lasting.threads("bob") == ("thread",)
+        assert lasting.missing(other, talk("one", "two")) == (talk("one", "two")[1].key,)
 
 
 def test_the_default_path_follows_the_environment(monkeypatch):
@@ -519,16 +369,6 @@ def test_the_default_path_follows_the_environment(monkeypatch):
     monkeypatch.setenv("HOME", "/home/ann")
     expected = Path("/home/ann/.local/share/conspectus/archive.db")
     assert sys.platform == "win32" or default_archive_path() == expected
-
-
-def test_nothing_of_what_has_expired_is_left_in_the_files(tmp_path):
-    entries = talk("the word is rhododendron")
-    with Archive.open(tmp_path / "archive.db", ttl=0.01) as archive:
-        archive.put(SCOPE, entries)
-    time.sleep(0.02)
-    Archive.open(tmp_path / "archive.db", ttl=60).close()
-    for path in tmp_path.rglob("*"):
-        assert b"rhododendron" not in path.read_bytes()
 
 
 def test_of_a_write_that_failed_half_way_nothing_is_kept(tmp_path, monkeypatch):

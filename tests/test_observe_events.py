@@ -15,7 +15,6 @@ from conspectus import ChatModelSummarizer, Compactor, PolicyError, SummaryError
 from conspectus.archive import Scope
 from conspectus.core.records import Cost
 from conspectus.observe import Event, OpenTelemetry, emit, events, listen, log, observing, unlisten
-from conspectus.short_term import summarize_messages
 from graph_support import agent, middleware, said, steps, thread
 from observe_support import SECRET, Own, alone, busy, compact, dicts, heard
 from scripted_models import ScriptedChatModel
@@ -77,16 +76,6 @@ def test_off_no_event_is_made_and_a_place_costs_next_to_nothing(monkeypatch):
                 pass
         assert time.process_time() - start < 0.1  # 10 microseconds each; it takes about half of one
     logging.getLogger("conspectus").manager._clear_cache()
-
-
-def test_one_instance_that_is_watched_makes_no_events_of_others():
-    found: list[Event] = []
-    with alone():
-        watched = Compactor(keep=("messages", 2), telemetry=found.append)
-        compact()
-        assert found == []
-        watched.compact(dicts(9), thread_id="t", force=True)
-    assert [one.outcome for one in found if one.kind == "compaction"] == ["compacted"]
 
 
 def test_what_happens_inside_belongs_to_the_work_around_it_and_is_added_up():
@@ -210,30 +199,6 @@ def test_what_is_late_or_cancelled_counts_as_it_is_charged_and_a_refusal_does_no
         assert (call.outcome, call.cost.input_tokens > 100) == ("cancelled", True)
 
 
-def test_functions_objects_and_the_short_term_memory_are_counted_alike():
-    with heard("model_call") as found:
-        compact(lambda messages: "Modules seen. " * 20)
-        compact(Own())
-        compact(Own(cost=Cost(3, 300, 30)))
-        compact(Own(error=ValueError("broken")), on_failure="keep")
-        messages = [AIMessage("word " * 400, id="a"), AIMessage("word " * 400, id="b")]
-        summarize_messages(
-            messages,
-            running_summary=None,
-            model=by_model(),
-            max_tokens=500,
-            token_counter=lambda given: sum(len(str(one.content)) // 4 for one in given),
-        )
-    function, own, reported, failed, *memory = found
-    assert function.cost.estimated_calls == own.cost.estimated_calls == 1
-    assert own.cost.input_tokens > 100
-    assert (own.name, reported.name) == ("own", "own")
-    assert (reported.cost.calls, reported.cost.tokens) == (3, 330)
-    assert (failed.outcome, failed.error) == ("error", "ValueError")
-    assert {one.name for one in memory} == {"gpt-5-mini"}
-    assert memory[0].cost.input_tokens == 12_000
-
-
 # The log
 
 
@@ -253,22 +218,6 @@ def test_a_compaction_says_one_line_that_a_person_wants_to_read(caplog):
     )
     [record] = caplog.records
     assert vars(record)["conspectus"] == {"event": "compacted"}
-
-
-def test_without_a_model_or_an_archive_the_line_says_so(caplog):
-    caplog.set_level(logging.INFO, "conspectus")
-    compactor = Compactor(keep=("messages", 2))
-    caplog.clear()
-    compactor.compact(dicts(9), thread_id="a", tenant="ann", session="worker", force=True)
-    [line] = lines_of(caplog)
-    assert line.startswith("INFO thread ann/a (worker): compacted ")
-    assert ", 7 messages out of view, not archived, without a model in " in line
-
-
-def test_at_warning_a_compaction_that_went_well_says_nothing(caplog):
-    caplog.set_level(logging.WARNING, "conspectus")
-    compact(by_model(), archive="memory:")
-    assert lines_of(caplog) == []
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 from langgraph.store.memory import InMemoryStore
 
-from conspectus import ChatModelSummarizer, Compactor, ContextGuard, StuckError
-from conspectus.errors import ArchiveError, NotFoundError
+from conspectus import ChatModelSummarizer, Compactor
+from conspectus.errors import NotFoundError
 from conspectus.observe import Price, set_prices
-from graph_support import agent, middleware, said, steps, thread
 from observe_support import SECRET, Own, busy, compact, dicts, instrumented
 from scripted_models import ScriptedChatModel
 
@@ -33,17 +32,6 @@ def test_what_compactions_did_is_counted_by_cause_and_outcome():
         assert found.total("conspectus.compaction.failures") == 0
         for operation in ("write", "read_back", "commit"):
             assert found.total("conspectus.archive.duration", operation=operation) == 2
-
-
-def test_secrets_that_were_taken_out_are_counted_where_there_is_a_redactor():
-    messages = [*dicts(10), {"role": "user", "content": "The password is hunter2-Quay.", "id": "p"}]
-    messages += dicts(20)[10:]
-    own: dict[str, Any] = {"window": 2_000, "keep": ("messages", 4), "archive": "memory:"}
-    with instrumented() as found:
-        Compactor(**own).compact(messages, thread_id="a", force=True)
-        assert found.points("conspectus.secrets.redacted") == {}
-        Compactor(redact=True, **own).compact(messages, thread_id="a", force=True)
-        assert found.points("conspectus.secrets.redacted") == {(("cause", "forced"),): 1}
 
 
 class Full(InMemoryStore):
@@ -109,39 +97,6 @@ def test_recalls_are_measured_by_kind():
         assert (point.count, point.sum) == (1, len(hits))
 
 
-def test_requests_are_measured_as_they_are_sent():
-    seen = middleware(summarizer="embedded")
-    guard = ContextGuard(seen, window=3_000)
-    graph, model = agent(steps(8), seen, guard)
-    with instrumented() as found:
-        graph.invoke(said("go"), thread())
-        [point] = found.metrics["conspectus.request.window_share"].data.data_points
-        assert point.count == len(model.calls)
-        assert 0 < point.max <= 1
-
-
-@pytest.mark.slow
-def test_requests_that_had_to_be_made_to_fit_are_counted_by_reason():
-    refused = ValueError("prompt is too long: 9000 tokens > 3000 maximum")
-    model = ScriptedChatModel(answers=["one", "two", refused, *["on"] * 9])
-    guard = ContextGuard(archive=InMemoryStore(), keep=("messages", 2))
-    graph, _ = agent(model, guard, tools=[])
-    small = ContextGuard(archive=InMemoryStore(), keep=("messages", 2), window=2_000)
-    tight, _ = agent(lambda messages: "ok. " * 300, small, tools=[])
-    stuck, _ = agent(lambda messages: "ok", ContextGuard(window=60), tools=[], store=None)
-    with instrumented() as found:
-        for turn in range(3):
-            graph.invoke(said(f"Look at m{turn}. " * 200), thread())
-        for turn in range(6):
-            tight.invoke(said(f"Look at m{turn}. " * 50), thread())
-        with pytest.raises(StuckError):
-            stuck.invoke(said("Look at this. " * 300), thread())
-        assert found.total("conspectus.guard.fits", reason="rescue", outcome="ok") == 1
-        assert found.total("conspectus.guard.fits", reason="fit", outcome="ok") > 0
-        assert found.total("conspectus.guard.fits", reason="fit", outcome="stuck") == 1
-        assert found.total("conspectus.stuck") > 0
-
-
 def test_many_threads_make_no_more_series_than_one():
     compactor = Compactor(Own(), keep=("messages", 2), archive="memory:")
 
@@ -156,15 +111,3 @@ def test_many_threads_make_no_more_series_than_one():
             compactor.compact(dicts(9), thread_id=f"t{number}", tenant=f"u{number}", force=True)
             compactor.recall("module 3", thread_id=f"t{number}", tenant=f"u{number}")
         assert series(found) == before
-
-
-def test_an_archive_that_cannot_be_read_is_an_error_of_that_operation():
-    class Gone(InMemoryStore):
-        def batch(self, ops: Any) -> Any:
-            raise ConnectionError("gone")
-
-    with instrumented() as found:
-        with pytest.raises(ArchiveError):
-            Compactor(archive=Gone()).compact(dicts(3), thread_id="t")
-        failed = found.total("conspectus.archive.duration", operation="find_head", outcome="error")
-        assert failed == found.total("conspectus.archive.failures") == 1

@@ -10,7 +10,7 @@ from conspectus import Archive, PolicyError, Record
 from conspectus.archive import Scope
 from conspectus.core.records import Cost
 from conspectus.observe import Price, price_of, prices, set_prices
-from observe_support import Own, compact, heard
+from observe_support import compact, heard
 from scripted_models import ScriptedChatModel
 from test_observe_events import reporting
 
@@ -105,21 +105,6 @@ def test_the_record_holds_what_failed_tries_and_fallbacks_have_cost(tmp_path):
     assert 0 < record.bill["waited"] == record.bill["seconds"] <= found[0].seconds + 0.001
 
 
-def test_own_prices_in_another_currency_are_never_mixed_with_dollars():
-    cost = Cost(1, 1_000_000)
-    with heard():
-        set_prices({"mine": Price(3.0, 3.0)}, currency="EUR")
-        assert price_of(cost.asked_of("mine")) == 3.0
-        assert price_of(cost.asked_of("gpt-5-mini")) is None
-
-
-def test_a_summariser_object_is_priced_by_its_name():
-    with heard():
-        set_prices({"own": Price(1.0, 1.0)})
-        record = compact(Own(cost=Cost(1, 1_000, 10)), archive="memory:").record
-    assert record.bill["money"] == pytest.approx(0.00101)
-
-
 def test_without_calls_there_is_nothing_to_pay_and_without_models_no_price():
     assert compact(archive="memory:").record.bill["money"] == 0.0
     assert price_of(Cost()) == 0.0
@@ -147,18 +132,6 @@ def test_records_are_the_same_whatever_they_took():
     assert slow == record
     with pytest.raises(TypeError):
         Record.from_json({**data, "bill": "9 seconds"})
-
-
-@pytest.mark.parametrize(
-    ("wrong", "why"),
-    [
-        ([Price(1, 1)], "prices stand by model"),
-        ({"m": 3}, "the price of 'm' must be a Price"),
-    ],
-)
-def test_what_is_no_price_is_refused(wrong, why):
-    with pytest.raises(PolicyError, match=why):
-        set_prices(wrong)
 
 
 @pytest.mark.parametrize("parts", [(-1, 1), (1, None), (1, 1, "x"), (1, True), (float("nan"), 1)])

@@ -8,7 +8,6 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 import yaml
@@ -94,29 +93,3 @@ def test_it_runs_as_a_program_and_ends(example, capsys):
     assert example.main(["--port", "0", "--turns", "3", "--once"]) == 0
     said = capsys.readouterr().out
     assert re.search(r"http://127.0.0.1:\d+/metrics\n3 turns done\nconspectus_\w+{", said)
-
-
-@pytest.mark.parametrize("odd", ["--port=99999", "--port=x", "--turns=0", "--turns=-3"])
-def test_numbers_that_mean_nothing_are_refused(example, capsys, odd):
-    with pytest.raises(SystemExit):
-        example.main([odd, "--once"])
-    assert "is no number from" in capsys.readouterr().err
-
-
-def test_a_port_that_is_taken_is_refused(example, capsys):
-    port, end = example.serve(0)
-    try:
-        with pytest.raises(SystemExit):
-            example.main(["--port", str(port), "--once"])
-    finally:
-        end()
-    assert f"port {port} cannot be served" in capsys.readouterr().err
-
-
-def test_prometheus_finds_the_rules():
-    config: Any = yaml.safe_load((FOLDER / "prometheus.yml").read_text(encoding="utf-8"))
-    assert all((FOLDER / name).is_file() for name in config["rule_files"])
-    for rule in yaml.safe_load((FOLDER / "alerts.yml").read_text(encoding="utf-8"))["groups"][0][
-        "rules"
-    ]:
-        assert ("alert" in rule) != ("record" in rule)

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from conspectus import ConspectusError, InputError, NotFoundError
+from conspectus import NotFoundError
 from conspectus.archive import Archive, Scope
 from engine import Scripted, engine, short
 from histories import talk, user
@@ -90,17 +90,6 @@ def test_forgetting_a_thread_takes_everything_and_only_it():
         compactor.recall("in one", thread_id="one")
     assert "in two" in compactor.recall("in two", thread_id="two").text
     assert compactor.archive.threads("local") == ("two",)
-
-
-@pytest.mark.parametrize("wrong", ["", None])
-def test_a_thread_without_a_name_is_refused(wrong):
-    with pytest.raises(InputError, match="thread_id"):
-        engine().compact([], thread_id=wrong)  # type: ignore[arg-type]
-
-
-def test_recall_without_an_archive_says_so():
-    with pytest.raises(ConspectusError, match="archive="):
-        engine(archive=None).recall("x", thread_id="t")
 
 
 def test_two_branches_whose_summaries_say_the_same_are_kept_apart():

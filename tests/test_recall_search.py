@@ -9,7 +9,7 @@ import recall_support
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import run
 from conspectus.core.records import Record
-from conspectus.errors import InputError, NotFoundError
+from conspectus.errors import NotFoundError
 from conspectus.messages import Entry, read_messages
 from conspectus.recall import RecallResult, recall_flow
 from conspectus_lab.archive_conformance import record_of, talk
@@ -219,8 +219,3 @@ def test_rows_of_a_table_come_with_the_names_of_its_columns(archive):
     result = ask(archive, "haunted", tokens=700)
     assert "user280\thaunted" in result.text
     assert "columns: id name state" in result.text
-
-
-def test_recall_needs_one_way_of_asking():
-    with Archive.open("memory:") as archive, pytest.raises(InputError, match="exactly one of"):
-        run(recall_flow(archive, SCOPE, (), query="a", range=("b", "c"), count=len))

@@ -19,19 +19,19 @@ import json
 import math
 import random
 import uuid
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any, TypeVar
 
 import pytest
 from langchain_core import messages as lc
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langgraph.store.base import BaseStore, Op, SearchOp
+from langgraph.store.base import BaseStore
 
-from conspectus.archive import Archive, Archived, Scope
+from conspectus.archive import Archive, Scope
 from conspectus.bridge import arun, run
 from conspectus.core.records import ClipMark, Cost, Draft, Record
 from conspectus.errors import NotFoundError
-from conspectus.messages import Entry, Source, encode, read_messages
+from conspectus.messages import Message, Source, encode, read_messages
 from conspectus.recall import recall_flow
 
 T = TypeVar("T")
@@ -54,24 +54,16 @@ MESSAGES: dict[str, Source] = {
         response_metadata={"model": "m", "logprobs": [-0.5, 1e-300]},
     ),
     "human chunk": lc.HumanMessageChunk(content="part"),
-    "system chunk": lc.SystemMessageChunk(content="part"),
-    "chat chunk": lc.ChatMessageChunk(content="part", role="critic"),
-    "function chunk": lc.FunctionMessageChunk(content="part", name="f"),
     "tool chunk": lc.ToolMessageChunk(content="part", tool_call_id="c1"),
     "assistant chunk": lc.AIMessageChunk(
         content="part",
         tool_call_chunks=[{"name": "read", "args": '{"a": 1}', "id": "c", "index": 0}],
     ),
-    "last assistant chunk": lc.AIMessageChunk(content="", chunk_position="last"),
     "blocks": HumanMessage(
         [
             "bare text",
             {"type": "text", "text": "hello", "annotations": [{"type": "citation", "url": "u"}]},
-            {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
             {"type": "image", "base64": "AAAA", "mime_type": "image/png"},
-            {"type": "audio", "base64": "AAAA", "mime_type": "audio/wav"},
-            {"type": "video", "url": "https://example.org/v.mp4"},
-            {"type": "file", "file_id": "f-1"},
             {"type": "document", "source": {"type": "text", "data": "words"}},
             {"type": "non_standard", "value": {"deep": [[[{}]]]}},
         ]
@@ -79,10 +71,7 @@ MESSAGES: dict[str, Source] = {
     "thoughts": AIMessage(
         [
             {"type": "thinking", "thinking": "hm", "signature": "sig"},
-            {"type": "redacted_thinking", "data": "xx"},
-            {"type": "reasoning", "summary": [{"type": "summary_text", "text": "so"}]},
             {"type": "tool_use", "id": "t1", "name": "read", "input": {"path": "x"}},
-            {"type": "server_tool_use", "id": "t2", "name": "search", "input": {}},
         ]
     ),
     "numbers": HumanMessage(
@@ -95,19 +84,11 @@ MESSAGES: dict[str, Source] = {
     "bytes and tuples": ToolMessage(
         "raw", tool_call_id="c1", artifact=(b"\x00\xff", bytearray(b"x"), {"~conspectus": "mine"})
     ),
-    "openai dict": {
-        "role": "assistant",
-        "content": None,
-        "tool_calls": [
-            {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-        ],
-    },
     "anthropic dict": {
         "role": "user",
         "content": [{"type": "tool_result", "tool_use_id": "t1", "content": AWKWARD}],
     },
     "dict with a number for an id": {"role": "user", "content": "x", "id": 7},
-    "dict with an empty id": {"role": "user", "content": "x", "id": None},
 }
 """One message of every kind that LangChain has, and values that stores are known to refuse."""
 
@@ -115,31 +96,8 @@ LABELS = "a|a |a?|a.b|b||A|а|a\x00|a\udc00|*|%|_|threads|a/b|é".split("|")
 """Similar labels of tenants, threads and sessions, and labels that mean something to a store."""
 
 
-class Shuffled(BaseStore):
-    """A store whose searches answer in random order, as no store promises any."""
-
-    def __init__(self, inner: BaseStore) -> None:
-        self.inner = inner
-        self._random = random.Random(7)
-
-    def batch(self, ops: Iterable[Op]) -> list[Any]:
-        answers = []
-        for op in ops:
-            if not isinstance(op, SearchOp):
-                answers += self.inner.batch([op])
-                continue
-            [found] = self.inner.batch([op._replace(limit=100_000, offset=0)])
-            assert isinstance(found, list)
-            self._random.shuffle(found)
-            answers.append(found[op.offset : op.offset + op.limit])
-        return answers
-
-    async def abatch(self, ops: Iterable[Op]) -> list[Any]:
-        raise NotImplementedError
-
-
 def record_of(
-    entries: Sequence[Entry], parent: Record | None = None, clips: Sequence[Entry] = ()
+    entries: Sequence[Message], parent: Record | None = None, clips: Sequence[Message] = ()
 ) -> Record:
     """Make a record that covers some messages and shows others short."""
     return Record.make(
@@ -158,7 +116,7 @@ def record_of(
     )
 
 
-def talk(*texts: str) -> list[Entry]:
+def talk(*texts: str) -> list[Message]:
     """Read a conversation."""
     roles = ("user", "assistant")
     return read_messages([{"role": roles[i % 2], "content": t} for i, t in enumerate(texts)])
@@ -195,21 +153,18 @@ class ArchiveConformance:
         """Run a coroutine on the event loop of the store."""
         return asyncio.run(coroutine)
 
-    @pytest.mark.parametrize("name", MESSAGES)
-    def test_every_message_comes_back_equal(
-        self, archive: Archive, scope: Scope, name: str
-    ) -> None:
-        message = MESSAGES[name]
-        entries = read_messages([message])
-        archive.put(scope, entries)
-        assert archive.missing(scope, entries) == ()
-        [got] = archive.get(scope, [entries[0].key])
-        assert type(got.message) is type(message)
-        assert got.lossless
-        assert got.text == entries[0].reading
-        assert encode(got.message) == entries[0].encoded
-        if name != "numbers":  # NaN is unlike itself
-            assert got.message == message
+    def test_every_message_comes_back_equal(self, archive: Archive, scope: Scope) -> None:
+        entries = {name: read_messages([message])[0] for name, message in MESSAGES.items()}
+        archive.put(scope, list(entries.values()))
+        assert archive.missing(scope, list(entries.values())) == ()
+        kept = archive.find(scope, [entry.key for entry in entries.values()])
+        for name, entry in entries.items():
+            got, message = kept[entry.key], MESSAGES[name]
+            assert type(got.message) is type(message), name
+            assert got.lossless, name
+            assert got.text == entry.reading, name
+            assert encode(got.message) == entry.encoded, name
+            assert name == "numbers" or got.message == message, name  # NaN is unlike itself
 
     def test_a_part_without_json_form_is_described_and_said_so(
         self, archive: Archive, scope: Scope
@@ -220,21 +175,18 @@ class ArchiveConformance:
         [got] = archive.get(scope, [entries[0].key])
         assert not got.lossless
         assert isinstance(got.message, ToolMessage)
-        assert got.message.content == "ok"
         assert got.message.artifact["rows"] == [1]
         assert "builtins.object" in json.dumps(got.message.artifact["open"])
         assert archive.missing(scope, entries) == ()
 
-    def test_a_retry_changes_nothing(self, archive: Archive, scope: Scope) -> None:
-        entries = talk("one", "two")
-        archive.put(scope, entries)
-        before = archive.get(scope, [entry.key for entry in entries])
-        archive.put(scope, entries)
-        assert archive.get(scope, [entry.key for entry in entries]) == before
-
-    def test_an_edited_message_is_a_new_version(self, archive: Archive, scope: Scope) -> None:
+    def test_a_retry_changes_nothing_and_an_edit_is_a_new_version(
+        self, archive: Archive, scope: Scope
+    ) -> None:
         old, new = (read_messages([HumanMessage(text, id="m1")])[0] for text in ("draft", "final"))
         archive.put(scope, [old])
+        before = archive.get(scope, [old.key])
+        archive.put(scope, [old])
+        assert archive.get(scope, [old.key]) == before
         assert archive.missing(scope, [old, new]) == (new.key,)
         archive.put(scope, [new])
         texts = [one.text for one in archive.get(scope, [new.key, old.key])]
@@ -247,12 +199,8 @@ class ArchiveConformance:
         random.Random(3).shuffle(keys)
         assert [one.key for one in archive.get(scope, keys)] == keys
         assert archive.missing(scope, entries) == ()
-
-    def test_what_was_never_put_is_named(self, archive: Archive, scope: Scope) -> None:
-        [entry] = talk("here")
-        archive.put(scope, [entry])
         with pytest.raises(NotFoundError, match="nowhere"):
-            archive.get(scope, [entry.key, "nowhere"])
+            archive.get(scope, [keys[0], "nowhere"])
 
     def test_nothing_crosses_a_wall(self, archive: Archive, tenant: str) -> None:
         scopes = [Scope(tenant, label) for label in LABELS]
@@ -267,8 +215,8 @@ class ArchiveConformance:
                 [record] = archive.chain(scope)
                 [got] = archive.get(scope, record.covers)
                 assert got.text == f"secret of number {number}"
-                found = run(recall_flow(archive, scope, [record], query="secret", count=len))
-                assert [hit.key for hit in found.hits] == list(record.covers)
+                answer = run(recall_flow(archive, scope, [record], query="secret", count=len))
+                assert [hit.key for hit in answer.hits] == list(record.covers)
                 with pytest.raises(NotFoundError):
                     archive.get(scopes[number - 1], record.covers)
         finally:
@@ -292,12 +240,15 @@ class ArchiveConformance:
         kept = archive.records(scope)
         assert {one.id for one in kept} == {one.id for one in (*chain, side)}
         assert (kept[0], kept[-1]) == (chain[0], chain[-1])
-        assert archive.threads(scope.tenant) == (scope.thread,)
 
-    def test_drafts_are_found_by_their_plan(self, archive: Archive, scope: Scope) -> None:
+    def test_drafts_are_found_by_their_plan_also_once_they_are_in_force(
+        self, archive: Archive, scope: Scope
+    ) -> None:
         draft = Draft(AWKWARD, "model", ("k1", "k2"), Cost(1, HUGE, 3), 9, 2, {"text": AWKWARD})
         assert archive.find_draft(scope, "plan") is None
         archive.save_draft(scope, "plan", draft)
+        assert archive.find_draft(scope, "plan") == draft
+        archive.commit(scope, record_of(talk("one")))
         assert archive.find_draft(scope, "plan") == draft
         assert archive.find_draft(scope, "another plan") is None
         assert archive.find_draft(Scope(scope.tenant, "other"), "plan") is None
@@ -318,80 +269,44 @@ class ArchiveConformance:
 
     def test_forgetting_a_thread_leaves_the_others(self, archive: Archive, tenant: str) -> None:
         scopes = [Scope(tenant, "gone"), Scope(tenant, "gone", "sub"), Scope(tenant, "kept")]
-        entries = talk("one", "two")
+        entries = talk(*(f"message {n}" for n in range(450)))
         for scope in scopes:
             archive.put(scope, entries)
             archive.save_draft(scope, "plan", Draft("text", "model", ()))
             archive.commit(scope, record_of(entries))
-        # Of each of the two sessions: two messages, a draft and a record.
-        assert archive.forget(tenant, "gone") == 8
+        # Of each of the two sessions: its messages, a draft and a record.
+        assert archive.forget(tenant, "gone") == 2 * 452
         assert archive.threads(tenant) == ("kept",)
         for scope in scopes[:2]:
             assert archive.chain(scope) == archive.records(scope) == ()
             assert archive.find_draft(scope, "plan") is None
-            assert len(archive.missing(scope, entries)) == 2
+            assert len(archive.missing(scope, entries)) == 450
         assert archive.missing(scopes[2], entries) == ()
-        assert [archive.forget(tenant), archive.forget(tenant)] == [4, 0]
-
-    def test_no_order_of_a_search_is_relied_on(self, store: BaseStore, scope: Scope) -> None:
-        archive = Archive(Shuffled(store))
-        entries = talk(*(f"message {n}" for n in range(450)))
-        archive.put(scope, entries)
-        archive.commit(scope, record_of(entries))
-        assert [row["key"] for row in archive.export(scope)] == [entry.key for entry in entries]
-        for number in range(30):
-            archive.put(Scope(scope.tenant, f"thread {number:02}"), entries[:1])
-        assert len(archive.threads(scope.tenant)) == 31
-        assert archive.forget(scope.tenant) == 450 + 1 + 30
-        assert archive.threads(scope.tenant) == ()
+        assert [archive.forget(tenant), archive.forget(tenant)] == [452, 0]
 
     def test_with_and_without_an_event_loop_it_is_the_same(
         self, archive: Archive, tenant: str
     ) -> None:
         entries = read_messages(list(MESSAGES.values()))
-        keys = [entry.key for entry in entries]
         record, draft = record_of(entries), Draft("text", "model", ("k",))
-        one, other = Scope(tenant, "sync"), Scope(tenant, "async")
 
-        def ask(text: str) -> dict[str, Any]:
-            return {"query": text, "tokens": 500, "count": len}
-
-        archive.put(one, entries)
-        archive.save_draft(one, "plan", draft)
-        archive.commit(one, record)
-        chain = archive.chain(one)
-        plain = (
-            archive.missing(one, entries),
-            _timeless(archive.get(one, keys)),
-            archive.find_draft(one, "plan"),
-            chain,
-            archive.records(one),
-            len(archive.export(one)),
-            run(recall_flow(archive, one, chain, **ask("hello"))),
-        )
-
-        async def same() -> tuple[Any, ...]:
-            await arun(archive.flow(archive.put, other, entries))
-            await arun(archive.flow(archive.save_draft, other, "plan", draft))
-            await arun(archive.flow(archive.commit, other, record))
-            chain = await arun(archive.flow(archive.chain, other))
-            threads = await arun(archive.flow(archive.threads, tenant))
-            assert threads == ("async", "sync")
+        async def everything(scope: Scope) -> tuple[Any, ...]:
+            await archive.flow(archive.put, scope, entries)
+            await archive.flow(archive.save_draft, scope, "plan", draft)
+            await archive.flow(archive.commit, scope, record)
+            chain = await archive.flow(archive.chain, scope)
+            kept = await archive.flow(archive.get, scope, [entry.key for entry in entries])
+            texts = [(one.key, one.text, one.lossless, encode(one.message).text) for one in kept]
+            asked: dict[str, Any] = {"query": "hello", "tokens": 500, "count": len}
             return (
-                await arun(archive.flow(archive.missing, other, entries)),
-                _timeless(await arun(archive.flow(archive.get, other, keys))),
-                await arun(archive.flow(archive.find_draft, other, "plan")),
+                await archive.flow(archive.missing, scope, entries),
+                texts,
+                await archive.flow(archive.find_draft, scope, "plan"),
                 chain,
-                await arun(archive.flow(archive.records, other)),
-                len(await arun(archive.flow(archive.export, other))),
-                await arun(recall_flow(archive, other, chain, **ask("hello"))),
+                len(await archive.flow(archive.export, scope)),
+                await recall_flow(archive, scope, chain, **asked),
+                await archive.flow(archive.forget, tenant, scope.thread),
             )
 
-        assert self.drive(same()) == plain
-        forgotten = self.drive(arun(archive.flow(archive.forget, tenant, "async")))
-        assert forgotten == archive.forget(tenant, "sync")
-
-
-def _timeless(found: Sequence[Archived]) -> list[tuple[str, str, bool, str]]:
-    """Return all fields but the time, with NaN as text."""
-    return [(one.key, one.text, one.lossless, encode(one.message).text) for one in found]
+        plain = run(everything(Scope(tenant, "sync")))
+        assert self.drive(arun(everything(Scope(tenant, "async")))) == plain
