@@ -71,7 +71,7 @@ def words(text: str) -> str:
 
     Example:
         >>> words("getUser: 数据库 failed")
-        'getUser:  数据 据库 库  failed get User'
+        'getUser:  数据 据库 库  failed get User:'
     """
     if not text.isascii():
         pairs = lambda run: f" {' '.join(run[0][n : n + 2] for n in range(len(run[0])))} "  # noqa: E731
