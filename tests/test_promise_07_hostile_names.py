@@ -10,7 +10,7 @@ import pytest
 from conspectus import Archive, Compactor, ConspectusError, NotFoundError
 from conspectus.archive import Scope
 from engine import Scripted, engine, short
-from hostile_names import LABELS, QUERIES, look_alike_pairs
+from hostile_names import QUERIES, look_alike_pairs
 from postgres_support import postgres_schema
 
 LONG = os.environ.get("CONSPECTUS_PROFILE") == "long"
@@ -85,18 +85,6 @@ def test_forgetting_one_name_forgets_no_other_that_looks_like_it(compactor):
         assert archive.forget(one, one) > 0
         assert word not in repr(archive.export(Scope(one, one, "s")))
         assert kept in compactor.recall(kept, **place(other, other, "s")).text
-
-
-def test_folders_and_files_are_named_after_hashes_only(tmp_path):
-    with Archive.open(tmp_path / "a.db") as archive:
-        compactor = engine(Scripted(short), archive=archive, keep=("messages", 1))
-        for label in LABELS[:: 1 if LONG else 6]:
-            where = place(label, label, label)
-            compactor.recall(tell(compactor, where), **where)
-    for file in tmp_path.rglob("*"):
-        assert file.resolve().is_relative_to(tmp_path.resolve())
-        rest = file.relative_to(tmp_path).as_posix()
-        assert set(rest) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-_/"), rest
 
 
 # Queries
