@@ -27,7 +27,6 @@ from conspectus.engine.memory import Memory
 from conspectus.engine.settings import SLACK, Engine, check_settings, open_archive
 from conspectus.engine.thread import SUMMARY_FLOOR, Chain, Thread
 from conspectus.engine.view import SMALL, History, look, with_floors
-<<<<<<< HEAD
 from conspectus.errors import (
     ArchiveError,
     ConspectusError,
@@ -36,9 +35,6 @@ from conspectus.errors import (
     StuckError,
     SummaryError,
 )
-=======
-from conspectus.errors import ArchiveError, InputError, StuckError
->>>>>>> 0c19139 (Where failures raise, a SummaryError with the model's own as its cause; fewer tests of the engine)
 from conspectus.messages import is_summary_message, read_messages, summary_message, summary_text
 from conspectus.observe import emit, log
 from conspectus.short_term.prompts import (
@@ -291,47 +287,7 @@ class Step:
             replace(place, item=replace(place.item, tokens=size)) if place.item.summary else place
             for place in history.places
         )
-<<<<<<< HEAD
         return replace(history, places=tuple(places))
-=======
-        return replace(history, places=places)
-
-    async def _compact(self, thread: Turn, history: History) -> SummarizationResult:
-        own, running, memory = self.own, self.running, self.own.memory.of(self.scope)
-        history, decided = thread.planned(history, own.reach)
-        size = history.size
-        failed = memory.failure(history.head_id, size.messages, size.tokens > own.max_tokens)
-        if failed is not None and not grown(size.tokens, failed.size.tokens):
-            if isinstance(decided, Compact) and decided.evicted:
-                decided = Keep("its latest summary failed", size.tokens)
-            thread = replace(thread, engine=replace(thread.engine, background=None))
-        self._complain_of(decided)
-        if isinstance(decided, Compact):
-            refuse_equal_ids(m.id for m in self.parts.rest)
-
-        def after(record: Record) -> RunningSummary | None:
-            if not record.covers:
-                return running
-            covers = set(record.covers)
-            left = {
-                p.entry.id
-                for p in history.places
-                if p.entry and p.item.key in covers and not p.item.summary
-            }
-            ids = (running.summarized_message_ids if running else set()) | left
-            last = next((m.id for m in reversed(self.parts.messages) if m.id in ids), None)
-            return RunningSummary(record.summary, ids, last)
-
-        thread.names = lambda record: name_of(after(record))
-        result = await carry_out(thread, history, decided)
-        if result.record is None:
-            return self._viewed(running, result.messages)
-        now = after(result.record)
-        if thread.engine.archive is None and own.notes:
-            chain = (*history.chain, result.record)
-            _chains.put((self.thread, name_of(now)), chain)
-        return self._viewed(now, result.messages)
->>>>>>> 0c19139 (Where failures raise, a SummaryError with the model's own as its cause; fewer tests of the engine)
 
     def _complain_of(self, plan: Plan) -> None:
         """Say, or raise, that a plan does not fit."""
