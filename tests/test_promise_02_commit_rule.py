@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from conspectus import SummaryError
+from conspectus import ChatModelSummarizer, SummaryError
 from conspectus.archive import Archive
 from engine import SCOPE, Faulty, Scripted, compacted, engine, short
 from histories import talk
+from scripted_models import ScriptedChatModel
 
 MESSAGES = talk(40)
 
@@ -55,6 +56,19 @@ BAD = {
     "prompt": '<message id="m1" role="user">question</message>',
     "too long": "word " * 5_000,
 }
+ODD = {
+    "refusal": "I'm sorry, but I can't help with that.",
+    "refusal in Chinese": "抱歉，我无法完成。",
+    "reply": "Sure! Let me know what you would like to do next.",
+    "error": "Error generating summary: connection reset",
+    "gateway": "502 Bad Gateway",
+    "page": "<html><body><h1>503 Service Unavailable</h1></body></html>",
+    "json": '{"error": {"message": "Rate limit exceeded, try again in 20 s"}}',
+    "null": "null",
+    "object": "[object Object]",
+    "question": "The conversation is empty. Please paste the messages.",
+}
+"""What gateways and models say instead of a summary."""
 
 
 @pytest.mark.parametrize("text", BAD.values(), ids=BAD.keys())
@@ -63,6 +77,23 @@ def test_a_bad_summary_never_reaches_the_history(text):
     assert (result.outcome, result.messages) == ("kept", MESSAGES)
     with pytest.raises(SummaryError):
         compacted(MESSAGES, engine(Scripted(lambda _: text), on_failure="raise"), force=True)
+
+
+def model(text: str) -> ChatModelSummarizer:
+    return ChatModelSummarizer(ScriptedChatModel(answers=lambda _: text, cites=False))
+
+
+@pytest.mark.parametrize(
+    "by", [model, lambda text: lambda messages: text], ids=["model", "function"]
+)
+@pytest.mark.parametrize("text", ODD.values(), ids=ODD.keys())
+def test_what_a_model_or_a_function_says_instead_of_a_summary_is_none(text, by):
+    result = compacted(MESSAGES, engine(by(text)), force=True)
+    assert (result.outcome, result.messages) == ("kept", MESSAGES)
+    assert result.failed == "summary"
+    assert "is no summary" in result.reason
+    with pytest.raises(SummaryError):
+        compacted(MESSAGES, engine(by(text), on_failure="raise"), force=True)
 
 
 @pytest.mark.sampled(3)
@@ -109,6 +140,13 @@ def test_without_an_archive_the_ids_that_a_summariser_cites_are_left_out():
     assert result.messages[0]["content"].splitlines()[3] == "- The user asked why."
     kept = compacted(MESSAGES, engine(scripted, notes=False), force=True)
     assert scripted.requests[-1].entries[0].cite in kept.messages[0]["content"]
+
+
+def test_a_failing_listener_does_not_undo_a_compaction():
+    def listener(event: str, data: Any) -> None:
+        raise RuntimeError(event)
+
+    assert compacted(MESSAGES, engine(on_event=listener), force=True).outcome == "compacted"
 
 
 def test_a_failed_summary_is_not_tried_again_until_the_history_has_grown():

@@ -12,7 +12,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from conspectus import Compactor, PolicyError, SummaryError
 from conspectus.tokens import TokenMeter
 from engine import Scripted, compacted, engine, short
-from histories import agent, histories, talk, tool, user
+from histories import agent, assistant, histories, talk, tool, user
 
 
 @given(
@@ -54,6 +54,13 @@ def test_without_an_archive_a_giant_is_stuck_and_the_way_out_is_named():
     result = compacted([user("x " * 50_000)], engine(window=1_000, archive=None))
     assert result.outcome == "stuck"
     assert "with an archive" in result.reason
+
+
+def test_a_system_message_larger_than_the_window_is_stuck():
+    messages = [{"role": "system", "content": "rule " * 5_000}, *talk(3)]
+    result = compacted(messages, engine(window=2_000))
+    assert result.outcome == "stuck"
+    assert result.messages == messages
 
 
 def test_reserved_tokens_are_not_given_to_messages():
@@ -120,6 +127,24 @@ def test_a_keep_above_its_trigger_is_warned_about_and_does_not_loop():
 def test_settings_that_mean_nothing_are_refused_when_built(wrong):
     with pytest.raises(PolicyError):
         Compactor(**wrong)
+
+
+def test_clips_alone_are_not_enough_where_the_budget_asks_for_more():
+    call = [("a", "x"), ("b", "y")]
+    messages = [
+        user("do it"),
+        assistant("", call[0]),
+        tool("a", "word " * 2_200),
+        assistant("", call[1]),
+        tool("b", "word " * 1_900),
+        *[assistant("filler " * 420) for _ in range(3)],
+        assistant("k"),
+        user("next"),
+        assistant("k"),
+    ]
+    result = compacted(messages, engine(window=8_000, reserved_tokens=5_000, keep=("messages", 6)))
+    assert result.outcome == "compacted"
+    assert result.tokens_after <= 3_000
 
 
 def test_a_failure_that_is_raised_is_not_tried_again_without_growth():

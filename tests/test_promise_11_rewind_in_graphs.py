@@ -117,6 +117,25 @@ def test_time_travel_brings_back_the_head_of_that_time_and_its_summary():
         assert [m.id for m in shown if is_summary(m)] == [f"summary-{head}"]
 
 
+def test_going_back_and_on_the_same_way_pays_for_nothing_twice():
+    bench = Bench()
+    bench.go(14, "m")
+    known, heads = bench.calls, bench.heads()
+    # From the very last checkpoint before each compaction: the model's answers are there already.
+    turning = [
+        s
+        for s in bench.history()
+        if s.next == ("SummarizationMiddleware.before_model",) and len(s.values["messages"]) >= 10
+    ]
+    assert len(turning) == known
+    for snapshot in turning:
+        bench.script[:] = ["Enough."]
+        out = bench.graph.invoke(None, snapshot.config)
+        assert out["messages"][-1].text == "Enough."
+        assert bench.head() in heads
+    assert bench.calls == known, "a summary was paid for again"
+
+
 def test_recall_never_reaches_what_was_abandoned_once_the_branch_goes_on():
     bench = Bench()
     bench.go(14, "m")
@@ -196,6 +215,20 @@ def test_a_copy_to_another_thread_goes_on_and_the_first_does_not_see_it(private)
     assert "module o" not in bench.reachable("copy")
     assert "module c" not in bench.reachable("t")
     assert check_nothing_lost(bench.graph, bench.store) > 0
+
+
+def test_a_copy_lives_on_when_the_first_thread_is_forgotten():
+    bench = Bench()
+    bench.go(10, "m")
+    [first, *_] = Archive(bench.store).chain(Scope("local", "t"))
+    bench.graph.update_state(thread("copy"), bench.values(), as_node="model")
+    bench.go(0, "c", thread("copy"))
+    Archive(bench.store).forget("local", "t")
+    assert Archive(bench.store).chain(Scope("local", "copy"))[0] == first
+    assert "m0" in bench.recalled("module m0", "copy")
+    bench.go(8, "c", thread("copy"))
+    assert "module m0" in bench.reachable("copy")
+    assert "module c1" in bench.reachable("copy")
 
 
 # Where the channel keeps every message

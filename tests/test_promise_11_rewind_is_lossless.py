@@ -17,6 +17,27 @@ def test_a_summary_that_was_edited_by_hand_is_respected_and_extended():
     assert result.outcome == "compacted"
 
 
+def test_going_back_and_forth_between_results_keeps_every_chain():
+    compactor = engine(trigger=("messages", 12), keep=("messages", 4))
+    state, states = [user("goal")], []
+    for n in range(40):
+        state += [
+            {"role": "assistant", "content": f"answer {n}"},
+            user(f"question {n} REF-{n:04d}"),
+        ]
+        result = compacted(state, compactor)
+        state = list(result.messages)
+        if result.record:
+            states.append(list(state))
+    assert compactor.recall("REF-0001", thread_id="t").hits
+    earlier = compacted(states[-2], compactor)
+    assert earlier.messages == states[-2]
+    later = compacted(states[-1], compactor)
+    assert later.messages == states[-1]
+    assert later.archived
+    assert compactor.recall("REF-0001", thread_id="t").hits
+
+
 def test_without_an_archive_earlier_results_find_their_records_too():
     scripted = Scripted(short)
     compactor = engine(scripted, archive=None, keep=("messages", 10))
@@ -24,3 +45,13 @@ def test_without_an_archive_earlier_results_find_their_records_too():
     compacted([*first.messages, *TURNS[60:]], compactor, force=True)
     back = compacted([*first.messages, *talk(20, 5)], compactor, force=True)
     assert back.record.parent == first.record_id
+
+
+def test_without_an_archive_a_branch_that_was_left_is_found_again():
+    compactor = engine(archive=None, keep=("messages", 10))
+    first = compacted(TURNS[:60], compactor, force=True)
+    left = compacted([*first.messages, *TURNS[60:]], compactor, force=True)
+    other = compacted([*first.messages, *talk(20, 5)], compactor, force=True)
+    assert left.summary != other.summary
+    back = compacted([*left.messages, *talk(8, 3)], compactor, force=True)
+    assert back.record.parent == left.record_id
