@@ -171,7 +171,7 @@ BAD_FILES: dict[str, tuple[bytes, str]] = {
     "no object": (b"{}", "a JSON object with nothing and no messages"),
     "deep": (b"[" * 100_000, "nested deeper than"),
     "deep and whole": (b"[" * 500 + b"]" * 500, "nested deeper than"),
-    "many digits": (b"[" + b"9" * 5000 + b"]", "as JSON: it holds a number of more digits"),
+    "many digits": (b"[" + b"9" * 5000 + b"]", "cannot be read as JSON"),
     "conversations": (b'{"messages": []}\n{"messages": []}\n', "holds 2 conversations"),
     "item": (b'[{"role": "user", "content": "x"}, 7]', "message 1 is a JSON number"),
     "item list": (b'[{"role": "user", "content": "x"}, []]', "message 1 is a JSON list"),

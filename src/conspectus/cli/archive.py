@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -31,13 +32,25 @@ app = typer.Typer(help="List, show, export, check or forget archived originals."
 EVERYTHING = "Every conversation of the tenant."
 
 
+@contextmanager
+def _reading(where: str, tenant: str, thread: str | None = None) -> Iterator[Archive]:
+    with options.opened(where, existing=True) as kept, output.working("Reading …"):
+        if thread is not None:
+            options.check_thread(kept, tenant, thread)
+        yield kept
+
+
+def _scopes(kept: Archive, tenant: str) -> list[Scope]:
+    return sorted(kept.scopes(tenant), key=lambda scope: (scope.thread, scope.session))
+
+
 @app.command("list", epilog=EXIT_CODES)
 def list_threads(
     archive: ArchiveOption = None, tenant: TenantOption = LOCAL, as_json: JsonOption = False
 ) -> None:
     """Name the conversations of which originals are kept: how many, how large, from when."""
     where = options.archive_of(archive)
-    with options.opened(where, existing=True) as kept, output.working("Reading …"):
+    with _reading(where, tenant) as kept:
         rows = [_listed(kept, scope) for scope in _scopes(kept, tenant)]
         note = kept.notes(LOCAL, "tenants", ["serve"]).get("serve", {})
     others = [name for name in note.get("names", ()) if name != tenant]
@@ -54,10 +67,6 @@ def list_threads(
         rest = f" and {len(others) - 20:,} more" if len(others) > 20 else ""
         names = f"{', '.join(others[:20])}{rest}"
         output.say(f"--tenant lists another tenant: {names}", screen=output.console(stderr=True))
-
-
-def _scopes(kept: Archive, tenant: str) -> list[Scope]:
-    return sorted(kept.scopes(tenant), key=lambda scope: (scope.thread, scope.session))
 
 
 def _listed(kept: Archive, scope: Scope) -> dict[str, Any]:
@@ -91,29 +100,27 @@ def show(
 ) -> None:
     """Show the chain of a conversation: what each compaction did, the first one first."""
     scope = Scope(tenant, thread, session)
-    with options.opened(options.archive_of(archive), existing=True) as kept:
-        options.check_thread(kept, tenant, thread)
+    with _reading(options.archive_of(archive), tenant, thread) as kept:
         chain = kept.chain(scope)
         dates = [_date(kept, scope, record.covers[-1:]) for record in chain]
+    rows = [
+        {
+            "compaction": number,
+            "record": record.id,
+            "date": date,
+            "cause": record.cause,
+            "left": len(record.covers),
+            "shown short": len(record.clips),
+            "tokens before": record.tokens_before,
+            "after": record.tokens_after,
+            "by": record.by,
+        }
+        for number, (record, date) in enumerate(zip(chain, dates, strict=True), 1)
+    ]
     if as_json:
         output.print_json([record.to_json() for record in chain])
-    elif chain:
-        output.print_rows(
-            [
-                {
-                    "compaction": number,
-                    "record": record.id,
-                    "date": date,
-                    "cause": record.cause,
-                    "left": len(record.covers),
-                    "shown short": len(record.clips),
-                    "tokens before": record.tokens_before,
-                    "after": record.tokens_after,
-                    "by": record.by,
-                }
-                for number, (record, date) in enumerate(zip(chain, dates, strict=True), 1)
-            ]
-        )
+    elif rows:
+        output.print_rows(rows)
     else:
         output.say("No compaction is in force there.")
 
@@ -123,8 +130,7 @@ def check(
     archive: ArchiveOption = None, tenant: TenantOption = LOCAL, as_json: JsonOption = False
 ) -> None:
     """Read all that a tenant's conversations answer for, and say what is damaged or gone."""
-    where = options.archive_of(archive)
-    with options.opened(where, existing=True) as kept, output.working("Reading …"):
+    with _reading(options.archive_of(archive), tenant) as kept:
         wrong = [f"the store: {problem}" for problem in kept.check()]
         scopes = _scopes(kept, tenant)
         for scope in scopes:
@@ -151,10 +157,7 @@ def export(
     from conspectus.transcripts.files import dump
 
     output.check_output(out)
-    where = options.archive_of(archive)
-    with options.opened(where, existing=True) as kept, output.working("Reading …"):
-        if thread is not None:
-            options.check_thread(kept, tenant, thread)
+    with _reading(options.archive_of(archive), tenant, thread) as kept:
         rows = [
             {"tenant": tenant, "thread": name, "session": session, **row}
             for name in (kept.threads(tenant) if thread is None else (thread,))

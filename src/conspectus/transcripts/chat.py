@@ -28,11 +28,11 @@ def _read(parsed: Parsed) -> Reading:
     return Reading(records, model=model if isinstance(model, str) else "")
 
 
-def _has_blocks(data: Mapping[str, Any]) -> bool:
-    """Tell whether a message has blocks that only Anthropic's form has."""
+def _is_anthropic(data: Mapping[str, Any]) -> bool:
     content = data.get("content")
     blocks = content if isinstance(content, list) else ()
-    return any(isinstance(b, Mapping) and b.get("type") in ANTHROPIC_BLOCKS for b in blocks)
+    kinds = {block.get("type") for block in blocks if isinstance(block, Mapping)}
+    return "system" in data or not ANTHROPIC_BLOCKS.isdisjoint(kinds)
 
 
 def _read_langchain(parsed: Parsed) -> Reading:
@@ -41,59 +41,48 @@ def _read_langchain(parsed: Parsed) -> Reading:
     No class that a file names is imported: its name only chooses a type of message.
     """
     records = [replace(part, data=_message(part)) for part in parsed.records]
-    said = (getattr(part.data, "response_metadata", {}).get("model_name") for part in records)
-    return Reading(records, model=next((name for name in reversed(list(said)) if name), ""))
+    models = [getattr(part.data, "response_metadata", {}).get("model_name") for part in records]
+    return Reading(records, model=next(filter(None, reversed(models)), ""))
 
 
 def _message(part: Record) -> Any:
-    known = _fields(part.data)
-    if known is None:
-        if "role" in part.data:
-            raise MessageError(
-                f"{part.where} is in OpenAI's or Anthropic's form among messages in "
-                "LangChain's; write all of them in one form"
-            )
-        raise MessageError(
-            f"{part.where} has the unknown type {part.data.get('type')!r}; known are human, ai, "
-            "system, tool, function and chat"
-        )
-    kind, fields = known
-    if kind not in KINDS and not kind.endswith("MessageChunk"):
-        raise MessageError(
-            f"{part.where} is an envelope of {part.data['id'][-1]!r}, which is no message of "
-            "LangChain; known are HumanMessage, AIMessage, SystemMessage and ToolMessage"
-        )
+    kind, fields = _fields(part.data)
+    if fields is None and "role" in part.data:
+        which = "is in OpenAI's or Anthropic's form among messages in LangChain's"
+        raise MessageError(f"{part.where} {which}; write all of them in one form")
+    if fields is None or not (kind in KINDS or kind.endswith("MessageChunk")):
+        what = "is an envelope of" if fields is not None else "has the unknown type"
+        known = "human, ai, system, tool, function and chat"
+        raise MessageError(f"{part.where} {what} {kind!r}; known are {known}")
     from langchain_core.messages import messages_from_dict
 
     try:
         return messages_from_dict([{"type": ALIASES.get(kind, kind), "data": fields}])[0]
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         wrong = " ".join(str(error).split())[:200]
-        raise MessageError(f"{part.where} is no {kind} message ({wrong}); check its fields") from (
-            error
-        )
+        said = f"{part.where} is no {kind} message ({wrong}); check its fields"
+        raise MessageError(said) from error
 
 
-def _fields(data: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
-    """Return type and fields of a message in LangChain's form; None for others."""
-    kind, path = data.get("type"), data.get("id")
+def _fields(data: Mapping[str, Any]) -> tuple[str, dict[str, Any] | None]:
+    """Return type and fields of a message in LangChain's form; no fields for others."""
+    kind, path, fields = str(data.get("type")), data.get("id"), None
     if kind == "constructor" and "lc" in data and isinstance(path, list) and path:
-        kind, fields = str(path[-1]), data.get("kwargs")
-        kind = kind if kind.endswith("Chunk") else kind.removesuffix("Message").lower()
-    elif not isinstance(kind, str) or not (kind in KINDS or kind.endswith("MessageChunk")):
-        return None
-    elif isinstance(data.get("data"), Mapping) and "role" not in data:
-        fields = data["data"]
-    elif "content" in data and ("role" not in data or kind.startswith(("chat", "Chat"))):
-        fields = data
-    else:
-        return None
-    fields = fields if isinstance(fields, Mapping) else {}
+        kind, fields = str(path[-1]), data.get("kwargs") or {}
+        if kind.removesuffix("Message").lower() in KINDS:
+            kind = kind.removesuffix("Message").lower()
+    elif kind in KINDS or kind.endswith("MessageChunk"):
+        if isinstance(data.get("data"), Mapping) and "role" not in data:
+            fields = data["data"]
+        elif "content" in data and ("role" not in data or kind.startswith(("chat", "Chat"))):
+            fields = data
+    if not isinstance(fields, Mapping):
+        return kind, None
     return kind, {key: value for key, value in fields.items() if key != "type"}
 
 
-LANGCHAIN = Form("langchain", lambda data: _fields(data) is not None, _read_langchain)
-ANTHROPIC = Form("anthropic", lambda data: "system" in data or _has_blocks(data), _read)
+LANGCHAIN = Form("langchain", lambda data: _fields(data)[1] is not None, _read_langchain)
+ANTHROPIC = Form("anthropic", _is_anthropic, _read)
 OPENAI = Form("openai", lambda data: True, _read)
 
 
@@ -113,7 +102,7 @@ def called(
             {
                 "id": call,
                 "type": "function",
-                "function": {"name": name, "arguments": json.dumps(args, ensure_ascii=False)},
+                "function": {"name": name, "arguments": json.dumps(args)},
             }
             for call, name, args in calls
         ]

@@ -16,44 +16,25 @@ from conspectus.errors import InputError, MessageError
 from conspectus.messages import Source, read_messages
 from conspectus.transcripts import chat, claude_code, codex, gemini_cli, opencode
 from conspectus.transcripts.pairs import Mended, mend
-from conspectus.transcripts.records import KINDS, Form, Parsed, Record, parse
+from conspectus.transcripts.records import KINDS, Form, Parsed, parse
 
-STDIN = "-"
-FORMS = (
-    claude_code.FORM,
-    codex.FORM,
-    gemini_cli.FORM,
-    opencode.FORM,
-    chat.LANGCHAIN,
-    chat.ANTHROPIC,
-    chat.OPENAI,
-)
+SESSIONS = (claude_code.FORM, codex.FORM, gemini_cli.FORM, opencode.FORM)
+FORMS = (*SESSIONS, chat.LANGCHAIN, chat.ANTHROPIC, chat.OPENAI)
 """All forms; the first one that knows a record is that of the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryFile:
-    """A history as it was read, LangChain messages or dicts.
+    """A history as it was read, LangChain messages or dicts."""
 
-    Attributes:
-        messages: in the order of the conversation.
-        form: the form of the file.
-        parsed: how the file was built, so that it can be written that way again.
-        path: None for standard input.
-        thread_hint: a stable thread name, by file or first message.
-        skipped: records outside the conversation, and messages that cannot be understood.
-        model: the model that answered last; empty if the file does not say.
-        window: its input limit in tokens, if the file says so.
-    """
-
-    messages: list[Source]
+    messages: list[Source]  # in the order of the conversation
     form: Form
-    parsed: Parsed
-    path: Path | None
-    thread_hint: str
-    skipped: int = 0
-    model: str = ""
-    window: int | None = None
+    parsed: Parsed  # how the file was built, so that it can be written that way again
+    path: Path | None  # None for standard input
+    thread_hint: str  # a stable thread name, by file or first message
+    skipped: int = 0  # records outside the conversation, and messages nobody understands
+    model: str = ""  # that answered last; empty if the file does not say
+    window: int | None = None  # its input limit in tokens, if the file says so
 
     @property
     def remarks(self) -> list[str]:
@@ -62,11 +43,7 @@ class HistoryFile:
             "no part of the conversation, or a repetition": self.skipped,
             "damaged": self.parsed.broken,
         }
-        return [
-            f"{count:,} line{'s' * (count != 1)} skipped: {why}"
-            for why, count in counts.items()
-            if count
-        ]
+        return [f"{n:,} line{'s' * (n != 1)} skipped: {why}" for why, n in counts.items() if n]
 
     def mended(self, messages: Sequence[Source] | None = None) -> Mended:
         """Give each call of the history, or of other messages, a result.
@@ -74,8 +51,7 @@ class HistoryFile:
         Results without a call stay in the history, so that a compaction archives them, but not in
         other messages.
         """
-        listed = self.messages if messages is None else messages
-        return mend(listed, orphans=messages is None)
+        return mend(self.messages if messages is None else messages, orphans=messages is None)
 
 
 def read_history(source: str | Path) -> HistoryFile:
@@ -88,11 +64,11 @@ def read_history(source: str | Path) -> HistoryFile:
         InputError: the file cannot be read, or holds no history.
         MessageError: a message cannot be understood; names the place.
     """
-    path = None if str(source) == STDIN else Path(source)
+    path = None if str(source) == "-" else Path(source)
     name = "standard input" if path is None else str(path)
     parsed = parse(_bytes(path, name), name)
     try:
-        return _transcript(parsed, path)
+        return _history(parsed, path)
     except MessageError as error:
         raise MessageError(f"{name}: {error}") from error
 
@@ -119,10 +95,9 @@ def write_history(messages: Sequence[Source], like: HistoryFile, encoding: str =
     if parsed.wrapper is not None and not session:
         whole = dict(parsed.wrapper)
         if "system" in whole and like.form is not chat.LANGCHAIN:
+            del whole["system"]
             if rows and rows[0].get("role") == "system":
-                whole["system"] = rows.pop(0)["content"]
-            else:
-                del whole["system"]
+                whole = {**parsed.wrapper, "system": rows.pop(0)["content"]}
         if isinstance(whole.get("messages"), list):
             whole["messages"] = rows
         else:
@@ -152,57 +127,29 @@ def _bytes(path: Path | None, name: str) -> bytes:
         raise InputError(f"{name} cannot be read: {reason}") from error
 
 
-def _transcript(parsed: Parsed, path: Path | None) -> HistoryFile:
+def _history(parsed: Parsed, path: Path | None) -> HistoryFile:
     for part in parsed.records:
         if not isinstance(part.data, dict):
-            raise MessageError(
-                f"{part.where} is a JSON {KINDS[type(part.data)]}; a message is an object such as "
-                '{"role": "user", "content": "..."}'
-            )
+            right = 'a message is an object such as {"role": "user", "content": "..."}'
+            raise MessageError(f"{part.where} is a JSON {KINDS[type(part.data)]}; {right}")
     every: list[Mapping[str, Any]] = [part.data for part in parsed.records]
-    if parsed.wrapper is not None:
-        every.append(parsed.wrapper)
+    every += [parsed.wrapper] if parsed.wrapper is not None else []
     form = next((form for form in FORMS if any(map(form.knows, every))), chat.OPENAI)
     reading = form.read(parsed)
     if form.session and not reading.records:
         raise MessageError(f"this session ({form.name}) holds no message yet")
-    records = _readable(reading.records, form)
-    return HistoryFile(
-        messages=[part.data for part in records],
-        form=form,
-        parsed=parsed,
-        path=path,
-        thread_hint=_thread_hint(path, parsed),
-        skipped=reading.skipped + len(reading.records) - len(records),
-        model=reading.model,
-        window=reading.window,
-    )
-
-
-def _readable(records: list[Record], form: Form) -> list[Record]:
-    """Leave messages out that cannot be understood, or refuse the first of them."""
-    try:
-        read_messages([part.data for part in records])
-    except MessageError:
-        sound = []
-        for part in records:
-            try:
-                read_messages([part.data])
-                sound.append(part)
-            except MessageError as error:
-                if not form.session:
-                    raise MessageError(str(error).replace("message 0", part.where, 1)) from error
-        if not form.session:
-            raise
-        return sound
-    return records
-
-
-def _thread_hint(path: Path | None, parsed: Parsed) -> str:
-    if path is None:
-        seed = dump(parsed.records[0].data) if parsed.records else ""
-        stem = "stdin"
-    else:
-        seed = str(path.resolve())
-        stem = re.sub(r"[^\w.-]+", "-", path.stem)[:40] or "file"
-    return f"{stem}-{hashlib.sha256(seed.encode('utf-8', 'backslashreplace')).hexdigest()[:8]}"
+    sound: list[Source] = []
+    for part in reading.records:
+        try:
+            read_messages([part.data])
+            sound.append(part.data)
+        except MessageError as error:
+            if not form.session:  # what a program wrote for itself may hold more than messages
+                raise MessageError(str(error).replace("message 0", part.where, 1)) from error
+    seed = dump(parsed.records[0].data) if parsed.records else ""
+    stem = "stdin"
+    if path is not None:
+        stem, seed = re.sub(r"[^\w.-]+", "-", path.stem)[:40] or "file", str(path.resolve())
+    hint = f"{stem}-{hashlib.sha256(seed.encode('utf-8', 'backslashreplace')).hexdigest()[:8]}"
+    skipped = reading.skipped + len(reading.records) - len(sound)
+    return HistoryFile(sound, form, parsed, path, hint, skipped, reading.model, reading.window)

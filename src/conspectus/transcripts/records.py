@@ -85,15 +85,14 @@ def parse(data: bytes, name: str) -> Parsed:
         whole = json.loads(text)
         if _is_deep(whole):
             raise RecursionError
-    except RecursionError as error:
-        said = f"{name} is nested deeper than {DEEPEST} levels, which no history is; check the file"
-        raise InputError(said) from error
     except json.JSONDecodeError as error:
         # Not splitlines: Unicode's separators may stand in a string.
         return _lines(text.split("\n"), name, error)
-    except ValueError as error:  # of Python's own
-        said = f"{name} cannot be read as JSON: it holds a number of more digits than Python reads"
+    except RecursionError as error:
+        said = f"{name} is nested deeper than {DEEPEST} levels, which no history is; check the file"
         raise InputError(said) from error
+    except ValueError as error:  # of Python's own, which reads no number of so many digits
+        raise InputError(f"{name} cannot be read as JSON: {error}") from error
     flat = "\n" not in text.strip()
     if isinstance(whole, list):
         return Parsed(_numbered(whole), flat=flat)
