@@ -7,6 +7,7 @@ import pytest
 
 from conspectus.errors import PolicyError
 from conspectus.model.chat_model import DEFAULT_WINDOW, ChatModelSummarizer
+from conspectus.model.windows import profile_of
 from conspectus.tokens import estimate
 from test_model_support import ScriptedChatModel, noted, profile, request, turns
 
@@ -65,3 +66,13 @@ def test_a_model_that_cannot_be_had_is_refused_with_what_to_do(model, monkeypatc
 def test_numbers_that_make_no_sense_are_refused(options):
     with pytest.raises(PolicyError, match=next(iter(options))):
         ChatModelSummarizer(ScriptedChatModel(answers=[]), **options)
+
+
+@pytest.mark.slow
+def test_the_window_of_a_model_is_that_of_its_profile_read_without_its_library():
+    anthropic = pytest.importorskip("langchain_anthropic")
+    model = anthropic.ChatAnthropic(model="claude-sonnet-4-5", api_key="none")
+    limit = model.profile["max_input_tokens"]
+    for name in ("claude-sonnet-4-5", "anthropic:claude-sonnet-4-5", "anthropic/claude-sonnet-4-5"):
+        assert profile_of(name) == limit
+    assert profile_of("claude-unheard-of") is None
