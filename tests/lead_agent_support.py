@@ -11,7 +11,6 @@ from pydantic import Field
 
 from lead_agent import LeadAgent
 from lead_agent.offline import OfflineModel
-from lead_agent.title import REQUEST
 from scripted_models import RecordedCall
 
 CONFIG = """
@@ -41,19 +40,6 @@ class Model(OfflineModel):
         if isinstance(answer, BaseException):
             raise answer
         return answer or super().acted(messages, tools)
-
-
-class TitlesFail(Model):
-    """A model that cannot write titles."""
-
-    title: Any = None
-
-    def answer(self, messages: list[BaseMessage], tools: Sequence[str]) -> AIMessage:
-        if not str(messages[-1].text).startswith(REQUEST):
-            return super().answer(messages, tools)
-        if isinstance(self.title, BaseException):
-            raise self.title
-        return self.title if isinstance(self.title, AIMessage) else AIMessage(self.title)
 
 
 def model(kind: type[Model] = Model, **more: Any) -> Model:

@@ -1,10 +1,6 @@
 """Deep Agents with our middleware: in every agent, with its own limits, and all else as it was."""
 
 import base64
-import inspect
-import logging
-import re
-import runpy
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,7 +18,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
-from conspectus import ContextGuard, PolicyError, SummarizationMiddleware
+from conspectus import ContextGuard, PolicyError
 from conspectus.deep_agents import (
     create_deep_agent,
     summarization_defaults,
@@ -32,7 +28,7 @@ from conspectus.deep_agents import (
 from conspectus.deep_agents.middleware import DeepAgentsSummarization
 from conspectus.errors import install_command
 from scripted_models import ScriptedChatModel
-from scripts import ROOT, ran
+from scripts import ran
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 Stacks = dict[str, list[AgentMiddleware[Any, Any, Any]]]
@@ -65,16 +61,6 @@ def subagent(name: str, **more: Any) -> dict[str, Any]:
 
 
 # Wiring
-
-
-def test_it_is_called_like_the_one_of_deep_agents():
-    ours, theirs = (
-        inspect.signature(create_deep_agent),
-        inspect.signature(deepagents.create_deep_agent),
-    )
-    assert ours == theirs
-    with pytest.raises(TypeError, match="no_such_thing"):
-        create_deep_agent(model(), no_such_thing=1)  # type: ignore[call-arg]
 
 
 def test_ours_stands_in_every_agent_with_the_limits_of_its_model_and_a_guard_last(stacks):
@@ -134,17 +120,6 @@ def test_settings_of_the_main_agent_reach_every_subagent(stacks):
         assert ours.window == (None if name == "a" else 9_000)
 
 
-def test_a_limit_that_was_given_holds_for_a_subagent_with_the_same_model_made_again(stacks):
-    # As where `middleware` and the agent each have "provider:model".
-    mine = summarization_middleware(model(50_000), None, archive="memory:", window=9_000)
-    other = ScriptedChatModel(answers=[], model_name="another", profile={"max_input_tokens": 8_000})
-    subagents = [subagent("a"), subagent("b", model=other)]
-    create_deep_agent(model(50_000), middleware=[mine], subagents=subagents)  # type: ignore[arg-type]
-    for name, window in (("main", 9_000), ("a", 9_000), ("b", None)):
-        ours = next(one for one in stacks[name] if isinstance(one, DeepAgentsSummarization))
-        assert ours.window == window
-
-
 def test_the_tool_of_deep_agents_is_refused_where_its_summarisation_is_not_there():
     chat, backend = model(), StateBackend()
     theirs = Theirs(chat, backend=backend)
@@ -155,30 +130,6 @@ def test_the_tool_of_deep_agents_is_refused_where_its_summarisation_is_not_there
             create_deep_agent(chat, backend=backend, middleware=middleware)
     kept: Any = [theirs, SummarizationToolMiddleware(theirs)]
     create_deep_agent(chat, backend=backend, middleware=kept)
-
-
-@pytest.mark.parametrize("kind", [SummarizationMiddleware, Theirs])
-def test_a_summarisation_that_takes_the_place_of_ours_is_said_in_the_log(caplog, kind):
-    other = kind(model(), backend=StateBackend()) if kind is Theirs else kind(model())
-    with caplog.at_level(logging.WARNING, "conspectus"):
-        create_deep_agent(model(), middleware=[other])
-    assert any("takes the place of ours" in one.getMessage() for one in caplog.records)
-    caplog.clear()
-    with caplog.at_level(logging.WARNING, "conspectus"):
-        create_deep_agent(model(), middleware=[summarization_middleware(model())])
-    assert not any("takes the place" in one.getMessage() for one in caplog.records)
-
-
-def test_compiled_and_remote_subagents_are_left_alone_and_the_log_says_so(caplog, stacks):
-    runnable = model()
-    remote: Any = {"name": "far", "description": "far", "graph_id": "g", "url": "http://localhost"}
-    compiled: Any = {"name": "done", "description": "done", "runnable": runnable}
-    with caplog.at_level(logging.WARNING, "conspectus"):
-        create_deep_agent(model(), subagents=[compiled, remote])
-    said = [record.getMessage() for record in caplog.records]
-    assert any("compiled subagent 'done' is left alone" in line for line in said)
-    assert any("remote subagent 'far' is left alone" in line for line in said)
-    assert set(stacks) == {"main", "general-purpose"}
 
 
 def test_a_profile_that_leaves_out_their_summarisation_leaves_out_ours(stacks):
@@ -197,12 +148,11 @@ def test_a_profile_that_leaves_out_their_summarisation_leaves_out_ours(stacks):
 def test_another_version_is_refused_and_old_names_of_parameters_stand_before_the_defaults():
     with pytest.raises(ImportError, match=r"conspectus\[deepagents\]"):
         wiring._rebound(lambda model: model, wiring._slots(None))
-    with pytest.warns(DeprecationWarning, match="is deprecated") as caught:
+    with pytest.warns(DeprecationWarning, match="is deprecated"):
         ours = summarization_middleware(
             model(200_000), max_tokens_before_summary=9_000, messages_to_keep=5
         )
     assert (ours.trigger, ours.keep) == (("tokens", 9_000), ("messages", 5))
-    assert {one.filename for one in caught} == {__file__}
 
 
 # Defaults
@@ -218,47 +168,6 @@ def test_a_wrong_profile_can_be_overridden():
 
 
 # Runs
-
-
-@pytest.mark.slow
-def test_a_failing_model_call_never_pays_for_the_same_summary_twice(tmp_path):
-    paid: list[int] = []
-    down = [False]
-
-    def answers(messages: list[Any]) -> Any:
-        if down[0] and paid:
-            return ConnectionError("the model is down")
-        return "Seen. " * 30
-
-    def summarise(messages: list[Any]) -> str:
-        paid.append(len(messages))
-        down[0] = True
-        return "The user asks about modules."
-
-    chat = model(20_000, answers)
-    backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
-    for store in (InMemoryStore(), None):
-        paid.clear()
-        down[0] = False
-        mine = summarization_middleware(
-            chat, backend, trigger=("messages", 10), keep=("messages", 4), summarizer=summarise
-        )
-        compiled = create_deep_agent(
-            chat, backend=backend, middleware=[mine], checkpointer=InMemorySaver(), store=store
-        )
-        thread: Any = {"configurable": {"thread_id": f"t-{store is None}"}}
-        failed = 0
-        for turn in range(7):
-            given: Any = {"messages": [HumanMessage(f"Question {turn}")]}
-            while True:
-                try:
-                    compiled.invoke(given, thread)
-                    break
-                except ConnectionError:
-                    failed, given = failed + 1, None
-                    down[0] = failed % 3 != 0
-        assert failed >= 3
-        assert len(paid) == 1
 
 
 def test_a_forked_subagent_goes_on_with_the_folded_history_and_its_chain(tmp_path):
@@ -364,42 +273,7 @@ def test_files_are_written_once_and_hold_arguments_and_media_whole(tmp_path):
     assert f"/{folder}" in str(shown.content)
 
 
-def test_a_backend_that_fails_holds_nothing_up_and_is_written_later(tmp_path, caplog):
-    class Failing(FilesystemBackend):
-        down = True
-
-        def upload_files(self, files: list[tuple[str, bytes]]) -> Any:
-            if self.down:
-                raise OSError("no space left on device")
-            return super().upload_files(files)
-
-    backend = Failing(root_dir=tmp_path, virtual_mode=True)
-    chat = model(40_000, "Seen. " * 30)
-    compiled = mirroring(chat, backend)
-    with caplog.at_level(logging.WARNING, "conspectus"):
-        for turn in range(6):
-            compiled.invoke({"messages": [HumanMessage(f"Question {turn}")]}, THREAD)
-    assert not (tmp_path / "conversation_history").exists()
-    assert any("no space left" in record.getMessage() for record in caplog.records)
-    backend.down = False
-    compiled.invoke({"messages": [HumanMessage("And now?")]}, THREAD)
-    assert "Question 0" in "".join(content.decode() for content in files(tmp_path).values())
-
-
 # The example, and what is said without the extra
-
-
-@pytest.mark.slow
-def test_the_example_finds_what_has_left(capsys, monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "examples"))
-    runpy.run_path(str(ROOT / "examples" / "deep_agent.py"), run_name="__main__")
-    said = dict(re.split(r"\s{3,}", line) for line in capsys.readouterr().out.splitlines())
-    assert said["the answer"] == "The code of room 3 is 1111."
-    assert said["messages in the state"].startswith("124")
-    assert "1 is a summary" in said["messages in the last view"]
-    largest, window = map(int, re.findall(r"\d+", said["largest request"].replace(",", "")))
-    assert largest <= window
-    assert int(said["files of the history"]) >= 2
 
 
 @pytest.mark.slow

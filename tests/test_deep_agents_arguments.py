@@ -5,14 +5,12 @@ from typing import Any
 
 import pytest
 from deepagents.backends import FilesystemBackend
-from deepagents.middleware.summarization import compute_summarization_defaults
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from conspectus.deep_agents import (
     create_deep_agent,
-    summarization_defaults,
 )
 from conspectus.messages import read_messages, with_short_arguments
 from scripted_models import ScriptedChatModel
@@ -81,12 +79,6 @@ def test_old_arguments_are_shortened_after_the_import_swap_alone(store, way, tmp
         file = tmp_path / found[0]["path"].lstrip("/")
         assert "module 0" in file.read_text()
     assert len(chat.calls[-1].messages) == 28  # nothing was summarised, and the prompt
-
-
-def test_the_defaults_are_those_of_deep_agents():
-    for chat in (writer(200_000), writer()):
-        theirs = compute_summarization_defaults(chat)
-        assert summarization_defaults(chat) == theirs
 
 
 def test_every_form_of_a_call_is_shortened_and_nothing_else():

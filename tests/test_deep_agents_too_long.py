@@ -108,13 +108,3 @@ def test_a_batch_that_is_too_large_is_rescued_after_the_import_swap_alone(store,
     for turn in range(3):
         talk(graph, f"And then, {turn}?", way)
     assert provider.refused == refused
-
-
-@pytest.mark.slow
-def test_parallel_subagents_are_rescued_each_in_its_own_session():
-    provider = Provider()
-    graph = create_deep_agent(provider.model, [read_table], checkpointer=InMemorySaver())
-    values = talk(graph, "Delegate.")
-    assert [m.text for m in values["messages"] if m.type == "tool"] == ["Done.", "Done."]
-    assert provider.refused <= 2 * TRIES
-    assert "_conspectus" not in values  # the main agent has compacted nothing

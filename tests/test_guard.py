@@ -1,16 +1,12 @@
 """The guard: what is really sent fits its window, and a call that overflowed is rescued once."""
 
-import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Union
 
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import (
     AgentMiddleware,
-    ClearToolUsesEdit,
-    ContextEditingMiddleware,
     ModelFallbackMiddleware,
 )
 from langchain.agents.structured_output import ToolStrategy
@@ -28,9 +24,8 @@ from conspectus import (
     SummarizationMiddleware,
     is_summary_message,
 )
-from conspectus.langchain.overflow import TRIES, read_overflow
+from conspectus.langchain.overflow import read_overflow
 from conspectus.tokens import TokenMeter
-from fault_server import FaultServer, Reply, Request, faults
 from graph_support import agent
 from scripted_models import ScriptedChatModel
 
@@ -128,12 +123,6 @@ def test_the_request_fits_its_window_with_prompt_and_tools(history):
     assert not any(broken(request) for request in agent.requests)
 
 
-def test_without_the_guard_the_prompt_and_the_tools_are_not_seen():
-    agent = Agent(summarization(window=WINDOW))
-    agent.talk(12)
-    assert max(agent.sent) > WINDOW
-
-
 def test_the_size_beside_the_messages_reaches_the_next_plan():
     middle = summarization(window=WINDOW)
     agent = Agent(middle, ContextGuard(middle))
@@ -190,26 +179,6 @@ def test_a_rescue_is_paid_for_once():
     assert len(archived) > read[0]
 
 
-def test_a_call_that_cannot_be_rescued_says_so_with_the_providers_error_behind_it():
-    middle = summarization()
-    agent = Agent(middle, ContextGuard(middle), limit=60, store=None)  # nothing can be clipped
-    with pytest.raises(StuckError) as caught:
-        agent.talk(1)
-    assert isinstance(caught.value.__cause__, ContextOverflowError)
-    assert agent.refused == 1
-
-
-def test_an_overflow_after_every_rescue_is_the_providers_own_error():
-    middle = summarization()
-    guard = ContextGuard(middle, on_stuck="send")
-    agent = Agent(middle, guard, limit=10**9)
-    agent.talk(8)
-    agent.limit = 700
-    with pytest.raises(ContextOverflowError):
-        agent.talk(1, 8)
-    assert 2 <= agent.refused <= TRIES + 1
-
-
 def paid(*more: Any, turns: int = 24, giant: bool = False, **settings: Any) -> tuple[int, Agent]:
     """Summaries that a guard alone pays for, beside other middleware."""
     calls: list[int] = []
@@ -226,45 +195,6 @@ def paid(*more: Any, turns: int = 24, giant: bool = False, **settings: Any) -> t
     agent.talk(turns)
     assert max(agent.sent) <= 2_200
     return len(calls), agent
-
-
-class Reminding(AgentMiddleware[Any, Any, Any]):
-    """Adds a message to each request, as reminders do."""
-
-    def wrap_model_call(self, request: Any, handler: Any) -> Any:
-        reminder = HumanMessage("Remember to be careful.")
-        return handler(request.override(messages=[*request.messages, reminder]))
-
-
-@pytest.mark.slow
-def test_what_other_middleware_copies_changes_or_adds_is_not_summarised_again():
-    alone, _ = paid()
-    edits = ContextEditingMiddleware(edits=[ClearToolUsesEdit(trigger=10**6)])
-    copied, agent = paid(edits)
-    assert copied <= alone + 1
-    assert agent.values["_conspectus"]["head"]
-    added, agent = paid(Reminding())
-    assert added <= alone * 2
-    assert all("Remember" in str(request[-1].content) for request in agent.requests)
-
-
-@pytest.mark.slow
-def test_a_message_that_was_shown_short_is_not_summarised_at_every_call():
-    alone, _ = paid()
-    with_giant, agent = paid(giant=True)
-    assert with_giant <= alone + 2
-    records = [
-        i for i in agent.store.search(("conspectus",), limit=1_000) if "records" in i.namespace
-    ]
-    assert len(records) <= with_giant + 3
-
-
-def test_the_middlewares_own_window_is_the_guards_too():
-    middle = summarization(window=2_500)
-    agent = Agent(middle, ContextGuard(middle))
-    said = HumanMessage("table " + "row of a long table " * 3_000)
-    agent.graph.invoke({"messages": [said]}, CONFIG)
-    assert max(agent.sent) <= 2_500
 
 
 def test_a_rescue_where_the_tools_take_most_gives_way_in_messages_alone():
@@ -289,22 +219,6 @@ def test_a_rescue_where_the_tools_take_most_gives_way_in_messages_alone():
     ask(graph, 30)
     assert sum(size > tools + 2_000 for size in sizes) == 1
     assert len(sizes) == 31
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "no key",
-        "Error code: 400 - Invalid 'messages[3].tool_calls[0].id': string too long. Expected a "
-        "string with maximum length 64, but got a string with length 70 instead.",
-    ],
-)
-def test_another_error_is_no_overflow_and_passes(text):
-    middle = summarization()
-    agent = Agent(middle, ContextGuard(middle), limit=1, error=lambda *_: ValueError(text))
-    with pytest.raises(ValueError, match=re.escape(text)):
-        agent.talk(1)
-    assert agent.refused == 1
 
 
 def test_a_smaller_model_that_answered_once_does_not_shrink_the_history_for_the_larger():
@@ -405,32 +319,6 @@ def test_output_is_reserved_from_the_models_own_setting():
 def test_settings_that_mean_nothing_are_refused(wrong):
     with pytest.raises(PolicyError):
         ContextGuard(**wrong)
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("status", [400, 413, 422])
-def test_a_real_client_and_a_real_server_that_says_too_long(status):
-    openai = pytest.importorskip("langchain_openai", reason="needs the extra openai")
-    limit = 1_200
-
-    def count(body: dict[str, Any]) -> int:
-        return sum(METER.text(str(m.get("content") or "")) for m in body["messages"])
-
-    def answer(request: Request) -> Reply:
-        if request.tokens <= limit:
-            return "All is well. " * 10
-        return replace(faults.context_length(limit, request.tokens), status=status)
-
-    with FaultServer(answer, count=count) as server:
-        model = openai.ChatOpenAI(
-            model="gpt-4o", base_url=server.openai_url, api_key="none", max_retries=0, profile={}
-        )
-        middle = summarization(summarizer="embedded")
-        graph, _ = agent(model, middle, ContextGuard(middle), tools=[])
-        ask(graph, 14)
-        refused = [request for request in server.requests if request.tokens > limit]
-        assert len(refused) == 1
-        assert len(server.requests) == 15
 
 
 @pytest.mark.parametrize(

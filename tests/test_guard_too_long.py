@@ -14,7 +14,6 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus import ContextGuard, StuckError, SummarizationMiddleware
 from conspectus.langchain.overflow import TRIES
-from conspectus.model.provider_errors import is_overflow
 from conspectus.tokens import TokenMeter
 from fault_server import Answer, Reply, Request, ToolCall, faults
 from fault_support import PROTOCOLS
@@ -181,18 +180,6 @@ def read(count: int) -> list[BaseMessage]:
         ToolMessage(read_table.invoke({"name": f"t{n}"}), tool_call_id=f"c{n}")
         for n in range(count)
     ]
-
-
-def test_the_users_own_words_are_not_cut_without_an_archive():
-    model, graph = agent(history="preserve", store=False)
-    with pytest.raises(StuckError):
-        graph.invoke({"messages": [HumanMessage("Look at this: " + ROWS)]}, CONFIG)
-    assert len(model.calls) == 1
-
-
-@pytest.mark.parametrize("said", faults.TOO_LONG)
-def test_the_words_of_providers_are_known(said):
-    assert is_overflow(ValueError(said))
 
 
 @pytest.mark.sampled(2)

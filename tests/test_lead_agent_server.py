@@ -2,19 +2,16 @@
 
 import http.client
 import json
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
 from conspectus.messages import is_summary_message
 from lead_agent.server import LARGEST, LeadAgentServer
-from lead_agent_support import Held, beside, configured, model, opened
+from lead_agent_support import Held, beside, model, opened
 
-MAIN = Path(__file__).resolve().parents[1] / "examples" / "lead_agent" / "main.py"
 JSON = {"Content-Type": "application/json"}
 
 
@@ -98,13 +95,6 @@ def test_a_thread_is_compacted_now_and_goes_on(client):
     assert client.get("/threads/t")[1]["title"] == "write workspace/0.txt: hello"
 
 
-def test_where_nothing_may_leave_the_answer_says_so(client):
-    client.post("/threads/t/turns", message="list")
-    status, done = client.post("/threads/t/compact")
-    assert (status, done["compacted"], done["before"]) == (200, False, done["after"])
-    assert done["reason"].startswith("all 4 messages are within 'keep' (4 messages)")
-
-
 def test_compacting_is_refused_while_a_run_is_in_flight(client, held):
     running = beside(lambda: client.post("/threads/t/turns", message="slow"))
     assert held.begun.wait(60)
@@ -118,30 +108,6 @@ def test_compacting_is_refused_while_a_run_is_in_flight(client, held):
     assert client.post("/threads/t/compact")[0] == 200
 
 
-def test_compacting_is_refused_where_it_is_disabled_and_where_a_question_is_open(client, tmp_path):
-    client.post("/threads/t/turns", message="ask which room?")
-    status, error = client.post("/threads/t/compact")
-    assert status == 409
-    assert client.post("/threads/t/turns", message="list") == (409, error)
-    assert "waits for an answer to 'which room?'" in error["error"]
-    client.post("/threads/t/turns", answer="blue")
-    configured(tmp_path, enabled="false")
-    status, error = client.post("/threads/t/compact")
-    assert status == 409
-    assert "set 'enabled: true' in config.yaml" in error["error"]
-    configured(tmp_path)
-    assert client.post("/threads/t/compact")[0] == 200
-
-
-def test_unknown_threads_and_addresses_are_not_found(client):
-    assert client.post("/threads/nobody/compact")[0] == 404
-    assert client.post("/threads/nobody/turns", answer="x")[0] == 404
-    assert client.get("/threads/nobody")[0] == 404
-    for path in ("/", "/threads", "/threads/t/other", "/threads/t/turns/more"):
-        status, error = client.post(path)
-        assert (status, "POST /threads/ID/compact" in error["error"]) == (404, True)
-
-
 def test_hostile_ids_stay_in_the_folder(client, tmp_path):
     for thread in ("..%2F..%2Fetc", "%2Fetc%2Fpasswd", "..", "%24(id)", "caf%C3%A9"):
         assert client.post(f"/threads/{thread}/turns", message="write workspace/a: x")[0] == 200
@@ -150,30 +116,6 @@ def test_hostile_ids_stay_in_the_folder(client, tmp_path):
         assert (status, "id has 1 to 200" in error["error"]) == (400, True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["config.yaml", "data"]
     assert len(list((tmp_path / "data" / "threads").iterdir())) == 5
-
-
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize(
-    ("body", "why"),
-    [
-        ("{", "no JSON"),
-        ("[" * 100_000, "no JSON"),
-        (b"\xff", "no JSON"),
-        ("[]", "JSON object"),
-        ("{}", "send a 'message'"),
-        ('{"message": "a", "answer": "b"}', "send a 'message'"),
-        ('{"message": ""}', "a text that says something"),
-        ('{"message": 7}', "a text that says something"),
-        ('{"message": "a", "id": 7}', "'id' must be"),
-        ('{"answer": "a", "id": "m1"}', "an 'answer' takes no 'id'"),
-        ('{"mesage": "a"}', "unknown: mesage; known are answer, id, message"),
-    ],
-)
-def test_a_body_that_cannot_be_understood_is_refused(client, body, why):
-    status, error = client.raw("POST", "/threads/t/turns", body, JSON)
-    assert status == 400
-    assert why in error["error"]
-    assert client.get("/threads/t")[0] == 404
 
 
 def test_what_a_web_page_could_send_is_refused(client):
@@ -186,21 +128,3 @@ def test_what_a_web_page_could_send_is_refused(client):
     much = {**JSON, "Content-Length": str(LARGEST + 1)}
     assert client.raw("POST", path, None, much)[0] == 413
     assert client.get("/threads/t")[0] == 404
-
-
-def test_an_error_of_the_run_tells_the_client_nothing_secret(client, caplog):
-    status, error = client.post("/threads/t/turns", message="fail")
-    assert status == 500
-    assert "sk-123" not in json.dumps(error)
-    assert "sk-123" in caplog.text
-    assert client.post("/threads/t/turns", message="list workspace")[1]["answer"] == "[empty]"
-
-
-def test_the_request_of_the_readme_is_answered(client):
-    text = (MAIN.parent / "README.md").read_text(encoding="utf-8")
-    line = next(line for line in text.splitlines() if line.startswith("curl "))
-    _, address, _, header, _, body = shlex.split(line)
-    name, _, value = header.partition(": ")
-    assert urlsplit(address).netloc == "127.0.0.1:8123"
-    status, reply = client.raw("POST", urlsplit(address).path, body, {name: value})
-    assert (status, reply["thread"]) == (200, "demo")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from deepagents.backends import FilesystemBackend
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
@@ -13,7 +13,6 @@ from conspectus import ContextGuard, SummarizationMiddleware
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.langchain import PreservedState
 from conspectus.langchain.preserved import added
-from conspectus.langchain.state import name_messages
 from scripted_models import ScriptedChatModel
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
@@ -47,21 +46,6 @@ def agent(kind: str, reader: Reader, model: ScriptedChatModel, saver: Any, store
     )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["deep", "preserved"])
-def test_they_are_summarised_once_as_those_with_ids_are(kind):
-    reader, saver, store = Reader(), InMemorySaver(), InMemoryStore()
-    model = ScriptedChatModel(answers=lambda messages: f"Answer to {messages[-1].text}")
-    for turn in range(20):
-        graph = agent(kind, reader, model, saver, store)  # as a new process would
-        graph.invoke({"messages": [("user", f"Question {turn}.")]}, THREAD)
-    read = [text for text in reader.read if text.startswith("Question")]
-    assert len(read) >= 10
-    assert len(read) == len(set(read))
-    once = [message.id for message in graph.get_state(THREAD).values["messages"]]
-    assert [message.id for message in graph.get_state(THREAD).values["messages"]] == once
-
-
 @pytest.mark.parametrize("kind", ["deep", "preserved"])
 def test_another_process_goes_on_with_the_models_turn(kind):
     reader, saver, store, down = Reader(), InMemorySaver(), InMemoryStore(), [False]
@@ -93,19 +77,6 @@ def test_the_same_words_said_again_are_another_message():
     for cut in range(4):
         whole = added(added([], writes[:cut]), writes[cut:])
         assert [message.id for message in whole] == ids  # type: ignore[union-attr]
-
-
-def test_one_that_comes_later_is_named_as_in_a_history_that_is_read_at_once():
-    def said() -> list[BaseMessage]:
-        result = ToolMessage("Go on.", tool_call_id="c")
-        return [HumanMessage("Go on."), HumanMessage("Stop."), HumanMessage("Go on."), result]
-
-    whole, grown = said(), said()
-    name_messages(whole)
-    for end in range(1, 5):
-        name_messages(grown[:end])
-    assert [one.id for one in grown] == [one.id for one in whole]
-    assert len({one.id for one in whole}) == 4
 
 
 def test_two_conversations_without_a_thread_that_begin_alike_share_nothing(tmp_path):

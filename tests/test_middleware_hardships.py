@@ -1,13 +1,7 @@
 """What an agent's step meets in real life and must come through: many workers, damaged state,
 summaries that cannot be taken over, failures that last, stores that come late."""
 
-import asyncio
-import gc
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Iterator
 from typing import Any
-from weakref import ref
 
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
@@ -16,40 +10,11 @@ from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import Compactor, ContextGuard, SummarizationMiddleware
-from conspectus.archive import Archive, Scope
+from conspectus.archive import Archive
 from conspectus.bridge import run
-from conspectus.engine import drafts
-from conspectus.engine.memory import Memory, SessionMemory
 from conspectus.errors import StuckError
-from conspectus.notes.rendering import Notes
 from graph_support import agent, is_summary, middleware, said, scope_of, summariser, thread
 from scripted_models import ScriptedChatModel
-
-
-class Crowded(OrderedDict[Scope, SessionMemory]):
-    """Sessions of a memory that another worker would change while they are looked through."""
-
-    memory: Memory
-
-    def values(self) -> Any:
-        def one_by_one() -> Iterator[SessionMemory]:
-            for value in OrderedDict.values(self):
-                if not self.memory._sessions._lock.locked():
-                    self.memory.of(Scope("local", "another", "main"))
-                yield value
-
-        return one_by_one()
-
-
-def test_asking_for_failures_is_safe_while_other_workers_begin_sessions():
-    memory = Memory()
-    for name in ("one", "two", "three"):
-        memory.of(Scope("local", name, "main"))
-    crowded = Crowded(memory._sessions._values)
-    crowded.memory = memory
-    memory._sessions._values = crowded
-    assert not memory.any_failed
-
 
 RECORD = {
     "v": 1,
@@ -114,17 +79,6 @@ def test_a_damaged_state_is_not_trusted_and_stops_no_step(damage, stored):
     assert held["after"]
 
 
-@pytest.mark.parametrize("wrong", [True, "x", -1, None, 1.5])
-def test_a_damaged_report_of_the_guard_is_not_trusted(wrong):
-    graph, model = agent(lambda _: "ok", middleware())
-    seen = {"v": 1, "overhead": wrong, "window": wrong, "learned": wrong}
-    graph.invoke({**said("hi")}, thread())
-    graph.update_state(thread(), {"_conspectus_request": seen})
-    for n in range(3):
-        graph.invoke(said(f"question {n}"), thread())
-    assert len(model.calls[-1].messages) == 7, "no window has been made up"
-
-
 # Another library's summary that cannot be taken over
 
 
@@ -134,54 +88,7 @@ def talk(count: int, words: int = 20) -> list[AnyMessage]:
     return [kinds[n % 2](f"say{n} {text}", id=f"m{n}") for n in range(count)]
 
 
-def pinning(looked: list[str]) -> Callable[[Any], bool]:
-    """A pin on every message that notes which were looked at."""
-
-    def pin(message: Any) -> bool:
-        looked.append(message.id)
-        return True
-
-    return pin
-
-
-def event(cutoff: int) -> dict[str, Any]:
-    text = "Here is a summary of the conversation to date:\n\nold talk"
-    return {"cutoff_index": cutoff, "summary_message": HumanMessage(text), "file_path": None}
-
-
-def test_a_foreign_summary_that_stands_for_nothing_that_may_leave_stops_no_compaction():
-    own = middleware(pin=lambda message: message.id == "m0")
-    state = {"messages": [*talk(30), HumanMessage("go on")], "_summarization_event": event(1)}
-    update = own.before_model(state, Runtime())
-    assert len(update["messages"]) < 10
-
-
 # What helps nothing is not gone into at every step
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("window", [None, 4_000])
-def test_a_long_history_that_nothing_makes_smaller_is_not_read_at_every_step(window):
-    looked: list[str] = []
-    own = middleware(window=window, pin=pinning(looked))
-    messages = talk(1_024)
-    reads = []
-    for n in range(12):
-        before = len(looked)
-        assert own.before_model({"messages": messages}, Runtime()) is None
-        reads.append(len(looked) > before)
-        messages.append(AIMessage(f"more {n}"))
-    assert reads == [n % 4 == 0 for n in range(12)]
-
-
-def test_a_short_history_is_looked_at_again_at_the_next_step():
-    pinned = {"all"}
-    own = middleware(pin=lambda _: "all" in pinned)
-    messages = talk(31)
-    assert own.before_model({"messages": messages}, Runtime()) is None
-    pinned.clear()
-    messages.append(AIMessage("more"))
-    assert own.before_model({"messages": messages}, Runtime()) is not None
 
 
 # Failures that last
@@ -297,41 +204,3 @@ def test_what_leaves_after_a_store_was_added_stays_within_reach(history):
 
 
 # A loop that has others to serve
-
-
-@pytest.mark.parametrize("count", [20, 400])
-def test_reading_a_long_history_leaves_the_event_loop_to_others(count, monkeypatch):
-    read_in: dict[str, set[int]] = {"messages": set(), "notes": set()}
-    read, render = drafts.read_segment, Notes.render
-
-    def noted(*given: Any, **more: Any) -> Any:
-        read_in["messages"].add(threading.get_ident())
-        return read(*given, **more)
-
-    def written(self: Any, *given: Any, **more: Any) -> Any:
-        read_in["notes"].add(threading.get_ident())
-        return render(self, *given, **more)
-
-    monkeypatch.setattr(drafts, "read_segment", noted)
-    monkeypatch.setattr(Notes, "render", written)
-    state = {"messages": [*talk(count, words=2), HumanMessage("go on")]}
-    update = asyncio.run(middleware(summarizer="embedded").abefore_model(state, Runtime()))
-    assert update is not None
-    here = {threading.get_ident()}
-    assert all(used and not used & here for used in read_in.values())
-    assert middleware(summarizer="embedded").before_model(state, Runtime()) is not None
-    assert all(here <= used for used in read_in.values()), "without a loop all is done here"
-
-
-@pytest.mark.slow
-def test_the_view_of_a_channel_that_keeps_everything_keeps_no_message_alive():
-    own = middleware(history="preserve")
-    state: dict[str, Any] = {"messages": [*talk(30), HumanMessage("go on")]}
-    held = own.before_model(state, Runtime())
-    assert held is not None
-    state.update(held)
-    assert own.before_model(state, Runtime()) is None, "the view is remembered"
-    newest = ref(state["messages"][-1])
-    state.clear()
-    gc.collect()
-    assert newest() is None

@@ -1,29 +1,20 @@
 """The middleware inside real agents: streams, interrupts, approvals, beside other middleware."""
 
 import asyncio
-import json
 import re
 from typing import Any
 
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import (
-    ClearToolUsesEdit,
-    ContextEditingMiddleware,
     HumanInTheLoopMiddleware,
-    ModelCallLimitMiddleware,
-    ModelFallbackMiddleware,
-    TodoListMiddleware,
 )
-from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command, interrupt
-from pydantic import BaseModel
 
-from conspectus.archive import Archive, Scope
+from conspectus.archive import Archive
 from graph_support import (
     SUMMARY,
     StreamingModel,
@@ -39,7 +30,6 @@ from graph_support import (
     summaries,
     summariser,
     thread,
-    torn,
 )
 from scripted_models import ScriptedChatModel
 from stored_values import stored
@@ -119,28 +109,6 @@ def test_the_messages_of_a_run_hold_no_summary(loop):
     assert not [text for text in texts if SUMMARY in text]
 
 
-def test_a_step_of_ours_is_an_update_only_when_something_changes():
-    own = middleware()
-    graph, _ = agent(steps(12), own)
-    changed = [
-        update["SummarizationMiddleware.before_model"]
-        for update in graph.stream(task(), thread(), stream_mode="updates")
-        if "SummarizationMiddleware.before_model" in update
-    ]
-    real = [update for update in changed if update]
-    assert len(real) == len(own.model.calls) > 0
-    assert all(set(update) == {"messages", "_conspectus"} for update in real)
-
-
-def test_values_are_whole_at_each_step_and_ours_is_plain_data():
-    graph, _ = agent(steps(12), middleware())
-    for values in graph.stream(task(), thread(), stream_mode="values"):
-        assert set(values) <= {"messages", "_conspectus"}
-        held = values.get("_conspectus")
-        assert json.loads(json.dumps(held)) == held
-        assert torn(values["messages"], pending=[f"call_m{n}" for n in range(12)]) == []
-
-
 def compactions(stream: Any) -> list[str]:
     return [one["event"] for one in stream if one.get("type") == "conspectus.compaction"]
 
@@ -153,22 +121,6 @@ def test_custom_events_mark_start_and_end_of_each_compaction(loop):
     seen = streamed(graph, loop, "custom")
     assert compactions(seen) == ["start", "end"] * len(own.model.calls)
     assert all(one.items() >= data.items() for one, (_, data) in zip(seen, heard, strict=True))
-
-
-def test_a_failed_compaction_is_told_and_the_run_goes_on():
-    events: list[str] = []
-    broken = ScriptedChatModel(answers=lambda _: ValueError("no such model"))
-    own = middleware(model=broken, on_event=lambda event, data: events.append(event))
-    graph, model = agent(steps(12), own)
-    told = compactions(graph.stream(task(), thread(), stream_mode="custom"))
-    assert told == events
-    # Three tries each time, and each time asks for a history a tenth longer than the one before.
-    tries = told.count("start")
-    assert 1 < tries < 10
-    assert told == ["start", *["attempt_failed"] * 3, "failed"] * tries
-    assert len(broken.calls) == 3 * tries
-    assert len(graph.get_state(thread()).values["messages"]) == 26
-    check_sent(model)
 
 
 # Interrupts and approvals
@@ -250,108 +202,6 @@ def test_an_approval_that_is_pending_is_never_compacted(at):
 # Beside other middleware
 
 
-class Verdict(BaseModel):
-    """What the agent found."""
-
-    modules: int
-    word: str
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize(
-    ("final", "strategy"),
-    [
-        (
-            AIMessage(
-                "",
-                tool_calls=[
-                    {"name": "Verdict", "args": {"modules": 12, "word": "fine"}, "id": "call_v"}
-                ],
-            ),
-            ToolStrategy(Verdict),
-        ),
-        ('{"modules": 12, "word": "fine"}', ProviderStrategy(Verdict)),
-    ],
-    ids=["by a tool", "by the provider"],
-)
-def test_structured_output_comes_through(final, strategy):
-    own, store = middleware(), InMemoryStore()
-    script = [*steps(12)[:-1], final, *steps(12, prefix="n")[:-1], final]
-    graph, model = agent(script, own, store=store, response_format=strategy)
-    for _ in range(2):
-        out = graph.invoke(task(), thread())
-        assert out["structured_response"] == Verdict(modules=12, word="fine")
-    assert own.model.calls
-    check_sent(model)
-    assert check_nothing_lost(graph, store) > 0
-
-
-@pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_a_fallback_model_is_sent_the_same_view(history):
-    spare = ScriptedChatModel(answers=steps(14))
-    first = ScriptedChatModel(answers=lambda _: ConnectionError("down"))
-    own, store = middleware(history=history), InMemoryStore()
-    graph, _ = agent(first, ModelFallbackMiddleware(spare), own, store=store)
-    out = graph.invoke(task(), thread())
-    assert out["messages"][-1].text == "All looked at."
-    check_sent(first, spare)
-    pairs = zip(first.calls, spare.calls, strict=True)
-    assert all(one.messages == other.messages for one, other in pairs)
-    assert any(map(is_summary, spare.calls[-1].messages))
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("order", [0, 1])
-@pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_context_editing_clears_what_is_sent_and_originals_stay(order, history):
-    edits = ContextEditingMiddleware(edits=[ClearToolUsesEdit(trigger=200, keep=1)])
-    own, store = middleware(history=history), InMemoryStore()
-    both = [own, edits] if order == 0 else [edits, own]
-    graph, model = agent(steps(16), *both, store=store)
-    graph.invoke(task(), thread())
-    check_sent(model)
-    assert any("[cleared]" in m.text for call in model.calls for m in call.messages)
-    if history == "preserve":
-        channel = graph.get_state(thread()).values["messages"]
-        assert len(channel) == 34
-        assert sum(map(is_summary, model.calls[-1].messages[:2])) == 1
-        assert len(model.calls[-1].messages) < 12
-        assert not [m for m in channel if "[cleared]" in m.text]
-        return
-    assert check_nothing_lost(graph, store) > 0
-    kept = Archive(store).export(Scope("local", "t"))
-    assert not [row for row in kept if "[cleared]" in str(row["message"])]
-
-
-def test_the_todos_of_a_list_survive():
-    todos = [
-        {"content": "Look at every module", "status": "in_progress"},
-        {"content": "Write the report", "status": "pending"},
-    ]
-    write = AIMessage(
-        "", tool_calls=[{"name": "write_todos", "args": {"todos": todos}, "id": "call_todos"}]
-    )
-    own, store = middleware(), InMemoryStore()
-    graph, model = agent([write, *steps(16)], own, TodoListMiddleware(), store=store)
-    out = graph.invoke(task(), thread())
-    assert out["todos"] == todos
-    check_sent(model)
-    assert check_nothing_lost(graph, store) > 0
-    summary = Archive(store).chain(Scope("local", "t"))[-1].summary
-    assert "Write the report" in summary.partition("## Open")[2]
-
-
-def test_a_limit_of_model_calls_counts_the_agent_only():
-    own, store = middleware(), InMemoryStore()
-    limit = ModelCallLimitMiddleware(run_limit=12)
-    graph, model = agent(steps(30), own, limit, store=store)
-    out = graph.invoke(task(), thread())
-    assert len(model.calls) == 12
-    assert "limit" in out["messages"][-1].text
-    check_sent(model)
-    assert check_nothing_lost(graph, store) > 0
-
-
 def test_two_of_ours_stand_in_one_agent():
     often = middleware(name="often")
     rarely = middleware(name="rarely", trigger=("tokens", 300), keep=("messages", 2))
@@ -362,11 +212,6 @@ def test_two_of_ours_stand_in_one_agent():
     assert often.model.calls or rarely.model.calls
     assert len(summaries(out["messages"])) == 1
     assert check_nothing_lost(graph, store) > 0
-
-
-def test_two_of_one_name_are_refused_by_langchain():
-    with pytest.raises(AssertionError, match="duplicate"):
-        agent(steps(1), middleware(), middleware())
 
 
 # One instance, many threads
@@ -465,34 +310,3 @@ def test_a_subagent_with_a_memory_of_its_own_goes_on_in_its_session():
     graph, model = agent([ask("tha"), ask("thb"), "Done."], own, store=store, tools=[ask_inner])
     graph.invoke(task(), thread())
     check_sent(model, inner_model)
-
-
-def test_without_checkpointer_and_store_it_still_works():
-    own = middleware()
-    model = ScriptedChatModel(answers=[*steps(12), *steps(12)])
-    graph = create_agent(model, tools=[look], middleware=[own])
-    out = graph.invoke(task())
-    # What an agent without memory gives back is sent again by its caller.
-    graph.invoke({"messages": [*out["messages"], *said("Once more.")["messages"]]})
-    check_sent(model)
-    assert own.model.calls
-
-
-def test_a_parent_graph_that_keeps_all_messages_is_not_summarised_twice():
-    """The agent is a node of a graph with its own channel of messages, which keeps them all."""
-    from langgraph.graph import START, MessagesState, StateGraph
-
-    own, store = middleware(), InMemoryStore()
-    model = ScriptedChatModel(answers=[*steps(8), *steps(1, prefix="n"), *steps(1, prefix="k")])
-    inner = create_agent(model, tools=[look], middleware=[own])
-    builder = StateGraph(MessagesState)
-    builder.add_node("inner", inner)
-    builder.add_edge(START, "inner")
-    graph = builder.compile(checkpointer=InMemorySaver(), store=store)
-    graph.invoke(task(), thread())
-    first = len(own.model.calls)
-    graph.invoke(said("And now n."), thread())
-    graph.invoke(said("And now k."), thread())
-    check_sent(model)
-    assert first > 0
-    assert len(own.model.calls) <= first + 2

@@ -121,20 +121,6 @@ def test_an_agent_that_is_called_in_a_node_twice_or_by_a_handoff():
         assert set(questions) == {1}
 
 
-def test_a_parent_that_goes_back_takes_its_records_along():
-    alice = Member("alice")
-    graph = team(alice, store=InMemoryStore())
-    for n in range(TURNS):
-        ask(graph, n, "alice")
-    early = [one for one in graph.get_state_history(thread()) if len(one.values["messages"]) == 6]
-    again = {"messages": [HumanMessage("Something else", id="x")], "active": "alice"}
-    graph.invoke(again, early[0].config)
-    assert not any(map(is_summary_message, alice.sent))
-    assert [one.text for one in alice.sent[:-1]] == [
-        one.text for one in early[0].values["messages"]
-    ]
-
-
 def test_the_recall_tool_of_a_nested_agent():
     own = SummarizationMiddleware(
         None, trigger=("messages", 10), keep=("messages", 4), recall="tool", history="preserve"

@@ -3,14 +3,11 @@
 from typing import Any
 
 import pytest
-from langchain_core.messages import ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
-from conspectus.engine.drafts import MOST_ASKED
 from conspectus.engine.hooks import PreviewRequest
-from conspectus.errors import SummaryError
 from conspectus.messages.summary import summary_body
 from graph_support import (
     SUMMARY,
@@ -113,24 +110,6 @@ def test_what_is_rejected_leaves_the_history_and_is_not_asked_again_at_once():
     assert run.events == ["start", "start", "failed"]
 
 
-def test_after_a_rejection_the_question_comes_again_with_growth():
-    run = Asked(20)
-    run.answer({"type": "reject"})
-    assert len(run.messages) > 11
-    again = run.question["summary"]
-    run.answer({"type": "approve"})
-    assert run.model.calls[-1].messages[0].text
-    assert any(again in call.text for call in run.model.calls)
-    assert run.calls >= 2
-    check_sent(run.model)
-
-
-def test_a_rejection_raises_nothing_even_where_failures_do():
-    run = Asked(5, on_failure="raise")
-    run.answer({"type": "reject"})
-    assert run.out["messages"][-1].text == "All looked at."
-
-
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "nonsense", ["perhaps", 17, {"type": "edit"}, {"type": "edit", "summary": 5}, [], {"no": 1}]
@@ -143,19 +122,6 @@ def test_nonsense_is_asked_again_with_what_is_wrong(nonsense):
     assert run.question["summary"] == first
     run.answer({"type": "approve"})
     assert run.summary == first
-    assert run.calls == 1
-
-
-def test_an_edit_that_is_too_long_or_empty_is_asked_again():
-    run = Asked(6)
-    run.answer({"type": "edit", "summary": "a long story " * 500})
-    assert "shorten it" in run.question["problem"]
-    run.answer({"type": "edit", "summary": "  "})
-    assert "empty" in run.question["problem"]
-    run.answer("perhaps")
-    assert "is no answer" in run.question["problem"]
-    run.answer({"type": "edit", "summary": "Short and good."})
-    assert run.summary == "Short and good."
     assert run.calls == 1
 
 
@@ -184,14 +150,6 @@ async def test_it_is_the_same_on_a_loop():
 # Without an archive, and in other processes
 
 
-def test_without_an_archive_it_is_paid_once_in_one_process():
-    run = Asked(6, store=None)
-    shown = run.question["summary"]
-    run.answer({"type": "approve"})
-    assert run.summary == shown
-    assert run.calls == 1
-
-
 def changing() -> ScriptedChatModel:
     """A summariser that never says the same twice."""
     number = iter(range(100))
@@ -215,15 +173,6 @@ def test_an_approval_never_lets_another_text_pass(answer):
     assert "version 0" not in question.value["summary"]
 
 
-def test_an_edit_is_what_was_approved_even_where_the_first_text_is_gone():
-    first = Asked(6, store=None, model=changing())
-    again = middleware(preview=True, model=changing())
-    graph, _ = agent(first.model, again, checkpointer=first.saver, store=None)
-    graph.invoke(Command(resume={"type": "edit", "summary": "My own words."}), thread())
-    messages = graph.get_state(thread()).values["messages"]
-    assert [summary_body(m.text) for m in messages if is_summary(m)] == ["My own words."]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("loop", [False, True])
 def test_resumed_in_another_process(tmp_path, loop):
@@ -235,17 +184,6 @@ def test_resumed_in_another_process(tmp_path, loop):
     # Each process writes another text: the first one's is in force.
     assert "Written in process" in question["summary"]
     assert len(noted(tmp_path, "read")) == 1 + len(after["interrupt"])
-
-
-@pytest.mark.slow
-def test_nonsense_in_one_process_and_an_edit_in_the_next(tmp_path):
-    process(tmp_path, "say", "Look at all.", preview=True)
-    asked = process(tmp_path, "resume", "perhaps", preview=True)
-    assert "is no answer" in asked["interrupt"][0]["problem"]
-    edit = {"type": "edit", "summary": "My own words."}
-    process(tmp_path, "resume", edit, preview=True)
-    assert "My own words." in noted(tmp_path, "sent")[5]
-    assert len(noted(tmp_path, "read")) <= 2
 
 
 # A function is asked instead
@@ -267,41 +205,3 @@ def test_a_function_is_asked_instead_of_a_person():
     assert summary_body(summary.text) == f"As said: {asked[0].summary.splitlines()[0]}"
     check_sent(model)
     assert check_nothing_lost(graph, store) == 6
-
-
-@on_a_loop
-async def test_a_function_that_refuses_keeps_the_history():
-    own = middleware(preview=lambda request: None)
-    graph, model = agent(steps(6), own)
-    out = await graph.ainvoke(said("Look at all modules."), thread())
-    assert len(out["messages"]) == 14
-    assert sum(isinstance(m, ToolMessage) for m in out["messages"]) == 6
-    check_sent(model)
-    assert len(own.model.calls) <= 2
-
-
-def test_nobody_is_asked_about_a_summary_that_fails_its_checks():
-    broken = ScriptedChatModel(answers=lambda _: "I'm sorry, I can't help with that.", cites=False)
-    asked: list[PreviewRequest] = []
-
-    def seen(request: PreviewRequest) -> str | None:
-        asked.append(request)
-        return request.summary
-
-    graph, _ = agent(steps(6), middleware(preview=seen, model=broken))
-    out = graph.invoke(said("Look at all modules."), thread())
-    assert asked == []
-    assert len(out["messages"]) == 14
-
-
-def test_a_function_that_never_answers_with_a_text_that_fits_is_an_error():
-    asked: list[PreviewRequest] = []
-
-    def too_long(request: PreviewRequest) -> str:
-        asked.append(request)
-        return "word " * 200_000
-
-    graph, _ = agent(steps(6), middleware(preview=too_long, window=20_000, on_failure="raise"))
-    with pytest.raises(SummaryError, match="shorten it"):
-        graph.invoke(said("Look at all modules."), thread())
-    assert len(asked) == MOST_ASKED

@@ -2,28 +2,23 @@
 
 import contextlib
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
-from langgraph.store.sqlite.aio import AsyncSqliteStore
 
 from conspectus import Compactor
 from conspectus.archive import Archive, Scope
-from conspectus.bridge import arun
 from graph_support import (
-    acheck_nothing_lost,
     agent,
     check_nothing_lost,
     check_sent,
     middleware,
-    on_a_loop,
     said,
     steps,
     thread,
@@ -62,32 +57,6 @@ def parts(kind: str, folder: Path) -> Iterator[tuple[Any, Any]]:
             yield saver, store
 
 
-@contextlib.asynccontextmanager
-async def aparts(kind: str, folder: Path) -> AsyncIterator[tuple[Any, Any]]:
-    """A checkpointer and a store for an event loop."""
-    if kind == "memory":
-        yield InMemorySaver(), InMemoryStore()
-    elif kind == "sqlite":
-        async with (
-            AsyncSqliteSaver.from_conn_string(str(folder / "checkpoints.db")) as saver,
-            AsyncSqliteStore.from_conn_string(str(folder / "store.db")) as store,
-        ):
-            await store.setup()
-            yield saver, store
-    else:
-        from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
-        from langgraph.store.postgres.aio import AsyncPostgresStore
-
-        with postgres_schema() as address:
-            async with (
-                AsyncPostgresSaver.from_conn_string(address) as saver,
-                AsyncPostgresStore.from_conn_string(address) as store,
-            ):
-                await saver.setup()
-                await store.setup()
-                yield saver, store
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_turns_a_step_back_and_a_recall(kind, tmp_path):
@@ -106,43 +75,6 @@ def test_two_turns_a_step_back_and_a_recall(kind, tmp_path):
         assert "module n1:" not in str(Archive(store).export(Scope("local", "t")))
         assert "module f1:" in recall("module f1", thread_id="t", tokens=4000).text
         assert "module m1:" in recall("module m1", thread_id="t", tokens=4000).text
-        check_sent(model)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-@on_a_loop
-async def test_two_turns_a_step_back_and_a_recall_on_a_loop(kind, tmp_path):
-    async with aparts(kind, tmp_path) as (saver, store):
-        own = middleware()
-        script = [*steps(12), *steps(12, prefix="n"), *steps(12, prefix="f")]
-        graph, model = agent(script, own, store=store, checkpointer=saver)
-        await graph.ainvoke(said("Look at all modules."), thread())
-        fork = (await graph.aget_state(thread())).config
-        await graph.ainvoke(said("And now at n."), thread())
-        assert await acheck_nothing_lost(graph, store) > 40
-        recall = Compactor(archive=store).arecall
-        found = await recall("module n1", thread_id="t", tokens=4000)
-        assert "module n1:" in found.text
-        await graph.ainvoke(said("Rather at f."), fork)
-        assert await acheck_nothing_lost(graph, store) > 40
-        archive = Archive(store)
-        rows = await arun(archive.flow(archive.export, Scope("local", "t")))
-        assert "module n1:" not in str(rows)
-        assert "module f1:" in str(rows)
-        check_sent(model)
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("kind", ["sqlite", POSTGRES])
-def test_an_archive_of_its_own_beside_the_store_of_the_graph(kind, tmp_path):
-    with parts(kind, tmp_path) as (saver, store):
-        own = middleware(archive=store)
-        other = InMemoryStore()
-        graph, model = agent(steps(12), own, store=other, checkpointer=saver)
-        graph.invoke(said("Look at all modules."), thread())
-        assert other.search(("conspectus",)) == []
-        assert check_nothing_lost(graph, store) > 10
         check_sent(model)
 
 

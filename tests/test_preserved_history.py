@@ -1,7 +1,6 @@
 """`history="preserve"`: the state keeps every message, in whatever way a thread is gone through."""
 
 import logging
-import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -14,15 +13,13 @@ from langchain_core.messages import (
     HumanMessage,
     RemoveMessage,
     SystemMessage,
-    ToolMessage,
 )
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 from langgraph.store.base import GetOp, Op, PutOp, Result
 from langgraph.store.memory import InMemoryStore
 
-from conspectus import ArchiveError, ContextGuard, StuckError, SummarizationMiddleware
-from conspectus.archive import Scope
+from conspectus import ContextGuard, SummarizationMiddleware
 from conspectus.langchain import PreservedState
 from conspectus.langchain.channel import laid_over
 from conspectus.langchain.preserved import added
@@ -138,24 +135,6 @@ def test_a_rewind_brings_back_the_record_that_belongs_to_it(store, schema):
 
 
 @pytest.mark.parametrize("store", [0, 1])
-def test_two_branches_go_on_with_their_own_summaries(store):
-    talk = Talk(where(store))
-    talk.ask(*range(4))
-    at = talk.graph.get_state(THREAD).config
-    for turn in range(4, 9):
-        talk.ask(f"left {turn}")
-    left = talk.graph.get_state(THREAD).config
-    talk.graph.invoke({"messages": [HumanMessage("Question right 4")]}, at)
-    for turn in range(5, 9):
-        talk.ask(f"right {turn}")
-    assert not any("Question left" in text for read in talk.read[-1:] for text in read)
-    assert not any("Question left" in text for text in talk.seen)
-    talk.graph.invoke({"messages": [HumanMessage("Question left 9")]}, left)
-    assert not any("Question right" in text for text in talk.seen)
-    assert any("left 8" in text for text in talk.seen)
-
-
-@pytest.mark.parametrize("store", [0, 1])
 def test_an_edit_of_a_summarised_message_drops_the_summary_of_it(store):
     talk = Talk(where(store))
     talk.ask(*range(6))
@@ -166,26 +145,6 @@ def test_an_edit_of_a_summarised_message_drops_the_summary_of_it(store):
     assert "Question zero" in talk.read[-1]
     assert not any(text == "Question 0" for read in talk.read[1:] for text in read)
     assert talk.channel()[0] == "Question zero"
-
-
-@pytest.mark.parametrize("store", [0, 1])
-def test_an_edit_of_a_message_in_view_changes_that_message_only(store):
-    talk = Talk(where(store))
-    talk.ask(*range(6))
-    newest = talk.graph.get_state(THREAD).values["messages"][-2]
-    talk.graph.update_state(THREAD, {"messages": [HumanMessage("Question new", id=newest.id)]})
-    talk.ask(6)
-    assert len(talk.read) == 1
-    assert "Question new" in talk.seen
-    assert "Question 5" not in talk.seen
-
-
-def test_a_removed_history_takes_its_summary_with_it():
-    talk = Talk(InMemoryStore())
-    talk.ask(*range(6))
-    talk.graph.update_state(THREAD, {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES)]})
-    talk.ask("anew")
-    assert talk.seen == ["Question anew"]
 
 
 # Checkpoints
@@ -206,26 +165,11 @@ def test_the_delta_channel_gives_what_the_plain_one_gives(number):
         assert added(added([], writes[:cut]), writes[cut:]) == plain
 
 
-@pytest.mark.slow
-def test_a_delta_channel_keeps_checkpoints_small():
-    def size(schema: Any) -> int:
-        talk = Talk(InMemoryStore(), schema)
-        talk.ask(*range(60))
-        assert len(talk.channel()) == 120
-        return sum(len(blob[1]) for blob in talk.saver.blobs.values())
-
-    assert size(PreservedState) < size(None) / 5
-
-
 # Views
 
 
 def channel(count: int) -> list[BaseMessage]:
     return [HumanMessage(f"m{n}", id=f"m{n}") for n in range(count)]
-
-
-def held(thread: str = "t", head: str = "r1", tenant: str = "local") -> tuple[Scope, str]:
-    return Scope(tenant, thread), head
 
 
 def test_what_other_middleware_made_of_messages_is_kept_in_the_view():
@@ -314,37 +258,6 @@ def test_no_step_fails_and_nothing_leaves_while_the_archive_is_away(kind, fresh,
     talk.ask(f"14 {long}")
     assert len(talk.read) == paid + 1
     assert len(talk.channel()) == 30
-
-
-def test_those_who_want_errors_get_them():
-    store, talk = Failing(PutOp), Talk()
-    talk.graph = guarded(store, talk, on_failure="raise")
-    store.down = True
-    with pytest.raises(ArchiveError):
-        talk.ask(*range(8))
-    store, talk = Failing(PutOp), Talk()
-    talk.graph = guarded(store, talk, on_failure="keep")
-    store.down = True
-    with pytest.raises(StuckError):
-        talk.ask(*("word " * 120 for _ in range(12)))
-
-
-def test_a_pair_is_never_torn_by_a_view():
-    messages: list[BaseMessage] = []
-    for n in range(12):
-        call = {"name": "f", "args": {}, "id": f"c{n}"}
-        messages += [
-            HumanMessage(f"Question {n}", id=f"h{n}"),
-            AIMessage("", tool_calls=[call], id=f"a{n}"),
-            ToolMessage(os.urandom(4).hex(), tool_call_id=f"c{n}", id=f"t{n}"),
-        ]
-    talk = Talk(InMemoryStore())
-    talk.graph.invoke({"messages": [*messages, HumanMessage("And?")]}, THREAD)
-    shown = talk.model.calls[-1].messages
-    calls = [c["id"] for m in shown if isinstance(m, AIMessage) for c in m.tool_calls]
-    results = [m.tool_call_id for m in shown if isinstance(m, ToolMessage)]
-    assert calls == results
-    assert len(talk.read) == 1
 
 
 class Stamping(AgentMiddleware[Any, Any, Any]):

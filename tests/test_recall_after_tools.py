@@ -6,7 +6,6 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from conspectus import Compactor
-from recalling import RecallingAgent, shown
 
 TALKS = [
     pytest.param(
@@ -74,24 +73,3 @@ def test_an_answer_after_four_rounds_is_recalled_in_a_few_tokens(
     found = compactor.recall(again, thread_id="t", tokens=80)
     assert answer in found.text
     assert found.tokens <= 80
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("at_once", [1, 3])
-@pytest.mark.parametrize("asynchronous", [False, True])
-@pytest.mark.parametrize(("question", "answer", "again"), TALKS)
-def test_an_agent_is_shown_what_it_answered_after_four_rounds(
-    asynchronous, at_once, question, answer, again
-):
-    agent = RecallingAgent(
-        {question: calls(4, at_once, "x"), "boat": calls(3, 2, "boat")},
-        says={question: answer, "boat": "A sail."},
-        recall_tokens=160,
-    )
-    agent.say(*(f"What has boat {n}?" for n in range(4)))
-    agent.say(question, asynchronous=asynchronous)
-    agent.say(*(f"What has boat {n}?" for n in range(4, 10)))
-    agent.say(again, asynchronous=asynchronous)
-    [text] = shown(agent.requests[-1])
-    assert question in text
-    assert answer in text

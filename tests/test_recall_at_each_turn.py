@@ -4,27 +4,23 @@ import itertools
 from typing import Any
 
 import pytest
-from langchain.agents.middleware import AgentMiddleware, ModelRequest
 from langchain_core.exceptions import ContextOverflowError
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
-from conspectus import PolicyError, SummarizationMiddleware, is_summary_message
+from conspectus import is_summary_message
 from conspectus.errors import ArchiveError
-from conspectus.langchain.recall import _asked_in as asked_in
 from conspectus.messages.recalled import (
     RECALLED,
     without_recalled,
 )
-from conspectus.recall.for_agents import ASKED_IN
 from conspectus.tokens import TokenMeter
-from recalling import ASKED, FILLER, PORT, PORTS, RecallingAgent, look, recall, shown
+from recalling import ASKED, FILLER, PORT, PORTS, RecallingAgent, look, shown
 from stored_values import stored
 
 METER = TokenMeter()
 LOOKS = [[{"name": "look", "args": {"path": f"/src/m{n}.py"}}] for n in range(3)]
-MANY = [[{"name": "look", "args": {"path": f"/src/m{n}.py"}}] for n in range(16)]
 
 
 def told(**more: Any) -> RecallingAgent:
@@ -70,20 +66,6 @@ def test_it_is_the_same_bytes_through_all_calls_of_a_turn_and_the_prefix_only_gr
     assert all(shown(request) == shown(turn[0]) != [] for request in turn)
 
 
-def test_it_stays_the_same_through_a_compaction_in_the_middle_of_a_turn():
-    agent = told(calls={ASKED: MANY})
-    start = len(agent.requests)
-    agent.say(ASKED)
-    turn = agent.requests[start:]
-    assert len(turn) == 17
-    assert len({str(request[0].content) for request in turn}) > 1  # another summary
-    assert len({tuple(shown(request)) for request in turn}) == 1
-    assert PORT in shown(turn[-1])[0]
-    for request in turn:
-        place = next(i for i, m in enumerate(request) if shown([m]))
-        assert request[place + 1].content == ASKED
-
-
 def test_it_is_the_same_after_a_resume_in_another_process():
     store, saver = InMemoryStore(), InMemorySaver()
     first = told(calls={ASKED: LOOKS}, store=store, saver=saver)
@@ -108,33 +90,6 @@ def test_a_turn_chooses_anew_and_the_one_before_leaves_nothing():
     assert "5433" not in text
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("said", ["Thanks, go on.", "ok", "谢谢，继续", "Zebras graze.", "?!"])
-def test_nothing_is_shown_when_nothing_that_left_the_view_is_about_it(said):
-    agent = told()
-    agent.say(said)
-    assert shown(agent.requests[-1]) == []
-
-
-@pytest.mark.parametrize("choice", ["off", "tool"])
-def test_nothing_is_shown_unasked_unless_it_is_wanted(choice):
-    agent = told(recall=choice)
-    agent.say(ASKED)
-    assert not any(shown(request) for request in agent.requests)
-    assert "_conspectus_recalled" not in agent.values
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("tokens", [64, 100, 200, 512])
-def test_it_takes_no_more_than_its_tokens_with_its_frame(tokens):
-    agent = RecallingAgent(recall_tokens=tokens)
-    agent.say(*PORTS[:30])
-    agent.say("Which port has the billing service?")
-    found = [m for m in agent.requests[-1] if shown([m])]
-    assert found or tokens < 200
-    assert all(METER.message(message) <= tokens for message in found)
-
-
 @pytest.mark.slow
 def test_the_middleware_leaves_room_for_it_where_there_is_no_guard():
     agent = RecallingAgent(window=2_500, guard=None, trigger=("messages", 500))
@@ -155,33 +110,6 @@ def test_an_archive_that_cannot_be_read_fails_no_step(monkeypatch):
     assert shown(agent.requests[-1]) == []
 
 
-def test_several_messages_at_once_are_one_turn():
-    agent = told()
-    said: Any = {"messages": [HumanMessage(ASKED), HumanMessage("Quickly, please.")]}
-    agent.graph.invoke(said, agent.config)
-    request = agent.requests[-1]
-    assert PORT in shown(request)[0]
-    assert request[-1].content == "Quickly, please."
-    assert shown([request[-2]])
-
-
-@pytest.mark.slow
-def test_other_middleware_that_copies_messages_does_not_make_it_history():
-    class Copies(AgentMiddleware[Any, Any, Any]):
-        def wrap_model_call(self, request: ModelRequest[Any], handler: Any) -> Any:
-            copied = [message.model_copy(deep=True) for message in request.messages]
-            return handler(request.override(messages=copied))
-
-    settings: Any = {"trigger": ("messages", 500), "guard": {"window": 2_000}}
-    agent = told(between=[Copies()], **settings)
-    agent.say(ASKED)
-    assert PORT in shown(agent.requests[-1])[0]
-    agent.fill(8, "garden")
-    kept = [one.text for one in stored(agent.store, "conspectus")]
-    assert kept
-    assert not any("<recalled>" in text for text in kept)
-
-
 # The guard behind it
 
 
@@ -191,26 +119,6 @@ def test_the_guard_counts_it_and_the_request_fits():
     agent.say(*PORTS)
     assert sum(map(bool, map(shown, agent.requests))) > 5
     assert max(METER.messages(request) + METER.tools([look]) for request in agent.requests) <= 2_500
-
-
-@pytest.mark.slow
-def test_the_guard_neither_archives_nor_summarises_it():
-    read: list[str] = []
-
-    def summarise(messages: list[BaseMessage]) -> str:
-        read.extend(str(message.content) for message in messages)
-        return "The user asks about ports."
-
-    agent = RecallingAgent(
-        {"LOOK": MANY}, trigger=("messages", 500), guard={"window": 2_000}, summarizer=summarise
-    )
-    agent.say(*PORTS[:30])
-    agent.say("LOOK: which port has the billing service?")
-    assert read
-    assert sum(map(bool, map(shown, agent.requests))) > 5
-    kept = [one.text for one in stored(agent.store, "conspectus")]
-    assert not any("<recalled>" in text for text in [*read, *kept])
-    assert "<recalled>" not in str(agent.values["messages"])
 
 
 def test_a_rescued_call_is_sent_again_with_it():
@@ -267,44 +175,3 @@ def test_a_message_that_marks_itself_as_recalled_is_history_all_the_same():
 
 
 # What is worth showing
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"recall": "always"}, {"recall": True}, {"recall_tokens": 10}, {"recall_tokens": 1.5}]
-)
-def test_settings_of_recall_that_mean_nothing_are_refused(wrong):
-    with pytest.raises(PolicyError, match="recall"):
-        SummarizationMiddleware(None, **wrong)
-
-
-@pytest.mark.slow
-def test_answers_of_the_tool_are_not_found_beside_their_originals():
-    agent = told(calls={"LOOK": [[recall(query="billing database port")]]})
-    agent.say("LOOK it up.")
-    assert any("<recalled>" in str(m.content) for m in agent.requests[-1] if type(m) is ToolMessage)
-    agent.fill(16, "shed")
-    agent.say(ASKED)
-    [text] = shown(agent.requests[-1])
-    assert text.count("5433") == 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_a_giant_message_is_not_recalled_for_itself(history):
-    agent = RecallingAgent(history=history, window=8_000)
-    agent.say(PORT)
-    agent.fill()
-    pasted = " ".join(f"word_{n} of the billing service" for n in range(4_000))
-    agent.say(f"{ASKED}\n{pasted}")
-    [text] = shown(agent.requests[-1])
-    assert PORT in text
-    assert "word_2" not in text
-
-
-def test_a_question_after_a_long_text_is_looked_up_and_the_text_is_not():
-    pasted = [HumanMessage("Look at this."), HumanMessage("word " * 50_000 + ASKED)]
-    query, ids = asked_in([HumanMessage("before", id="0"), AIMessage("yes"), *pasted])
-    assert query.startswith("Look at this.")
-    assert query.endswith(ASKED)
-    assert len(query) <= 2 * ASKED_IN + 1
-    assert len(ids) == 2

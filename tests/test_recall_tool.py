@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from conspectus.errors import ArchiveError
 from conspectus.tokens import TokenMeter
 from recalling import PORT, PORTS, RecallingAgent, recall, results
 
@@ -76,22 +75,6 @@ def test_it_finds_by_the_id_that_the_summary_cites_and_by_range():
 def test_what_is_wrong_is_told_to_the_model_and_fails_no_step(call, said):
     [text] = asked(call)
     assert said in text
-
-
-def test_before_anything_has_left_the_view_it_says_so():
-    agent = RecallingAgent({"LOOK": [[recall(query="port")]]}, recall="tool")
-    agent.say(PORT, "LOOK")
-    [answer] = results(agent.requests[-1])
-    assert "Nothing has left your view" in str(answer.content)
-
-
-def test_an_archive_that_cannot_be_read_is_said_to_the_model(monkeypatch):
-    def down(*_: Any, **__: Any) -> Any:
-        raise ArchiveError("the disk is gone")
-
-    monkeypatch.setattr("conspectus.recall.for_agents.recall_flow", down)
-    [text] = asked(recall(query="cellar key"))
-    assert "cannot be read just now (the disk is gone)" in text
 
 
 def test_an_answer_takes_at_most_twice_the_tokens_of_a_turn():

@@ -174,17 +174,6 @@ def test_an_archive_that_is_away_changes_nothing_and_says_so(caplog):
     assert summarised(found.running_summary) > summarised(first.running_summary)
 
 
-def test_a_call_that_is_made_again_is_not_paid_for_again():
-    """A node that is tried anew has lost its update, and finds the draft."""
-    archive, model = Archive(InMemoryStore()), PlainModel()
-    messages = talk(5)
-    first = summarise(messages, archive=archive, model=model)
-    calls = len(model.calls)
-    again = summarise(messages, archive=archive, model=model)
-    assert again == first
-    assert len(model.calls) == calls
-
-
 def test_a_rewind_before_the_first_summary_leaves_nothing_to_recall():
     archive = Archive(InMemoryStore())
     messages = talk(12)

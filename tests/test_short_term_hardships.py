@@ -14,7 +14,6 @@ import short_term_support
 from conspectus import StuckError, SummarizerTimeout, SummaryError
 from conspectus.short_term import prompts as prompts_module
 from conspectus.short_term import step
-from scripted_models import ScriptedChatModel
 from short_term_support import (
     LIMITS,
     TOLD,
@@ -26,9 +25,7 @@ from short_term_support import (
     result,
     summarised,
     talk,
-    theirs,
     torn,
-    words_of,
 )
 
 OVERFLOW = ValueError("This model's maximum context length is 8192 tokens, you sent more")
@@ -46,28 +43,6 @@ def raising(error: Exception) -> Any:
 
 
 # Histories
-
-
-def test_a_running_summary_is_shown_whatever_is_left_of_the_history():
-    running = ours.RunningSummary("All well.", {"1"}, "1")
-    system = SystemMessage("Be brief.", id="s")
-    for left in ([], [system], [system, ai("1")], [system, human("1")]):
-        found = summarise(left, running)
-        assert found.running_summary == running
-        stays = [m for m in left[1:] if isinstance(m, HumanMessage)]
-        [summary] = [m for m in found.messages if "All well." in m.content]
-        assert found.messages == [*left[:1], summary, *stays]
-
-
-def test_a_giant_message_is_read_in_parts_once_it_may_leave():
-    text = " ".join(f"word{n}" for n in range(4_000))
-    messages = [human("1", text=text), ai("2", 5), human("3", 5)]
-    model = PlainModel()
-    found = summarise(messages, model=model)
-    assert summarised(found.running_summary) == {"1"}
-    assert model.read["1"] == text
-    assert len(model.calls) > 10
-    assert all(count(call) < 2 * LIMITS["max_tokens"] + 250 for call in model.calls)
 
 
 def test_an_exchange_larger_than_a_reading_is_shown_as_text():
@@ -124,19 +99,6 @@ def test_a_setting_that_means_nothing_is_refused(wrong, said):
         summarise(talk(8), **wrong)
 
 
-def test_a_counter_that_gives_fractions_is_rounded_up_as_langmem_takes_it():
-    def quarters(messages: Any) -> Any:
-        return sum(len(str(m.content)) / 4 for m in messages)
-
-    messages = talk(8)
-    expected = theirs.summarize_messages(
-        messages, running_summary=None, model=PlainModel(), token_counter=quarters, **LIMITS
-    )
-    found = summarise(messages, token_counter=quarters)
-    assert words_of(found.messages)[1:] == words_of(expected.messages)[1:]
-    assert found.running_summary == ours.RunningSummary(**vars(expected.running_summary))
-
-
 def test_templates_of_the_callers_own_are_used():
     final = ChatPromptTemplate(
         [
@@ -161,16 +123,6 @@ def test_templates_of_the_callers_own_are_used():
     back[len(found.messages) - 1] = HumanMessage(f"Before that: {TOLD}", id="given")
     again = summarise(back, found.running_summary, **own)
     assert [m.content for m in again.messages].count(f"Before that: {TOLD}") == 1
-
-
-def test_a_system_message_that_says_the_same_as_the_summary_stays():
-    """Where the history is whole, and where the summary came back beside it."""
-    system = SystemMessage("Be kind. The user is called Bob. He likes tea.", id="s")
-    running = ours.RunningSummary("The user is called Bob.", {"h0", "a0"}, "a0")
-    whole = summarise([system, *talk(3)], running, max_tokens=2_000)
-    assert [m.id for m in whole.messages[:3]] == ["s", None, "h1"]
-    again = summarise([*whole.messages, human("new")], running, max_tokens=2_000)
-    assert [m.id for m in again.messages] == [*(m.id for m in whole.messages), "new"]
 
 
 # Summarisers
@@ -266,18 +218,6 @@ def test_a_rule_that_the_summary_lost_is_added_word_for_word_over_rounds():
     assert running is not None
 
 
-def test_without_anything_gathering_a_failure_is_not_paid_for_again_by_a_node():
-    model = raising(RuntimeError("invalid api key"))
-    limits = {"max_tokens": 2_000, "max_tokens_before_summary": 100}
-    node = ours.SummarizationNode(model=model, **limits)
-    messages = talk(8)
-    for _ in range(5):
-        node.invoke({"messages": messages})
-    assert len(model.calls) == 1
-    node.invoke({"messages": [*messages, *[human(f"m{n}", 30) for n in range(4)]]})
-    assert len(model.calls) == 2
-
-
 def test_what_does_not_fit_raises_where_it_is_to():
     messages = [SystemMessage("Be brief. " * 200, id="s"), *talk(8)]
     with pytest.raises(StuckError) as caught:
@@ -299,13 +239,6 @@ def test_what_does_not_fit_is_not_paid_for_message_by_message():
 
 
 # Models
-
-
-def test_a_bound_model_and_a_plain_one_are_given_the_messages_and_nothing_else():
-    scripted = ScriptedChatModel(answers=lambda messages: TOLD)
-    found = summarise(talk(8), model=scripted.bind(max_tokens=60))
-    assert found.running_summary.summary == TOLD
-    assert scripted.calls[0].options == {"max_tokens": 60}
 
 
 @pytest.mark.parametrize("most", [20, 25, 30])

@@ -7,7 +7,6 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 
 from short_term_support import (
     BOTH,
-    LIMITS,
     PlainModel,
     ai,
     count,
@@ -67,62 +66,6 @@ def test_a_system_message_larger_than_the_budget():
     found = summarise(ours, messages)
     assert [m.id for m in found.messages if m.id] == ["s", "h14"]
     assert count(found.messages) < count(messages[:1]) + count(messages[-1:]) + 60 + 20
-
-
-@pytest.mark.parametrize("bad", ["", "   \n", "word " * 4_000])
-def test_an_empty_or_overlong_summary(bad):
-    messages = talk(6)
-    answer = summarise(theirs, messages, model=PlainModel(bad))
-    assert answer.running_summary.summary == bad
-    found = summarise(ours, messages, model=PlainModel(bad))
-    assert found.running_summary.summary.strip() not in ("", bad.strip())
-    assert count(found.messages) <= 200
-    kept = summarise(ours, messages, model=PlainModel(bad), on_failure="keep")
-    assert kept.running_summary is None
-    assert kept.messages == messages
-
-
-def test_the_last_summarised_message_is_lost():
-    messages = talk(6)
-    for name, library in BOTH.items():
-        first = summarise(library, messages).running_summary
-        left = [m for m in messages if m.id != first.last_summarized_message_id]
-        left += [ai("a6", 1), human("h7", 1)]
-        if name == "LangMem":
-            with pytest.raises(ValueError, match="already been summarized"):
-                summarise(library, left, first)
-            continue
-        found = summarise(library, left, first)
-        assert {m.id for m in found.messages if m.id} == {m.id for m in left} - summarised(first)
-
-
-def test_a_context_of_none():
-    for name, library in BOTH.items():
-        node = library.SummarizationNode(model=PlainModel(), **LIMITS)
-        state = {"messages": talk(6), "context": None}
-        if name == "LangMem":
-            with pytest.raises(AttributeError):
-                node.invoke(state)
-            continue
-        assert node.invoke(state)["context"]["running_summary"].summary
-
-
-def test_every_call_counts_the_whole_rest_twice():
-    messages = talk(300, 1)
-    counted = {}
-    for name, library in BOTH.items():
-        seen: list[int] = []
-
-        def counter(given: Any, seen: list[int] = seen) -> int:
-            seen.append(len(list(given)))
-            return count(given)
-
-        limits = {"max_tokens": 10**6, "token_counter": counter}
-        for _ in range(3):
-            summarise(library, messages, **limits)
-        counted[name] = sum(seen)
-    assert counted["LangMem"] == 3 * 2 * len(messages)
-    assert counted["Conspectus"] == len(messages)
 
 
 def test_a_second_message_with_the_id_of_a_summarised_one_is_refused_as_there():

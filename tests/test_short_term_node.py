@@ -3,7 +3,7 @@
 import copy
 import inspect
 import pickle
-from typing import Annotated, Any, TypedDict
+from typing import Any, TypedDict
 
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
@@ -11,11 +11,9 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.graph.message import add_messages
 from langgraph.types import Command, interrupt
-from pydantic import BaseModel, Field
 
-from short_term_support import LIMITS, PlainModel, ours, summarised, talk, theirs, torn
+from short_term_support import LIMITS, PlainModel, ours, talk, theirs, torn
 
 
 class State(MessagesState):
@@ -111,45 +109,6 @@ def test_a_graph_goes_on_from_its_checkpoints(serializer):
         # Each message was read once: the running summary was extended, not written anew.
         read = [m.id for call in model.calls for m in call if m.id]
         assert len(read) == len(set(read))
-
-
-class Model(BaseModel):
-    messages: Annotated[list[AnyMessage], add_messages]
-    context: dict[str, Any] | None = Field(default=None)
-
-
-def test_a_pydantic_state_with_a_context_of_none():
-    node = ours.SummarizationNode(model=PlainModel(), **LIMITS)
-    update = node.invoke(Model(messages=talk(8)))
-    assert list(update) == ["summarized_messages", "context"]
-    assert summarised(update["context"]["running_summary"])
-
-
-def test_without_a_summary_the_update_holds_the_messages_alone():
-    messages = talk(2, 1)
-    node = ours.SummarizationNode(model=PlainModel(), **LIMITS)
-    assert node.invoke({"messages": messages}) == {"summarized_messages": messages}
-    same = ours.SummarizationNode(model=PlainModel(), output_messages_key="messages", **LIMITS)
-    assert same.invoke({"messages": messages}) == {"messages": messages}
-
-
-def test_names_and_keys_are_the_callers():
-    node = ours.SummarizationNode(
-        model=PlainModel(),
-        input_messages_key="talk",
-        output_messages_key="short",
-        name="shorten",
-        **LIMITS,
-    )
-    assert node.get_name() == "shorten"
-    assert ours.SummarizationNode(model=PlainModel(), **LIMITS).get_name() == "summarization"
-    assert list(node.invoke({"talk": talk(8)})) == ["short", "context"]
-    with pytest.raises(ValueError, match="Missing required field `talk` in the input"):
-        node.invoke({"messages": talk(8)})
-    with pytest.raises(ValueError, match="Invalid input type"):
-        node.invoke(talk(8))
-    with pytest.raises(ValueError, match="context must be a dict"):
-        node.invoke({"talk": talk(8), "context": "none"})
 
 
 def test_one_key_for_both_replaces_the_history():

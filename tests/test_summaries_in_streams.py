@@ -140,16 +140,6 @@ def test_events_show_the_answers_model_alone(way):
     assert not [one for one in written if one is not None and is_ours(one)]
 
 
-def test_updates_hold_what_the_node_writes():
-    graph = graph_of("the node")
-    for given, config in turns():
-        updates = list(graph.stream(given, config, stream_mode="updates"))
-        assert [name for update in updates for name in update] == ["summarize", "call"]
-    written = updates[0]["summarize"]
-    assert set(written) == {"summarized_messages", "context"}
-    assert SECRET in written["summarized_messages"][0].content
-
-
 def test_the_node_is_a_callable_of_langgraphs():
     node = SummarizationNode(model=summariser, **LIMITS)
     assert isinstance(node, RunnableCallable)

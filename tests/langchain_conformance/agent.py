@@ -1,16 +1,13 @@
 """Inside `create_agent`: sync, async, streamed, checkpointed."""
 
-import asyncio
-import warnings
 from typing import Any
 
 from langchain.agents import create_agent
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
-from langchain_conformance.behaviour import SUMMARY, Side, add, behaviour, caught, talk, writer
+from langchain_conformance.behaviour import SUMMARY, Side, add, behaviour, talk
 from langchain_conformance.effect import SETTINGS
 from scripted_models import ScriptedChatModel
 
@@ -58,19 +55,6 @@ def seven() -> dict[str, Any]:
 
 
 add(AGENT, "`invoke`: the state", lambda side: shown(agent(side).invoke(seven())["messages"]))
-add(
-    AGENT,
-    "`ainvoke`: the state",
-    lambda side: shown(asyncio.run(agent(side).ainvoke(seven()))["messages"]),
-)
-add(AGENT, "keys of the output", lambda side: sorted(agent(side).invoke(seven())))
-add(AGENT, "names of the nodes", lambda side: sorted(agent(side).get_graph().nodes))
-for name in ("input", "output"):
-
-    def schema(side: Side, name: str = name) -> Any:
-        return sorted(getattr(agent(side), f"get_{name}_jsonschema")()["properties"])
-
-    add(AGENT, f"schema of the {name}", schema)
 
 
 @behaviour(AGENT, "what the model is shown")
@@ -119,46 +103,6 @@ def _(side: Side) -> Any:
         state = agent(one, checkpointer=saver).invoke({"messages": [ask]}, config)
     return shown(state["messages"])
 
-
-class Watcher(BaseCallbackHandler):
-    """What tracing sees of calls of models."""
-
-    def __init__(self) -> None:
-        self.seen: list[Any] = []
-
-    def on_chat_model_start(self, serialized: Any, messages: Any, **about: Any) -> None:
-        metadata = about.get("metadata") or {}
-        nested = about.get("parent_run_id") is not None
-        names = ("langgraph_node", "thread_id", "lc_source", "team")
-        self.seen.append((nested, *(metadata.get(name) for name in names)))
-
-
-@behaviour(AGENT, "what callbacks see: is it nested, node, thread, source, metadata of the run")
-def _(side: Side) -> Any:
-    watcher = Watcher()
-    config = {
-        "callbacks": [watcher],
-        "metadata": {"team": "docs"},
-        "configurable": {"thread_id": "t"},
-    }
-    agent(side).invoke(seven(), config)
-    return watcher.seen
-
-
-@behaviour(AGENT, "what callbacks see of an async run")
-def _(side: Side) -> Any:
-    watcher = Watcher()
-    config = {"callbacks": [watcher], "metadata": {"team": "docs"}}
-    asyncio.run(agent(side).ainvoke(seven(), config))
-    return watcher.seen
-
-
-def two(side: Side, **names: Any) -> Any:
-    made = [side.make(trigger=("messages", 5)), side.make(trigger=("messages", 50), **names)]
-    return caught(lambda: bool(create_agent(writer(), middleware=made)))
-
-
-add(AGENT, "two in one agent: refused", lambda side: two(side) is not True)
 
 # Streaming
 
@@ -213,13 +157,6 @@ def _(side: Side) -> Any:
     ]
 
 
-add(
-    STREAM,
-    '`stream_mode="values"`: the states',
-    lambda side: [shown(state["messages"]) for state in pieces(side, "values")],
-)
-
-
 @behaviour(
     STREAM,
     '`stream_mode="custom"`: events',
@@ -227,32 +164,3 @@ add(
 )
 def _(side: Side) -> Any:
     return [one["event"] for one in pieces(side, "custom")]
-
-
-@behaviour(
-    STREAM,
-    "messages of a run (`stream_events`, version 3), by node; do they hold the summary?",
-    "a summary and a removal are nothing that anybody said; they are in updates and values",
-)
-def _(side: Side) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        made = agent(side, summariser=Streaming(answers=lambda _: SUMMARY))
-        run = made.stream_events(seven(), version="v3")
-        return [(one.node, SUMMARY in str(one.text)) for one in run.messages]
-
-
-@behaviour(
-    STREAM,
-    "the same with async; is it the bare text that the summariser streamed?",
-    "a summary and a removal are nothing that anybody said; they are in updates and values",
-)
-def _(side: Side) -> Any:
-    async def ask() -> Any:
-        made = agent(side, summariser=Streaming(answers=lambda _: SUMMARY))
-        run = await made.astream_events(seven(), version="v3")
-        return [(one.node, str(await one.text) == SUMMARY) async for one in run.messages]
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return asyncio.run(ask())

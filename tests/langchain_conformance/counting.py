@@ -16,7 +16,6 @@ from langchain_conformance.behaviour import (
     talk,
     tens,
     work,
-    writer,
 )
 from scripted_models import ScriptedChatModel
 
@@ -34,14 +33,6 @@ def reply(messages: Any) -> int:
 
 def letters(messages: Any) -> int:
     return sum(len(str(message.content)) for message in messages)
-
-
-def quarters(messages: Any) -> float:
-    return letters(messages) / 4
-
-
-def floored(messages: Any) -> int:
-    return letters(messages) // 4
 
 
 COUNTERS: tuple[tuple[str, Callable[[Any], Any], int, int], ...] = (
@@ -63,43 +54,6 @@ for name, counter, trigger, keep in COUNTERS:
 
     add(COUNTER, f"{name}: first history over {trigger:,} tokens", fires)
     add(COUNTER, f"{name}: messages within {keep:,} tokens", keeps)
-
-ALONE = (
-    "each message is counted once, by itself, so that a step does not read the whole history: what "
-    "a counter does across messages, such as rounding, is not seen"
-)
-add(
-    COUNTER,
-    "characters / 4, a fraction: first history over 60 tokens",
-    lambda side: first_step(side, trigger=("tokens", 60), token_counter=quarters),
-    ALONE,
-)
-add(
-    COUNTER,
-    "characters // 4, rounded down for the history as a whole: first history over 150 tokens",
-    lambda side: first_step(side, 60, trigger=("tokens", 150), token_counter=floored),
-    ALONE,
-)
-
-
-@behaviour(
-    COUNTER,
-    "calls of the counter in ten steps of a growing history, by size",
-    "a message object is counted once and remembered",
-)
-def _(side: Side) -> Any:
-    seen: list[int] = []
-
-    def counter(messages: Any) -> int:
-        seen.append(len(messages))
-        return len(messages)
-
-    made = side.make(trigger=("tokens", 1000), token_counter=counter)
-    history: list[AnyMessage] = []
-    for n in range(10):
-        history = [*history, HumanMessage(f"Look at part {n}.", id=f"m{n}")]
-        made.before_model({"messages": history}, None)
-    return f"{sum(seen)} messages in {len([one for one in seen if one])} calls"
 
 
 class Claude(ScriptedChatModel):
@@ -125,16 +79,6 @@ def provided(name: str) -> Provided:
     return Provided(answers=lambda _: SUMMARY, provider=name)
 
 
-def images(side: Side) -> Any:
-    block = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
-    history: list[AnyMessage] = [
-        HumanMessage([{"type": "text", "text": "What is it?"}, block], id=f"m{n}", name="ada")
-        for n in range(12)
-    ]
-    settings = {"trigger": ("messages", 5), "keep": ("tokens", 400)}
-    return count_kept(side.step(history, **settings))
-
-
 for limit in (100, 250, 700):
 
     def steps(side: Side, limit: int = limit, model: Any = None) -> Any:
@@ -155,7 +99,6 @@ for limit in (100, 250, 700):
     add(COUNTER, f"default, calls of tools: first history over {limit} tokens", steps)
     add(COUNTER, f"default, calls of tools, Anthropic's model: over {limit} tokens", claudes)
     add(COUNTER, f"default, calls of tools: messages within {limit} tokens", within)
-add(COUNTER, "default, images and names: messages within 400 tokens", images)
 
 
 # Reported usage
@@ -221,34 +164,6 @@ for name, model, provider in (
         return step is not None
 
     add(USAGE, f"{name}, 5,000 tokens reported: summarised at 5,000", reported)
-
-for name, history, count in (
-    ("4,999 tokens reported", told(4999, "openai"), 5000),
-    ("reported by an older answer only", told(5000, "openai", at=0), 5000),
-    ("no provider named", told(5000), 5000),
-):
-
-    def no(side: Side, history: Any = history, count: int = count) -> Any:
-        settings = {"trigger": ("tokens", count), "keep": ("messages", 2)}
-        step = side.step(history, provided("openai"), token_counter=tens, **settings)
-        return step is not None
-
-    add(USAGE, f"{name}: summarised at 5,000", no)
-
-for name, trigger in (
-    ('("fraction", 0.5) of 10,000', ("fraction", 0.5)),
-    ('{"tokens": 5000, "messages": 11}', {"tokens": 5000, "messages": 11}),
-    ('{"tokens": 5000, "messages": 12}', {"tokens": 5000, "messages": 12}),
-):
-
-    def forms(side: Side, trigger: Any = trigger) -> Any:
-        model = Provided(
-            answers=lambda _: SUMMARY, provider="openai", profile={"max_input_tokens": 10_000}
-        )
-        settings = {"trigger": trigger, "keep": ("messages", 2), "summarizer": writer()}
-        return side.step(told(5000, "openai"), model, token_counter=tens, **settings) is not None
-
-    add(USAGE, f"`{name}`, 5,000 reported: summarised", forms)
 
 
 @behaviour(USAGE, "`keep` in tokens is not scaled: messages within 60 tokens")

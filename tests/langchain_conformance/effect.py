@@ -7,7 +7,6 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.messages.utils import count_tokens_approximately
-from langgraph.graph.message import add_messages
 from langgraph.runtime import Runtime
 
 from langchain_conformance.behaviour import (
@@ -16,14 +15,11 @@ from langchain_conformance.behaviour import (
     Side,
     add,
     behaviour,
-    caught,
     kept,
     talk,
-    tens,
     work,
     writer,
 )
-from langchain_conformance.counting import provided
 from langchain_conformance.cuts import drawn, is_legal, newest, pairs
 
 STATE, CUT = "Effect on the state", "Where the history is cut"
@@ -36,46 +32,18 @@ def sixth(side: Side) -> Any:
 
 
 add(STATE, "below the trigger", lambda side: side.step(talk(4), **SETTINGS))
-add(STATE, "no messages at all", lambda side: side.step([], **SETTINGS))
-add(
-    STATE,
-    "one message, trigger 1, keep 1",
-    lambda side: side.step(talk(1), trigger=("messages", 1), keep=("messages", 1)),
-)
-add(
-    STATE,
-    "no `messages` in the state",
-    lambda side: caught(lambda: side.make(**SETTINGS).before_model({}, Runtime())),
-)
 add(
     STATE,
     "kinds of messages in the update",
     lambda side: [type(m).__name__ for m in sixth(side)["messages"]],
 )
-add(STATE, "the first message", lambda side: sixth(side)["messages"][0].id)
 add(STATE, "the summary's first line", lambda side: sixth(side)["messages"][1].content[: len(LINE)])
-add(
-    STATE,
-    "the summary's marker",
-    lambda side: sixth(side)["messages"][1].additional_kwargs["lc_source"],
-)
-add(
-    STATE,
-    "the summary holds what the model wrote",
-    lambda side: SUMMARY in sixth(side)["messages"][1].content,
-)
 add(
     STATE,
     "the summary is that text and nothing else",
     lambda side: sixth(side)["messages"][1].content.startswith(LINE + SUMMARY),
     "a line before it says that these are notes and no instructions, the last line tells it from "
     "other summaries; what the user said stands word for word before what the model wrote",
-)
-add(
-    STATE,
-    "the summary's id",
-    lambda side: "a name" if sixth(side)["messages"][1].id else None,
-    "it names the record; LangGraph's reducer gives LangChain's a random one",
 )
 add(STATE, "ids of what is kept", lambda side: kept(sixth(side)))
 add(
@@ -95,38 +63,11 @@ def _(side: Side) -> Any:
     return same, history == before, [id(m) for m in history] == [id(m) for m in list_before]
 
 
-for name, count in (("a step with a summary", 7), ("a step without", 3)):
-
-    def identified(side: Side, count: int = count) -> Any:
-        history = talk(count)
-        history[0].id = history[-1].id = None
-        side.make(**SETTINGS).before_model({"messages": history}, Runtime())
-        ids = [message.id for message in history]
-        return len(set(ids)), ids[1:-1], len(str(ids[0]))
-
-    add(STATE, f"{name} gives an id to messages that have none", identified)
-
-
-@behaviour(STATE, "what LangGraph's reducer makes of the update")
-def _(side: Side) -> Any:
-    history = talk(7)
-    made = add_messages(history, side.step(history, **SETTINGS)["messages"])  # type: ignore[arg-type]
-    assert isinstance(made, list)
-    return [type(one).__name__ for one in made], [one.id for one in made[1:]]
-
-
 @behaviour(STATE, "`abefore_model`")
 def _(side: Side) -> Any:
     made = side.make(**SETTINGS)
     none = asyncio.run(made.abefore_model({"messages": talk(3)}, Runtime()))
     return none, kept(asyncio.run(made.abefore_model({"messages": talk(7)}, Runtime())))
-
-
-add(
-    STATE,
-    "`runtime` may be None",
-    lambda side: kept(side.make(**SETTINGS).before_model({"messages": talk(7)}, None)),
-)
 
 
 def rounds(side: Side, count: int, keep: int = 2, trigger: int = 5) -> tuple[list[Any], list[Any]]:
@@ -151,17 +92,6 @@ add(
 )
 
 
-@behaviour(STATE, "a talk of 20 messages: there is one summary, and it comes first")
-def _(side: Side) -> Any:
-    states, _ = rounds(side, 20)
-    marks = [[m.additional_kwargs.get("lc_source") for m in state] for state in states]
-    return (
-        all(m.count("summarization") <= 1 for m in marks),
-        marks[-1],
-        [m.id for m in states[-1]][1:],
-    )
-
-
 add(
     STATE,
     "`keep` is one below a trigger of 30 messages: which of 40 steps made a summary",
@@ -169,16 +99,6 @@ add(
     "no step repeats without progress: after a summary that could not get below its trigger, "
     "the history must grow by a tenth",
 )
-
-
-@behaviour(
-    STATE,
-    "only an earlier summary would leave",
-    "a summary of a summary alone loses detail and saves nothing",
-)
-def _(side: Side) -> Any:
-    old = HumanMessage(LINE + "- old", additional_kwargs={"lc_source": "summarization"}, id="s")
-    return kept(side.step([old, *talk(5)], trigger=("messages", 6), keep=("messages", 5)))
 
 
 @behaviour(
@@ -191,50 +111,6 @@ def _(side: Side) -> Any:
     names = ("before_agent", "before_model", "after_model", "wrap_model_call", "wrap_tool_call")
     base = side.cls.__mro__[1]
     return [name for name in names if getattr(side.cls, name) is not getattr(base, name)]
-
-
-@behaviour(STATE, "a class made from it that adds to `before_model`")
-def _(side: Side) -> Any:
-    class Louder(side.cls):  # type: ignore[name-defined,misc]
-        def before_model(self, state: Any, runtime: Any) -> Any:
-            update = super().before_model(state, runtime)
-            return update and {**update, "messages": [*update["messages"], HumanMessage("Go on.")]}
-
-    made = Louder(Side(side.cls).make().model, **SETTINGS)
-    return made.before_model({"messages": talk(7)}, Runtime())["messages"][-1].content
-
-
-@behaviour(
-    STATE,
-    "it is a LangChain `SummarizationMiddleware`, and its private methods are there",
-    "only what is public is kept; a subclass that overrides `_create_summary` passes `summarizer` "
-    "instead",
-)
-def _(side: Side) -> Any:
-    return issubclass(side.cls, THEIRS.cls), hasattr(side.cls, "_create_summary")
-
-
-def migrated(side: Side) -> Any:
-    """A thread that LangChain's class has summarised; its answers report more than the trigger."""
-    old = HumanMessage(LINE + "- old", additional_kwargs={"lc_source": "summarization"}, id="s")
-    history: list[AnyMessage] = [old, *talk(9)]
-    for message in history:
-        if isinstance(message, AIMessage):
-            usage = {"input_tokens": 5999, "output_tokens": 1, "total_tokens": 6000}
-            message.usage_metadata = usage  # type: ignore[assignment]
-            message.response_metadata = {"model_provider": "openai"}
-    model = provided("openai")
-    settings = {"trigger": ("tokens", 5000), "keep": ("messages", 2), "token_counter": tens}
-    return kept(side.step(history, model, **settings))
-
-
-add(
-    STATE,
-    "a thread that LangChain has summarised: a report above the trigger",
-    migrated,
-    "nobody knows whether it measured the history before that summary; what is counted decides "
-    "until there is a summary of ours",
-)
 
 
 # A window
@@ -250,11 +126,6 @@ def in_window(side: Side, limit: int, **settings: Any) -> Any:
     return {"summarised": update is not None, "fits": count_tokens_approximately(left) <= limit}
 
 
-add(
-    STATE,
-    "a history within the window of its model, and below the trigger",
-    lambda side: in_window(side, 10_000, trigger=("messages", 50)),
-)
 add(
     STATE,
     "a history larger than the window of its model, and below the trigger",
@@ -317,12 +188,6 @@ for keep in (2, 3, 5, 6):
     add(CUT, f"an id that is used again, keep {keep}", cut(list(reused), keep))
 add(
     CUT,
-    "the newest message is a result, keep 1",
-    cut([asked, ask, call("a", at="one"), result("a", "r1")], 1),
-    "the newest user message stays as well",
-)
-add(
-    CUT,
     "LangChain evicts the newest user message",
     cut([asked, AIMessage("x", id="x"), ask, *work(4)[1:-1]], 2),
     "what the user asked last is what the agent is doing: it stays as well",
@@ -332,45 +197,6 @@ add(
     "a leading system message",
     cut([SystemMessage("Be brief.", id="sys"), *talk(7)], 2),
     "a leading system message is an instruction, and stays",
-)
-add(
-    CUT,
-    "a user speaks between a call and its result",
-    cut(
-        [
-            asked,
-            call("a", "b", at="calls"),
-            result("a", "ra"),
-            HumanMessage("Wait.", id="wait"),
-            result("b", "rb"),
-            go,
-        ],
-        3,
-    ),
-    "LangChain parts the first result from its call; providers reject that",
-)
-add(
-    CUT,
-    "an old call that nothing answers",
-    cut(
-        [
-            asked,
-            call("a", at="open"),
-            HumanMessage("Never mind.", id="mind"),
-            AIMessage("Fine.", id="fine"),
-            ask,
-            AIMessage("Yes.", id="yes"),
-            go,
-        ],
-        2,
-    ),
-    "a call without a result may still get one, or waits for an approval: it stays",
-)
-add(
-    CUT,
-    "a result without a call among what is kept",
-    cut([asked, AIMessage("x", id="x"), ask, AIMessage("y", id="y"), result("zz", "lost"), go], 3),
-    "a provider rejects it; it goes to the archive with what leaves",
 )
 
 

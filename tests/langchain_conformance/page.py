@@ -16,7 +16,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "langchain_conformance.md"
 LONGEST = 160
 """Characters of an outcome that are shown."""
 
-for _part in ("settings", "counting", "effect", "runs", "summariser", "agent"):
+for _part in ("settings", "counting", "effect", "summariser", "agent"):
     import_module(f"langchain_conformance.{_part}")
 
 

@@ -4,12 +4,9 @@ import asyncio
 import re
 import threading
 from collections.abc import Callable
-from contextvars import ContextVar, copy_context
 from typing import Any
 
 import pytest
-from langchain.agents.middleware.summarization import DEFAULT_SUMMARY_PROMPT
-from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.runtime import Runtime
@@ -87,22 +84,6 @@ def _(side: Side) -> Any:
     return said(update), len(model.calls), len(other.calls)
 
 
-@behaviour(WHO, "`model` and `summarizer` as `provider:model`")
-def _(side: Side) -> Any:
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("OPENAI_API_KEY", "none")
-        made = side.make("openai:gpt-4.1-mini", summarizer="openai:gpt-4.1-nano")
-        made = made, side.make("openai:gpt-4.1-mini", trigger=("fraction", 0.5))
-    return [type(one.model).__name__ for one in made], [one.model.model_name for one in made]
-
-
-add(
-    WHO,
-    "a provider that there is none of",
-    lambda side: caught(lambda: side.make("nobody:nothing")).kinds,
-)
-
-
 def notes(messages: Any) -> str:
     return f"- {len(messages)} messages"
 
@@ -137,64 +118,6 @@ for name, (function, why) in FUNCTIONS.items():
     add(WHO, f"`summarizer`, {name}: a step without an event loop", sync, why or "")
     add(WHO, f"`summarizer`, {name}: a step on an event loop", on_loop)
 
-add(
-    WHO,
-    "`summarizer` is a number",
-    lambda side: caught(lambda: side.make(summarizer=7)).kinds,
-    "a `ValueError` that says what can be given, when built, like any other wrong setting",
-)
-add(
-    WHO,
-    "white space around what it wrote",
-    lambda side: said(side.step(talk(7), summarizer=lambda _: "\n - neat \n\n", **alone(side))),
-)
-
-
-@behaviour(WHO, "`model` with settings bound to it, and with a configuration")
-def _(side: Side) -> Any:
-    bound = scripted("- bound").bind(stop=["x"])
-    with_config = scripted("- configured").with_config(tags=["notes"])
-    return [said(side.step(talk(7), model, **alone(side))) for model in (bound, with_config)]
-
-
-@behaviour(WHO, "`model` that is told by each run's configuration")
-def _(side: Side) -> Any:
-    from langchain.chat_models import init_chat_model
-
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("OPENAI_API_KEY", "none")
-        model: Any = init_chat_model("openai:gpt-4.1-mini", configurable_fields=["temperature"])
-        made = side.make(model, trigger=("fraction", 0.5))
-        step = made.before_model({"messages": talk(7)}, Runtime())
-    return made.model is model, step
-
-
-add(
-    WHO,
-    "`model` is no model",
-    lambda side: caught(lambda: side.make(object())).kinds,
-    "a `ValueError` that says what can be given, instead of Python's own",
-)
-
-
-CALLER: ContextVar[str] = ContextVar("caller", default="nobody")
-
-
-def who_calls(messages: Any) -> str:
-    return f"- for {CALLER.get()}"
-
-
-@behaviour(WHO, "a function sees the context variables of its caller")
-def _(side: Side) -> Any:
-    def one() -> Any:
-        CALLER.set("ada")
-        made = side.make(summarizer=who_calls, **alone(side))
-        return said(made.before_model({"messages": talk(7)}, Runtime())), said(
-            asyncio.run(made.abefore_model({"messages": talk(7)}, Runtime()))
-        )
-
-    return copy_context().run(one)
-
 
 @behaviour(WHO, "a sync function does not hold up the event loop")
 def _(side: Side) -> Any:
@@ -207,17 +130,6 @@ def _(side: Side) -> Any:
     made = side.make(summarizer=function, **SETTINGS)
     asyncio.run(made.abefore_model({"messages": talk(7)}, Runtime()))
     return where
-
-
-@behaviour(
-    WHO,
-    "`summarizer` is a model with a configuration: a Runnable that returns a message",
-    f"it answers the conversation and does not sum it up: that is not used; {KEEPS}",
-)
-def _(side: Side) -> Any:
-    wrapped = scripted("- configured").with_config(tags=["notes"])
-    done = caught(lambda: side.step(talk(7), summarizer=wrapped, **alone(side)))
-    return done.kinds if isinstance(done, Raised) else said(done)
 
 
 # What it reads
@@ -297,45 +209,11 @@ for name, settings, why in (
 
     add(READS, f"messages that leave, {name}: read to the last word", read, why)
 
-add(
-    READS,
-    "an answer of the agent's comes first and `trim_tokens_to_summarize` is wide enough",
-    lambda side: words(talk(8)[:1], prompt_of(side, talk(8), trim_tokens_to_summarize=100_000)),
-    f"LangChain's trimming begins with a user's message; {READ_ALL}",
-)
-
-
-@behaviour(READS, "nothing is left after trimming: what the summary says", READ_ALL)
-def _(side: Side) -> Any:
-    return said(side.step(talk(7), trim_tokens_to_summarize=1, **alone(side)))
-
 
 @behaviour(READS, "`summary_prompt` is what the model is told")
 def _(side: Side) -> Any:
     (prompt,) = prompt_of(side, talk(7), summary_prompt="As a haiku, of: {messages} -- end")
     return "As a haiku, of: " in prompt, " -- end" in prompt, words(talk(7)[:5], [prompt])
-
-
-@behaviour(READS, "LangChain's own prompt given as `summary_prompt`")
-def _(side: Side) -> Any:
-    (prompt,) = prompt_of(side, talk(7), summary_prompt=DEFAULT_SUMMARY_PROMPT)
-    return "Context Extraction Assistant" in prompt, words(talk(7)[:5], [prompt])
-
-
-@behaviour(READS, "doubled braces in `summary_prompt`")
-def _(side: Side) -> Any:
-    (prompt,) = prompt_of(side, talk(7), summary_prompt='As {{"goal": 1}}, of: {messages}')
-    return 'As {"goal": 1}, of: ' in prompt
-
-
-@behaviour(
-    READS,
-    "single braces in `summary_prompt`",
-    "they stay as they are, so that a prompt may show JSON",
-)
-def _(side: Side) -> Any:
-    got = caught(lambda: prompt_of(side, talk(7), summary_prompt='As {"goal": 1}: {messages}'))
-    return got.kinds if isinstance(got, Raised) else 'As {"goal": 1}: ' in got[0]
 
 
 @behaviour(
@@ -348,35 +226,12 @@ def _(side: Side) -> Any:
     return got.kinds if isinstance(got, Raised) else "accepted"
 
 
-@behaviour(
-    READS,
-    "the prompt: one user message, the conversation as XML",
-    "instructions are apart from the conversation, which is framed as data with the ids to cite",
-)
-def _(side: Side) -> Any:
-    model = ScriptedChatModel(answers=lambda _: SUMMARY)
-    side.step(talk(7), model, **SETTINGS)
-    return [m.type for m in model.calls[0].messages], '<message type="human">' in model.calls[
-        0
-    ].text
-
-
 @behaviour(READS, "metadata of the summariser's call")
 def _(side: Side) -> Any:
     model = scripted(SUMMARY)
     side.step(talk(7), model, **SETTINGS)
     found = model.calls[0].metadata
     return found["lc_source"], bool(found["lc_internal_call"])
-
-
-@behaviour(READS, "a second summary: the model reads the first one, once")
-def _(side: Side) -> Any:
-    model = ScriptedChatModel(answers=lambda _: "- goal zebra")
-    made = side.make(model, **SETTINGS)
-    update = made.before_model({"messages": talk(7)}, Runtime())
-    later = [HumanMessage(f"And part {n}?", id=f"n{n}") for n in range(4)]
-    made.before_model({**update, "messages": [*update["messages"][1:], *later]}, Runtime())
-    return model.calls[1].text.count("goal zebra"), words(later[:2], [model.calls[1].text])
 
 
 # When it fails
@@ -419,14 +274,6 @@ add(
 add(FAILS, "errors that pass, each time", failing(*[RateLimitError("slow")] * 3), KEEPS)
 add(
     FAILS,
-    'errors that pass, each time, `on_failure="raise"` with ours',
-    lambda side: failing(
-        *[RateLimitError("slow")] * 3,
-        **({} if side.cls.__module__.startswith("langchain") else {"on_failure": "raise"}),
-    )(side),
-)
-add(
-    FAILS,
     "an error that nobody knows, twice, then an answer",
     failing(RuntimeError("429 Too Many Requests"), ValueError("what?"), SUMMARY),
 )
@@ -442,74 +289,9 @@ add(
     failing("", "", ""),
     "an empty summary would lose everything that leaves",
 )
-add(
-    FAILS,
-    "a refusal",
-    failing(
-        "I'm sorry, but I cannot help with that.",
-        "I'm sorry, but I cannot.",
-        "I'm sorry.",
-        cites=False,
-    ),
-    "it would stand in for everything that leaves",
-)
-add(
-    FAILS,
-    "the text of an error",
-    failing(*["Error generating summary: 503"] * 3, cites=False),
-    "it would stand in for everything that leaves",
-)
-
-
-@behaviour(
-    FAILS,
-    "an answer that repeats what it was asked",
-    f"it would stand in for everything that leaves; {KEEPS}",
-)
-def _(side: Side) -> Any:
-    echo = ScriptedChatModel(answers=lambda messages: "-".join(str(m.content) for m in messages))
-    return kept(side.step(talk(7), echo, **SETTINGS))
-
-
-@behaviour(FAILS, "the prompt overflows the model: messages read to the last word", READ_ALL)
-def _(side: Side) -> Any:
-    def answer(messages: list[Any]) -> Any:
-        text = "\n".join(str(m.text) for m in messages)
-        return ContextOverflowError("too long") if len(text) > 25_000 else SUMMARY
-
-    model = ScriptedChatModel(answers=answer)
-    side.step(LONG, model, trim_tokens_to_summarize=None, **SETTINGS)
-    fine = [call.text for call in model.calls if len(call.text) <= 25_000]
-    return f"{words(LONG[:-2], fine)} of {len(LONG) - 2}"
 
 
 @behaviour(FAILS, "a function that returns no text", f"its answer is not used; {KEEPS}")
 def _(side: Side) -> Any:
     done = caught(lambda: side.step(talk(7), summarizer=lambda _: 7, **SETTINGS))
     return done.kinds if isinstance(done, Raised) else kept(done)
-
-
-@behaviour(FAILS, 'the model\'s own error is caught, `on_failure="raise"` with ours')
-def _(side: Side) -> Any:
-    ours = {} if side.cls.__module__.startswith("langchain") else {"on_failure": "raise"}
-    found = []
-    for error in (RuntimeError("429 Too Many Requests"), ContextOverflowError("too long")):
-        model = scripted(*[error] * 9)
-        step = hurried(lambda one, model=model: one.step(talk(7), model, **SETTINGS, **ours))
-        with pytest.raises(type(error), match=str(error)):
-            step(side)
-        found.append(type(error).__name__)
-    return found
-
-
-@behaviour(FAILS, "the error can be found by what raised it")
-def _(side: Side) -> Any:
-    ours = {} if side.cls.__module__.startswith("langchain") else {"on_failure": "raise"}
-    model = scripted(Denied("wrong key"), Denied("wrong key"), Denied("wrong key"))
-    try:
-        hurried(lambda one: one.step(talk(7), model, **SETTINGS, **ours))(side)
-    except Exception as error:
-        return isinstance(error, Denied) or isinstance(error.__cause__, Denied), "wrong key" in str(
-            error
-        )
-    return None

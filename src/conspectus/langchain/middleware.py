@@ -31,7 +31,6 @@ from conspectus.engine.settings import (
     AnySummarizer,
     OnEvent,
     Pin,
-    warn_caller,
 )
 from conspectus.errors import PolicyError
 from conspectus.langchain.channel import Channel
@@ -54,6 +53,7 @@ from conspectus.langchain.settings import (
     copied,
     deprecated,
     set_up,
+    warn_of,
     whole_counter,
 )
 from conspectus.langchain.state import CompactionState, HeadState, Tenant, asking, name_messages
@@ -220,13 +220,14 @@ class SummarizationMiddleware(
         self._name = type(self).__name__ if name is None else name
         if not isinstance(self._name, str) or not self._name:
             raise PolicyError(f"name must be a text, not {name!r}")
-        given["trigger"], given["keep"] = deprecated(self, deprecated_kwargs, trigger, keep)
+        given["trigger"], given["keep"] = deprecated(deprecated_kwargs, trigger, keep)
         given["trigger"] = copied(given["trigger"])
         given["model"] = built_model(model)
         given["token_counter"] = whole_counter(token_counter, given["model"])
         self._parameters = tuple(given)
         vars(self).update(given)
         self._begin()
+        warn_of(self._made.engine.policy)
 
     def _begin(self) -> None:
         self._address: AnyArchive | None = vars(self)["archive"]
@@ -256,8 +257,6 @@ class SummarizationMiddleware(
                     "states go by it; build the middleware and the agent anew"
                 )
         self._go_on_with(set_up(given, self._kept_in), given)
-        for caveat in self._made.engine.policy.caveats:
-            warn_caller(caveat, UserWarning, self)
         return self._made
 
     def _go_on_with(self, setup: Setup, given: dict[str, Any]) -> None:

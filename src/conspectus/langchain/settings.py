@@ -157,8 +157,14 @@ def set_up(given: Mapping[str, Any], kept_in: Callable[[Scope], str]) -> Setup:
     )
 
 
-def deprecated(own: object, given: Mapping[str, Any], trigger: Any, keep: Any) -> tuple[Any, Any]:
-    """Read trigger and keep, also by their old names; `own` is the middleware."""
+def warn_of(policy: Policy) -> None:
+    """Warn the caller of a constructor of settings that work against each other."""
+    for caveat in policy.caveats:
+        warn_caller(caveat, UserWarning)
+
+
+def deprecated(given: Mapping[str, Any], trigger: Any, keep: Any) -> tuple[Any, Any]:
+    """Read trigger and keep, also by their old names; called by a constructor."""
     if unknown := sorted(set(given) - set(DEPRECATED)):
         raise TypeError(
             f"SummarizationMiddleware has no parameter {', '.join(map(repr, unknown))}; "
@@ -168,7 +174,7 @@ def deprecated(own: object, given: Mapping[str, Any], trigger: Any, keep: Any) -
     for old, new in DEPRECATED.items():
         if old in given:
             form = f"{new}=('{kinds[new]}', value)"
-            warn_caller(f"{old} is deprecated. Use {form} instead.", DeprecationWarning, own)
+            warn_caller(f"{old} is deprecated. Use {form} instead.", DeprecationWarning)
     most = given.get("max_tokens_before_summary")
     if trigger is None and most is not None:
         trigger = ("tokens", most)
