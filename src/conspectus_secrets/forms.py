@@ -85,8 +85,8 @@ shopify-token         shp          shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}
 square-token          sq0          sq0(?:atp|csp)-[\w-]{40,}+
 facebook-token        eaac         EAAC[A-Za-z0-9]{80,}+
 airtable-token        pat          pat[A-Za-z0-9]{14}\.[a-f0-9]{64}\b
-jwt                   eyj          eyJ[\w-]{8,}+\.eyJ[\w-]{8,}+(?:\.[\w-]*+)?
-jwt                   eyj          eyJ[\w-]{8,}+\.[\w-]*+(?:\.[\w-]{8,}+){3}
+jwt                   eyj          eyJ[\w-]{8,800}+\.eyJ[\w-]{8,}+(?:\.[\w-]*+)?
+jwt                   eyj          eyJ[\w-]{8,800}+\.[\w-]*+(?:\.[\w-]{8,}+){3}
 azure-storage-key     accountkey   AccountKey\s{0,3}=\s{0,3}(?P<value>[A-Za-z0-9+/]{20,}+={0,2})
 azure-storage-key     sharedacc    SharedAccessKey=(?P<value>[A-Za-z0-9+/]{20,}+={0,2})
 azure-sas             sig=         (?:(?<=[?&;\s])|(?<=&amp;))sig=(?P<value>[A-Za-z0-9+/%]{30,}+=?)
