@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from typing import Annotated, Any
 
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, invariant
+from hypothesis.stateful import initialize
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
@@ -24,7 +24,6 @@ from conspectus.bridge import run
 from conspectus.errors import ConspectusError
 from scripted_models import ScriptedChatModel
 from stateful.agent_talk import THREADS, AgentTalk, Talk, Tip
-from stateful.counting import STEPS
 from stateful.looks import Look, counted, lines_of
 from stateful.messages import planted, words_in
 from stateful.oracle import is_summary, plain
@@ -116,10 +115,6 @@ class AgentWorld(AgentTalk):
             checkpointer=self.saver,
             store=self.store,
         )
-
-    @invariant()
-    def a_step_is_counted(self) -> None:
-        STEPS.count += self.ready
 
     def text(self, text: str) -> str:
         words = [f"zq{self.planted}{n}z" for n in range(3)]

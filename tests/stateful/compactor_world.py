@@ -10,14 +10,13 @@ from contextlib import ExitStack
 from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
 from conspectus import CompactionResult, Compactor
 from conspectus.archive import Archive
 from conspectus.errors import ConspectusError
 from stateful.compactor_talk import HOW, Talk
 from stateful.conversations import NAMES, Conversation, Moment
-from stateful.counting import STEPS
 from stateful.looks import Look, counted, lines_of
 from stateful.messages import FORMS, WRITTEN
 from stateful.oracle import plain, role_of
@@ -119,10 +118,6 @@ class CompactorWorld(Talk):
             on_event=lambda name, data: self.events.append((name, dict(data))),
             **settings,
         )
-
-    @invariant()
-    def a_step_is_counted(self) -> None:
-        STEPS.count += self.ready
 
     # What else happens
 

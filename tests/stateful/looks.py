@@ -11,67 +11,37 @@ from stateful.summarizers import Reading
 
 @dataclass
 class Look:
-    """What was shown once, and everything that an observer knows of it.
+    """What was shown once, and everything that an observer knows of it."""
 
-    Attributes:
-        whole: what was ever said on this branch, in order.
-        shown: what the model sees.
-        reach: originals that the record in force answers for; None without an archive.
-        covered: those of them that have left the view for good.
-        kept: every original that the archive holds of this conversation.
-        known: whether `reach` is that of this very moment.
-        readings: what summarisers were given to read for what is in force or kept as a draft,
-            since the conversation began.
-        fresh: what they were given to read since the last look, whatever came of it.
-        prompts: what chat models among them were sent since the last look.
-        unchanged: what would be shown if nothing were done; None where that is not known.
-        committed: whether a record was put in force.
-        failed: something failed or was cancelled.
-        trouble: the archive did.
-        error: what was raised.
-        records: records before and after, by place.
-        heads: what is in force before and after.
-        same: nothing was edited, and nobody went back, since the last look.
-        budget: tokens that there are; None for no limit.
-        outcome: `kept`, `compacted` or `stuck`, where it is told.
-        numbers: tokens after, and needed ones.
-        lines: those of the records in force, as text.
-        summary: the summary in force.
-        back: the reach and the view of the moment to which somebody went back.
-        asked_again: nothing was said since the last look, and nothing else happened.
-        calls: calls of summarisers in this look.
-        forced: a compaction was asked for.
-        came: what was sent, as it was before.
-        archived: what the result says of it.
-    """
-
-    whole: list[Any]
-    shown: list[Any]
-    reach: list[Any] | None = None
-    covered: int = 0
-    kept: list[Any] | None = None
-    known: bool = True
-    readings: list[Reading] = field(default_factory=list)
-    fresh: list[Reading] = field(default_factory=list)
-    prompts: list[str] = field(default_factory=list)
-    unchanged: list[str] | None = None
-    committed: bool = False
-    failed: bool = False
-    trouble: bool = False
+    whole: list[Any]  # what was ever said on this branch, in order
+    shown: list[Any]  # what the model sees
+    reach: list[Any] | None = (
+        None  # originals that the record in force answers for; None: no archive
+    )
+    covered: int = 0  # those of them that have left the view for good
+    kept: list[Any] | None = None  # every original that the archive holds of this conversation
+    known: bool = True  # whether `reach` is that of this very moment
+    readings: list[Reading] = field(default_factory=list)  # for what is in force or kept as a draft
+    fresh: list[Reading] = field(default_factory=list)  # since the last look, whatever came of it
+    prompts: list[str] = field(default_factory=list)  # what chat models were sent since then
+    unchanged: list[str] | None = None  # what would be shown if nothing were done, where known
+    committed: bool = False  # a record was put in force
+    failed: bool = False  # something failed or was cancelled
+    trouble: bool = False  # the archive did
     error: BaseException | None = None
-    records: tuple[Mapping[Any, str], Mapping[Any, str]] = ({}, {})
-    heads: tuple[Any, Any] = (None, None)
-    same: bool = True
+    records: tuple[Mapping[Any, str], Mapping[Any, str]] = ({}, {})  # before and after, by place
+    heads: tuple[Any, Any] = (None, None)  # what is in force before and after
+    same: bool = True  # nothing was edited, and nobody went back, since the last look
     budget: int | None = None
     outcome: str = ""
-    numbers: tuple[int, int | None] = (0, None)
-    lines: str = ""
+    numbers: tuple[int, int | None] = (0, None)  # tokens after, and needed ones
+    lines: str = ""  # those of the records in force
     summary: str = ""
-    back: tuple[Counter[str], list[str]] | None = None
-    asked_again: bool = False
-    calls: int = 0
+    back: tuple[Counter[str], list[str]] | None = None  # reach and view of where somebody went back
+    asked_again: bool = False  # nothing was said since the last look, and nothing else happened
+    calls: int = 0  # of summarisers in this look
     forced: bool = False
-    came: list[str] = field(default_factory=list)
+    came: list[str] = field(default_factory=list)  # what was sent, as it was before
     archived: bool | None = None
     broken: bool = False
 
