@@ -3,41 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from conspectus.cli import options, output
-from conspectus.cli.failures import DONE, STUCK, complain
+from conspectus.cli.failures import DONE, STUCK, WORSE, complain
 from conspectus.cli.options import JsonOption
-from conspectus.errors import InputError, PolicyError
 from conspectus_lab.commands import running
-from conspectus_lab.commands.running import (
-    ConfigOption,
-    KeepOption,
-    OutputOption,
-    PathsArgument,
-    ReportOption,
-    SummarizerOption,
-    SummaryOption,
-    TriggerOption,
-    WindowOption,
-)
 
 if TYPE_CHECKING:
-    from conspectus.observe import Price
     from conspectus_lab.replay import Compaction
-
-FORM_OF_PRICES = 'write {"my-model": {"input": 0.25, "output": 2.0}}'
 
 
 def replay(
-    paths: PathsArgument,
-    window: WindowOption = 8_000,
-    trigger: TriggerOption = None,
-    keep: KeepOption = "messages:20",
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="PATH...", help="Transcripts, or folders; - for standard input."),
+    ],
+    window: Annotated[
+        int, typer.Option(help="Input limit of the model that answers, in tokens.")
+    ] = 8_000,
+    trigger: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="When to compact: tokens:8000, messages:50, fraction:0.8 of the window; several "
+            "that must all hold joined with +. Repeat it for alternatives.",
+            show_default="fraction:0.85",
+        ),
+    ] = None,
+    keep: Annotated[
+        str, typer.Option(help="How much of the newest history stays, in the same form.")
+    ] = "messages:20",
     policy: Annotated[
         list[str] | None,
         typer.Option(
@@ -45,9 +43,26 @@ def replay(
             show_default="all three",
         ),
     ] = None,
-    config: ConfigOption = None,
-    summarizer: SummarizerOption = "embedded",
-    summary_tokens: SummaryOption = None,
+    config: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Settings of Conspectus to compare: arguments of its middleware (.toml, .json), "
+            "or a section 'summarization' (.yaml). Repeat it for several.",
+        ),
+    ] = None,
+    summarizer: Annotated[
+        str, typer.Option(help="embedded (needs no model), or provider:model such as openai:gpt-5.")
+    ] = "embedded",
+    summary_tokens: Annotated[
+        int | None,
+        typer.Option(
+            help="What a summary may take, in tokens.", show_default="an eighth of the window"
+        ),
+    ] = None,
+    recall_tokens: Annotated[
+        int, typer.Option(help="What a question may recall, in tokens.")
+    ] = 512,
     priced_as: Annotated[
         list[str] | None,
         typer.Option(
@@ -65,6 +80,16 @@ def replay(
             '{"my-model": {"input": 0.25, "output": 2, "cached": 0.025, "written": 0.3}}.',
         ),
     ] = None,
+    retention: Annotated[
+        bool, typer.Option("--retention", help="Show what survives, in place of the bill.")
+    ] = False,
+    against: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Fail where it got worse than this measurement (-o)."),
+    ] = None,
+    tolerance: Annotated[
+        float, typer.Option(help="How much a share may fall before it counts as worse.")
+    ] = 0.01,
     live: Annotated[
         bool | None,
         typer.Option(
@@ -73,41 +98,55 @@ def replay(
             show_default="on a terminal",
         ),
     ] = None,
-    report: ReportOption = None,
-    out: OutputOption = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a page with charts here, as HTML.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the JSON here.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run transcripts again through a real agent, and compare what each policy does to them.
 
-    PATH is a transcript in any form that compact reads. Its model and its tools answer as was
-    recorded, so nothing leaves this machine unless --summarizer names a model, and nothing is kept.
+    PATH is a transcript in any form that compact reads; NAME.exam.json beside NAME.json holds
+    questions about its end. Its model and its tools answer as was recorded, so nothing leaves this
+    machine unless --summarizer names a model, and nothing is kept.
     """
     running.check_files(report, out)
     from conspectus_lab.policies import POLICIES
     from conspectus_lab.replay import TRIGGER
-    from conspectus_lab.report import replay_tables
-    from conspectus_lab.results import all_as_json, broken_promises
+    from conspectus_lab.report import replay_tables, retention_tables
+    from conspectus_lab.results import all_as_json, broken_promises, worse
 
-    named = policy or ([] if config else list(POLICIES))
+    before = None if against is None else running.read_measurement(against)
     replays, notes = running.run(
         paths,
         window=window,
         trigger=options.triggers(trigger or []) or TRIGGER,
         keep=options.size(keep, "--keep"),
-        policies=[*named, *running.policies_of(config or (), window)],
+        policies=[
+            *(policy or ([] if config else list(POLICIES))),
+            *running.policies_of(config or (), window),
+        ],
         summarizer=options.summarizer_of(summarizer),
         summary_tokens=summary_tokens,
+        recall_tokens=recall_tokens,
         priced_as=list(dict.fromkeys(priced_as)) if priced_as else None,
-        prices=_prices(prices),
+        prices=None if prices is None else running.read_prices(prices),
         on_event=_live(live),
     )
     data = all_as_json(replays)
-    running.finish(replays, replay_tables(replays), notes, data, report, out, as_json)
+    fallen = [] if before is None else worse(before, data, tolerance)
+    data["worse"] = fallen
+    if before is not None and not fallen:
+        notes.append(f"Nothing got worse by more than {tolerance:g}.")
+    tables = retention_tables if retention else replay_tables
+    running.finish(replays, tables(replays), notes, data, report, out, as_json)
     runs = [(one, run) for one in replays for run in one.runs if run.ours]
-    wrong = dict.fromkeys(what for one, run in runs for what in broken_promises(one, run))
-    for what in wrong:
+    wrong = {} if retention else {what: 1 for pair in runs for what in broken_promises(*pair)}
+    for what in (*wrong, *(f"worse than {against}: {what}" for what in fallen)):
         complain(what)
-    raise typer.Exit(STUCK if wrong else DONE)
+    raise typer.Exit(WORSE if fallen else STUCK if wrong else DONE)
 
 
 def _live(wanted: bool | None) -> Any:
@@ -131,28 +170,3 @@ def in_words(done: Compaction) -> str:
     if done.left:
         text += f"; {output.many(len(done.left), 'message')} left"
     return f"{text}; {done.shortened:,} shown short" if done.shortened else text
-
-
-def _prices(file: Path | None) -> Mapping[str, Price] | None:
-    """Read a user's prices, which go before those of the providers; None without a file."""
-    if file is None:
-        return None
-    from conspectus.observe import Price
-    from conspectus_lab.questions import read_data
-
-    rows = read_data(file, advice=f"; {FORM_OF_PRICES}")
-    if not isinstance(rows, dict):
-        raise InputError(f"{file} holds no prices by model; {FORM_OF_PRICES}")
-    names = [one.name for one in fields(Price)]
-    own: dict[str, Price] = {}
-    for model, row in rows.items():
-        if not isinstance(row, dict) or not {"input", "output"} <= set(row) <= set(names):
-            raise InputError(
-                f"{file}: {model!r} takes input, output and, if it has them, "
-                f"{', '.join(names[2:])}; {FORM_OF_PRICES}"
-            )
-        try:
-            own[model] = Price(**row)
-        except PolicyError as error:
-            raise InputError(f"{file}: {model!r}: {error}") from error
-    return own

@@ -1,62 +1,25 @@
-"""What the lab's commands share: options, transcripts, runs, and what is printed and written."""
+"""Transcripts and settings of the lab's commands, and what they print and write."""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from logging.handlers import QueueHandler
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
 
 from conspectus.cli import options, output
-from conspectus.errors import ConspectusError, InputError, MessageError
+from conspectus.errors import ConspectusError, InputError, MessageError, PolicyError
 
 if TYPE_CHECKING:
+    from conspectus.observe import Price
     from conspectus.transcripts import HistoryFile
     from conspectus_lab.replay import Policy, Question, Replay
     from conspectus_lab.report import Table
-
-PathsArgument = Annotated[
-    list[str],
-    typer.Argument(metavar="PATH...", help="Transcripts, or folders; - for standard input."),
-]
-WindowOption = Annotated[
-    int, typer.Option(help="Input limit of the model that answers, in tokens.")
-]
-TRIGGER = (
-    "When to compact: tokens:8000, messages:50, fraction:0.8 of the window; several that must all "
-    "hold joined with +. Repeat it for alternatives."
-)
-TriggerOption = Annotated[
-    list[str] | None, typer.Option(help=TRIGGER, show_default="fraction:0.85")
-]
-KeepOption = Annotated[
-    str, typer.Option(help="How much of the newest history stays, in the same form.")
-]
-SummarizerOption = Annotated[
-    str, typer.Option(help="embedded (needs no model), or provider:model such as openai:gpt-5.")
-]
-SummaryOption = Annotated[
-    int | None,
-    typer.Option(
-        help="What a summary may take, in tokens.", show_default="an eighth of the window"
-    ),
-]
-CONFIG = (
-    "Settings of Conspectus to compare: arguments of its middleware (.toml, .json), or a section "
-    "'summarization' (.yaml). Repeat it for several."
-)
-ConfigOption = Annotated[list[Path] | None, typer.Option(metavar="FILE", help=CONFIG)]
-ReportOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write a page with charts here, as HTML.")
-]
-OutputOption = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the JSON here.")
-]
 
 QUESTIONS = ".exam.json"
 """Ending of the file of questions beside `NAME.json`."""
@@ -116,22 +79,18 @@ def _files(paths: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
     names: set[str] = set()
     for path in dict.fromkeys(paths):
         root = Path(path)
-        inside = [(root.name, root)] if path != STDIN else [("standard input", root)]
+        inside = {path: "standard input" if path == STDIN else root.name}
         if root.is_dir():
             files = sorted(p for p in root.rglob("*") if p.suffix in ENDINGS and p.is_file())
-            inside = [(p.relative_to(root).as_posix(), p) for p in files]
-            hidden = [name for name, _ in inside if any(s[0] == "." for s in name.split("/"))]
-            inside = [
-                (name, p)
-                for name, p in inside
-                if not name.endswith(QUESTIONS) and name not in hidden
-            ]
-        for name, file in inside:
-            if file.resolve() not in seen:
-                seen.add(file.resolve())
-                unique = name if name not in names else file.as_posix()
-                names.add(unique)
-                yield unique, path if path == STDIN else str(file), not root.is_dir()
+            inside = {str(file): file.relative_to(root).as_posix() for file in files}
+        for file, name in inside.items():
+            hidden = root.is_dir() and any(part[0] == "." for part in name.split("/"))
+            if hidden or name.endswith(QUESTIONS) or Path(file).resolve() in seen:
+                continue
+            seen.add(Path(file).resolve())
+            unique = name if name not in names else file
+            names.add(unique)
+            yield unique, file, not root.is_dir()
 
 
 def run(paths: Sequence[str], **settings: Any) -> tuple[list[Replay], list[str]]:
@@ -149,14 +108,8 @@ def run(paths: Sequence[str], **settings: Any) -> tuple[list[Replay], list[str]]
         for one in transcripts:
             try:
                 with output.working(f"Replaying {output.shown(one.name)} …"):
-                    replays.append(
-                        replay(
-                            one.history.messages,
-                            name=one.name,
-                            questions=one.questions,
-                            **settings,
-                        )
-                    )
+                    given = {"name": one.name, "questions": one.questions, **settings}
+                    replays.append(replay(one.history.messages, **given))
             except InputError as error:
                 if one.named:
                     raise InputError(f"{one.name}: {error}") from error
@@ -169,7 +122,7 @@ def run(paths: Sequence[str], **settings: Any) -> tuple[list[Replay], list[str]]
         for run in one.runs
         if run.stopped
     ]
-    return replays, [*stops, *notes, *warnings]
+    return replays, [*stops, *notes, *list(warnings)[:MOST_WARNINGS]]
 
 
 def policies_of(files: Sequence[Path], window: int) -> list[Policy]:
@@ -178,6 +131,7 @@ def policies_of(files: Sequence[Path], window: int) -> list[Policy]:
     Raises:
         InputError: a file cannot be read, or a key or a value in it is invalid.
     """
+    from conspectus import SummarizationMiddleware
     from conspectus_lab.questions import read_data
     from conspectus_lab.replay import ours
 
@@ -194,8 +148,6 @@ def policies_of(files: Sequence[Path], window: int) -> list[Policy]:
                 settings[key] = options.size(settings[key], f"{file}: {key}")
         name = str(settings.pop("name", file.stem))
         try:
-            from conspectus import SummarizationMiddleware
-
             SummarizationMiddleware(None, **{"window": window, **settings})
         except (ConspectusError, TypeError) as error:
             raise InputError(f"{file}: {error}") from error
@@ -216,6 +168,33 @@ def _section(file: Path, window: int) -> dict[str, Any]:
         **sizes_of(section, limit),
         **{name: getattr(section, name) for name in CONFIGURED},
     }
+
+
+def read_prices(file: Path) -> Mapping[str, Price]:
+    """Read a user's prices, which go before those of the providers.
+
+    Raises:
+        InputError: the file cannot be read, or holds no prices.
+    """
+    from conspectus.observe import Price
+    from conspectus_lab.questions import read_data
+
+    advice = f'{file} holds no prices; write {{"my-model": {{"input": 0.25, "output": 2.0}}}}'
+    rows = read_data(file, f"; {advice}")
+    try:
+        return {model: Price(**row) for model, row in rows.items()}
+    except (AttributeError, TypeError, PolicyError) as error:
+        raise InputError(f"{advice}: {error}") from error
+
+
+def read_measurement(file: Path) -> Any:
+    """Read what `-o` has written; an `InputError` says that it is something else."""
+    from conspectus_lab.questions import read_data
+
+    data = read_data(file, advice="; give the file that 'conspectus eval -o FILE' wrote")
+    if not isinstance(data, dict) or "replays" not in data:
+        raise InputError(f"{file}: no measurement; make one with eval -o FILE")
+    return data
 
 
 def check_files(report: Path | None, out: Path | None) -> None:
@@ -287,19 +266,16 @@ def _print_tables(tables: Iterable[Table]) -> None:
 
 
 @contextmanager
-def _kept_warnings() -> Iterator[list[str]]:
+def _kept_warnings() -> Iterator[dict[str, None]]:
     """Keep the library's warnings for the end, each once, so that they do not run into tables."""
-    warnings: list[str] = []
-
-    class Keep(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            text = record.getMessage()
-            if text not in warnings and len(warnings) < MOST_WARNINGS:
-                warnings.append(text)
-
-    handler, logger = Keep(logging.WARNING), logging.getLogger("conspectus")
+    kept: dict[str, None] = {}
+    records: SimpleQueue[logging.LogRecord] = SimpleQueue()
+    handler, logger = QueueHandler(records), logging.getLogger("conspectus")
+    handler.setLevel(logging.WARNING)
     logger.addHandler(handler)
     try:
-        yield warnings
+        yield kept
     finally:
         logger.removeHandler(handler)
+        while not records.empty():
+            kept[records.get().getMessage()] = None
