@@ -48,10 +48,9 @@ class Stopped(BaseException):
 
 
 class Gate:
-    """Lets calls of a store through until it is shut.
+    """Lets calls of a store through until it is shut; running calls end.
 
-    A store's owner may close its connections, and a thread that uses one then would crash the
-    interpreter (SQLite). So the gate of the work is shut first, and running calls end.
+    A thread that uses a connection of SQLite which its owner closes crashes the interpreter.
     """
 
     def __init__(self) -> None:
@@ -130,10 +129,6 @@ class Patient:
         return lambda *args: self._patience.wait_for(lambda: value(*args))
 
 
-ON_ITS_LOOP = (
-    "this store cannot be used on its own event loop without await; call the archive in a thread "
-    "there, as with await asyncio.to_thread(archive.find, ...)"
-)
 _LATE = "the store did not answer in time; check it and try again"
 _FULL = "the disk is full; free some space and try again"
 _BUSY = "another process is writing to the archive; try again when it has finished"
@@ -142,40 +137,27 @@ _TABLES = "the store has no tables yet; call its setup() once before using it"
 _DOWN = "the PostgreSQL server cannot be reached ({}); check that it is up and the address right"
 
 _ADVICE = (
-    ("", "synchronous calls", ON_ITS_LOOP),
-    ("", f"errno {errno.ENOSPC}]", _FULL),
-    ("", f"errno {errno.EDQUOT}]", _FULL),
-    ("", "|timeouterror", _LATE),
-    ("", "|pooltimeout", _LATE),
-    ("sqlite", "locked", _BUSY),
-    ("sqlite", "busy", _BUSY),
-    ("sqlite", "readonly", "the archive is read-only; make the file and its folder writable, or "
-     "use another"),
+    ("", f"errno {errno.ENOSPC}]|errno {errno.EDQUOT}]", _FULL),
+    ("", ":timeouterror|:pooltimeout", _LATE),
+    ("sqlite", "locked|busy", _BUSY),
+    ("sqlite", "readonly", "it is read-only; make the file and its folder writable"),
     ("sqlite", "full", _FULL),
-    ("sqlite", "not a database", "the file is not a SQLite database; choose another path for the "
-     "archive"),
-    ("sqlite", "malformed", "the archive's file is damaged; restore it from a backup or choose "
-     "another path"),
-    ("sqlite", "unable to open", "the file cannot be opened; check that its folder exists and is "
-     "writable"),
+    ("sqlite", "not a database", "the file is not a SQLite database; choose another path"),
+    ("sqlite", "malformed", "the file is damaged; restore it from a backup or choose another path"),
+    ("sqlite", "unable to open", "check that the file's folder exists and is writable"),
     ("sqlite", "closed", _CLOSED),
     ("sqlite", "no such table", _TABLES),
     ("sqlite", "no such module", "this Python's SQLite has no FTS5; use another build of Python"),
     ("psycopg", "[53100", _FULL),
-    ("psycopg", "[53300", "the PostgreSQL server has no connection left; close some, or let it "
-     "have more"),
-    ("psycopg", "[57014", _LATE),
-    ("psycopg", "[25p03", _LATE),
-    ("psycopg", "[25006", "the PostgreSQL server is read-only; use the address of one that can be "
-     "written to"),
-    ("psycopg", "[55p03", _BUSY),
-    ("psycopg", "[40", _BUSY),
+    ("psycopg", "[53300", "the server has no connection left; close some, or let it have more"),
+    ("psycopg", "[57014|[25p03", _LATE),
+    ("psycopg", "[25006", "the server is read-only; use one that can be written to"),
+    ("psycopg", "[55p03|[40", _BUSY),
     ("psycopg", "[42p01", _TABLES),
     ("psycopg", "connection is closed", "the connection is closed, and a store on one does not "
      "open it again; open the store anew, or give it a pool (pool_config=...)"),
-    ("psycopg", "|poolclosed", _CLOSED),
-    ("psycopg", "|operationalerror", _DOWN),
-    ("psycopg", "|interfaceerror", _DOWN),
+    ("psycopg", ":poolclosed", _CLOSED),
+    ("psycopg", ":operationalerror|:interfaceerror", _DOWN),
 )  # fmt: skip
 """Advice by the package of an error and by what its description holds: the SQLSTATE in brackets,
 the names of its class and of those above it, and its text."""
@@ -197,10 +179,10 @@ def explain(error: BaseException) -> str:
         chain.append(one)
         one = one.__cause__ or one.__context__
     for one in chain:
-        classes = "|".join(kind.__name__ for kind in type(one).__mro__)
-        about = f"[{getattr(one, 'sqlstate', '')}] |{classes}: {one}".lower()
-        for package, part, advice in _ADVICE:
-            if package in type(one).__module__ and part in about:
+        classes = ":".join(kind.__name__ for kind in type(one).__mro__)
+        about = f"[{getattr(one, 'sqlstate', '')}] :{classes}: {one}".lower()
+        for package, parts, advice in _ADVICE:
+            if package in type(one).__module__ and any(p in about for p in parts.split("|")):
                 return advice.format(_first_line(one))
     what = f"{type(chain[-1]).__name__}: {_first_line(chain[-1])}"
     return f"the store failed ({what}); check it and try again"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import is_memory_store, known
 from conspectus._newest import Newest
-from conspectus.archive.calls import LOOP, ON_ITS_LOOP, Patience, explained, inside
+from conspectus.archive.calls import LOOP, Patience, explained, inside
 from conspectus.archive.passages import original_of
 from conspectus.archive.sqlite import SqliteTables
 from conspectus.archive.values import (
@@ -35,10 +35,7 @@ if TYPE_CHECKING:
 
 ROOT = "conspectus"  # First label of every namespace that we use
 FORMAT = 2  # Version of a value; a newer one is refused
-CHUNK = 500  # Most operations in one batch
-CHUNK_SIZE = 8_000_000  # Most characters of values in one batch, unless one is larger
-WRITES = 3  # Times that the head is written until it is read back as written
-PAGE = 200  # Values looked up and deleted at a time
+CHUNK = 200  # Operations in one batch
 INDEXES = 16  # Histories whose index is in memory
 LABELS: dict[Kind, str] = {
     "original": "messages",
@@ -76,7 +73,7 @@ class LangGraphStore:
     def read(self, scope: Scope, kind: Kind, names: Sequence[str] | None) -> dict[str, bytes]:
         place = _place(scope, LABELS[kind])
         if names is None:
-            return _bodies(self._all(place))
+            return _bodies(item for item in self._all(place) if tuple(item.namespace) == place)
         get = partial(_operations().GetOp, place, refresh_ttl=False)
         return _bodies(self._batch([get(name) for name in dict.fromkeys(names)]))
 
@@ -101,13 +98,8 @@ class LangGraphStore:
             return head
         renewed = {} if self._ttl is None else self.read(scope, "record", older)
         self.write(scope, {**values, "record": {**renewed, **values["record"]}})
-        for _ in range(WRITES):
-            self.write(scope, {"head": {"head": packed(record)}})
-            head = self._head(scope)
-            # A slow worker may have set the head back to the record before.
-            if head != seen:
-                break
-        return head
+        self.write(scope, {"head": {"head": packed(record)}})
+        return self._head(scope)
 
     def _head(self, scope: Scope) -> str | None:
         kept = self.read(scope, "head", ["head"])
@@ -134,22 +126,18 @@ class LangGraphStore:
         return [Scope(*unpacked(body)) for body in kept.values()]
 
     def forget(self, scopes: Sequence[Scope]) -> int:
-        put, search, count = _operations().PutOp, _operations().SearchOp, 0
+        put, count = _operations().PutOp, 0
         counted = {LABELS["original"], LABELS["record"], LABELS["draft"]}
         for scope in scopes:
-            deleted: set[tuple[tuple[str, ...], str]] = set()
-            # Look and delete until nothing is left, without relying on order or pages.
-            while items := self._batch([search(_place(scope), limit=PAGE)])[0]:
-                places = {(tuple(item.namespace), item.key) for item in items}
-                if places <= deleted:
-                    raise ArchiveError(
-                        "The store confirmed deletions and still holds the values, or somebody "
-                        "writes them anew; stop the agent on this thread and forget it again."
-                    )
-                self._batch([put(place, key, None) for place, key in places])
-                deleted |= places
-            count += sum(place[-1] in counted for place, _ in deleted)
+            items = self._all(_place(scope))
+            self._batch([put(tuple(item.namespace), item.key, None) for item in items])
             self._batch([put(*_registry(scope), None)])
+            count += sum(item.namespace[-1] in counted for item in items)
+            if self._all(_place(scope)):
+                raise ArchiveError(
+                    "The store confirmed deletions and still holds the values, or somebody "
+                    "writes them anew; stop the agent on this thread and forget it again."
+                )
         self._indexes.clear()
         return count
 
@@ -164,34 +152,24 @@ class LangGraphStore:
         self._indexes.clear()
 
     def _all(self, place: tuple[str, ...]) -> list[Any]:
-        """Return all of a namespace at once, as unordered pages may overlap."""
-        limit = 2 * CHUNK
+        """Return all below a namespace at once, as unordered pages may overlap."""
+        limit = 1_000
         while True:
             [items] = self._batch([_operations().SearchOp(place, limit=limit, refresh_ttl=False)])
             if len(items) < limit:
-                return [item for item in items if tuple(item.namespace) == place]
+                return list(items)
             limit *= 4
 
     def _batch(self, operations: Sequence[Any]) -> list[Any]:
-        loop = getattr(self.store, "_loop", None)
-        if isinstance(loop, asyncio.AbstractEventLoop):
-            if loop is asyncio._get_running_loop():
-                raise ArchiveError(f"The archive failed: {ON_ITS_LOOP}.")
-            if not loop.is_running():  # it would wait for that loop for ever
-                raise ArchiveError(
-                    "the event loop of this store is not running; use the archive from that loop, "
-                    "or a store that works without one, such as SqliteStore"
-                )
-        answers: list[Any] = []
-        for part in _chunks(operations):
-            answer = self._patience.wait_for(partial(self._call, part))
-            if not isinstance(answer, list) or len(answer) != len(part):
-                raise ArchiveError(
-                    f"{type(self.store).__name__} gave no answer for each operation; it is not a "
-                    "working LangGraph store"
-                )
-            answers += answer
-        return answers
+        loop = asyncio._get_running_loop()
+        if loop is not None and loop is getattr(self.store, "_loop", None):
+            raise ArchiveError(
+                "The archive failed: this store cannot be used on its own event loop without "
+                "await; call it in a thread, as with await asyncio.to_thread(archive.find, ...)."
+            )
+        parts = [operations[at : at + CHUNK] for at in range(0, len(operations), CHUNK)]
+        calls = (partial(self._call, list(part)) for part in parts)
+        return [answer for call in calls for answer in self._patience.wait_for(call)]
 
     @inside()
     def _call(self, operations: list[Any]) -> Any:
@@ -242,15 +220,3 @@ def _bodies(items: Iterable[Any]) -> dict[str, bytes]:
         except (KeyError, TypeError, ValueError):
             bodies[item.key] = b""
     return bodies
-
-
-def _chunks(operations: Sequence[Any]) -> list[list[Any]]:
-    parts: list[list[Any]] = []
-    size = 0
-    for one in operations:
-        size += len(one.value["z"]) if getattr(one, "value", None) else 0
-        if not parts or len(parts[-1]) >= CHUNK or size > CHUNK_SIZE:
-            parts.append([])
-            size = 0
-        parts[-1].append(one)
-    return parts

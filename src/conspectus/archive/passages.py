@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 
 from conspectus.archive.values import Original
-from conspectus.messages import Call, Entry
+from conspectus.messages import Call, Message
 from conspectus.messages.recalled import says_again
 
 PASSAGE = 480  # Bytes of a passage, about 120 tokens in any script: a few sentences
@@ -100,7 +100,7 @@ def spans(text: str, calls: Sequence[Call]) -> list[tuple[int, int, str]]:
     return parts
 
 
-def original_of(entry: Entry, body: bytes) -> Original:
+def original_of(entry: Message, body: bytes) -> Original:
     """Return a message as a store keeps and searches it.
 
     What a search must know beside its words is one line of fields, divided by tabs: the act (`s`

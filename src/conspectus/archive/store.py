@@ -7,14 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
 from conspectus._langchain import is_store
 from conspectus._newest import Newest
 from conspectus.archive.address import check_seconds, opened
-from conspectus.archive.calls import LOOP, observed
+from conspectus.archive.calls import LOOP, Patient, observed
 from conspectus.archive.langgraph import LangGraphStore
 from conspectus.archive.passages import original_of
+from conspectus.archive.tables import Tables
 from conspectus.archive.values import (
     Archived,
     Kind,
@@ -34,10 +35,7 @@ from conspectus.bridge import in_a_daemon, io
 from conspectus.core.records import FORMAT as RECORD_FORMAT
 from conspectus.core.records import Chain, Draft, Record
 from conspectus.errors import ArchiveError, ArchiveOvertaken, ArchiveUnconfirmed, NotFoundError
-from conspectus.messages import Entry
-
-if TYPE_CHECKING:
-    from langgraph.store.base import BaseStore
+from conspectus.messages import Message
 
 TIMEOUT = 30.0  # Seconds that a store has for one batch, by default
 CHAINS, RECORDS = 1_000, 10_000  # Chains in memory over all scopes, and records in them
@@ -75,18 +73,17 @@ class Archive:
     """
 
     def __init__(
-        self, store: BaseStore, *, ttl: float | None = None, timeout: float | None = TIMEOUT
+        self, store: Any, *, ttl: float | None = None, timeout: float | None = TIMEOUT
     ) -> None:
-        if not is_store(store):
+        check_seconds(ttl, timeout)
+        if is_store(store):
+            store = LangGraphStore(store, ttl, timeout)
+        elif not isinstance(store, (Tables, Patient)):
             raise ArchiveError(
                 f"An archive needs a LangGraph store, not {type(store).__name__}; for a file or an "
                 "address use Archive.open(...)."
             )
-        check_seconds(ttl, timeout)
-        self._begin(LangGraphStore(store, ttl, timeout), ttl, timeout)
-
-    def _begin(self, backend: Any, ttl: float | None, timeout: float | None) -> None:
-        self.backend, self.ttl, self.timeout = backend, ttl, timeout
+        self.backend, self.ttl, self.timeout = store, ttl, timeout
         self._chains: Newest[tuple[Scope, str], tuple[bytes, Records]] = Newest(
             CHAINS, RECORDS, lambda kept: len(kept[1])
         )
@@ -111,8 +108,7 @@ class Archive:
             ArchiveError: it cannot be opened, or an extra is missing; says what to do.
         """
         check_seconds(ttl, timeout)
-        archive = cls.__new__(cls)
-        archive._begin(opened(where, ttl, timeout), ttl, timeout)
+        archive = cls(opened(where, ttl, timeout), ttl=ttl, timeout=timeout)
         if ttl is not None:
             archive.backend.sweep()
         return archive
@@ -144,19 +140,19 @@ class Archive:
     # Originals
 
     @observed("write")
-    def put(self, scope: Scope, entries: Sequence[Entry]) -> None:
+    def put(self, scope: Scope, entries: Sequence[Message]) -> None:
         """Write messages as read, all or none; equal ones that are there are left as they are."""
         wanted = {entry.key: entry for entry in entries}
-        new = [wanted[key] for key in self._unequal(scope, wanted)]
+        new = [wanted[key] for key in self._missing(scope, wanted)]
         if new:
             self.backend.write(scope, {}, [original_of(one, body_of(one)) for one in new])
 
     @observed("read_back")
-    def missing(self, scope: Scope, entries: Sequence[Entry]) -> tuple[str, ...]:
+    def missing(self, scope: Scope, entries: Sequence[Message]) -> tuple[str, ...]:
         """Return the keys of messages that do not come back equal; empty when all are safe."""
-        return self._unequal(scope, {entry.key: entry for entry in entries})
+        return self._missing(scope, {entry.key: entry for entry in entries})
 
-    def _unequal(self, scope: Scope, wanted: Mapping[str, Entry]) -> tuple[str, ...]:
+    def _missing(self, scope: Scope, wanted: Mapping[str, Message]) -> tuple[str, ...]:
         kept = self.backend.read(scope, "original", list(wanted))
         return tuple(key for key, entry in wanted.items() if not equals(kept.get(key), entry))
 
@@ -170,11 +166,10 @@ class Archive:
         """Return originals in the order of their keys; a `NotFoundError` names those gone."""
         kept = self.find(scope, keys)
         if gone := [key for key in dict.fromkeys(keys) if key not in kept]:
-            more = f" and {len(gone) - 5} more" if len(gone) > 5 else ""
             raise NotFoundError(
-                f"The archive no longer holds {', '.join(gone[:5])}{more}: expired, forgotten, or "
-                "never put under this tenant, thread and session; go on without, or look in a "
-                "backup."
+                f"The archive no longer holds {', '.join(gone[:5])} ({len(gone):,} in all): "
+                "expired, forgotten, or never put under this tenant, thread and session; go on "
+                "without, or look in a backup."
             )
         return [kept[key] for key in keys]
 
@@ -211,13 +206,11 @@ class Archive:
 
         Args:
             scope, record: the history, and what to put in force.
-            alone: False if the head is kept elsewhere too, so that another branch may move this
-                one.
-            seen: the head when the record was planned (empty for none): nothing is written if
-                another worker has moved it since.
+            alone: False if the head is kept elsewhere too, and another branch may move this one.
+            seen: the head when the record was planned, empty for none.
 
         Raises:
-            ArchiveOvertaken: another worker has.
+            ArchiveOvertaken: another worker has moved the head since; nothing was written.
             ArchiveUnconfirmed: the store does not return the record as the head.
         """
         before = () if record.parent is None else self._chain_at(scope, record.parent)
@@ -249,33 +242,26 @@ class Archive:
 
     @observed("chain")
     def chain(self, scope: Scope) -> Records:
-        """Return the records from the first of a thread to its head.
-
-        Empty if an ancestor is missing or damaged: what such a chain covers is not known.
-        """
-        head = self._head(scope)
+        """Return the records from the first of a thread to its head; see `chain_at`."""
+        head = self.pointer(scope)
         return self._chain_at(scope, head) if head else ()
 
     @observed("chain")
     def chain_at(self, scope: Scope, head: str) -> Records:
-        """Return the chain up to a record; empty if there is none, or it is damaged."""
+        """Return the chain up to a record.
+
+        Empty if a part of it is missing or damaged: what such a chain covers is not known.
+        """
         return self._chain_at(scope, head)
 
     @observed("chain")
     def chain_of(self, scope: Scope, name: str) -> Records:
-        """Return the chain whose head has this name; empty as in `chain_at`.
-
-        A history that comes back with an older summary, or with that of another branch, finds its
-        records so.
-        """
+        """Return the chain whose head has this name, by which a summary that comes back is known."""
         head = self.notes(scope, RECORD, [name]).get(name, {}).get("id")
         return self._chain_at(scope, head) if isinstance(head, str) else ()
 
     def _chain_at(self, scope: Scope, head: str) -> Records:
-        """Read records back to the first, or to one whose chain is in memory.
-
-        The newest is always read from the store: while it is there, so are its ancestors.
-        """
+        # The newest is always read from the store: while it is there, so are its ancestors.
         later: list[tuple[Record, bytes]] = []
         chain: Records = ()
         wanted: str | None = head
@@ -310,9 +296,6 @@ class Archive:
     @observed("find_head")
     def pointer(self, scope: Scope) -> str | None:
         """Return the id of the head; empty for no record, None without a head."""
-        return self._head(scope)
-
-    def _head(self, scope: Scope) -> str | None:
         kept = self.backend.read(scope, "head", ["head"])
         return str(unpacked(kept["head"])) if kept else None
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from conspectus.core.records import FORMAT as RECORD_FORMAT
 from conspectus.core.records import Chain, Record
 from conspectus.errors import ArchiveError, InputError, MessageError
-from conspectus.messages import Call, Entry, Source, decode, encode, read_messages
+from conspectus.messages import Call, Message, Source, decode, encode, read_messages
 from conspectus.messages.codec import to_json
 
 Kind = Literal["original", "record", "draft", "note", "head"]
@@ -172,14 +172,14 @@ def key_text(raw: bytes) -> str:
     return raw[1:end].hex() + raw[end:].decode("utf-8", "surrogatepass")
 
 
-def body_of(entry: Entry) -> bytes:
+def body_of(entry: Message) -> bytes:
     """Return one message as a store keeps it; id, text and speaker follow from the message."""
     form, message, lossless = to_json(entry.source)
     whole = lossless and not entry.redacted and _comes_back(entry)
     return packed([form, entry.given_id, int(time.time()), whole, message])
 
 
-def _comes_back(entry: Entry) -> bool:
+def _comes_back(entry: Message) -> bool:
     """Return whether the message, written and read, is equal to itself."""
     try:
         again = decode(entry.encoded.form, entry.encoded.text, entry.given_id)
@@ -191,7 +191,7 @@ def _comes_back(entry: Entry) -> bool:
     return again == source or (odd and type(again) is type(source))
 
 
-def equals(body: bytes | None, entry: Entry) -> bool:
+def equals(body: bytes | None, entry: Message) -> bool:
     """Return whether a stored message equals this one."""
     try:
         form, given_id, _, _, message = unpacked(body or b"")
@@ -202,7 +202,7 @@ def equals(body: bytes | None, entry: Entry) -> bool:
     return (form, given_id, text) == mine
 
 
-def entry_of(key: str, body: bytes) -> tuple[Entry, int, bool]:
+def entry_of(key: str, body: bytes) -> tuple[Message, int, bool]:
     """Return a stored message as read, when it was archived, and whether it is whole.
 
     Raises:
