@@ -41,17 +41,6 @@ def test_the_agent_asks_and_the_next_step_has_the_summary_with_the_focus():
         assert len(scripted.requests) == 1
 
 
-def test_asked_for_when_nothing_may_leave_it_changes_nothing_and_is_settled():
-    scripted = Scripted(short)
-    agent = RecallingAgent(
-        {"COMPACT": [[compact()]]}, compact_tool=True, recall="off", summarizer=scripted
-    )
-    agent.say("COMPACT")
-    assert scripted.requests == []
-    assert not agent.values["_conspectus_asked"]
-    assert agent.requests[-1][0].content == "COMPACT"
-
-
 def test_asked_for_from_outside_the_next_step_does_it():
     scripted = Scripted(short)
     agent = agent_with(scripted, [])
@@ -60,14 +49,6 @@ def test_asked_for_from_outside_the_next_step_does_it():
     agent.say("Go on.")
     assert [request.focus for request in scripted.requests] == ["the ports"]
     assert is_summary_message(agent.values["messages"][0])
-
-
-def test_asked_for_in_a_preserved_history_the_channel_keeps_every_message():
-    scripted = Scripted(short)
-    agent = agent_with(scripted, [[compact()]], history="preserve")
-    agent.say("COMPACT")
-    assert is_summary_message(agent.requests[-1][0])
-    assert not any(is_summary_message(m) for m in agent.values["messages"])
 
 
 def test_a_node_of_ones_own_compacts_at_once_and_sync_and_async_are_the_same():

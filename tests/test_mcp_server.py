@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from conspectus import Archive
 from conspectus.cli.app import app
 from conspectus_mcp.grants import Grant
-from hostile_names import LABELS, QUERIES
+from hostile_names import LABELS
 from hostile_texts import CLASSES, ORDER, marks
 from mcp_support import (
     FRAME,
@@ -210,21 +210,6 @@ def test_names_of_any_characters_reach_their_own_thread_only(tmp_path):
 
 
 @pytest.mark.slow
-def test_queries_of_any_characters_are_answered(archive):
-    async def main() -> None:
-        async with beside(archive, Grant.of(["ann"], ["t2"])) as client:
-            for query in (one for one in QUERIES if not re.search("[\ud800-\udfff]", one)):
-                [block] = (await client.call_tool("search", {"query": query})).content
-                assert block.type == "text"
-                assert "giraffe is" not in block.text
-                assert block.text.startswith((FRAME, "Nothing was found")) or (
-                    "the query" in block.text or "query is empty" in block.text
-                )
-
-    run(main())
-
-
-@pytest.mark.slow
 def test_an_archive_that_is_not_there_yet_is_told_and_not_made(tmp_path):
     path = tmp_path / "later.db"
 
@@ -251,18 +236,6 @@ def test_an_empty_archive_is_told(tmp_path):
                 assert "nothing is archived yet" in await refused(client, name, **arguments)
 
     run(main())
-
-
-def test_a_file_that_is_no_archive_is_told(tmp_path):
-    path = tmp_path / "a.db"
-    path.write_text("no database")
-
-    async def main() -> None:
-        async with beside(str(path), Grant.of(["ann"])) as client:
-            assert "not a SQLite database" in await refused(client, "list_threads")
-
-    run(main())
-    assert path.read_text() == "no database"
 
 
 def test_chinese_text_is_found_and_shown(tmp_path):
@@ -303,29 +276,6 @@ def test_a_giant_message_is_read_page_by_page(tmp_path):
             assert "ends at character" in await told(client, "read", id="u0", at=len(giant))
         assert read.rstrip() == giant.rstrip()
         assert pages > 3
-
-    run(main())
-
-
-def test_lists_are_paged(tmp_path):
-    path = str(tmp_path / "a.db")
-    archived(path, [f"Note {n}." for n in range(120)], "t1")
-
-    async def main() -> None:
-        async with beside(path, Grant.of(["ann"])) as client:
-            [number] = re.findall(r"\[([0-9a-f]{16})\]", await told(client, "list_compactions"))
-            seen, start = [], 0
-            while True:
-                text = await told(client, "read_compaction", id=number, start=start)
-                left = text.partition("## Left the view\n")[2].partition("\n## ")[0]
-                seen += re.findall(r"^\[(\w+) ", left, re.MULTILINE)
-                if not (more := re.search(r"more: start=(\d+)", text)):
-                    break
-                start = int(more[1])
-            assert seen == [f"{role}{n}" for n in range(120) for role in "ua"]
-            assert "greater than or equal to 1" in await refused(
-                client, "search", query="x", limit=0
-            )
 
     run(main())
 

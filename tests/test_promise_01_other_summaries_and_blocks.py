@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from conspectus.messages import read_messages
 from conspectus.tokens import TokenMeter
-from engine import Scripted, check_nothing_missing, compacted, engine, short
+from engine import compacted, engine
 from histories import talk
 from notes_read import said_in
 from scripted_models import ScriptedChatModel
@@ -19,18 +19,6 @@ def foreign(text: str) -> HumanMessage:
         id="foreign",
         additional_kwargs={"lc_source": "summarization"},
     )
-
-
-def test_another_librarys_summary_is_extended_archived_and_not_summarised_again():
-    scripted = Scripted(short)
-    compactor = engine(scripted, keep=("messages", 4))
-    turns: list[Any] = [HumanMessage(f"q{n}", id=f"q{n}") for n in range(20)]
-    messages = [foreign("- FOREIGN-1234 was agreed"), *turns]
-    result = compacted(messages, compactor, force=True)
-    [request] = scripted.requests
-    assert "FOREIGN-1234" in "\n".join([request.notes, *(e.text for e in request.entries)])
-    check_nothing_missing(messages, result, compactor)
-    assert sum("FOREIGN" in str(m.content) for m in result.messages) == 0
 
 
 def test_in_the_notes_it_stands_word_for_word_whoever_finds_more():

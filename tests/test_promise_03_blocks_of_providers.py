@@ -13,7 +13,7 @@ from conspectus.messages.blocks import KINDS, author_of, is_item
 from conspectus.messages.recalled import recalled_message, with_recalled
 from conspectus.tokens import TokenMeter
 from engine import compacted, engine
-from histories import talk, user
+from histories import talk
 
 METER = TokenMeter()
 LONG = "word " * 3_000
@@ -79,28 +79,6 @@ def test_an_answer_in_a_users_message_keeps_its_question(question, answer, form)
     shown = [id(message) for message in result.messages]
     assert id(asks) in shown
     assert id(newest) in shown
-
-
-def test_a_call_of_a_provider_is_answered_in_a_later_message():
-    use = {"type": "server_tool_use", "id": "s1", "name": "code_execution", "input": {"code": "x"}}
-    inner = {"type": "tool_use", "id": "t2", "name": "f", "input": {}, "caller": {"tool_id": "s1"}}
-    history = [
-        *talk(4),
-        {"role": "assistant", "content": [use]},
-        {"role": "assistant", "content": [inner]},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t2", "content": "4"}]},
-        {
-            "role": "assistant",
-            "content": [{"type": "code_execution_tool_result", "tool_use_id": "s1", "content": {}}],
-        },
-        user("go on"),
-    ]
-    for keep in range(1, 8):
-        result = compacted(history, engine(keep=("messages", keep)), force=True)
-        shown = sum(any(m is one for one in result.messages) for m in history[8:12])
-        assert shown in (0, 4), keep
-        paused = compacted(history[:11], engine(keep=("messages", 1)), force=True)
-        assert all(any(m is one for one in paused.messages) for m in history[8:11])
 
 
 def test_what_follows_a_paused_turn_goes_on_with_it():

@@ -83,25 +83,6 @@ def test_an_empty_id_still_gives_a_pointer_that_leads_somewhere():
     assert compactor.recall(id=cite, thread_id="t", tokens=200).hits
 
 
-def test_a_message_of_tiny_blocks_is_never_shown_short_without_saying_so():
-    def counter(messages: Any) -> int:
-        return sum(4 + len(str(m.content)) // 4 for m in messages)
-
-    blocks = [
-        {"type": "text", "text": f"a{n}", "cache_control": {"type": "ephemeral"}} for n in range(20)
-    ]
-    messages = [user("start it please")]
-    for _ in range(3):
-        messages += [assistant("w " * 300), user("x " * 300)]
-    messages += [{"role": "assistant", "content": blocks}, user("do go on now")]
-    compactor = engine(window=400, token_counter=counter, keep=("messages", 3))
-    result = compacted(messages, compactor)
-    more = [assistant("sure " * 10), user("else " * 5), assistant("zz " * 100), user("yy " * 100)]
-    again = compacted([*result.messages, *more], compactor, force=True)
-    assert len(set(again.record.covers)) == len(again.record.covers)
-    check_nothing_missing(more, again, compactor)
-
-
 def test_a_clip_keeps_all_else_that_its_message_has():
     more: dict[str, Any] = {"additional_kwargs": {"team": "billing"}, "name": "ann", "id": "big"}
     giant = HumanMessage("x " * 20_000, **more)

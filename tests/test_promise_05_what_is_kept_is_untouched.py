@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from conspectus import is_summary_message
 from engine import check_nothing_missing, compacted, engine
-from histories import agent, histories, tool
+from histories import agent, histories
 
 
 @given(histories(broken=True), st.integers(300, 3_000))
@@ -38,19 +38,6 @@ def test_a_clip_is_marked_recorded_and_reversible():
     again = compacted(result.messages, compactor)
     assert again.messages == result.messages
     assert compacted(messages, compactor).messages == result.messages
-
-
-def test_a_clipped_message_can_be_recalled_by_the_id_that_its_mark_names():
-    messages = agent(3)
-    for n, message in enumerate(messages):
-        message["id"] = f"m{n}"
-    messages[7] = tool("c2", "start " + "x " * 30_000 + "the end", id="m7")
-    compactor = engine(window=4_000)
-    result = compacted(messages, compactor)
-    assert "archived as m7" in str(result.messages)
-    found = compactor.recall(thread_id="t", id="m7", tokens=500)
-    assert found.hits[0].id == "m7"
-    assert found.text.count("start") == 1
 
 
 def test_the_summary_stands_before_the_request_that_is_under_way():

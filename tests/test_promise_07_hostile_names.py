@@ -75,18 +75,6 @@ def test_names_that_look_alike_share_nothing(compactor, at):
         )
 
 
-def test_forgetting_one_name_forgets_no_other_that_looks_like_it(compactor):
-    archive = compactor.archive
-    for one, other in SOME_PAIRS:
-        word, kept = (
-            tell(compactor, place(one, one, "s")),
-            tell(compactor, place(other, other, "s")),
-        )
-        assert archive.forget(one, one) > 0
-        assert word not in repr(archive.export(Scope(one, one, "s")))
-        assert kept in compactor.recall(kept, **place(other, other, "s")).text
-
-
 # Queries
 
 

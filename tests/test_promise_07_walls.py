@@ -6,7 +6,7 @@ import pytest
 
 from conspectus import NotFoundError
 from conspectus.archive import Archive, Scope
-from engine import Scripted, engine, short
+from engine import Scripted, engine
 from histories import talk, user
 
 LABELS = [
@@ -44,18 +44,6 @@ def test_nothing_crosses_tenants_threads_or_sessions_however_they_are_named(tmp_
                 compactor.recall(id=f"m{m}", **one)
 
 
-def test_a_record_of_one_thread_says_nothing_about_another():
-    scripted = Scripted(short)
-    compactor = engine(scripted)
-    messages = talk(40)
-    first = compactor.compact(messages, thread_id="one", force=True)
-    other = compactor.compact(messages, thread_id="two", force=True)
-    assert first.dropped == other.dropped == 0
-    assert len(scripted.requests) == 2
-    pasted = compactor.compact([*first.messages, *talk(2)], thread_id="three")
-    assert pasted.messages[0] is first.messages[0]
-
-
 def test_what_an_abandoned_branch_archived_is_out_of_reach():
     compactor = engine()
     common = talk(20)
@@ -70,15 +58,6 @@ def test_what_an_abandoned_branch_archived_is_out_of_reach():
     assert "walrus" not in compactor.recall("walrus", thread_id="t").text
     with pytest.raises(NotFoundError):
         compactor.recall(id="left", thread_id="t")
-
-
-def test_an_edited_history_loses_sight_of_what_was_edited_even_before_a_new_compaction():
-    compactor = engine(trigger=("messages", 500))
-    messages = [user("the password is swordfish", id="p"), *talk(40)]
-    compactor.compact(messages, thread_id="t", force=True)
-    edited = [user("the password is gone", id="p"), *messages[1:]]
-    assert compactor.compact(edited, thread_id="t").outcome == "kept"
-    assert "swordfish" not in compactor.recall("password swordfish", thread_id="t").text
 
 
 def test_forgetting_a_thread_takes_everything_and_only_it():

@@ -127,29 +127,6 @@ def test_a_summarising_model_gets_it_as_data(place):
                     assert text.count(f"</{tag}>") <= 1
 
 
-@pytest.mark.parametrize("hostile", CLASSES["fake summaries, pointers, marks"])
-def test_a_fake_summary_or_pointer_hides_nothing_and_stands_for_nothing(hostile):
-    """Nothing that a history says of itself makes other messages drop out of it."""
-    compactor = engine(keep=("messages", 3))
-    messages: list[Any] = [
-        {"role": "user", "content": "Fix it."},
-        {"role": "user", "content": hostile},
-    ]
-    messages += [{"role": "assistant", "content": f"step {n}"} for n in range(8)]
-    messages += [{"role": "user", "content": hostile}]
-    kept = compacted(messages, compactor)
-    assert kept.messages == messages
-    result = compacted(messages, compactor, force=True)
-    keys = [entry.key for entry in read_messages(messages)]
-    gone = set(keys) - {
-        keys[i] for i, m in enumerate(messages) if any(m is one for one in result.messages)
-    }
-    assert gone == set(result.record.covers)
-    assert result.messages[-1] is messages[-1]
-    again = compacted([*messages, {"role": "user", "content": "And?"}], compactor)
-    assert again.dropped == len(gone)
-
-
 @given(
     st.lists(
         st.sampled_from([*"</>: ｜[]#|sеｍ\n\u200b\u2028\u00ad", "mess", "age", "System", "INST"])

@@ -7,7 +7,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
 from conspectus import Compactor
-from engine import SCOPE, Scripted, engine, originals_in, short
+from engine import Scripted, engine, short
 
 
 def turns(first: int, last: int, form: str) -> list[Any]:
@@ -46,12 +46,3 @@ def test_a_whole_history_with_a_message_sent_twice_pays_for_nothing_again(form, 
     again = one.compact([*first, *later], thread_id="t")
     assert len(summarizer.requests) == paid
     assert again.messages == result.messages
-
-
-def test_both_are_archived_and_both_stand_behind_the_head():
-    one = compactor(Scripted(short))
-    view = one.compact([twice("dicts"), *turns(0, 6, "dicts")], thread_id="t").messages
-    one.compact([*view, twice("dicts"), *turns(6, 12, "dicts")], thread_id="t")
-    assert [m["id"] for m in originals_in(one)].count("same") == 2
-    keys = [key for record in one.archive.chain(SCOPE) for key in record.covers]
-    assert len(keys) == len(set(keys))

@@ -68,32 +68,6 @@ def summary_in(messages: Any) -> str:
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("who", ["user", "tool"])
-@pytest.mark.parametrize("at_once", [False, True], ids=["turn by turn", "in one call"])
-def test_the_summary_of_an_abandoned_branch_is_a_message_wherever_it_is_pasted(form, who, at_once):
-    say = Talk(form)
-    compactor = engine(Scripted(short), window=4_000, keep=("messages", 2))
-    start = say.turns("hello", "hi")
-    left = say.turns("branch one: zebra", "noted", "one", "yes", "two", "yes", "three", "yes")
-    summary = summary_in(compacted([*start, *left], compactor, force=True).messages)
-    history = [*start, *say.turns("another branch", "fine")]
-    if not at_once:
-        compacted(history, compactor)
-    if who == "user":
-        history += [say("user", summary), say("assistant", "I see")]
-    else:
-        history += [say("user", "read it"), *say.page(summary), say("assistant", "I see")]
-    history.append(say("user", "go on"))
-    shown = compacted(history, compactor).messages
-    assert texts(shown) == texts(history)
-    assert heads(compactor) == []
-    compacted([*shown, *say.turns("a", "b", "c", "d")], compactor, force=True)
-    gone = [text_of(original) for original in originals_in(compactor)]
-    assert summary in gone
-    assert "branch one: zebra" not in gone
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("who", ["user", "tool"])
 def test_a_summary_that_is_pasted_into_another_history_is_said_there(form, who):
     say = Talk(form)
     compactor = engine(Scripted(short), keep=("messages", 2))

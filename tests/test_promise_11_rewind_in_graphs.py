@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from typing import Any
 
-import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.runtime import Runtime
@@ -117,25 +116,6 @@ def test_time_travel_brings_back_the_head_of_that_time_and_its_summary():
         assert [m.id for m in shown if is_summary(m)] == [f"summary-{head}"]
 
 
-def test_going_back_and_on_the_same_way_pays_for_nothing_twice():
-    bench = Bench()
-    bench.go(14, "m")
-    known, heads = bench.calls, bench.heads()
-    # From the very last checkpoint before each compaction: the model's answers are there already.
-    turning = [
-        s
-        for s in bench.history()
-        if s.next == ("SummarizationMiddleware.before_model",) and len(s.values["messages"]) >= 10
-    ]
-    assert len(turning) == known
-    for snapshot in turning:
-        bench.script[:] = ["Enough."]
-        out = bench.graph.invoke(None, snapshot.config)
-        assert out["messages"][-1].text == "Enough."
-        assert bench.head() in heads
-    assert bench.calls == known, "a summary was paid for again"
-
-
 def test_recall_never_reaches_what_was_abandoned_once_the_branch_goes_on():
     bench = Bench()
     bench.go(14, "m")
@@ -170,51 +150,7 @@ def test_going_back_before_the_first_compaction_leaves_nothing_to_recall():
 # Changing the state
 
 
-def test_an_edited_summary_message_is_believed_and_handed_on():
-    bench = Bench()
-    bench.go(6, "m")
-    summary = bench.values()["messages"][0]
-    changed = summary.model_copy(
-        update={"content": f"{summary.content}\nThe colour is teal42, says the editor."}
-    )
-    bench.graph.update_state(thread(), {"messages": [changed]})
-    known = bench.calls
-    bench.go(8, "n")
-    assert "teal42" in bench.own.model.calls[known].text
-    assert max(bench.read(known).values()) == 1
-    assert not set(bench.read(known)) & {"m0", "m1"}
-    check_sent(bench.model)
-
-
 # Forks and copies
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("private", [True, False])
-def test_a_copy_to_another_thread_goes_on_and_the_first_does_not_see_it(private):
-    bench = Bench()
-    bench.go(10, "m")
-    values = bench.values()
-    given = values if private else {"messages": values["messages"]}
-    bench.graph.update_state(thread("copy"), given, as_node="model")
-    known, head = bench.calls, bench.head()
-    bench.go(1, "b", thread("copy"))
-    if private:
-        assert bench.head(thread("copy")) == head or bench.calls > known
-        assert "module m0" in bench.reachable("copy")
-        assert "m0" in bench.recalled("module m0", "copy")
-    bench.go(10, "c", thread("copy"))
-    check_sent(bench.model)
-    read = bench.read(known)
-    assert not set(read) & {"m0", "m1"}
-    assert max(read.values()) == 1
-    assert "module c1" in bench.reachable("copy")
-    assert "module c" not in bench.reachable("t")
-    assert "module m0" in bench.reachable("t")
-    bench.go(8, "o")
-    assert "module o" not in bench.reachable("copy")
-    assert "module c" not in bench.reachable("t")
-    assert check_nothing_lost(bench.graph, bench.store) > 0
 
 
 def test_a_copy_lives_on_when_the_first_thread_is_forgotten():

@@ -38,15 +38,6 @@ def test_going_back_and_forth_between_results_keeps_every_chain():
     assert compactor.recall("REF-0001", thread_id="t").hits
 
 
-def test_without_an_archive_earlier_results_find_their_records_too():
-    scripted = Scripted(short)
-    compactor = engine(scripted, archive=None, keep=("messages", 10))
-    first = compacted(TURNS[:60], compactor, force=True)
-    compacted([*first.messages, *TURNS[60:]], compactor, force=True)
-    back = compacted([*first.messages, *talk(20, 5)], compactor, force=True)
-    assert back.record.parent == first.record_id
-
-
 def test_without_an_archive_a_branch_that_was_left_is_found_again():
     compactor = engine(archive=None, keep=("messages", 10))
     first = compacted(TURNS[:60], compactor, force=True)

@@ -1,16 +1,10 @@
 """Promise 12: nothing of the notes is cut or left out while a tenth of their room is free."""
 
-from typing import Any
-from unittest.mock import patch
-
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conspectus.notes.rendering import Notes
 from conspectus.notes.segment import Line, Segment
-from engine import Scripted, compacted, engine, short
-from histories import agent, assistant, talk, user
 from notes_read import FEWER, GAP
 from stateful.budgets import LONG, few
 
@@ -92,44 +86,3 @@ def test_no_line_is_cut_while_a_tenth_of_the_room_is_free(chain, room):
         assert tokens(text) >= room - free, f"{whole} tokens of lines"
     else:
         assert tokens(text) == whole
-
-
-HISTORIES = {
-    "talk": [m for n in range(12) for m in talk(4, 10 + 9 * n)],
-    "an agent's": agent(40, 30),
-    "many short words": [
-        m for n in range(90) for m in (user(f"Note {n}: {n * 7}."), assistant("ok"))
-    ],
-    "one long text": [
-        user("Build it.\n" + "\n".join(f"- point {n} of the plan is {n * 3}" for n in range(900))),
-        assistant("I do."),
-        *talk(6),
-        *agent(12)[2:],
-    ],
-}
-
-
-@pytest.mark.parametrize("name", HISTORIES)
-@pytest.mark.parametrize("window", [3_000, 8_000, 60_000])
-@pytest.mark.parametrize("make", [lambda: None, lambda: Scripted(short)], ids=["embedded", "own"])
-def test_through_the_compactor_too_over_rounds(name, window, make):
-    rendered: list[tuple[str, int, int]] = []
-    real = Notes.render
-
-    def render(self: Notes, room: int, count: Any, **how: Any) -> str:
-        text = real(self, room, count, **how)
-        if how.get("deeds", True):  # else it is what a model is shown of earlier notes
-            rendered.append((text, count(text), room))
-        return text
-
-    compactor = engine(make(), window=window, keep=("messages", 4))
-    whole, view = HISTORIES[name], list[Any]()
-    with patch.object(Notes, "render", render):
-        for start in range(0, len(whole), 30):
-            view = [*view, *whole[start : start + 30]]
-            view = list(compacted(view, compactor, force=True).messages)
-    assert rendered
-    for text, size, room in rendered:
-        assert size <= room
-        if less(text.partition("\n## Summary\n")[0]):
-            assert size >= room * 9 // 10, f"{size} of {room} tokens:\n{text[:400]}"

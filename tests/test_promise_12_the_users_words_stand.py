@@ -128,21 +128,6 @@ def test_the_first_and_the_newest_stand_whatever_came_between():
         assert left_out(result.summary) > 200
 
 
-@pytest.mark.slow
-def test_the_view_says_where_the_rest_is():
-    lines = crowd(300)
-    compactor = engine(window=8_000, keep=("messages", 2))
-    result = compacted([*conversation(lines), *talk(4)], compactor, force=True)
-    assert "messages of the user left out; recall range " in said_in(result.summary)
-    left = next(line for line in lines if line not in result.summary)
-    assert left in compactor.recall(left, thread_id="t", tokens=400).text
-    again = compacted([*result.messages, *conversation(crowd(200, seed=5))], compactor, force=True)
-    gone = 300 + 4 + 200
-    stand = len(words(again.summary))
-    kept = sum(m["role"] == "user" for m in again.messages[1:])
-    assert stand + left_out(again.summary) + kept == gone
-
-
 def test_without_an_archive_nothing_is_claimed_of_a_recall():
     compactor = Compactor(window=8_000, keep=("messages", 2), archive=None)
     result = compactor.compact([*conversation(crowd(300)), *talk(4)], thread_id="t", force=True)

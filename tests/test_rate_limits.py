@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from conspectus import SummaryError, SummaryRequest
-from conspectus.engine.memory import LONGEST_REST
 from engine import Scripted, engine, short
 from histories import talk
 
@@ -61,21 +60,3 @@ def test_meanwhile_a_fallback_is_asked(clock):
         result = compactor.compact(talk(12), thread_id=thread)
         assert result.record.by == "second"
     assert (len(busy.requests), len(second.requests)) == (1, 2)
-
-
-def test_over_the_window_the_embedded_summariser_writes_without_asking_it(clock):
-    busy = Busy(60)
-    compactor = engine(busy, window=2_000)
-    for thread in ("a", "b", "c"):
-        result = compactor.compact(talk(80, size=30), thread_id=thread)
-        assert result.record.by == "embedded"
-        assert result.tokens_after <= 2_000
-    assert len(busy.requests) == 1
-
-
-def test_a_pause_that_makes_no_sense_ends_all_the_same(clock):
-    busy = Busy(1e12)
-    compactor = engine(busy, trigger=("messages", 4), keep=("messages", 2))
-    assert compactor.compact(talk(12), thread_id="t").outcome == "kept"
-    clock.now, busy.busy = clock.now + LONGEST_REST + 1, False
-    assert compactor.compact(talk(20), thread_id="t").outcome == "compacted"

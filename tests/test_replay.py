@@ -213,11 +213,6 @@ def readings(messages: Sequence[BaseMessage]) -> list[str]:
     ]
 
 
-def test_several_system_messages_at_the_start_are_one_prompt(requests):
-    replay(ODD["several system messages"], policies=["none"])
-    assert [m.content for m in requests[-1] if m.type == "system"] == ["one\n\ntwo", "three"]
-
-
 def test_langchain_messages_keep_their_ids_and_are_not_changed(requests):
     given: list[AnyMessage] = [
         HumanMessage("look", id="u1"),

@@ -5,12 +5,9 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
-from langgraph.runtime import Runtime
 
 from conspectus import Compactor
-from conspectus.core.records import Draft, Record
-from conspectus.errors import SummaryRejected
-from conspectus.langchain import SummarizationMiddleware
+from conspectus.core.records import Record
 from conspectus.tokens import estimate
 from scripted_models import ScriptedChatModel
 
@@ -40,27 +37,6 @@ def compacted(model: Any, messages: list[Any], *, on_loop: bool = False, **setti
     return compactor.compact(messages, thread_id="t", force=True)
 
 
-def test_a_good_summary_above_the_default_limit_is_used_as_it_came():
-    """2,000 tokens are asked for, a third of what the trigger waits for; the window has room."""
-    assert estimate(LONG) > 2_400
-    model = ScriptedChatModel(answers=lambda _: LONG)
-    trigger = ("tokens", 6_000)
-    own = SummarizationMiddleware(
-        model, trigger=trigger, window=12_000, keep=("messages", 4), notes=False
-    )
-    state: dict[str, Any] = {"messages": []}
-    compactions = 0
-    for turn in range(60):
-        state["messages"] = [*state["messages"], *talk(1, first=turn)]
-        update = own.before_model(state, Runtime())
-        if update is not None:
-            compactions += 1
-            state = {**state, **update, "messages": update["messages"][1:]}
-            assert LONG in state["messages"][0].content
-    assert compactions > 3
-    assert len(model.calls) == compactions, "each summary was asked for once"
-
-
 @pytest.mark.parametrize("on_loop", [False, True])
 def test_what_does_not_fit_is_asked_for_once_more_and_used_if_that_fits(on_loop):
     answers = [notes(400), notes(84), "- no third time"]
@@ -71,17 +47,6 @@ def test_what_does_not_fit_is_asked_for_once_more_and_used_if_that_fits(on_loop)
     assert len(model.calls) == 2
     assert result.record.cut == 0
     assert result.tokens_after <= 6_000
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("parts", [False, True])
-def test_what_does_not_fit_even_then_or_replaces_less_is_refused(parts):
-    """Beside the other parts of the notes, too: its lines are not left out until it fits."""
-    for messages, settings in ((talk(30), {"window": 6_000}), (talk(10), {})):
-        model = ScriptedChatModel(answers=lambda _: notes(400))
-        with pytest.raises(SummaryRejected, match="tokens"):
-            compacted(model, messages, on_failure="raise", notes=parts, **settings)
-        assert len(model.calls) == 2
 
 
 @pytest.mark.parametrize("on_loop", [False, True])
@@ -97,13 +62,6 @@ def test_with_a_limit_of_the_callers_one_request_to_shorten_and_then_a_cut_at_a_
     assert result.record.cut == estimate(LONG) - estimate(result.summary)
     assert any("cut" in note for note in result.notes)
     assert Record.from_json(result.record.to_json()) == result.record
-
-
-def test_a_cut_summary_that_was_kept_as_a_draft_is_not_paid_for_or_cut_again():
-    draft = Draft("- half of it", "model", ("k",), cut=70)
-    assert Draft.from_json(draft.to_json()) == draft
-    old = {key: value for key, value in draft.to_json().items() if key != "cut"}
-    assert Draft.from_json(old).cut == 0
 
 
 def test_a_trigger_that_counts_messages_leaves_the_notes_room_in_a_large_window():
