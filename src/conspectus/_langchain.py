@@ -25,11 +25,18 @@ def known(module: str, name: str) -> type | tuple[()]:
     return getattr(sys.modules.get(module), name, ())
 
 
+_MESSAGES: set[type] = set()  # Classes that are known to be messages
+
+
 def is_message(value: object) -> TypeIs[BaseMessage]:
     """Return whether it is a LangChain message."""
-    if type(value) is dict:  # as in every loop without LangChain
-        return False
-    return isinstance(value, known("langchain_core.messages.base", "BaseMessage"))
+    kind = type(value)
+    if kind is dict or kind in _MESSAGES:
+        return kind is not dict
+    if isinstance(value, known("langchain_core.messages.base", "BaseMessage")):
+        _MESSAGES.add(kind)
+        return True
+    return False
 
 
 def is_ai_message(value: object) -> TypeIs[AIMessage]:

@@ -174,7 +174,7 @@ def key_text(raw: bytes) -> str:
 
 def body_of(entry: Message) -> bytes:
     """Return one message as a store keeps it; id, text and speaker follow from the message."""
-    form, message, lossless = to_json(entry.source)
+    form, message, lossless = to_json(entry.source, entry.memo.get("copy"))
     whole = lossless and not entry.redacted and _comes_back(entry)
     return packed([form, entry.given_id, int(time.time()), whole, message])
 

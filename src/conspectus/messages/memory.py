@@ -31,18 +31,12 @@ _of_objects: dict[int, tuple[ref[Any], Any, tuple[Any, ...]]] = {}
 and all fields of its `Message` but the first, which is itself."""
 
 
-def read_messages(
-    messages: Sequence[Source],
-    seen: Mapping[str, int] | None = None,
-    thread: Hashable = None,
-) -> list[Message]:
+def read_messages(messages: Sequence[Source], thread: Hashable = None) -> list[Message]:
     """Read a history.
 
     Args:
         messages: LangChain messages, dicts in OpenAI's or Anthropic's form, or items of OpenAI's
             Responses.
-        seen: counts of earlier contents if the start of the history is missing: the result of
-            `occurrences` for the missing keys.
         thread: names the thread whose history it is, so that its next history is read from the
             first new dict on. Default: dicts are read anew.
 
@@ -73,7 +67,7 @@ def read_messages(
             known = read_message(source, place)
         result.append(known)
     _join(result)
-    name_entries(result, seen)
+    name_entries(result)
     if thread is not None:
         _of_dicts.put(thread, dicts)
     return result

@@ -122,16 +122,23 @@ class Message:
     @property
     def encoded(self) -> Encoded:
         """The original as JSON text."""
-        return encode(self.source, self.memo.get("copy"))
+        encoded: Encoded | None = self.memo.get("encoded")
+        if encoded is None:
+            encoded = self.memo["encoded"] = self._encode()
+        return encoded
 
     @property
     def digest(self) -> str:
         """Hash of its content, without its id."""
         digest: str | None = self.memo.get("digest")
         if digest is None:
-            digest = hashlib.sha256(self.encoded.text.encode()).hexdigest()
+            # Of most messages nothing but the digest is asked, so that the text is not kept.
+            digest = hashlib.sha256(self._encode().text.encode()).hexdigest()
             self.memo["digest"] = digest
         return digest
+
+    def _encode(self) -> Encoded:
+        return self.memo.get("encoded") or encode(self.source, self.memo.get("copy"))
 
     @property
     def stem(self) -> str:
@@ -164,11 +171,11 @@ def name_entries(
     seen: Mapping[str, int] | None = None,
     missing: Mapping[int, Collection[str]] | None = None,
 ) -> None:
-    """Give each message its key, and an id if it has none; see `read_messages`.
+    """Give each message its key, and an id if it has none; one with another key becomes a copy.
 
-    A message with another key is replaced by a copy. `missing` has, by the place of a summary or a
-    clip, the keys of the messages that it stands for. A message after it with the same id and
-    content is another one.
+    `seen` counts earlier contents, as `occurrences` does, if the start of the history is missing.
+    `missing` has, by the place of a summary or a clip, the keys of the messages that it stands for.
+    A message after it with the same id and content is another one.
     """
     counts: dict[str, int] = dict(seen or {})
     taken: set[str] = set()

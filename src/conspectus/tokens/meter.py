@@ -121,13 +121,10 @@ class TokenMeter:
         elif self.family == "unknown":
             warn_unknown(model)
         self._sizes: Newest[str, int] = Newest(REMEMBERED)
-        self._known: Mapping[str, int] = {}
         self._nothing: int | None = None  # What a counter says of an empty message
 
     def entry(self, message: Message) -> int:
         """Count the tokens of a message that has been read."""
-        if (known := self._known.get(message.key)) is not None:
-            return self._corrected(known)
         way, size = message.memo.get("tokens", (None, 0))  # of the newest meter
         if way != self._way:
             digest: str = message.memo.get("digest", "")
@@ -171,15 +168,10 @@ class TokenMeter:
 
     def scaled(self, ratio: float) -> TokenMeter:
         """Return this meter with estimates times a ratio; an exact one unchanged."""
-        return self if self.exact or ratio == self.ratio else self._with(ratio=ratio)
-
-    def told(self, sizes: Mapping[str, int]) -> TokenMeter:
-        """Return this meter with the sizes of some messages, by their keys, given beforehand."""
-        return self._with(_known=sizes)
-
-    def _with(self, **changes: Any) -> TokenMeter:
+        if self.exact or ratio == self.ratio:
+            return self
         other = copy(self)
-        vars(other).update(changes)
+        other.ratio = ratio
         return other
 
     @property
