@@ -8,7 +8,7 @@ from langgraph.graph.message import add_messages
 from langgraph.store.memory import InMemoryStore
 
 from conspectus.archive import Archive
-from conspectus.messages import occurrences, read_messages
+from conspectus.messages import name_entries, occurrences, read_messages
 from engine import SCOPE, Scripted, check_nothing_missing, compacted, engine, short
 from histories import assistant, talk, tool, user
 
@@ -45,7 +45,8 @@ def test_a_message_that_is_said_again_is_another_message():
 def test_keys_of_messages_without_ids_tell_how_often_a_content_came():
     entries = read_messages([user("a"), user("b"), user("a"), user("c", id="c")])
     assert sorted(occurrences(e.key for e in entries).values()) == [1, 2]
-    later = read_messages([user("a")], occurrences(e.key for e in entries))
+    later = read_messages([user("a")])
+    name_entries(later, occurrences(e.key for e in entries))
     assert later[0].key not in {e.key for e in entries}
 
 
