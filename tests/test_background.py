@@ -206,59 +206,7 @@ def test_aprepare_and_its_end():
     assert len(model.keys) == 1
 
 
-def test_a_loop_that_ends_leaves_no_task_and_no_half_state(tmp_path):
-    model = Stopped()
-    own = compactor(model, archive=tmp_path / "a.db")
-
-    async def agent() -> Preparation:
-        ahead = await own.aprepare(NEAR, thread_id="t")
-        await model.begun()
-        return ahead
-
-    ahead = asyncio.run(agent())
-    assert (ahead.under_way, ahead.outcome) == (False, "cancelled")
-    assert own.archive.chain(SCOPE) == ()
-    model.going.set()
-    until(lambda: compact(own, DUE).outcome == "compacted")
-    check_whole(own, DUE, compact(own, DUE))
-
-
-def test_a_call_without_a_loop_does_not_wait_for_its_own_thread():
-    model = Stopped()
-    own = compactor(model)
-
-    async def agent() -> CompactionResult:
-        await own.aprepare(NEAR, thread_id="t")
-        await model.begun()
-        threading.Timer(0.2, model.going.set).start()
-        return compact(own, told(60))  # blocks the loop on which the task would go on
-
-    began = time.monotonic()
-    assert asyncio.run(agent()).outcome == "compacted"
-    assert time.monotonic() - began < LIMIT
-
-
 # Without an archive, redacted, with limits
-
-
-def test_nobody_waits_for_a_loop_that_stands_still():
-    model = Stopped()
-    own = compactor(model)
-
-    async def begin() -> None:
-        await own.aprepare(NEAR, thread_id="t")
-        await model.begun()
-
-    loop = asyncio.new_event_loop()
-    loop.run_until_complete(begin())
-    model.going.set()
-    found: list[CompactionResult] = []
-    other = threading.Thread(target=lambda: found.append(compact(own, told(60))), daemon=True)
-    other.start()
-    other.join(LIMIT / 2)
-    assert [one.record.by for one in found if one.record] == ["stopped"]
-    loop.run_until_complete(own.aclose())
-    loop.close()
 
 
 def test_without_an_archive():

@@ -141,66 +141,6 @@ def compact_outcome(own: Any, messages: list[Any]) -> str:
 # On an event loop
 
 
-@pytest.mark.parametrize("how", ["aclose", "cancelled"])
-def test_no_task_is_left_of_an_agent_that_is_ended(how, tmp_path):
-    model = Stopped()
-
-    async def working(own: Any) -> None:
-        async with own:
-            await own.acompact(NEAR, thread_id="t")
-            await asyncio.sleep(LIMIT)
-
-    async def app() -> None:
-        with Archive.open(tmp_path / "a.db") as archive:
-            own = compactor(model, archive=archive)
-            task = asyncio.create_task(working(own))
-            await model.begun()
-            if how == "aclose":
-                await own.aclose(0)
-                assert at_work() == []
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            assert at_work() == []
-            assert archive.chain(SCOPE) == ()
-
-    asyncio.run(app())
-
-
-def test_close_ends_the_tasks_of_a_loop_that_runs_elsewhere():
-    model = Stopped()
-    own = compactor(model)
-    loop = asyncio.new_event_loop()
-    running = threading.Thread(target=loop.run_forever)
-    running.start()
-    try:
-        asyncio.run_coroutine_threadsafe(own.aprepare(NEAR, thread_id="t"), loop).result(LIMIT)
-        assert model.asked.wait(LIMIT)
-        own.close(0)
-        assert [t for t in asyncio.all_tasks(loop) if t.get_name() == "conspectus-background"] == []
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        running.join(LIMIT)
-        loop.close()
-
-
-def test_close_on_the_thread_of_its_loop_does_not_wait_for_itself():
-    model = Stopped()
-
-    async def app() -> None:
-        own = compactor(model)
-        ahead = await own.aprepare(NEAR, thread_id="t")
-        await model.begun()
-        own.close()
-        assert not ahead.under_way
-        await ahead.await_end(LIMIT)
-        while at_work():
-            await asyncio.sleep(0.005)
-        assert ahead.outcome == "cancelled"
-
-    asyncio.run(app())
-
-
 # Middleware
 
 

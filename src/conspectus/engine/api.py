@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import warnings
 from collections.abc import Sequence
@@ -288,7 +289,13 @@ class Compactor(Closing):
             >>> ahead.wait(10), ahead.outcome
             (True, 'nothing')
         """
-        return run(self._prepare(scope_of(tenant, thread_id, session), messages))
+        scope = scope_of(tenant, thread_id, session)
+        if self._background is None:
+            raise PolicyError(
+                "notes are prepared where background=True, so that compact() swaps them in"
+            )
+        entries = read_messages(list(as_messages(messages)))
+        return begin(Thread(self._engine, scope, self._room), entries)
 
     async def aprepare(
         self,
@@ -298,16 +305,10 @@ class Compactor(Closing):
         tenant: str | None = None,
         session: str = "main",
     ) -> Preparation:
-        """`prepare` as a task of the running event loop, with which it ends."""
-        return await arun(self._prepare(scope_of(tenant, thread_id, session), messages))
-
-    async def _prepare(self, scope: Scope, messages: Sequence[Source]) -> Preparation:
-        if self._background is None:
-            raise PolicyError(
-                "notes are prepared where background=True, so that compact() swaps them in"
-            )
-        entries = read_messages(list(as_messages(messages)))
-        return await begin(Thread(self._engine, scope, self._room), entries)
+        """`prepare` on an event loop, which it does not hold."""
+        return await asyncio.to_thread(
+            self.prepare, messages, thread_id=thread_id, tenant=tenant, session=session
+        )
 
     # Recall
 

@@ -1,4 +1,8 @@
-"""Notes that are prepared in the background: the setting, the jobs of this process, their end."""
+"""Notes that are prepared in the background: the setting, the jobs of this process, their end.
+
+A job runs in a daemon thread, also where an event loop has begun it: its notes are finished though
+the loop of one request is over, and nobody waits for a loop that stands still.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,6 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Literal, Self
@@ -33,8 +36,8 @@ SESSIONS = 256
 """Most sessions whose latest preparation is known."""
 
 LOOK_AGAIN, LONGEST, LONGEST_END = 0.02, 600.0, 30.0
-"""Seconds between two looks at a preparation; until it is taken to be lost; and in which it must
-end once it was asked to."""
+"""Seconds between two looks at a preparation; until it is taken to be lost; and in which its calls
+of a store must end once it was stopped."""
 
 AnyBackground = bool | Mapping[str, Any] | None
 Outcome = Literal["", "ready", "nothing", "failed", "cancelled"]
@@ -58,20 +61,17 @@ class Preparation:
     _gate: Gate = field(default_factory=Gate)  # its way to the store
     _process: int = field(default_factory=os.getpid)
     _over: threading.Event = field(default_factory=threading.Event)
-    _owner: int = 0
-    _loop: asyncio.AbstractEventLoop | None = None
-    _task: asyncio.Task[None] | None = None
 
     @property
     def under_way(self) -> bool:
-        """Whether it may still end by itself.
+        """Whether it may still end by itself: not once it was stopped, or lost in a fork."""
+        stopped = self._over.is_set() or self._gate.is_shut or self._process != os.getpid()
+        return not stopped and time.monotonic() - self._begun < LONGEST
 
-        Not once it was stopped, its event loop closed, or its thread lost in a fork.
-        """
-        if self._over.is_set() or self._gate.is_shut or self._process != os.getpid():
-            return False
-        lost = self._loop is not None and self._loop.is_closed()
-        return not lost and time.monotonic() - self._begun < LONGEST
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether it is using no store."""
+        return self._process != os.getpid() or self._gate.is_idle
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until it has ended; return False if that takes longer than `seconds`."""
@@ -79,98 +79,47 @@ class Preparation:
 
     async def await_end(self, seconds: float | None = None) -> bool:
         """`wait` on an event loop."""
-        until = None if seconds is None else time.monotonic() + seconds
-        while self.under_way and (until is None or time.monotonic() < until):
-            await asyncio.sleep(LOOK_AGAIN)
+        await self.let_go_on(seconds, lambda: self.under_way)
         return self._over.is_set()
 
-    async def let_go_on(self, seconds: float | None, *, at_rest: bool = False) -> None:
-        """Wait until it has ended, or with `at_rest` until it uses no store, at most `seconds`.
-
-        There is no wait on the thread of its event loop, nor while that loop stands still.
-        """
-        until = None if seconds is None else time.monotonic() + seconds
-
-        def wait() -> bool:
-            loop = self._loop
-            if loop and (self._owner == threading.get_ident() or not loop.is_running()):
-                return False
-            if self._over.wait(LOOK_AGAIN):
-                time.sleep(LOOK_AGAIN)
-            return True
-
-        while (not self.is_at_rest if at_rest else self.under_way) and (
-            until is None or time.monotonic() < until
-        ):
-            if not await io(wait, lambda: asyncio.sleep(LOOK_AGAIN, True)):
-                break
+    async def let_go_on(self, seconds: float | None, while_true: Callable[[], bool]) -> None:
+        """Wait while something is true, at most `seconds`."""
+        until = inf if seconds is None else time.monotonic() + seconds
+        while while_true() and time.monotonic() < until:
+            await io(lambda: time.sleep(LOOK_AGAIN), lambda: asyncio.sleep(LOOK_AGAIN))
 
     def ended(self, outcome: Outcome, reason: str = "") -> None:
         self.outcome, self.reason = outcome, reason
 
     def stop(self) -> None:
-        """Stop its writes and its task; a thread ends when its model answers."""
+        """Stop its writes; its thread ends when its model answers."""
         self._gate.shut()
         if not self.outcome:
             self.ended("cancelled", "it was stopped")
-        task, loop = self._task, self._loop
-        if task is not None and loop is not None and not self._over.is_set():
-            with suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(task.cancel)
 
-    @property
-    def is_at_rest(self) -> bool:
-        """Whether it uses no store, and never will again."""
-        gone = self._loop is None or self._loop.is_closed() or self._over.is_set()
-        return self._process != os.getpid() or (self._gate.is_idle and gone)
-
-    async def begin(self, work: Callable[[Preparation], Awaitable[None]]) -> None:
-        """Begin in a daemon thread, or as a task of the running event loop."""
+    def begin(self, work: Callable[[Preparation], Awaitable[None]]) -> None:
+        """Begin in a daemon thread: nothing that it writes is in force, and nobody waits for it."""
         context = contextvars.copy_context()
         context.run(GATE.set, self._gate)
         runs = sys.modules.get("langchain_core.runnables.config")
         if runs is not None:  # nobody of this run is told: it may be over before
             context.run(runs.var_child_runnable_config.set, None)
 
-        async def to_its_end() -> None:
+        def to_its_end() -> None:
             try:
-                await work(self)
-            except (asyncio.CancelledError, Stopped) as error:
-                self.ended("cancelled", str(error) or "its task was cancelled")
+                context.run(run, work(self))
+            except Stopped as error:
+                self.ended("cancelled", str(error))
             except BaseException as error:
                 self.ended("failed", f"{type(error).__name__}: {error}")
             finally:
                 self._over.set()
 
-        def in_thread() -> None:
-            thread = threading.Thread(
-                target=lambda: context.run(run, to_its_end()),
-                daemon=True,  # nothing that it writes is in force: no process waits for its end
-                name="conspectus-background",
-            )
-            thread.start()
-            self._owner = thread.ident or 0
-
-        async def as_task() -> None:
-            self._loop, self._owner = asyncio.get_running_loop(), threading.get_ident()
-            coroutine = arun(to_its_end())
-            task = self._loop.create_task(coroutine, context=context, name="conspectus-background")
-            self._task = task
-            _TASKS.add(task)  # a loop holds its tasks weakly
-            task.add_done_callback(self._task_over)
-
         _LIVE.add(self)
-        await io(in_thread, as_task)
-
-    def _task_over(self, task: asyncio.Task[None]) -> None:
-        _TASKS.discard(task)
-        if not self.outcome:  # it was cancelled before its first step
-            self.ended("cancelled", "its task was cancelled")
-        self._over.set()
+        threading.Thread(target=to_its_end, daemon=True, name="conspectus-background").start()
 
 
 _LIVE: WeakSet[Preparation] = WeakSet()
-_TASKS: set[asyncio.Task[None]] = set()
 _UNDER_WAY: WeakValueDictionary[Hashable, Preparation] = WeakValueDictionary()
 """The preparations of this process, by archive, history and settings."""
 
@@ -181,7 +130,7 @@ async def _stopped(jobs: Iterable[Preparation]) -> None:
     for job in stopping:
         job.stop()
     for job in stopping:
-        await job.let_go_on(LONGEST_END, at_rest=True)
+        await job.let_go_on(LONGEST_END, lambda job=job: not job.is_at_rest)  # type: ignore[misc]
 
 
 @atexit.register
@@ -246,7 +195,7 @@ class Preparations:
             return False
         return grown(size.tokens, before.tokens) or grown(size.messages, before.messages)
 
-    async def begin(
+    def begin(
         self,
         scope: Scope,
         head: str,
@@ -270,7 +219,7 @@ class Preparations:
             self._known.put(scope, job)
             self._begun.add(job)
             _UNDER_WAY[name] = job
-        await job.begin(work)
+        job.begin(work)
         return job
 
     async def close(self, seconds: float | None) -> None:
@@ -279,7 +228,8 @@ class Preparations:
             self.closed, jobs = True, list(self._begun)
         until = None if seconds is None else time.monotonic() + seconds
         for job in jobs:
-            await job.let_go_on(None if until is None else until - time.monotonic())
+            left = None if until is None else until - time.monotonic()
+            await job.let_go_on(left, lambda job=job: job.under_way)  # type: ignore[misc]
         await _stopped(jobs)
 
 
@@ -298,7 +248,7 @@ class Closing:
     def close(self, timeout: float | None = None) -> None:
         """Wait for notes that are being prepared, and close an archive opened here.
 
-        Afterwards no thread and no task of this object uses a store, whose connection may then be
+        Afterwards no thread of this object uses a store, whose connection may then be
         closed. A store or an `Archive` that was given stays open, and the object goes on without
         `background`.
 
@@ -312,7 +262,7 @@ class Closing:
         run(self._close(timeout))
 
     async def aclose(self, timeout: float | None = None) -> None:
-        """`close` on an event loop, where notes are prepared as its tasks."""
+        """`close` on an event loop."""
         await arun(self._close(timeout))
 
     async def _close(self, timeout: float | None) -> None:

@@ -56,7 +56,7 @@ Given = History | list[Message]
 """A history that is folded and measured, or its messages as read."""
 
 
-async def begin(thread: Thread, given: Given) -> Preparation:
+def begin(thread: Thread, given: Given) -> Preparation:
     """Prepare a thread's next notes in the background."""
     jobs = thread.engine.background
     assert jobs is not None
@@ -73,7 +73,7 @@ async def begin(thread: Thread, given: Given) -> Preparation:
     elif isinstance(thread.head, tuple) and thread.head:
         head = thread.head[-1].id
     name = (id(engine.archive or engine.memory), thread.scope, engine.identity(""))
-    return await jobs.begin(thread.scope, head, size, work, name)
+    return jobs.begin(thread.scope, head, size, work, name)
 
 
 async def _prepare(thread: Thread, given: Given, job: Preparation) -> None:
@@ -132,7 +132,7 @@ async def choose(thread: Thread, history: History, plan: Plan) -> Chosen:
     if not isinstance(plan, Compact):
         near = isinstance(plan, Keep) and thread.nears(size, jobs.prepare)
         if near and jobs.wanted(thread.scope, history.head_id or "", size):
-            await begin(thread, history)
+            begin(thread, history)
         return usual
     if not plan.summary_tokens:
         return usual
@@ -143,13 +143,13 @@ async def choose(thread: Thread, history: History, plan: Plan) -> Chosen:
     job, over = jobs.latest(thread.scope), thread.over(history.size)
     lost = job is not None and not job.under_way and job._head == (history.head_id or "")
     if not over and not lost:
-        await begin(thread, history)
+        begin(thread, history)
         emit("preparation", thread.scope, name="went_on")
         return Chosen(Keep(GOES_ON, history.size.tokens), thread, goes_on=True)
     if job is None or not job.under_way:
         return usual
     start, longest = time.monotonic(), thread.engine.timeout or LONGEST
-    await job.let_go_on(longest)
+    await job.let_go_on(longest, lambda: job.under_way)
     waited = time.monotonic() - start
     if (ready := await _ready(thread, history, plan)) is not None:
         return ready._replace(waited=waited)

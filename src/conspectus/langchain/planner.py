@@ -176,7 +176,7 @@ class Step:
             return
         thread, asked = self.thread(), self._asked
         if thread.nears(asked, jobs.prepare) and jobs.wanted(thread.scope, head, asked):
-            await begin(thread, read_messages(self._channel.messages))
+            begin(thread, read_messages(self._channel.messages))
 
     def is_due(self, focus: str | None) -> bool:
         """Return whether to read and plan; `focus` is that of a compaction that was asked for."""
