@@ -16,7 +16,7 @@ from conspectus.bridge import aside
 from conspectus.core.items import Compact, Keep, Stuck
 from conspectus.core.plan import BELOW
 from conspectus.core.records import Cost, Draft, Record
-from conspectus.engine.drafts import approved
+from conspectus.engine.drafts import Refused, approved
 from conspectus.engine.hooks import SummarizationEvent, call_hooks, copied
 from conspectus.engine.material import Material, gather
 from conspectus.engine.memory import FailedSummary, Seen
@@ -24,14 +24,7 @@ from conspectus.engine.prepared import choose, drop
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.thread import Thread
 from conspectus.engine.view import History, applied
-from conspectus.engine.writing import (
-    Failed,
-    archive_failed,
-    call_listener,
-    confirm,
-    tell,
-    write,
-)
+from conspectus.engine.writing import confirm, tell, write
 from conspectus.errors import (
     ArchiveError,
     ArchiveOvertaken,
@@ -40,7 +33,6 @@ from conspectus.errors import (
     RedactionError,
     SummarizerOverflow,
     SummarizerTimeout,
-    SummaryError,
     SummaryRejected,
 )
 from conspectus.messages import Source, is_summary_message, read_messages
@@ -51,17 +43,18 @@ from conspectus.observe.prices import currency
 ATTEMPTS = 4
 """Most reads of a history that other workers compact meanwhile."""
 
-CAUSES = {"window": "window", "forced": "forced", "trigger": "trigger"}
-"""The word of an event for the beginning of a plan's cause."""
+CAUSES = ("window", "forced", "trigger")
+"""The word of an event for a plan's cause, which begins with it."""
 
 FAILURES = (
-    (ArchiveError, "archive"),
-    (RedactionError, "redaction"),
-    (SummarizerTimeout, "timeout"),
-    (SummarizerOverflow, "overflow"),
-    (SummaryRejected, "rejected"),
+    (ArchiveError, "archive", "archive"),
+    (RedactionError, "redaction", "redaction"),
+    (SummarizerTimeout, "summary", "timeout"),
+    (SummarizerOverflow, "summary", "overflow"),
+    (SummaryRejected, "summary", "rejected"),
+    (ConspectusError, "summary", "summary"),
 )
-"""The word of an event for an error; any other is one of the summary."""
+"""What has failed by the class of an error: in a result, and in an event."""
 
 
 async def compact(
@@ -101,8 +94,8 @@ async def _compact(
             spent += getattr(error, "cost", Cost())
             before, reason = history.chain, str(error)
     history = await thread.fold(entries)
-    kept = unchanged(thread, history, Keep(reason, history.size.tokens))
-    return replace(kept, failed="archive", cost=spent)
+    kept = Keep(reason, history.size.tokens)
+    return unchanged(thread, history, kept, failed="archive", cost=spent)
 
 
 async def carry_out(thread: Thread, history: History, plan: Any) -> CompactionResult:
@@ -112,17 +105,13 @@ async def carry_out(thread: Thread, history: History, plan: Any) -> CompactionRe
     except ArchiveOvertaken as error:
         if thread.engine.on_failure == "raise":
             raise
-        kept = unchanged(thread, history, Keep(str(error), history.size.tokens))
-        return replace(kept, failed="archive", cost=getattr(error, "cost", Cost()))
+        spent: Cost = getattr(error, "cost", Cost())
+        kept = Keep(str(error), history.size.tokens)
+        return unchanged(thread, history, kept, failed="archive", cost=spent)
 
 
 async def _carried_out(
-    thread: Thread,
-    history: History,
-    plan: Any,
-    focus: str = "",
-    *,
-    prepared: bool = True,
+    thread: Thread, history: History, plan: Any, focus: str = "", *, prepared: bool = True
 ) -> CompactionResult:
     """Carry out a plan.
 
@@ -130,80 +119,71 @@ async def _carried_out(
         ArchiveOvertaken: another worker has put its own record in force; has its `cost`.
         SummaryError, RedactionError, ArchiveError: it failed, and `on_failure` is `"raise"`.
     """
-    engine, scope, start = thread.engine, thread.scope, time.monotonic()
     ready, waited, goes_on = None, 0.0, False
-    if engine.background is not None and prepared:
+    if thread.engine.background is not None and prepared:
         plan, thread, ready, goes_on, waited = await choose(thread, history, plan)
     if not isinstance(plan, Compact):
-        return replace(unchanged(thread, history, plan), preparing=goes_on)
-    engine, material = thread.engine, Material(thread, history, plan)
-    causes = (word for begin, word in CAUSES.items() if plan.cause.startswith(begin))
-    with observing(
-        "compaction",
-        scope,
-        cause=next(causes, "gathered"),
-        tokens_before=plan.tokens,
-        budget=plan.budget,
-        clipped=len(plan.clips),
-    ) as seen:
-        if engine.redaction is not None:
-            seen.hide_errors()
+        return unchanged(thread, history, plan, preparing=goes_on)
+    engine, start = thread.engine, time.monotonic()
+    material, failing = Material(thread, history, plan), ""
+    cause = next((word for word in CAUSES if plan.cause.startswith(word)), "gathered")
+    sizes = {"tokens_before": plan.tokens, "budget": plan.budget, "clipped": len(plan.clips)}
+    with observing("compaction", thread.scope, cause=cause, **sizes) as seen:
         try:
+            if engine.redaction is not None:
+                seen.hide_errors()
             material = await gather(thread, history, plan, focus)
-            keys, archive = material.keys, engine.archive
-            seen.add(messages=len(keys), archived=archive is not None)
-            if engine.redaction is not None:
-                seen.add(redacted=sum(material.redacted.values()))
-            await tell(material, "start", cause=plan.cause, tokens=plan.tokens, evict=len(keys))
-            try:
-                await confirm(material)
-            except ArchiveError as error:
-                raise Failed(archive_failed(error), error) from error
+            count = len(material.leaving)
+            seen.add(messages=count, archived=engine.archive is not None)
+            await tell(material, "start", cause=plan.cause, tokens=plan.tokens, evict=count)
+            await confirm(material)
             draft: Draft | None = None
-            spent, failures = Cost(), tuple[str, ...]()
             if plan.summary_tokens:
-                written = await write(material, ready)
-                draft, spent, failures = written.draft, written.spent, written.failures
+                draft, stored = await write(material, ready)
                 if engine.preview is not None:
-                    with observing("step", name="preview", by=draft.by) as step:
-                        draft = await approved(engine.preview, material, draft, written.stored)
-                        step.add(outcome="ok" if draft is not None else "refused")
-                    if draft is None:
-                        refused = "the summary was refused by the person who was asked"
-                        person = SummaryError(refused)
-                        raise Failed(refused, person, spent, failures, refused=True)
-            seconds = round(time.monotonic() - start, 3)
-            record = _record(material, draft, seconds, waited, ready)
-            try:
-                with observing("step", name="commit", by=record.by):
-                    await _hear(material)
-                    await thread.commit(history.chain, record)
-            except ArchiveError as error:
-                if isinstance(error, ArchiveOvertaken):
-                    error.cost = spent
-                reason = f"the record could not be written: {error}"
-                raise Failed(reason, error, spent, failures) from error
-            facts = {"record": record.id, "tokens": record.tokens_after, "by": record.by}
-            if engine.redaction is not None:
-                facts["redacted"] = dict(record.redacted)
-            await tell(material, "end", **facts)
-        except (Failed, ConspectusError) as failure:
-            failed = failure if isinstance(failure, Failed) else Failed(str(failure), failure)
-            await _failing(material, failed, seen)
-            if ready is not None and not isinstance(failed.error, ArchiveError):
+                    draft = await approved(engine.preview, material, draft, stored)
+            spent = round(time.monotonic() - start, 3)
+            record = _record(material, draft, spent, waited, ready)
+            failing = "the record could not be written"
+            with observing("step", name="commit", by=record.by):
+                await _hear(material)
+                await thread.commit(history.chain, record)
+        except ConspectusError as error:
+            if ready is not None and not isinstance(error, ArchiveError):
                 await drop(thread, history, ready, "it was refused")
-            if isinstance(failed.error, ArchiveOvertaken):
-                raise failed.error from failed.error.__cause__
-            if engine.on_failure == "raise" and not failed.refused:
-                raise failed.error from failed.error.__cause__
-            [reason] = await engine.redacted([failed.reason], material.redaction)
-            return _kept(material, failed, reason, goes_on)
+            reason = await _failed(material, error, failing, seen)
+            if isinstance(error, ArchiveOvertaken):
+                error.cost = material.spent
+                raise
+            if engine.on_failure == "raise" and not isinstance(error, Refused):
+                raise
+            over = plan.budget is not None and plan.tokens > plan.budget
+            return _result(
+                thread,
+                history,
+                outcome="stuck" if over else "kept",
+                reason=reason,
+                cause=plan.cause,
+                tokens_before=history.size.tokens,
+                cost=material.spent,
+                failed=next(kind for of, kind, _ in FAILURES if isinstance(error, of)),
+                preparing=goes_on,
+            )
+        facts: dict[str, Any] = {
+            "record": record.id,
+            "tokens": record.tokens_after,
+            "by": record.by,
+        }
+        if engine.redaction is not None:
+            facts["redacted"] = dict(record.redacted)
+            seen.add(redacted=sum(record.redacted.values()))
+        await tell(material, "end", **facts)
         after = applied(history, record, set(plan.evicted), material.clips, engine)
-        failures = tuple(await engine.redacted(failures, material.redaction))
+        failures = tuple(await engine.redacted(material.failures, material.redaction))
         own = f"{record.by} ", f"{record.by}: "  # of others, why they did not write
         others = [text for text in failures if not any(by in text for by in own)]
         if waited:
-            seen.add(waited=waited + seconds)
+            seen.add(waited=waited + spent)
         seen.add(
             outcome="passing" if engine.passing else "compacted",
             tokens_after=after.size.tokens,
@@ -215,10 +195,10 @@ async def _carried_out(
             error_message=others[-1].removesuffix("; try again later") if others else "",
         )
     if ready is not None:
-        count = len(ready.read)
-        emit("preparation", scope, name="swapped_in", waited=waited, messages=count)
-    engine.memory.of(scope).failed = None
-    return _done(material, record, after, spent, failures)
+        facts = {"waited": waited, "messages": len(ready.read)}
+        emit("preparation", thread.scope, name="swapped_in", **facts)
+    engine.memory.of(thread.scope).failed = None
+    return _done(material, record, after, failures)
 
 
 def _record(
@@ -264,64 +244,44 @@ async def _hear(material: Material) -> None:
 # What is reported
 
 
-def unchanged(thread: Thread, history: History, plan: Keep | Stuck) -> CompactionResult:
+def unchanged(
+    thread: Thread, history: History, plan: Keep | Stuck, **more: Any
+) -> CompactionResult:
     """Report that a history stays as it is."""
-    tokens = history.size.tokens
+    more |= {"reason": plan.reason, "tokens_before": history.size.tokens}
     if isinstance(plan, Stuck):
-        more = {"outcome": "stuck", "needed": plan.needed, "tokens_before": tokens}
-        return _result(thread, history, reason=plan.reason, **more)
-    return _result(thread, history, outcome="kept", reason=plan.reason, tokens_before=tokens)
+        return _result(thread, history, outcome="stuck", needed=plan.needed, **more)
+    return _result(thread, history, outcome="kept", **more)
 
 
-async def _failing(material: Material, failed: Failed, seen: Any) -> None:
-    """Tell of a compaction that failed, and remember a summary that did."""
-    thread, error = material.thread, failed.error
-    ours = isinstance(error, RedactionError)
-    if not isinstance(error, ArchiveError):
-        history, reason = (
-            material.history,
-            f"secrets could not be redacted: {error}" if ours else "",
-        )
-        size, over = history.size, thread.over(history.size)
-        failure = FailedSummary(history.head_id, thread.asked or size, size, over, reason)
-        thread.engine.memory.of(thread.scope).failed = failure
-    word = next((word for kind, word in FAILURES if isinstance(error, kind)), "summary")
-    facts: dict[str, Any] = {"outcome": "failed", "failure": word, **error_fields(error)}
-    if failed.refused:
-        facts = {"outcome": "refused"}
-    elif isinstance(error, ArchiveOvertaken):
-        facts = {"outcome": "overtaken"}
-    if ours:  # of our own words; a redactor that hangs is not asked again about them
-        scope = thread.scope
-        data = {"reason": failed.reason, "thread_id": scope.thread, "session": scope.session}
-        call_listener(thread.engine, "failed", data)
-    else:
-        await tell(material, "failed", reason=failed.reason)
-        words = {key: facts[key] for key in facts if isinstance(facts[key], str)}
+async def _failed(material: Material, error: ConspectusError, failing: str, seen: Any) -> str:
+    """Tell of a compaction that failed, and remember it if its summary did; return the reason."""
+    thread, history, reason = material.thread, material.history, str(error)
+    if isinstance(error, ArchiveError) and (failing or not reason.startswith("The archive failed")):
+        reason = f"{failing or 'the archive failed'}: {reason}"
+    words = {**error_fields(error), "reason": reason}
+    if not isinstance(error, RedactionError):  # a redactor that hangs is not asked about our words
         clean = await thread.engine.redacted(list(words.values()), material.redaction)
-        facts |= dict(zip(words, clean, strict=True))
-    seen.add(**facts, tries_failed=len(failed.failures))
-
-
-def _kept(material: Material, failed: Failed, reason: str, goes_on: bool) -> CompactionResult:
-    plan, thread, history = material.plan, material.thread, material.history
-    kinds = ((ArchiveError, "archive"), (RedactionError, "redaction"), (Exception, "summary"))
-    over = plan.budget is not None and plan.tokens > plan.budget
-    return _result(
-        thread,
-        history,
-        outcome="stuck" if over else "kept",
-        reason=reason,
-        cause=plan.cause,
-        tokens_before=history.size.tokens,
-        cost=failed.spent,
-        failed=next(name for kind, name in kinds if isinstance(failed.error, kind)),
-        preparing=goes_on,
-    )
+        words = dict(zip(words, clean, strict=True))
+    if not isinstance(error, ArchiveError):
+        secret = isinstance(error, RedactionError)
+        why = f"secrets could not be redacted: {error}" if secret else ""
+        size, over = history.size, thread.over(history.size)
+        failure = FailedSummary(history.head_id, thread.asked or size, size, over, why)
+        thread.engine.memory.of(thread.scope).failed = failure
+    outcome = "overtaken" if isinstance(error, ArchiveOvertaken) else "failed"
+    seen.add(outcome="refused" if isinstance(error, Refused) else outcome)
+    if seen and outcome == "failed" and not isinstance(error, Refused):
+        word = next(word for kind, _, word in FAILURES if isinstance(error, kind))
+        seen.add(failure=word, error=words["error"], error_message=words["error_message"])
+    seen.add(tries_failed=len(material.failures))
+    reason = words["reason"]
+    await tell(material, "failed", clear=True, reason=reason)
+    return reason
 
 
 def _done(
-    material: Material, record: Record, after: History, spent: Cost, failures: tuple[str, ...]
+    material: Material, record: Record, after: History, failures: tuple[str, ...]
 ) -> CompactionResult:
     plan, notes = material.plan, []
     if record.cut:
@@ -349,7 +309,7 @@ def _done(
         record=record,
         tokens_before=material.history.size.tokens,
         evicted=len(material.leaving),
-        cost=spent,
+        cost=material.spent,
         failures=failures,
         redacted=dict(material.redacted),
         notes=tuple(notes),

@@ -225,11 +225,19 @@ def _ahead(material: Material, entries: Sequence[Message]) -> str:
     return f'the message of the user that begins "{begins}" came before {last}'
 
 
-async def approved(ask: Preview, material: Material, draft: Draft, stored: bool) -> Draft | None:
-    """Return the draft as a person approved it, or None if it was refused.
+class Refused(SummaryError):
+    """A person has refused the summary, which raises nothing."""
+
+
+async def approved(ask: Preview, material: Material, draft: Draft, stored: bool) -> Draft:
+    """Return the draft as a person approved it.
 
     The person is asked in the caller's own thread and context, where a graph's interrupt works, and
     again until the text fits.
+
+    Raises:
+        Refused: the person does not want it.
+        SummaryError: no answer can be used.
     """
     limit, problem = material.most, ""
     request = PreviewRequest(
@@ -240,21 +248,27 @@ async def approved(ask: Preview, material: Material, draft: Draft, stored: bool)
         by=draft.by,
         kept=stored,
     )
-    for _ in range(MOST_ASKED):
-        text = ask(replace(request, problem=problem))
-        if text is None or text == draft.text:
-            return draft if text is not None else None
-        edited = body_of(text)
-        tokens = material.size(edited)
-        if edited and tokens <= limit:
-            clean = await clean_summary(material, edited)
-            segment = Segment(text=clean, alone=True).to_json()
-            return replace(draft, text=clean, tokens=material.size(clean), segment=segment)
-        problem = (
-            f"it takes {tokens:,} tokens and there is room for {limit:,}; shorten it"
-            if edited
-            else "it is empty; refuse it to leave the history as it is"
-        )
+    with observing("step", name="preview", by=draft.by, outcome="refused") as seen:
+        for _ in range(MOST_ASKED):
+            text = ask(replace(request, problem=problem))
+            if text is None:
+                break
+            edited = body_of(text)
+            tokens = material.size(edited)
+            if text == draft.text or (edited and tokens <= limit):
+                seen.add(outcome="ok")
+                if text == draft.text:
+                    return draft
+                clean = await clean_summary(material, edited)
+                segment = Segment(text=clean, alone=True).to_json()
+                return replace(draft, text=clean, tokens=material.size(clean), segment=segment)
+            problem = (
+                f"it takes {tokens:,} tokens and there is room for {limit:,}; shorten it"
+                if edited
+                else "it is empty; refuse it to leave the history as it is"
+            )
+    if text is None:
+        raise Refused("the summary was refused by the person who was asked")
     raise SummaryError(
         f"the preview answered {MOST_ASKED} times with a text that cannot be used ({problem}); "
         "answer with the summary, with a text within `request.limit` tokens, or with None to refuse"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from conspectus.core.items import Compact
 from conspectus.core.policy import LARGEST_SUMMARY, REARM, SMALLEST_SUMMARY
-from conspectus.core.records import ClipMark, Record
+from conspectus.core.records import ClipMark, Cost, Record
 from conspectus.engine.thread import Thread
 from conspectus.engine.view import History, Place, clipped
 from conspectus.messages import Message, read_messages
@@ -36,6 +36,7 @@ class Material:
         tokens, count: tokens and number of the messages in view after it, beside the summary.
         redacted: secrets that were taken out of the originals, by kind.
         lost: clipped messages whose originals are no longer in the archive.
+        spent, failures: what tries of this compaction cost, and those that failed, in words.
         asked, fine, most: lengths of the summary message in tokens: the one that is asked for; the
             one above which a shorter one is asked for, so that the budget keeps room; the largest.
         replaced: tokens of the messages that it replaces.
@@ -58,6 +59,8 @@ class Material:
     count: int = 0
     redacted: Mapping[str, int] = field(default_factory=dict)
     lost: int = 0
+    spent: Cost = field(default_factory=Cost)
+    failures: tuple[str, ...] = ()
     asked: int = 0
     fine: int = 0
     most: int = 0

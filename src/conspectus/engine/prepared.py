@@ -22,8 +22,8 @@ from conspectus.engine.background import LONGEST, LOOK_AGAIN, Preparation
 from conspectus.engine.material import gather
 from conspectus.engine.thread import Thread
 from conspectus.engine.view import History
-from conspectus.engine.writing import Failed, archive_failed, confirm, hash_of, write
-from conspectus.errors import ArchiveError, ConspectusError
+from conspectus.engine.writing import confirm, hash_of, write
+from conspectus.errors import ConspectusError
 from conspectus.messages import Message
 from conspectus.observe import emit, heard_by, observing
 
@@ -84,11 +84,10 @@ async def _prepare(thread: Thread, given: Given, job: Preparation) -> None:
         try:
             count = await aside(_draft(thread, given, job))
             seen.add(messages=count, reason=job.reason)
-        except (ConspectusError, Failed) as error:
+        except ConspectusError as error:
             [why] = await thread.engine.redacted([str(error)])
             job.ended("failed", why)
-            cause = error.error if isinstance(error, Failed) else error
-            seen.add(outcome="failed", error_message=why, error=type(cause).__qualname__)
+            seen.add(outcome="failed", error_message=why, error=type(error).__qualname__)
 
 
 async def _draft(thread: Thread, given: Given, job: Preparation) -> int:
@@ -113,11 +112,8 @@ async def _draft(thread: Thread, given: Given, job: Preparation) -> int:
         job.ended("nothing", "messages are only shown short" if short else plan.reason)  # type: ignore[union-attr]
         return 0
     material = await gather(thread, history, plan)
-    try:
-        await confirm(material)
-    except ArchiveError as error:
-        raise Failed(archive_failed(error), error) from error
-    draft = (await write(material)).draft
+    await confirm(material)
+    draft, _ = await write(material)
     # Summaries of other libraries were read as what was known before.
     read = dict.fromkeys((*draft.read, *material.keys))
     await thread.save_draft(name, replace(draft, read=tuple(read)))

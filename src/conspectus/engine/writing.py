@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from conspectus.bridge import StepTimeout, home, io, pause
 from conspectus.core.policy import EMBEDDED
@@ -19,10 +19,8 @@ from conspectus.core.records import Cost, Draft
 from conspectus.engine.drafts import checked, clean_summary, in_notes, refused, request_of
 from conspectus.engine.material import Material
 from conspectus.engine.riding import size_of, why_not
-from conspectus.engine.settings import Engine
 from conspectus.engine.thread import Thread
 from conspectus.errors import (
-    ArchiveError,
     ArchiveUnconfirmed,
     RedactionError,
     SummarizerTimeout,
@@ -48,57 +46,31 @@ LOOK_AGAIN, LONGEST_LOOK = 0.02, 600.0
 taken to be lost."""
 
 
-class Failed(Exception):
-    """A compaction that leaves the history as it was.
-
-    Attributes:
-        reason: why, as one sentence.
-        error: the error to raise where failures raise.
-        spent: what its tries cost; `failures` are those, one sentence each.
-        refused: a person refused the summary, which raises nothing.
-    """
-
-    def __init__(
-        self,
-        reason: str,
-        error: Exception,
-        spent: Cost | None = None,
-        failures: tuple[str, ...] = (),
-        refused: bool = False,
-    ) -> None:
-        super().__init__(reason)
-        self.reason, self.error, self.refused = reason, error, refused
-        self.spent, self.failures = spent or Cost(), failures
-
-
-class Written(NamedTuple):
-    """A draft, what it cost in this call, tries that failed, and whether it was there already."""
-
-    draft: Draft
-    spent: Cost
-    failures: tuple[str, ...]
-    stored: bool
-
-
-async def write(material: Material, ready: Draft | None = None) -> Written:
+async def write(material: Material, ready: Draft | None = None) -> tuple[Draft, bool]:
     """Take the draft of the plan, if there is one; else ask each summariser in turn.
 
+    `ready` was prepared for it. What was spent and what failed is added to the material.
+
+    Returns:
+        The draft, and whether it was there already.
+
     Raises:
-        Failed: no summariser succeeded, or a draft could not be read or stored.
+        SummaryError: no summariser succeeded.
+        ArchiveError: a draft could not be read or stored.
         RedactionError: the redactor failed.
     """
     thread, engine = material.thread, material.thread.engine
     plan, start = draft_name(material), time.monotonic()
     mine = ready is None and await _claimed(thread, plan)
+    error: SummaryError | None = None
     try:
-        draft = ready or await thread.find_draft(plan)
-        spent, failures, paid = Cost(), tuple[str, ...](), Cost()
+        draft, paid = ready or await thread.find_draft(plan), Cost()
         if draft is not None:
             draft, wrong = checked(material, draft)
             if not wrong:
-                return Written(draft, Cost() if ready is None else draft.cost, (), stored=True)
+                material.spent = Cost() if ready is None else draft.cost
+                return draft, True
             paid = draft.cost
-        error: Exception = SummaryError("no summariser was given")
         for by in _ladder(material):
             last = engine.memory.of(thread.scope).last_request
             for tries, wait in enumerate((*RETRY_AFTER, None)):
@@ -109,41 +81,35 @@ async def write(material: Material, ready: Draft | None = None) -> Written:
                         if not tries and (rest := engine.memory.rests(by)):
                             raise _resting(by, rest)
                         request = request_of(material, by)
-                        if not failures or last is not None:
+                        if not material.failures or last is not None:
                             request = _riding(material, by, request, last)
                         cached, last = request.last is not None, None
                         draft = await _answer(material, by, request, seen)
                         draft = in_notes(material, by, draft, request)
-                    spent += draft.cost
+                    material.spent += draft.cost
                     draft, wrong = checked(material, draft)
                     if not wrong:
                         # Tries that failed were paid for too; the record is all that says so.
                         seconds = round(time.monotonic() - start, 3)
-                        draft = replace(draft, cost=paid + spent, seconds=seconds)
+                        draft = replace(draft, cost=paid + material.spent, seconds=seconds)
                         await thread.save_draft(plan, draft)
-                        return Written(draft, spent, failures, stored=False)
+                        return draft, False
                     error = refused(by, draft, wrong)
-                except ArchiveError as failure:
-                    reason = f"the draft could not be written: {failure}"
-                    raise Failed(reason, failure, spent, failures) from failure
                 except SummaryError as failure:
                     error, transient, asked = failure, failure.transient, _pause_asked(failure)
-                    spent += _cost_by(by, getattr(failure, "cost", Cost()))
+                    material.spent += _cost_by(by, getattr(failure, "cost", Cost()))
                 reason = str(error)
-                named = reason if f"{by} " in reason else f"{by}: {reason}"
-                failures = (*failures, named)
+                material.failures += (reason if f"{by} " in reason else f"{by}: {reason}",)
                 await tell(material, "attempt_failed", by=by, reason=reason)
                 if wait is None or not (cached or transient) or asked > LONGEST_WAIT:
                     break
                 if transient or asked:
                     await pause(max(wait, asked))
-        raise Failed(str(error), error, spent, failures) from error
-    except ArchiveError as trouble:
-        raise Failed(archive_failed(trouble), trouble) from trouble
+        raise error or SummaryError("no summariser was given")
     finally:
         if mine:
             engine.memory.writers.pop((thread.scope, plan), None)
-        error = None  # type: ignore[assignment]  # it holds this frame
+        error = None  # it holds this frame
 
 
 async def confirm(material: Material) -> None:
@@ -315,26 +281,17 @@ def _cost_by(by: str, cost: Cost) -> Cost:
 # What is told
 
 
-async def tell(material: Material, event: str, **data: Any) -> None:
+async def tell(material: Material, event: str, *, clear: bool = False, **data: Any) -> None:
     """Call the user's `on_event`, without secrets; if it fails, log that and go on."""
     engine, scope = material.thread.engine, material.thread.scope
-    words = {key: value for key, value in data.items() if isinstance(value, str)}
-    clean = await engine.redacted(list(words.values()), material.redaction)
-    data = {**data, **dict(zip(words, clean, strict=True))}
-    call_listener(engine, event, {**data, "thread_id": scope.thread, "session": scope.session})
-
-
-def call_listener(engine: Engine, event: str, data: dict[str, Any]) -> None:
-    """Call the user's `on_event`; if it fails, log that and go on."""
+    if not clear:
+        words = {key: value for key, value in data.items() if isinstance(value, str)}
+        clean = await engine.redacted(list(words.values()), material.redaction)
+        data |= dict(zip(words, clean, strict=True))
+    data |= {"thread_id": scope.thread, "session": scope.session}
     log("compaction_progress", "%s %s", event, data, level=10)
     try:
         if engine.on_event is not None:
             engine.on_event(event, data)
     except Exception:
         log("on_event_failed", "on_event failed at %r", event, exc_info=True)
-
-
-def archive_failed(error: ArchiveError) -> str:
-    """Return that the archive failed, and why; errors of a store begin with the former."""
-    text = str(error)
-    return text if text.startswith("The archive failed") else f"the archive failed: {text}"
