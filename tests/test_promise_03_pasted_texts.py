@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from conspectus import Compactor
 from conspectus.messages import SUMMARY_LINE
 from engine import SCOPE, Scripted, compacted, engine, short
+from histories import assistant, tool
 
 LOG = "a line of the log\n" * 1_500
 
@@ -34,24 +35,26 @@ def archived(compactor: Compactor) -> list[str]:
 
 
 def with_a_clip(form: str) -> list[Any]:
-    call = {"name": "run", "args": {}, "id": "c1", "type": "tool_call"}
-    made: list[Any] = [
-        HumanMessage("Run it", id="h1"),
-        AIMessage("", id="a1", tool_calls=[call]),  # type: ignore[list-item]
-        ToolMessage(LOG, tool_call_id="c1", id="t1"),
-        AIMessage("It failed.", id="a2"),
-        HumanMessage("I see", id="h2"),
-    ]
-    if form == "langchain":
-        return made
-    asked = {"id": "c1", "type": "function", "function": {"name": "run", "arguments": "{}"}}
+    """A call with a giant result, which is shown short."""
     return [
-        {"role": "user", "content": "Run it"},
-        {"role": "assistant", "content": "", "tool_calls": [asked]},
-        {"role": "tool", "tool_call_id": "c1", "content": LOG},
-        {"role": "assistant", "content": "It failed."},
-        {"role": "user", "content": "I see"},
+        said(form, "user", "Run it", "h1"),
+        *called(form, "c1", LOG),
+        said(form, "assistant", "It failed.", "a2"),
+        said(form, "user", "I see", "h2"),
     ]
+
+
+def called(form: str, name: str, result: str) -> list[Any]:
+    if form == "langchain":
+        call: Any = {"name": "run", "args": {}, "id": name, "type": "tool_call"}
+        asks = AIMessage("", id=f"a-{name}", tool_calls=[call])
+        return [asks, ToolMessage(result, tool_call_id=name, id=f"t-{name}")]
+    return [assistant("", (name, "x")), tool(name, result)]
+
+
+def clip_in(view: Any) -> str:
+    (clip,) = [text_of(m) for m in view if "archived as" in text_of(m)]
+    return clip
 
 
 def more(form: str, count: int) -> list[Any]:
@@ -86,7 +89,7 @@ def test_a_clip_that_is_pasted_after_its_original_has_left_is_a_message(form, wh
     compactor = engine(Scripted(short), window=2_500, keep=("messages", 2))
     begun = [said(form, "user", LOG, "h0")] if whose == "user" else with_a_clip(form)
     view = compacted(begun, compactor).messages
-    (clip,) = [text_of(m) for m in view if "archived as" in text_of(m)]
+    clip = clip_in(view)
     view = compacted([*view, *more(form, 3)], compactor, force=True).messages
     assert not any("archived as" in text_of(m) for m in view)
     pasted = said(form, "user", clip, "PASTE")
@@ -120,34 +123,16 @@ def test_a_summary_that_is_pasted_is_a_message(form, whole):
 
 
 @pytest.mark.parametrize("form", ["dict", "langchain"])
-@pytest.mark.parametrize("who", ["user", "tool"])
+@pytest.mark.parametrize("who", ["user", "tool", "assistant"])
 def test_a_clip_that_is_said_where_its_original_was_taken_out_is_a_message(form, who):
     compactor = engine(Scripted(short), window=1_500, keep=("messages", 4))
-    view = compacted(with_a_clip(form), compactor).messages
-    (clip,) = [text_of(m) for m in view if "archived as" in text_of(m)]
-    rest = [view[0], *view[3:]]
-    if who == "user":
-        again = [*rest, said(form, "user", clip, "PASTE"), *more(form, 1)]
-    elif form == "dict":
-        call = {"id": "c2", "type": "function", "function": {"name": "run", "arguments": "{}"}}
-        asked: Any = {"role": "assistant", "content": "", "tool_calls": [call]}
-        again = [*rest, asked, {"role": "tool", "tool_call_id": "c2", "content": clip}]
-    else:
-        call = {"name": "run", "args": {}, "id": "c2", "type": "tool_call"}
-        again = [*rest, AIMessage("", tool_calls=[call]), ToolMessage(clip, tool_call_id="c2")]  # type: ignore[list-item]
-    result = compacted([*again, *more(form, 4)], compactor, force=True)
-    assert not any(text_of(m) == clip for m in result.messages)
-    assert clip in archived(compactor)
-
-
-@pytest.mark.parametrize("form", ["dict", "langchain"])
-def test_an_assistant_who_says_the_clip_of_what_was_taken_out_has_said_it(form):
-    compactor = engine(Scripted(short), window=1_500, keep=("messages", 4))
-    view = compacted([said(form, "user", LOG, "h1")], compactor).messages
-    clip = text_of(view[0])
-    assert "archived as" in clip
-    again = [said(form, "assistant", clip, "PASTE"), *more(form, 1)]
-    result = compacted([*again, *more(form, 4)], compactor, force=True)
+    begun = [said(form, "user", LOG, "h1")] if who == "assistant" else with_a_clip(form)
+    view = compacted(begun, compactor).messages
+    clip = clip_in(view)
+    rest = [] if who == "assistant" else [view[0], *view[3:]]
+    pasted = called(form, "c2", clip) if who == "tool" else [said(form, who, clip, "PASTE")]
+    more_talk = more(form, 0 if who == "tool" else 1)
+    result = compacted([*rest, *pasted, *more_talk, *more(form, 4)], compactor, force=True)
     assert not any(text_of(m) == clip for m in result.messages)
     assert clip in archived(compactor)
 
