@@ -24,6 +24,9 @@ BEFORE, AFTER = 5, 2  # Steps before and after a message from which it borrows w
 BORROWED = {step: 0.7**step for step in range(BEFORE + 1)} | {-1: 0.3, -2: 0.1}
 """Weight of a word by the steps to its message; negative steps are later."""
 
+CLOSE = {step: math.sqrt(share) for step, share in BORROWED.items()}  # for covering the query
+USUAL = sum(BORROWED.values())
+
 WORK = 2  # Most steps over which calls of tools and their results lend words
 FAR = 400  # Messages of work over which what was said is looked for
 NEXT = 24  # Messages among which one that follows another is looked for
@@ -93,6 +96,7 @@ class Catalog:
         self.size = sum([row[3] for row in self._rows if row]) / self.total or 1.0
         self.held: Newest[str, frozenset[int]] = Newest(HELD, HELD, len)
         self._facts: dict[int, Fact] = {}
+        self._before: dict[int, tuple[int, ...]] = {}
         self._lenders: dict[int, tuple[float, list[tuple[int, list[int]]]]] = {}
 
     def __len__(self) -> int:
@@ -106,7 +110,8 @@ class Catalog:
 
     def passages(self, names: Iterable[str]) -> frozenset[int]:
         """Return the passages of the messages with these ids."""
-        hidden = {key for name in names for key in self.named(name)}
+        if not (hidden := {key for name in names for key in self.named(name)}):
+            return frozenset()
         rows = [row for row in self._rows if row and row[0] in hidden]
         return frozenset(number for row in rows for number in range(row[1], row[1] + row[2]))
 
@@ -138,6 +143,11 @@ class Catalog:
 
     def before(self, place: int) -> tuple[int, ...]:
         """Return the places one step before a message."""
+        if place not in self._before:
+            self._before[place] = self._steps_back(place)
+        return self._before[place]
+
+    def _steps_back(self, place: int) -> tuple[int, ...]:
         at, act = place - 1, self.fact(place).act
         if at < 0 or act == "c":  # rounds of work follow each other
             return (at,) if at >= 0 else ()
@@ -278,15 +288,16 @@ def _fit(
     much: dict[str, float] = {word: 1.0 for word in worth if number in sets[word]}
     close, weight = dict(much), 1.0
     for step, numbers in lenders:
-        share = BORROWED[step]
+        share, near = BORROWED[step], CLOSE[step]
         weight += share
         for word in worth:
-            if count := sum(one in sets[word] for one in numbers):
-                much[word] = much.get(word, 0.0) + share * count
-                close[word] = max(close.get(word, 0.0), math.sqrt(share))
+            holding = sets[word]
+            for one in numbers:
+                if one in holding:
+                    much[word] = much.get(word, 0.0) + share
+                    close[word] = max(close.get(word, 0.0), near)
     # Missing lenders count as of mean size.
-    usual = sum(BORROWED.values())
-    norm = K1 * (1 - B + B * (size + max(0.0, usual - weight)) / max(usual, weight))
+    norm = K1 * (1 - B + B * (size + max(0.0, USUAL - weight)) / max(USUAL, weight))
     return sum(
         worth[word] * (count / (count + norm) + COVERED * close[word])
         for word, count in much.items()
