@@ -51,8 +51,7 @@ class Telemetry:
 
     def path(self, span: ReadableSpan) -> str:
         """A span's name after those of its parents."""
-        by_id = {one.context.span_id: one for one in self.spans}
-        names = [span.name]
+        by_id, names = {one.context.span_id: one for one in self.spans}, [span.name]
         while span.parent is not None:
             span = by_id[span.parent.span_id]
             names.append(span.name)
@@ -64,7 +63,6 @@ class Telemetry:
         return [self.path(one) for one in self.spans]
 
     def named(self, name: str) -> list[ReadableSpan]:
-        """Spans of a name."""
         return [one for one in self.spans if one.name == name]
 
     def told(self, name: str) -> list[dict[str, Any]]:
@@ -75,25 +73,16 @@ class Telemetry:
     def metrics(self) -> dict[str, Any]:
         """Each metric by its name."""
         data = self.reader.get_metrics_data()
-        if data is None:
-            return {}
-        return {
-            metric.name: metric
-            for resource in data.resource_metrics
-            for scope in resource.scope_metrics
-            for metric in scope.metrics
-        }
+        resources = data.resource_metrics if data else []
+        scopes = [scope for resource in resources for scope in resource.scope_metrics]
+        return {metric.name: metric for scope in scopes for metric in scope.metrics}
 
     def points(self, name: str) -> dict[tuple[tuple[str, Any], ...], float]:
         """The values of a metric, or counts of a histogram, by sorted attributes."""
         metric = self.metrics.get(name)
-        if metric is None:
-            return {}
         return {
-            tuple(sorted(point.attributes.items())): getattr(point, "count", None)
-            if hasattr(point, "count")
-            else point.value
-            for point in metric.data.data_points
+            tuple(sorted(one.attributes.items())): one.count if hasattr(one, "count") else one.value
+            for one in (metric.data.data_points if metric else ())
         }
 
     def total(self, name: str, **attributes: Any) -> float:
@@ -132,36 +121,22 @@ def instrumented(**more: Any) -> Iterator[Telemetry]:
 def heard(*kinds: str) -> Iterator[list[Event]]:
     """The events of these kinds, or of all."""
     found: list[Event] = []
-
-    def hear(event: Event) -> None:
-        if event.kind in kinds or not kinds:
-            found.append(event)
-
     with alone():
-        listen(hear)
+        listen(lambda event: found.append(event) if event.kind in kinds or not kinds else None)
         yield found
 
 
 class Own:
-    """A summariser of a user's own: an object that is none of ours.
+    """A summariser of a user's own, which reports a cost or raises an error."""
 
-    Args:
-        inner: one of ours that it asks; None to answer by itself.
-        cost: what it reports.
-        error: what it raises.
-    """
+    name = identity = "own"
 
-    name = "own"
-    identity = "own"
-
-    def __init__(self, inner: Any = None, cost: Any = None, error: Exception | None = None) -> None:
-        self._inner, self._cost, self._error = inner, cost, error
+    def __init__(self, *, cost: Any = None, error: Exception | None = None) -> None:
+        self._cost, self._error = cost, error
 
     def summarize(self, request: SummaryRequest) -> Summary:
         if self._error is not None:
             raise self._error
-        if self._inner is not None:
-            return self._inner.summarize(request)
         keys = tuple(entry.key for entry in request.entries)
         more = () if self._cost is None else (self._cost,)
         return Summary("The work goes on as it was planned. " * 12, keys, *more)
@@ -175,10 +150,8 @@ def busy(times: int, then: str) -> Any:
     left = [times]
 
     def answer(messages: list[Any]) -> Any:
-        if left[0]:
-            left[0] -= 1
-            return ConnectionError(f"busy: {SECRET}")
-        return then
+        left[0] -= 1
+        return ConnectionError(f"busy: {SECRET}") if left[0] >= 0 else then
 
     return answer
 
@@ -186,14 +159,8 @@ def busy(times: int, then: str) -> Any:
 def dicts(count: int, words: int = 40) -> list[dict[str, str]]:
     """A talk in OpenAI's form."""
     roles = ("user", "assistant")
-    return [
-        {
-            "role": roles[n % 2],
-            "id": f"d{n}",
-            "content": f"Module {n} ({SECRET}): " + f"line {n} of it. " * words,
-        }
-        for n in range(count)
-    ]
+    said = [f"Module {n} ({SECRET}): " + f"line {n} of it. " * words for n in range(count)]
+    return [{"role": roles[n % 2], "id": f"d{n}", "content": text} for n, text in enumerate(said)]
 
 
 def compact(

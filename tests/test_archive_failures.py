@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langgraph.store.base import GetOp, Op, PutOp
+from langgraph.store.base import Op, PutOp
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
 from conspectus import Compactor
-from conspectus.archive import Archive, Scope, default_archive_path
+from conspectus.archive import Archive, Scope
 from conspectus.archive.calls import explain
 from conspectus.archive.langgraph import FORMAT
 from conspectus.archive.sqlite import SqliteTables
@@ -50,14 +50,6 @@ class Failing(InMemoryStore):
         if any(isinstance(op, PutOp) for op in ops):
             raise self.error
         return super().batch(ops)
-
-
-class Undying(InMemoryStore):
-    """Confirms deletions and deletes nothing."""
-
-    def batch(self, ops: Iterable[Op]) -> list[Any]:
-        kept = [GetOp((), "") if isinstance(op, PutOp) and op.value is None else op for op in ops]
-        return super().batch(kept)
 
 
 class Remote(InMemoryStore):
@@ -136,13 +128,6 @@ def test_a_time_that_means_nothing_is_refused(seconds):
             Archive.open("memory:", **more)
     with pytest.raises(PolicyError, match="keeps no time to live"):
         Archive(InMemoryStore(), ttl=60)
-
-
-def test_a_store_that_does_not_delete_is_found_out():
-    archive = Archive(Undying())
-    archive.put(SCOPE, talk("one"))
-    with pytest.raises(ArchiveError, match="still holds"):
-        archive.forget("ann")
 
 
 def change(store: InMemoryStore, kind: str, key: str, body: bytes, version: int = FORMAT) -> None:
@@ -360,15 +345,6 @@ def test_a_commit_renews_the_records_before_it_and_a_write_its_thread(tmp_path):
         time.sleep(0.06)
         assert lasting.threads("bob") == ("thread",)
         assert lasting.missing(other, talk("one", "two")) == (talk("one", "two")[1].key,)
-
-
-def test_the_default_path_follows_the_environment(monkeypatch):
-    monkeypatch.setenv("XDG_DATA_HOME", "/data")
-    assert default_archive_path() == Path("/data/conspectus/archive.db")
-    monkeypatch.setenv("XDG_DATA_HOME", "relative")
-    monkeypatch.setenv("HOME", "/home/ann")
-    expected = Path("/home/ann/.local/share/conspectus/archive.db")
-    assert sys.platform == "win32" or default_archive_path() == expected
 
 
 def test_of_a_write_that_failed_half_way_nothing_is_kept(tmp_path, monkeypatch):

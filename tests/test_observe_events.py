@@ -16,9 +16,8 @@ from conspectus.archive import Scope
 from conspectus.core.records import Cost
 from conspectus.observe import Event, OpenTelemetry, emit, events, listen, log, observing, unlisten
 from graph_support import agent, middleware, said, steps, thread
-from observe_support import SECRET, Own, alone, busy, compact, dicts, heard
+from observe_support import SECRET, Own, alone, compact, dicts, heard
 from scripted_models import ScriptedChatModel
-from scripts import ran
 
 SUMMARY = "## Done\n- Modules seen."
 
@@ -28,30 +27,6 @@ def by_model(usage: Any = (12_000, 400), name: str = "gpt-5-mini") -> ScriptedCh
 
 
 # Off and on
-
-
-@pytest.mark.slow
-def test_nothing_of_ours_imports_opentelemetry_or_prices_before_they_are_asked_for():
-    """LangChain's own packages import OpenTelemetry where it is installed: importers count."""
-    source = """
-import builtins, sys
-plain, found = builtins.__import__, set()
-def watched(name, globals=None, *more, **named):
-    importer = str((globals or {}).get("__name__"))
-    if name.startswith(("opentelemetry", "genai_prices")) and importer.startswith("conspectus"):
-        found.add(importer)
-    return plain(name, globals, *more, **named)
-builtins.__import__ = watched
-from conspectus.observe import OpenTelemetry, listen
-from conspectus import Compactor
-listen(print)
-said = [{"role": "user", "content": f"Look at module {n}. " * 20} for n in range(9)]
-Compactor(keep=("messages", 2), archive="memory:").compact(said, thread_id="t", force=True)
-assert not found, found
-OpenTelemetry()
-assert found
-"""
-    ran("-c", source, encoding="utf-8", check=True)
 
 
 def test_without_the_extra_the_error_names_it(monkeypatch):
@@ -152,24 +127,6 @@ def test_what_a_model_reports_is_taken_with_its_details_and_else_estimated():
     assert first == result.cost == Cost(1, 1_000, 50, cached_tokens=600, reasoning_tokens=20)
     assert second == other.cost
     assert (second.estimated_calls, second.input_tokens > 100) == (1, True)
-
-
-def test_retries_readings_and_merges_are_counted_as_the_model_was_asked():
-    busy_twice = busy(2, SUMMARY)
-
-    def answer(messages: list[Any]) -> Any:
-        text, [*_, source] = busy_twice(messages), re.findall(r"\bd\d\b", messages[-1].text)
-        return f"{text} [{source}]" if text == SUMMARY else text
-
-    model = ScriptedChatModel(answers=answer)
-    with heard("model_call", "compaction") as found:
-        result = compact(ChatModelSummarizer(model, trim_tokens_to_summarize=600))
-    *calls, whole = found
-    assert len(model.calls) > 5
-    assert len(calls) == len(model.calls) == result.cost.calls == whole.cost.calls
-    assert sum(one.outcome != "ok" for one in calls) == 2
-    assert sum(one.cost.input_tokens for one in calls) == result.cost.input_tokens
-    assert {one.scope.thread for one in calls if one.scope} == {"t"}
 
 
 def test_what_is_late_or_cancelled_counts_as_it_is_charged_and_a_refusal_does_not():

@@ -2,8 +2,6 @@
 
 import asyncio
 import re
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import Any
 
@@ -14,7 +12,6 @@ from opentelemetry import trace
 from opentelemetry.trace import StatusCode
 
 from conspectus import ChatModelSummarizer, Compactor, SummaryError, __version__
-from conspectus.archive.values import label_hash
 from conspectus.errors import PolicyError
 from conspectus.observe import OpenTelemetry
 from graph_support import agent, middleware, on_a_loop, said, steps, thread
@@ -67,32 +64,6 @@ def test_an_agents_compaction_is_one_tree_inside_the_users_own_span():
         assert call.attributes["gen_ai.usage.input_tokens"] > 0
         [scope] = {span.instrumentation_scope for span in found.spans if span.name != "user"}
         assert (scope.name, scope.version) == ("conspectus", __version__)
-
-
-def check_own_trees(found: Any, traces: list[int]) -> None:
-    """Each of four users has the tree of one compaction, of its own thread."""
-    assert sorted(tree_of(found)) == sorted(ONE_COMPACTION * 4)
-    for number, own in enumerate(traces):
-        mine = [s for s in found.spans if s.context.trace_id == own]
-        names = {(s.attributes or {}).get("conspectus.thread") for s in mine} - {None}
-        assert names == {label_hash(f"t{number}")[:16]}
-
-
-def test_many_threads_at_once_each_have_their_own_tree():
-    together = threading.Barrier(4)
-    with instrumented() as found:
-
-        def work(number: int) -> int:
-            graph, _ = agent(steps(5), middleware())
-            together.wait(30)
-            with found.user.start_as_current_span("user") as own:
-                graph.invoke(said("go"), thread(f"t{number}"))
-                assert trace.get_current_span() is own
-            return int(own.get_span_context().trace_id)
-
-        with ThreadPoolExecutor(4) as pool:
-            traces = list(pool.map(work, range(4)))
-        check_own_trees(found, traces)
 
 
 @pytest.mark.parametrize("loop", [False, True])

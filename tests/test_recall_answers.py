@@ -104,26 +104,6 @@ def test_the_id_of_a_call_names_its_results_too(archive):
     assert [hit.id for hit in recall(archive, chain, id="u1").hits] == ["u1"]
 
 
-def test_only_the_results_of_this_call_and_of_its_newest_version_are_shown(archive):
-    def call(text, name):
-        return AIMessage(text, id=name, tool_calls=[{"id": "c0", "name": "find", "args": {}}])
-
-    talk = [AIMessage("one version", id="a1"), call("another", "a1")]
-    talk += [ToolMessage("FIRST", id="t1", tool_call_id="c0"), HumanMessage("Go on.", id="u1")]
-    talk += [call("again", "a2"), ToolMessage("SECOND", id="t2", tool_call_id="c0")]
-    chain = kept(archive, read_messages(talk))
-    first = recall(archive, chain, id="a1")
-    assert [hit.id for hit in first.hits] == ["a1", "a1", "t1"]
-    assert "another" in first.text
-    assert [hit.id for hit in recall(archive, chain, id="a2").hits] == ["a2", "t2"]
-
-
-def test_all_versions_of_an_edited_message_are_recalled(archive):
-    entries = read_messages([HumanMessage("draft", id="m"), HumanMessage("final", id="m")])
-    result = recall(archive, kept(archive, entries), id="m")
-    assert [hit.text for hit in result.hits] == ["draft", "final"]
-
-
 @pytest.mark.parametrize("name", ["nothing", "", "*", "' OR 1=1", "\udc00", "0" * 8])
 def test_an_unknown_id_is_not_found(archive, chain, name):
     with pytest.raises(NotFoundError, match="no archived message"):

@@ -165,13 +165,6 @@ def test_who_is_named_in_the_question_comes_first(archive):
         assert max(hits, key=lambda hit: hit.score).name == name
 
 
-def test_an_exact_identifier_wins_over_many_mentions_of_its_parts(archive):
-    parts = ["tax rules, and the rules of tax again" for _ in range(20)]
-    exact = "The rate is set in tax_rules.py now."
-    keep_all(archive, [*parts[:10], *FILLER[:9], exact, *FILLER[9:], *parts[10:]])
-    assert best(archive, "Where does tax_rules.py come in?") == exact
-
-
 def test_a_result_is_found_by_its_own_call_and_not_by_those_beside_it(archive):
     cities = ["Lisbon", "Oslo", "Quito"]
     calls = [
