@@ -6,8 +6,8 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from conspectus.errors import SummaryRejected
 from conspectus.model.answers import answer_of
+from conspectus.model.base import LastRequest
 from conspectus.model.chat_model import ChatModelSummarizer
-from conspectus.model.riding import LastRequest
 from conspectus.tokens import estimate
 from test_model_support import (
     ScriptedChatModel,

@@ -6,9 +6,9 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 from conspectus.errors import SummaryRejected
+from conspectus.model.base import LastRequest
 from conspectus.model.chat_model import ChatModelSummarizer
-from conspectus.model.prompts import INSTRUCTIONS, NO_ORDERS, PAUSE
-from conspectus.model.riding import LastRequest, instruction
+from conspectus.model.prompts import INSTRUCTIONS, NO_ORDERS, PAUSE, instruction
 from test_model_support import ScriptedChatModel, both, request, summarised, turns
 
 FINDINGS = "## Found and decided\n- every module so far is sound [u0]"

@@ -17,7 +17,7 @@ from conspectus import ChatModelSummarizer, Summarizer, Summary, SummaryRequest
 from conspectus.bridge import StepTimeout, io
 from conspectus.engine import writing
 from conspectus.errors import SummarizerOverflow
-from conspectus.model.embedded import EmbeddedSummarizer
+from conspectus.model.base import EmbeddedSummarizer
 from scripted_models import ScriptedChatModel
 from stateful.messages import words_in
 from stateful.oracle import plain

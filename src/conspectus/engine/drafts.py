@@ -15,9 +15,8 @@ from conspectus.messages import SUMMARY_LINE, Message
 from conspectus.messages.codec import sendable
 from conspectus.messages.framing import as_notes
 from conspectus.model.answers import answer_of
-from conspectus.model.base import SummaryRequest
+from conspectus.model.base import EmbeddedSummarizer, SummaryRequest
 from conspectus.model.checks import FLOOR, cut_short, problems, wrong_with
-from conspectus.model.embedded import EmbeddedSummarizer
 from conspectus.notes.cutting import cut, cut_lines, one_line
 from conspectus.notes.lines import cited, section
 from conspectus.notes.reading import read_segment

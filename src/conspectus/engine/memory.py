@@ -26,7 +26,7 @@ from conspectus.messages import (
     is_summary_message,
     read_messages,
 )
-from conspectus.model.riding import LastRequest
+from conspectus.model.base import LastRequest
 from conspectus.tokens import Report, TokenMeter
 
 THREADS, MESSAGES = 256, 262_144

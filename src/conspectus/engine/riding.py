@@ -21,8 +21,8 @@ from conspectus.errors import PolicyError
 from conspectus.messages import Message
 from conspectus.messages.blocks import CACHE
 from conspectus.messages.summary import summary_body
+from conspectus.model.base import LastRequest
 from conspectus.model.calls import model_and_provider
-from conspectus.model.riding import LastRequest
 from conspectus.tokens import TokenMeter
 
 LIVES, LIVES_LONG = 300.0, 3_600.0

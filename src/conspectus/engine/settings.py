@@ -19,8 +19,7 @@ from conspectus.engine.hooks import BeforeSummarization, Preview, hooks_of
 from conspectus.engine.memory import Memory
 from conspectus.errors import InputError, PolicyError, RedactionError
 from conspectus.messages import ARCHIVED, summary_message, summary_text
-from conspectus.model.base import Summarizer
-from conspectus.model.embedded import EmbeddedSummarizer
+from conspectus.model.base import EmbeddedSummarizer, Summarizer
 from conspectus.notes.skills import Skills
 from conspectus.notes.tools import Tool, ToolTable
 from conspectus.observe import Listener, listeners_of

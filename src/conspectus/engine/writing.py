@@ -26,9 +26,8 @@ from conspectus.errors import (
     SummarizerTimeout,
     SummaryError,
 )
-from conspectus.model.base import Summary, SummaryRequest
+from conspectus.model.base import EmbeddedSummarizer, Summary, SummaryRequest
 from conspectus.model.calls import outcome_of
-from conspectus.model.embedded import EmbeddedSummarizer
 from conspectus.model.provider_errors import is_way_out
 from conspectus.observe import Observation, emit, log, observing
 from conspectus.observe.events import ended_by

@@ -20,8 +20,8 @@ from conspectus.langchain.seen import Histories
 from conspectus.langchain.settings import Setup, model_name
 from conspectus.langchain.state import HeadState, Requested
 from conspectus.messages.thoughts import refuses_thoughts, without_stale_thoughts
+from conspectus.model.base import LastRequest
 from conspectus.model.calls import profile_window
-from conspectus.model.riding import LastRequest
 from conspectus.observe import log
 from conspectus.tokens import correction
 

@@ -5,18 +5,16 @@ from typing import TYPE_CHECKING
 from conspectus._lazy import lazily, places_of
 
 if TYPE_CHECKING:
-    from conspectus.model.base import Form as Form
+    from conspectus.model.base import EmbeddedSummarizer as EmbeddedSummarizer
     from conspectus.model.base import Summarizer as Summarizer
     from conspectus.model.base import Summary as Summary
     from conspectus.model.base import SummaryRequest as SummaryRequest
     from conspectus.model.callables import CallableSummarizer as CallableSummarizer
     from conspectus.model.chat_model import ChatModelSummarizer as ChatModelSummarizer
-    from conspectus.model.embedded import EmbeddedSummarizer as EmbeddedSummarizer
 
 _MODULES = {
-    "conspectus.model.base": "Form Summarizer Summary SummaryRequest",
+    "conspectus.model.base": "EmbeddedSummarizer Summarizer Summary SummaryRequest",
     "conspectus.model.callables": "CallableSummarizer",
     "conspectus.model.chat_model": "ChatModelSummarizer",
-    "conspectus.model.embedded": "EmbeddedSummarizer",
 }
 __getattr__ = lazily(__name__, places_of(_MODULES))

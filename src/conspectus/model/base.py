@@ -1,19 +1,46 @@
-"""What a summariser is asked for and what it answers."""
+"""What a summariser is asked for and what it answers; the embedded one, which needs no model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
+from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Cost
 from conspectus.core.sizes import whole
 from conspectus.errors import PolicyError
 from conspectus.messages import Entry
-from conspectus.model.riding import LastRequest
+from conspectus.notes.reading import read_segment
+from conspectus.notes.rendering import Notes
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import Runnable
 
 Form = Literal["findings", "whole"]
 """Lines with their sources, which are put into the notes; or one text in place of its last one."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastRequest:
+    """An agent's last request, as it was sent."""
+
+    model: Runnable[Any, Any]
+    messages: Sequence[Any]  # the system prompt first
+    tools: Sequence[Any] = ()  # empty where the model has its own bound already
+    tool_choice: Any = None
+    settings: Mapping[str, Any] = field(default_factory=dict)  # of that call alone
+    window: int | None = None  # of the model, in tokens; None where it is unknown
+    at: float = 0.0  # when it was answered, by `time.monotonic()`
+    any_model: bool = False  # whoever summarises is taken to be the agent's model
+
+    def bound(self) -> Runnable[Any, Any]:
+        """Return the model as agents of LangChain call it: all that is cached stays the same."""
+        model: Any = self.model
+        if self.tools:
+            tools, choice = list(self.tools), self.tool_choice
+            return model.bind_tools(tools, tool_choice=choice, **self.settings)  # type: ignore[no-any-return]
+        return self.model.bind(**self.settings) if self.settings else self.model
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +91,25 @@ class Summarizer(Protocol):
 
     async def asummarize(self, request: SummaryRequest) -> Summary:
         """Summarise on an event loop."""
+
+
+class EmbeddedSummarizer:
+    """Have the notes written from the messages alone: offline, the same for the same messages.
+
+    The agent's own words to the user, quoted, take the place of a model's findings. Where there is
+    a model, that is recommended.
+    """
+
+    name, identity = EMBEDDED, "embedded-6"
+    form: Form = "findings"
+
+    def summarize(self, request: SummaryRequest) -> Summary:
+        segment = read_segment(request.entries, request.kept)
+        text = Notes([segment]).render(request.limit, request.count, archived=request.archived)
+        return Summary(text, tuple(entry.key for entry in request.entries))
+
+    async def asummarize(self, request: SummaryRequest) -> Summary:
+        return self.summarize(request)
 
 
 def check_settings(timeout: float | None, **numbers: int | None) -> None:

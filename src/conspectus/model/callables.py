@@ -125,21 +125,20 @@ def self_contained(piece: list[BaseMessage]) -> list[BaseMessage]:
     Where calls and results miss each other, as of an exchange larger than a reading, all become
     text.
     """
+    from langchain_core.messages import AIMessage, HumanMessage
+
     calls = [call["id"] for m in piece if is_ai_message(m) for call in m.tool_calls]
     if set(calls) == {m.tool_call_id for m in piece if is_tool_message(m)}:
         return piece
-    return list(map(_as_text, piece))
-
-
-def _as_text(message: BaseMessage) -> BaseMessage:
-    from langchain_core.messages import AIMessage, HumanMessage
-
-    if is_tool_message(message):
-        return HumanMessage(f"[result of a tool]\n{message.text}", id=message.id)
-    if is_ai_message(message) and message.tool_calls:
-        calls = "\n".join(f"[call of {c['name']}] {c['args']}" for c in message.tool_calls)
-        return AIMessage(f"{message.text}\n{calls}", id=message.id)
-    return message
+    made: list[BaseMessage] = []
+    for message in piece:
+        if is_tool_message(message):
+            message = HumanMessage(f"[result of a tool]\n{message.text}", id=message.id)
+        elif is_ai_message(message) and message.tool_calls:
+            each = "\n".join(f"[call of {c['name']}] {c['args']}" for c in message.tool_calls)
+            message = AIMessage(f"{message.text}\n{each}", id=message.id)
+        made.append(message)
+    return made
 
 
 def apart(call: Callable[[], Awaitable[Any]]) -> Any:
@@ -148,7 +147,5 @@ def apart(call: Callable[[], Awaitable[Any]]) -> Any:
     async def ask() -> Any:
         return await call()
 
-    async def flow() -> Any:  # in a daemon thread, as every call with a timeout
-        return await io(lambda: asyncio.run(ask()), timeout=1e9)
-
-    return run(flow())
+    # With a timeout the call is made in a daemon thread.
+    return run(io(lambda: asyncio.run(ask()), timeout=1e9))

@@ -15,11 +15,17 @@ from conspectus.bridge import gather
 from conspectus.errors import PolicyError, SummarizerOverflow, install_command
 from conspectus.messages import Entry, as_data
 from conspectus.model import prompts
-from conspectus.model.base import Form, SummaryRequest, check_settings
-from conspectus.model.calls import PER_MESSAGE, Caller, Steps, model_and_provider, named
+from conspectus.model.base import Form, LastRequest, SummaryRequest, check_settings
+from conspectus.model.calls import (
+    PER_MESSAGE,
+    Caller,
+    Steps,
+    model_and_provider,
+    named,
+    profile_window,
+)
 from conspectus.model.checks import cut_short, wrong_with
 from conspectus.model.chunks import Part, divide, parts_of
-from conspectus.model.riding import LastRequest, instruction
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -67,16 +73,20 @@ class ChatModelSummarizer(Steps):
     ) -> None:
         limits = {"trim_tokens_to_summarize": trim_tokens_to_summarize, "min_tokens": min_tokens}
         check_settings(timeout, **limits, window=window, max_concurrency=max_concurrency)
-        self.model, self.name = _model_and_name(model)
-        self._model = self.model
+        given: Any = chat_model_named(model) if isinstance(model, str) else model
+        if not is_runnable(given):
+            form = "a LangChain chat model or a text such as 'openai:gpt-5-mini'"
+            raise PolicyError(f"model must be {form}, not {model!r}")
+        self.model = self._model = given
+        kind, name = type(getattr(model, "bound", model)).__name__, named(model)
+        self.name = model if isinstance(model, str) else f"{kind}:{name}" if name else kind
         self.min_tokens, self._trim, self._timeout = min_tokens, trim_tokens_to_summarize, timeout
         self._template = None if prompt is None else prompts.Template(prompt)
         self.form: Form = "whole" if self._template else "findings"
-        known = (getattr(self.model, "profile", None) or {}).get("max_input_tokens")
-        self._window = window or (known if isinstance(known, int) and known > 0 else DEFAULT_WINDOW)
+        self._window = window or profile_window(self.model) or DEFAULT_WINDOW
         self._concurrency = max_concurrency
-        kind, warmth = type(self.model).__qualname__, str(getattr(self.model, "temperature", None))
-        parts = (kind, warmth, self.name, prompt, *prompts.TEXTS, self._window, *limits.values())
+        made, warmth = type(self.model).__qualname__, str(getattr(self.model, "temperature", None))
+        parts = (made, warmth, self.name, prompt, *prompts.TEXTS, self._window, *limits.values())
         self.identity = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
     async def _write(self, request: SummaryRequest, caller: Caller) -> str:
@@ -85,7 +95,9 @@ class ChatModelSummarizer(Steps):
         if (last := request.last) is None:
             return await _Reading(self, request, caller).text()
         caller.model, caller.kind = last.bound(), "cached"
-        asked = last.with_instruction(instruction(request))
+        from langchain_core.messages import HumanMessage
+
+        asked = [*last.messages, HumanMessage(prompts.instruction(request))]
         size, most = request.last_tokens + caller.size(asked[-1:]), request.most or request.limit
         check = partial(wrong_with, request=request, min_tokens=self.min_tokens)
         # Where the answer is none, the engine goes on with the smallest request.
@@ -98,23 +110,9 @@ class ChatModelSummarizer(Steps):
         own, other = (model_and_provider(one, "") for one in (self.model, last.model))
         if not (last.any_model or self.model is last.model or (own[0] and own == other)):
             return "another model summarises"
-        asked = tokens + request.count(instruction(request)) + PER_MESSAGE + request.limit
+        asked = tokens + request.count(prompts.instruction(request)) + PER_MESSAGE + request.limit
         fits = asked <= (last.window or self._window)
         return "" if fits else "with an instruction and an answer it does not fit the window"
-
-
-def _model_and_name(model: object) -> tuple[Runnable[Any, Any], str]:
-    if is_runnable(model):
-        kind, name = type(getattr(model, "bound", model)).__name__, named(model)
-        return model, f"{kind}:{name}" if name else kind
-    if isinstance(model, str):
-        return chat_model_named(model), model
-    form = "a LangChain chat model or a text such as 'openai:gpt-5-mini'"
-    raise PolicyError(f"model must be {form}, not {model!r}")
-
-
-PROVIDERS = ("anthropic", "openai")
-"""Providers whose packages are extras of ours."""
 
 
 def chat_model_named(model: str) -> BaseChatModel:
@@ -130,9 +128,8 @@ def chat_model_named(model: str) -> BaseChatModel:
     except ImportError as error:
         found = re.search(r"langchain[-_]([a-z_-]+)", str(error))
         package = found.group(1).replace("_", "-") if found else "openai"
-        command = f"pip install langchain-{package}"
-        if package in PROVIDERS:
-            command = install_command(package)
+        ours = package in ("anthropic", "openai")  # extras
+        command = install_command(package) if ours else f"pip install langchain-{package}"
         what = f"the model {model!r} needs a package that is not installed"
         raise PolicyError(f"{what}; install it with: {command}") from error
     except Exception as error:
@@ -174,17 +171,16 @@ class _Reading:
                     raise SummarizerOverflow(f"{error}; {advice}") from error
 
     async def _once(self, parts: Sequence[Part]) -> str:
-        request, room = self.request, self.room
-        pieces = divide(parts, min(room, self.trim), self._count)
-        shown = self._shown(parts)
+        request, room, count = self.request, self.room, self._count
+        pieces, shown = divide(parts, min(room, self.trim), count), self._shown(parts)
         if len(pieces) > 1:
             share = room // (len(pieces) + 1) - self.frame  # so that all fit one reading
             limit = max(LEAST_NOTES, min(request.limit, share))
             flows = [self._notes_on(piece, limit) for piece in pieces]
             notes: list[str] = await gather(flows, self.concurrency)
-            if sum(self._count(text) + self.frame for text in notes) > room:
+            if sum(count(text) + self.frame for text in notes) > room:
                 share = max(1, room // len(notes) - self.frame)
-                notes = [cut_short(text, share, self._count)[0] for text in notes]
+                notes = [cut_short(text, share, count)[0] for text in notes]
             labelled = ((f"{n} of {len(notes)}", text) for n, text in enumerate(notes, 1))
             shown = "\n".join(prompts.framed("notes", text, label) for label, text in labelled)
         check, most = partial(self.check, request=request), request.most or request.limit

@@ -33,10 +33,7 @@ def problems(
     """
     if not draft.text.strip():
         return ("it is empty",)
-    unread, takes = (
-        {entry.key for entry in entries} - set(draft.read),
-        f"it takes {tokens:,} tokens",
-    )
+    unread, takes = {e.key for e in entries} - set(draft.read), f"it takes {tokens:,} tokens"
     reasons = {
         f"{len(unread)} of {len(entries)} messages were not read": bool(unread),
         f"{takes} and {limit:,} are allowed": tokens > limit,
