@@ -192,7 +192,11 @@ def kind_of(block: Mapping[str, Any]) -> Kind:
 def blocks_of(message: Any) -> list[Mapping[str, Any]]:
     """Return the blocks of a message's content, in whatever form it is; none for a text."""
     content = message.content if is_message(message) else message.get("content")
-    return [one for one in content if isinstance(one, Mapping)] if isinstance(content, list) else []
+    return (
+        [block for block in content if isinstance(block, Mapping)]
+        if isinstance(content, list)
+        else []
+    )
 
 
 def at_path(block: Any, path: str) -> Any:
@@ -205,7 +209,7 @@ def at_path(block: Any, path: str) -> Any:
 def first_id(block: Mapping[str, Any], fields: tuple[str, ...]) -> str:
     """Return the first id in some fields; empty where there is none."""
     ids = (at_path(block, field) for field in fields)
-    return next((one for one in ids if isinstance(one, str) and one), "")
+    return next((name for name in ids if isinstance(name, str) and name), "")
 
 
 def asked(block: Mapping[str, Any], kind: Kind) -> tuple[str, Any]:
@@ -224,9 +228,9 @@ def stays_whole(block: Mapping[str, Any]) -> bool:
     """Tell whether a block refers to its exact text, or signs it."""
     extras = block.get("extras")
     inner: Mapping[str, Any] = extras if isinstance(extras, Mapping) else {}
-    found = [part.get(field) for part in (block, inner) for field in PROVEN]
+    proofs = [part.get(field) for part in (block, inner) for field in PROVEN]
     # `{"enabled": true}` asks for citations, and is none.
-    return any(value and not isinstance(value, Mapping) for value in found)
+    return any(value and not isinstance(value, Mapping) for value in proofs)
 
 
 def is_item(message: Mapping[str, Any]) -> bool:

@@ -123,19 +123,19 @@ def as_data(text: str) -> str:
     shape = _shape(text)
     if "<" not in shape and "[" not in shape and "|" not in shape:
         return text
-    places = {
+    marks = {
         m.start(): _SAFE[m.group()] for m in (*_TAG.finditer(shape), *_SPECIAL.finditer(shape))
     }
-    places.update({m.start(1): "&gt;" for m in _CLOSED.finditer(shape)})
+    marks.update({m.start(1): "&gt;" for m in _CLOSED.finditer(shape)})
     pairs = list(_PAIR.finditer(shape))
     if any(m[1] for m in pairs):
-        places.update({m.start(): "&lt;" for m in pairs})
+        marks.update({m.start(): "&lt;" for m in pairs})
     elif pairs:
-        places.update({m.start(1): "&lt;" for m in _OPENED.finditer(shape)})
+        marks.update({m.start(1): "&lt;" for m in _OPENED.finditer(shape)})
     parts, at = [], 0
-    for place in sorted(places):
-        parts += [text[at:place], places[place]]
-        at = place + 1
+    for begin in sorted(marks):
+        parts += [text[at:begin], marks[begin]]
+        at = begin + 1
     return "".join([*parts, text[at:]])
 
 
@@ -150,8 +150,8 @@ def as_notes(text: str) -> str:
     shape = _shape(text)
     if ":" not in shape and "[" not in shape:
         return text
-    places = [0, *(match.start() for match in _ROLE.finditer(shape)), len(text)]
-    return "| ".join(text[at:end] for at, end in pairwise(places))
+    begins = [0, *(match.start() for match in _ROLE.finditer(shape)), len(text)]
+    return "| ".join(text[at:end] for at, end in pairwise(begins))
 
 
 def _shape(text: str) -> str:

@@ -50,21 +50,21 @@ def read_messages(messages: Sequence[Source], thread: Hashable = None) -> list[M
         )
     before = _of_dicts.get(thread) or {} if thread is not None else {}
     dicts: dict[int, Message] = {}
-    places = list(before.values())
+    previous = list(before.values())
     result: list[Message] = []
-    for place, source in enumerate(messages):
+    for index, source in enumerate(messages):
         if type(source) is dict:
             known = before.get(id(source))
             if known is None or not _equal(known.memo["copy"], source):
-                # Clients that send a history anew send equal dicts in the same places.
-                known = places[place] if place < len(places) else None
+                # Clients that send a history anew send equal dicts in the same order.
+                known = previous[index] if index < len(previous) else None
                 if known is not None and _equal(known.memo["copy"], source):
                     known = replace(known, source=source)
                 else:
-                    known = _newly_read(source, place)
+                    known = _newly_read(source, index)
             dicts[id(source)] = known
         else:
-            known = read_message(source, place)
+            known = read_message(source, index)
         result.append(known)
     _join(result)
     name_entries(result)
@@ -73,12 +73,12 @@ def read_messages(messages: Sequence[Source], thread: Hashable = None) -> list[M
     return result
 
 
-def read_message(message: Source, place: int = 0) -> Message:
+def read_message(message: Source, index: int = 0) -> Message:
     """Read one message, without a key; errors as for `read_messages`."""
     known = _of_objects.get(id(message))
     if known is not None and known[0]() is message and _equal(known[1], vars(message)):
         return Message(message, *known[2])
-    return _newly_read(message, place)
+    return _newly_read(message, index)
 
 
 def _equal(copy: Any, content: Any) -> bool:
@@ -89,15 +89,15 @@ def _equal(copy: Any, content: Any) -> bool:
         return False
 
 
-def _newly_read(source: Any, place: int) -> Message:
+def _newly_read(source: Any, index: int) -> Message:
     try:
-        message = read(source, place)
+        message = read(source, index)
         copy, whole = _copy(source)
     except MessageError:
         raise
     except (TypeError, ValueError, AttributeError, RecursionError) as error:
         raise MessageError(
-            f"message {place} cannot be read ({type(error).__name__}: {error!s:.200}); check "
+            f"message {index} cannot be read ({type(error).__name__}: {error!s:.200}); check "
             "its content and its tool calls"
         ) from error
     message.memo["copy"] = copy if whole else None
@@ -136,20 +136,20 @@ def _copy(message: Any) -> tuple[dict[str, Any] | None, bool]:
 def _join(messages: list[Message]) -> None:
     """Find messages that are one answer, and the calls that outputs of local shells answer."""
     responses, before = False, messages[0] if messages else None
-    for place, message in enumerate(messages):
+    for index, message in enumerate(messages):
         joined = False
         if before is not None and before.goes_on:
             responses = responses or before.goes_on == "response"
-            if before.role == "assistant" and message.role == "assistant" and place:
+            if before.role == "assistant" and message.role == "assistant" and index:
                 joined = before.goes_on == "pause" or message.goes_on == "response"
         if message.joined != joined:
-            message = messages[place] = replace(message, joined=joined)
+            message = messages[index] = replace(message, joined=joined)
         before = message
     other: dict[str, str] = {}  # their calls have two ids, of which outputs name either
-    for place, message in enumerate(messages) if responses else ():
+    for index, message in enumerate(messages) if responses else ():
         source: Any = {} if is_message(message.source) else message.source
         if source.get("type") == "local_shell_call":
             other[str(source.get("id"))] = str(source.get("call_id"))
         elif source.get("type") == "local_shell_call_output":
             answers = tuple(other.get(name, name) for name in message.answers)
-            messages[place] = replace(message, answers=answers)
+            messages[index] = replace(message, answers=answers)

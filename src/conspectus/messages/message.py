@@ -174,14 +174,14 @@ def name_entries(
     """Give each message its key, and an id if it has none; one with another key becomes a copy.
 
     `seen` counts earlier contents, as `occurrences` does, if the start of the history is missing.
-    `missing` has, by the place of a summary or a clip, the keys of the messages that it stands for.
+    `missing` has, by the index of a summary or a clip, the keys of the messages that it stands for.
     A message after it with the same id and content is another one.
     """
     counts: dict[str, int] = dict(seen or {})
     taken: set[str] = set()
-    for place, message in enumerate(messages):
-        if missing and place in missing:
-            taken.update(missing[place])
+    for index, message in enumerate(messages):
+        if missing and index in missing:
+            taken.update(missing[index])
         stem = message.stem
         number = counts.get(stem, 0)
         if message.given_id is None:
@@ -196,7 +196,7 @@ def name_entries(
         if not message.key:  # read just now
             message.key, message.id = key, name
         elif message.key != key:
-            messages[place] = replace(message, key=key, id=name)
+            messages[index] = replace(message, key=key, id=name)
 
 
 def _occurring(key: str, again: int) -> str:
@@ -218,8 +218,8 @@ def is_expendable(message: Any) -> bool:
     if not is_message(message):
         return isinstance(message, Mapping) and message.get(NOT_NEEDED) is True
     artifact = getattr(message, "artifact", None)
-    places = (message.additional_kwargs, artifact if isinstance(artifact, Mapping) else {})
-    return any(place.get(NOT_NEEDED) is True for place in places)
+    holders = (message.additional_kwargs, artifact if isinstance(artifact, Mapping) else {})
+    return any(holder.get(NOT_NEEDED) is True for holder in holders)
 
 
 def tools_of(messages: Sequence[Message]) -> list[tuple[str, ...]]:

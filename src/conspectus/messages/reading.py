@@ -165,11 +165,11 @@ class Parts:
             self.call(FUNCTION + name, name, call.get("arguments", ""))
 
     def message(
-        self, source: Any, given: Any, role: Role, name: Any, extra: Mapping[str, Any], item: bool
+        self, source: Any, own_id: Any, role: Role, name: Any, extra: Mapping[str, Any], item: bool
     ) -> Message:
         """Make the message, without a key; `extra` has what else its maker said of it."""
         paused = extra.get("stop_reason") == "pause_turn"
-        given_id = None if given is None else str(given)
+        given_id = None if own_id is None else str(own_id)
         if role == "user" and self.answers and not any(self.own):
             role = "tool"  # Anthropic's results come in the name of the user
         text = "\n".join(filter(None, self.text))
@@ -194,7 +194,7 @@ class Parts:
         )
 
 
-def as_messages(given: Any) -> Any:
+def as_messages(value: Any) -> Any:
     """Return the messages that a caller means, in a form that is read.
 
     The body of a request, or a graph's state, is its `messages`. Objects of a provider's SDK, such
@@ -204,11 +204,11 @@ def as_messages(given: Any) -> Any:
         >>> as_messages({"messages": [{"role": "user", "content": "hi"}]})
         [{'role': 'user', 'content': 'hi'}]
     """
-    if isinstance(given, Mapping) and "role" not in given and "messages" in given:
-        given = given["messages"]
-    if not isinstance(given, (list, tuple)) or not any(map(_is_model, given)):
-        return given
-    return [one.model_dump(exclude_none=True) if _is_model(one) else one for one in given]
+    if isinstance(value, Mapping) and "role" not in value and "messages" in value:
+        value = value["messages"]
+    if not isinstance(value, (list, tuple)) or not any(map(_is_model, value)):
+        return value
+    return [part.model_dump(exclude_none=True) if _is_model(part) else part for part in value]
 
 
 def _is_model(message: Any) -> bool:
@@ -218,13 +218,13 @@ def _is_model(message: Any) -> bool:
     return callable(getattr(message, "model_dump", None)) and not isinstance(message, type)
 
 
-def read(message: Any, place: int) -> Message:
-    """Read one message, without a key; `place` names it in a `MessageError`."""
+def read(message: Any, index: int) -> Message:
+    """Read one message, without a key; `index` names it in a `MessageError`."""
     if is_message(message):
-        return _from_langchain(message, place)
+        return _from_langchain(message, index)
     if not isinstance(message, Mapping):
         raise MessageError(
-            f"message {place} is {type(message).__name__}; give LangChain messages or dicts such "
+            f"message {index} is {type(message).__name__}; give LangChain messages or dicts such "
             'as {"role": "user", "content": "..."}'
             + ("; of this one, message.model_dump()" if _is_model(message) else "")
         )
@@ -233,14 +233,14 @@ def read(message: Any, place: int) -> Message:
         parts.block(message)
         role: Role = "assistant" if author_of(message) == "model" else "tool"
         return parts.message(message, message.get("id"), role, None, message, True)
-    return _from_dict(message, place)
+    return _from_dict(message, index)
 
 
-def _from_langchain(message: BaseMessage, place: int) -> Message:
+def _from_langchain(message: BaseMessage, index: int) -> Message:
     kind = message.type.removesuffix("MessageChunk").lower()
     if kind == "remove":
         raise MessageError(
-            f"message {place} is a RemoveMessage, which is an instruction to a reducer and no part "
+            f"message {index} is a RemoveMessage, which is an instruction to a reducer and no part "
             "of a history; pass the history that it leaves"
         )
     spoken_by = str(getattr(message, "role", "")).lower() if kind == "chat" else kind
@@ -276,31 +276,31 @@ def answers_computer(message: BaseMessage) -> bool:
     return kind == "computer_call_output" and is_tool_message(message)
 
 
-def _from_dict(message: Mapping[str, Any], place: int) -> Message:
+def _from_dict(message: Mapping[str, Any], index: int) -> Message:
     role_name, content = message.get("role"), message.get("content")
     if not isinstance(role_name, str):
         raise MessageError(
-            f'message {place} has no "role"; a message is a dict such as '
+            f'message {index} has no "role"; a message is a dict such as '
             '{"role": "user", "content": "..."}'
         )
     role = ROLES.get(role_name.lower())
     if role is None:
         raise MessageError(
-            f"message {place} has the unknown role {role_name!r}; known are {', '.join(ROLES)}"
+            f"message {index} has the unknown role {role_name!r}; known are {', '.join(ROLES)}"
         )
     if content is None and "parts" in message:
         raise MessageError(
-            f'message {place} has "parts" as in Google\'s own form, which is not read; give it as '
+            f'message {index} has "parts" as in Google\'s own form, which is not read; give it as '
             "a LangChain message or in OpenAI's form"
         )
     if content is not None and not isinstance(content, (str, list)):
         raise MessageError(
-            f"the content of message {place} is {type(content).__name__}; it must be text, a list "
+            f"the content of message {index} is {type(content).__name__}; it must be text, a list "
             "of content blocks, or null"
         )
     if "content" not in message and role in ("user", "system"):
         raise MessageError(
-            f'message {place} has the role {role_name!r} and no "content"; give its text, which '
+            f'message {index} has the role {role_name!r} and no "content"; give its text, which '
             "may be empty"
         )
     parts = Parts()
@@ -315,7 +315,7 @@ def _from_dict(message: Mapping[str, Any], place: int) -> Message:
         call_id = message.get("tool_call_id")
         if not isinstance(call_id, str):
             raise MessageError(
-                f'message {place} has the role "tool" and no "tool_call_id" to say which call it '
+                f'message {index} has the role "tool" and no "tool_call_id" to say which call it '
                 "answers"
             )
         parts.answers.append(call_id)

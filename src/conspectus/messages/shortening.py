@@ -228,9 +228,9 @@ class _Shortening:
         if how == "content":
             return self._content(value)
         if how == "object" and self.level == "whole":
-            shown = json.dumps(value, default=str)
-            if len(shown) > self.size + 200:
-                return {"clipped": self._text(shown)}
+            text = json.dumps(value, default=str)
+            if len(text) > self.size + 200:
+                return {"clipped": self._text(text)}
         if how in ("object", "strings"):
             return self._strings(value)
         if not isinstance(value, str):
@@ -258,15 +258,15 @@ class _Shortening:
         return self.where.replace("{cite}", self.original.cite)
 
     def _text(self, value: str) -> str:
-        whole, shown = len(value), min(self.size, len(value))
+        whole, kept = len(value), min(self.size, len(value))
         if self.tools:
             end = f"{self.ending} [original {self._where}]"
-            return value[:ARGUMENT_HEAD] + end if whole > shown else value
-        mark = MARK.format(left_out=whole - shown, whole=whole, where=self._where)
+            return value[:ARGUMENT_HEAD] + end if whole > kept else value
+        mark = MARK.format(left_out=whole - kept, whole=whole, where=self._where)
         if whole <= self.size + len(mark):
             return value
         head = int(self.size * HEAD)
-        tail = max(0, shown - head)
+        tail = max(0, kept - head)
         return "\n".join(filter(None, (value[:head], mark, value[-tail:] if tail else "")))
 
 

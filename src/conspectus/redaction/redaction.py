@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
 from typing import Any
 
 from conspectus._langchain import is_message
@@ -129,9 +128,10 @@ class Redaction:
         alone = [self._known(entry) or self._clean(entry) for entry in entries]
         answers = [self._text(text) for text in texts]
         values = dict(self.values)
-        kinds = () if apart else ([one.values for one in alone], [one.values for one in answers])
-        for found in chain(*kinds):
-            values.update(found)
+        for part in () if apart else alone:
+            values.update(part.values)
+        for answer in () if apart else answers:
+            values.update(answer.values)
         clean = [_everywhere(one, entry, values) for one, entry in zip(alone, entries, strict=True)]
         return Together(
             [one.message for one in clean],

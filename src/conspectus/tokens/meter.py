@@ -128,13 +128,13 @@ class TokenMeter:
         way, size = message.memo.get("tokens", (None, 0))  # of the newest meter
         if way != self._way:
             digest: str = message.memo.get("digest", "")
-            found = self._sizes.get(digest)  # as of a copy that is gone
-            if found is None:
+            known = self._sizes.get(digest)  # as of a copy that is gone
+            if known is None:
                 counted = self._counter is not None
-                found = self._ask(message.source) if counted else self._estimate(message)
+                known = self._ask(message.source) if counted else self._estimate(message)
                 if digest:
-                    self._sizes.put(digest, found)
-            message.memo["tokens"] = self._way, (size := found)
+                    self._sizes.put(digest, known)
+            message.memo["tokens"] = self._way, (size := known)
         return self._corrected(size)
 
     def message(self, message: Source) -> int:
