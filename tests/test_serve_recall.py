@@ -8,7 +8,7 @@ import pytest
 from conspectus import Compactor
 from conspectus.archive import Archive, Scope
 from conspectus.tokens import TokenMeter
-from conspectus_serve.recall import shown
+from conspectus_serve.recall import Recall
 from serve_support import Serving, between, talked_about
 
 LONG = "Its tests say so, and they say why, and what else it may come to, now and later. " * 6
@@ -116,13 +116,14 @@ def test_what_is_recalled_is_cut_to_the_room_that_there_is(tmp_path):
 
 def test_what_is_recalled_gives_way_within_its_turn_and_to_another_record():
     with Archive.open("memory:") as archive:
-        given, scope, compactor = history(), Scope("ann", "t"), None
+        given, scope = history(), Scope("ann", "t")
         compactor = Compactor(archive=archive, window=4_000)
         compactor.compact(given, tenant="ann", thread_id="t")
 
         def seen(tokens: int) -> tuple[list[Any], int]:
             head = archive.chain(scope)[-1].id
-            return shown(archive, scope, head, "", given, given[-3:], TokenMeter(), tokens)
+            recall = Recall(archive, scope, head, TokenMeter(), 512, tokens)
+            return recall.shown("", given, given[-3:])
 
         view, size = seen(512)
         assert "48213" in view[-2]["content"]

@@ -13,44 +13,22 @@ from typing import Any
 
 from conspectus.core.records import Cost
 from conspectus.errors import InputError
-from conspectus_serve.answers import answers_of
 from conspectus_serve.protocols import COMPACT
 
-MARK = "conspectus.v1."
-"""Prefix of the content of our items; a provider's own begins otherwise."""
-
-CONTENT = "encrypted_content"
-"""The field that clients send back untouched, in both protocols."""
-
-TRIGGER = {"type": "compaction_trigger"}
-"""The item with which Codex asks for a compaction, as the last of its input."""
+MARK = "conspectus.v1."  # before the content of our items; a provider's own begins otherwise
+CONTENT = "encrypted_content"  # the field that clients send back untouched, in both protocols
+TRIGGER = {"type": "compaction_trigger"}  # the item with which Codex asks, as the last one
 
 EDIT, EDIT_FROM = "compact_20260112", 150_000
 """Anthropic's compaction edit, and the default input tokens from which it acts
 (`BetaCompact20260112EditParam`).
 """
 
-UNSET: dict[str, Any] = {
-    "background": False,
-    "frequency_penalty": 0,
-    "metadata": {},
-    "parallel_tool_calls": True,
-    "presence_penalty": 0,
-    "service_tier": "default",
-    "store": True,
-    "temperature": 1,
-    "text": {"format": {"type": "text"}},
-    "tool_choice": "auto",
-    "tools": [],
-    "top_logprobs": 0,
-    "top_p": 1,
-    "truncation": "disabled",
-} | dict.fromkeys(
-    "instructions max_output_tokens max_tool_calls previous_response_id prompt_cache_key reasoning"
-    " safety_identifier".split()
+REPEATED = (
+    "instructions metadata parallel_tool_calls previous_response_id reasoning store temperature"
+    " text tool_choice tools top_p truncation".split()
 )
-"""Fields of a request that each response repeats, with their defaults (`ResponseResource` of Open
-Responses)."""
+"""Fields of a request that each response repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +51,7 @@ class Asked:
 def asked_of(name: str, body: dict[str, Any]) -> Asked:
     """Read the compaction that a request asks for, by the name of its route.
 
-    Raises:
-        InputError: a trigger is misplaced, or a compaction is asked for without a model.
+    Raises InputError if a trigger is misplaced, or a compaction is asked for without a model.
     """
     asked = _asked(name, body)
     if asked.alone and not (isinstance(body.get("model"), str) and body["model"]):
@@ -92,18 +69,18 @@ def _asked(name: str, body: dict[str, Any]) -> Asked:
         return Asked({**body, "input": items[:-1]}, 0, True)
     if not name.startswith("messages"):
         return Asked(body)
-    wanted = body.get("compaction")
+    wanted, management = body.get("compaction"), body.get("context_management")
     if isinstance(wanted, Mapping) and wanted.get("type") == "summarize":
         rest = {key: value for key, value in body.items() if key != "compaction"}
         return Asked(rest, 0, True, str(wanted.get("instructions") or ""))
-    management = body.get("context_management")
     edits = management.get("edits") if isinstance(management, Mapping) else None
-    ours = [one for one in edits or () if isinstance(one, Mapping) and one.get("type") == EDIT]
-    if not ours or not isinstance(management, Mapping) or not isinstance(edits, list):
+    edits = edits if isinstance(edits, list) else []
+    ours = [one for one in edits if isinstance(one, Mapping) and one.get("type") == EDIT]
+    if not ours:
         return Asked(body)
     rest = {key: value for key, value in body.items() if key != "context_management"}
     if others := [one for one in edits if one not in ours]:
-        rest["context_management"] = {**management, "edits": others}
+        rest["context_management"] = {**body["context_management"], "edits": others}
     trigger = ours[-1].get("trigger")
     value = trigger.get("value") if isinstance(trigger, Mapping) else None
     at = value if isinstance(value, int) and not isinstance(value, bool) else EDIT_FROM
@@ -116,12 +93,9 @@ class BadItem(InputError):
 
 
 class Items:
-    """Write and read compaction items.
+    """Write and read compaction items: a thread, and the messages in place of the compacted ones.
 
-    An item holds its thread, and a view: the messages in place of the compacted ones.
-
-    Args:
-        keys: the first one signs; all of them verify.
+    Of the keys the first one signs; all of them verify.
 
     Example:
         >>> items = Items(["key-one"])
@@ -135,16 +109,11 @@ class Items:
 
     def written(self, tenant: str, thread: str, view: Sequence[Any]) -> str:
         """Return the content of an item, which only its tenant can bring back."""
-        data = {"thread": thread, "view": list(view)}
-        text = json.dumps(data, separators=(",", ":"), ensure_ascii=True)
+        text = json.dumps({"thread": thread, "view": list(view)}, separators=(",", ":"))
         return f"{MARK}{_signature(self._keys[0], tenant, text)}.{text}"
 
     def read(self, tenant: str, content: str) -> tuple[str, list[Any]]:
-        """Verify an item, and return its thread and its view.
-
-        Raises:
-            BadItem: no key of the operator has signed it for this tenant.
-        """
+        """Return the thread and the view of an item; raise BadItem if no key of ours signed it."""
         signature, _, text = content.removeprefix(MARK).partition(".")
         given = signature.encode("utf-8", "surrogatepass")
         right = [_signature(key, tenant, text).encode() for key in self._keys]
@@ -158,13 +127,8 @@ class Items:
         return data["thread"], data["view"]
 
     def expanded(self, tenant: str, history: Sequence[Any]) -> tuple[list[Any], str]:
-        """Put the views of our items in their place, and return the history and their thread.
-
-        Raises:
-            BadItem: see `read`.
-        """
-        made: list[Any] = []
-        thread = ""
+        """Put the views of our items in their place; return the history and their thread."""
+        made, thread = list[Any](), ""
         for message in history:
             if (content := _ours(message)) is not None:
                 thread, view = self.read(tenant, content)
@@ -173,13 +137,12 @@ class Items:
                 continue
             blocks = message.get("content") if isinstance(message, Mapping) else None
             blocks = blocks if isinstance(blocks, list) else []
-            ours = [place for place, block in enumerate(blocks) if _ours(block) is not None]
-            if not ours:
+            if ours := [place for place, block in enumerate(blocks) if _ours(block) is not None]:
+                # All before the block stands in it.
+                thread, made = self.read(tenant, blocks[ours[-1]][CONTENT])
+                message = {**message, "content": blocks[ours[-1] + 1 :]}
+            if not ours or message["content"]:
                 made.append(message)
-                continue
-            thread, made = self.read(tenant, blocks[ours[-1]][CONTENT])  # all before is behind it
-            if rest := blocks[ours[-1] + 1 :]:
-                made.append({**message, "content": rest})
         return made, thread
 
 
@@ -197,58 +160,68 @@ def _signature(key: bytes, tenant: str, text: str) -> str:
 
 
 def answer_of(
-    name: str, asked: Mapping[str, Any], item: str, notes: str, cost: Cost, *, stream: bool
+    name: str, asked: Mapping[str, Any], content: str, notes: str, cost: Cost, *, stream: bool
 ) -> bytes:
-    """Write an answer that is one compaction item, in the protocol of its route.
-
-    Args:
-        name: of the route.
-        asked: the body of the request.
-        item: its content, signed.
-        notes: for people.
-        cost: of the model that wrote them.
-        stream: write events.
-    """
-    whole = _whole(name, asked, item, notes, cost)
-    protocol = "messages" if name == "messages" else "responses"
-    return answers_of(protocol).events(whole) if stream else json.dumps(whole).encode()
-
-
-def _whole(
-    name: str, asked: Mapping[str, Any], content: str, notes: str, cost: Cost
-) -> dict[str, Any]:
+    """Write an answer that is one signed item, with notes for people, as its route has it."""
     usage: dict[str, Any] = {
         "input_tokens": cost.input_tokens,
         "output_tokens": cost.output_tokens,
     }
-    block = {"type": "compaction", CONTENT: content}
+    item = {"type": "compaction", CONTENT: content}
     if name == "messages":
-        return {
-            "id": f"msg_{secrets.token_hex(12)}",
-            "type": "message",
-            "role": "assistant",
-            "model": asked["model"],
-            "content": [{**block, "content": notes or "Nothing was left out."}],
-            "stop_reason": "compaction",
-            "stop_sequence": None,
-            "usage": usage,
+        item["content"] = notes or "Nothing was left out."
+        whole, events = _message(asked, item, usage)
+    else:
+        item["id"] = f"cmp_{secrets.token_hex(12)}"
+        usage |= {
+            "input_tokens_details": {"cached_tokens": cost.cached_tokens, "cache_write_tokens": 0},
+            "output_tokens_details": {"reasoning_tokens": cost.reasoning_tokens},
+            "total_tokens": cost.tokens,
         }
-    now = int(time.time())
-    usage |= {
-        "input_tokens_details": {"cached_tokens": cost.cached_tokens, "cache_write_tokens": 0},
-        "output_tokens_details": {"reasoning_tokens": cost.reasoning_tokens},
-        "total_tokens": cost.tokens,
+        whole, events = _response(name, asked, item, usage)
+    if not stream:
+        return json.dumps(whole).encode()
+    return b"".join(f"event: {one['type']}\ndata: {json.dumps(one)}\n\n".encode() for one in events)
+
+
+def _message(
+    asked: Mapping[str, Any], item: dict[str, Any], usage: dict[str, Any]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    frame: dict[str, Any] = {
+        "id": f"msg_{secrets.token_hex(12)}",
+        "type": "message",
+        "role": "assistant",
     }
-    made = {
-        "id": f"resp_{secrets.token_hex(16)}",
-        "object": "response.compaction" if name == COMPACT else "response",
-        "created_at": now,
-        "model": asked["model"],
-        "output": [{"id": f"cmp_{secrets.token_hex(12)}", **block}],
-        "usage": usage,
-    }
-    if name == COMPACT:
-        return made
-    repeated = {key: asked[key] for key in UNSET if isinstance(asked.get(key), (str, int, float))}
-    ended = {"completed_at": now, "status": "completed", "error": None, "incomplete_details": None}
-    return {**made, **ended, **UNSET, **repeated}
+    ends: dict[str, Any] = {"stop_reason": "compaction", "stop_sequence": None}
+    frame |= {"role": "assistant", "model": asked["model"], **ends, "usage": usage}
+    begun = {**frame, "content": [], "stop_reason": None}
+    block: dict[str, Any] = {"type": "compaction", "content": None}
+    return {**frame, "content": [item]}, [
+        {"type": "message_start", "message": begun},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_delta", "index": 0, "delta": {**item, "type": "compaction_delta"}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": ends, "usage": usage},
+        {"type": "message_stop"},
+    ]
+
+
+def _response(
+    name: str, asked: Mapping[str, Any], item: dict[str, Any], usage: dict[str, Any]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    kind, now = "response.compaction" if name == COMPACT else "response", int(time.time())
+    whole: dict[str, Any] = {"id": f"resp_{secrets.token_hex(16)}", "object": kind}
+    whole |= {"created_at": now, "model": asked["model"], "output": [item], "usage": usage}
+    if name != COMPACT:
+        whole |= {"status": "completed", "error": None, "incomplete_details": None}
+        whole |= {field: asked.get(field) for field in REPEATED}
+        whole |= {"tools": [], "tool_choice": "auto", "parallel_tool_calls": True}
+    begun = {**whole, "status": "in_progress", "output": [], "usage": None}
+    at = {"output_index": 0, "item": item}
+    events: list[dict[str, Any]] = [
+        {"type": "response.created", "response": begun},
+        {"type": "response.output_item.added", **at},
+        {"type": "response.output_item.done", **at},
+        {"type": "response.completed", "response": whole},
+    ]
+    return whole, [{**one, "sequence_number": number} for number, one in enumerate(events)]

@@ -32,8 +32,7 @@ from conspectus_serve.originals import Originals
 from conspectus_serve.protocols import Route
 from conspectus_serve.threads import Mark, Match, Trail, find, hint_of, keep, trail_of
 
-SIZES = 65_536
-"""Messages whose size is remembered."""
+SIZES = 65_536  # messages whose size is remembered
 
 LEAST_NOTES, NOTES_SHARE = 1_024, 0.25
 """Maximum tokens of notes that a client asked for: a share of its history, but at least the
@@ -144,9 +143,8 @@ class Fitter:
     def measure(self, x: Exchange) -> None:
         """Measure a request and find its thread; `due` says that it must be compacted.
 
-        Raises:
-            MessageError, ValueError, TypeError: a message cannot be understood.
-            ArchiveError: the archive cannot be read.
+        Raises ArchiveError, and MessageError, ValueError or TypeError for a message that cannot be
+        understood.
         """
         if not all(isinstance(one, dict) for one in x.history):
             raise TypeError("a message is no object")
@@ -184,9 +182,7 @@ class Fitter:
     def compact(self, x: Exchange) -> None:
         """Put the thread's compactions in force, and compact what does not fit.
 
-        Raises:
-            ArchiveError: the archive cannot be read.
-            TooLarge: nothing makes it fit.
+        Raises ArchiveError, and TooLarge where nothing makes it fit.
         """
         assert x.engine is not None
         self._compact(x, budget_of(x.engine.policy, x.room), x.asked.at == 0, x.asked.focus)

@@ -7,24 +7,19 @@ any upstream can answer it.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from typing import Any
 
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
+from conspectus_serve.answers import events_in
 from conspectus_serve.protocols import CHAT, MESSAGES, Protocol
 from conspectus_serve.upstream import END
 
-KNOWN = 16
-"""Histories that are remembered, beside the archive."""
-
-ENDED = ("completed", "incomplete", None)
-"""Statuses of a complete response; one in the background has another."""
-
-HEAD, TAIL = 8_192, 16_384
-"""Bytes at both ends of an answer in which usage is looked for."""
+KNOWN = 16  # histories that are remembered, beside the archive
+ENDED = ("completed", "incomplete", None)  # statuses of a response; in the background it has others
+HEAD, TAIL = 8_192, 16_384  # bytes at both ends of an answer in which usage is looked for
 
 _COUNTS = re.compile(
     rb'"(prompt_tokens|input_tokens|cache_read_input_tokens|cache_creation_input_tokens)": ?(\d+)'
@@ -40,11 +35,7 @@ class Held:
         self._known = Newest[tuple[str, str], tuple[str, list[Any]]](KNOWN)
 
     def history(self, tenant: str, response: str) -> tuple[str, list[Any]] | None:
-        """Return the thread and the history up to a response, with it; None if it is unknown.
-
-        Raises:
-            ArchiveError: the archive cannot be read.
-        """
+        """Return the thread and the history up to a response, with it; None if it is unknown."""
         slip = self._archive.notes(tenant, "response", [response]).get(response, {})
         thread, items, name = slip.get("thread"), list[Any](), response
         if not isinstance(thread, str):
@@ -70,18 +61,7 @@ class Held:
     def keep(
         self, scope: Scope, response: str, parent: str, before: Sequence[Any], new: Sequence[Any]
     ) -> None:
-        """Keep a response.
-
-        Args:
-            scope: of the history.
-            response: its id.
-            parent: id of the response before it; empty for none.
-            before: the items up to that.
-            new: the items since, with the answer's.
-
-        Raises:
-            ArchiveError: the archive cannot be written.
-        """
+        """Keep a response after its parent: items before it, and new ones. Raises ArchiveError."""
         row = {response: {"parent": parent, "items": list(new)}}
         self._archive.note(scope, "response", row)
         self._archive.note(scope.tenant, "response", {response: {"thread": scope.thread}})
@@ -125,15 +105,11 @@ class Passing:
     def response(self) -> tuple[str, list[Any]] | None:
         """Return the id and output of a response of Responses; None if it is not complete."""
         try:
-            lines = [self._raw]
-            if self._streamed:
-                lines = [one for one in self._raw.split(b"\n") if _COMPLETE.search(one)]
-                lines = [one[5:] for one in lines if one.startswith(b"data:")]
-            body = json.loads(lines[-1])
-            body = body["response"] if self._streamed else body
+            *_, last = events_in(bytes(self._raw), streamed=self._streamed)
+            body = last["response"] if self._streamed else last
             name, output = body["id"], body["output"]
             ended = body.get("status") in ENDED
-        except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
         named = ended and isinstance(name, str) and isinstance(output, list)
         return (name, output) if named else None

@@ -30,17 +30,11 @@ from conspectus.tokens import TokenMeter
 from conspectus_serve.protocols import Protocol
 from conspectus_serve.settings import ServeSettings
 
-KNOWN = 32
-"""Models whose engine is remembered: clients choose the names of models."""
-
-SCHEMAS = 512
-"""Sets of tools whose size is remembered."""
-
-MILLION = 1_000_000
-"""The window that Anthropic's beta `context-1m` gives a model."""
-
-LEARNED = 1_024
-"""Models, by tenant, of which something is remembered that their upstream has said."""
+KNOWN = 32  # models whose engine is remembered: clients choose the names of models
+SCHEMAS = 512  # sets of tools whose size is remembered
+LEARNED = 1_024  # models, by tenant, of which something is remembered that their upstream has said
+AGAIN = 3_600.0  # seconds after which an upstream is asked again for its list of models
+MILLION = 1_000_000  # the window that Anthropic's beta `context-1m` gives a model
 
 FIELDS = (
     "loaded_context_length",
@@ -55,9 +49,6 @@ FIELDS = (
 )
 """Fields of a model with its window: LM Studio, vLLM, OpenRouter, Groq, Mistral, Anthropic and
 LiteLLM, Gemini, llama.cpp, GitHub Copilot. The first one counts."""
-
-AGAIN = 3_600.0
-"""Seconds after which an upstream is asked again for its list of models."""
 
 CUT, SAME, GROWN, LEAST = 0.7, 0.03, 1.1, 1_000
 """An upstream cuts requests silently if it reports less than this share of two requests, about the
@@ -86,10 +77,8 @@ class Models:
         self._engines = Newest[tuple[str, int | None, int | None], Engine](KNOWN)
         self._schemas = Newest[tuple[str, str], int](SCHEMAS)
         self._listed, self._refused = Newest[Named, int](LEARNED), Newest[Named, int](LEARNED)
-        self._asked, self._reports = (
-            Newest[Named, float](LEARNED),
-            Newest[Named, tuple[int, int]](LEARNED),
-        )
+        self._asked = Newest[Named, float](LEARNED)
+        self._reports = Newest[Named, tuple[int, int]](LEARNED)
         self._forms = Newest[tuple[str, str, str], bool](LEARNED)
         self._counter = None if config.token_counter is None else counter_of(config)
         self._pin, self._redact = predicate(pin_of(config)), redactor(config.redact)
@@ -153,11 +142,8 @@ class Models:
     ) -> Engine:
         """Return the engine that compacts histories for a model.
 
-        Args:
-            model, window: its name and input limit.
-            at: tokens from which a client asks for a compaction, beside what the settings say.
-            notes: maximum tokens of the notes where a compaction is all that it asks for: about at
-                its own limit, so that all leaves that may.
+        A client may ask for a compaction from `at` tokens on; where it is all that it asks for, all
+        leaves that may, for at most so many tokens of `notes`.
         """
         if notes is not None:
             return self._made(model, window, at, notes)

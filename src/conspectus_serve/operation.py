@@ -25,15 +25,14 @@ from conspectus_serve.tenants import LOCAL, Tenants
 if TYPE_CHECKING:
     from jinja2 import Template
 
+    from conspectus_serve.fitting import Exchange
+
 logger = logging.getLogger("conspectus.serve")
 
 HEALTH, METRICS, PAGE = "/healthz", "/metrics", "/conspectus"
 
-BOUNDS = (0.05, 0.25, 1.0, 5.0, 30.0, 120.0)
-"""Upper bounds of the histogram of seconds."""
-
-LONGEST = 80
-"""Maximum characters of a client's text in the log."""
+BOUNDS = (0.05, 0.25, 1.0, 5.0, 30.0, 120.0)  # of the histogram of seconds
+LONGEST = 80  # maximum characters of a client's text in the log
 
 HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; "
@@ -63,6 +62,12 @@ class Handled:
     retries: int = 0
     status: int = 0
     begun: float = field(default_factory=time.monotonic)
+
+    def see(self, x: Exchange) -> None:
+        """Take what is known of a request with a history."""
+        self.model, self.tokens = x.model, x.tokens
+        self.thread, self.sent = x.match.thread, x.sent + x.recalled
+        self.compacted, self.fresh = x.view is not None, self.fresh or x.fresh
 
     @property
     def outcome(self) -> str:

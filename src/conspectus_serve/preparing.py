@@ -27,20 +27,17 @@ from conspectus_serve.held import Held
 from conspectus_serve.models import Models
 from conspectus_serve.operation import printable
 from conspectus_serve.protocols import RESPONSES
-from conspectus_serve.recall import Lookups, may_have_tool, shown, tool_in
+from conspectus_serve.recall import Recall, may_have_tool, tool_in
 from conspectus_serve.settings import ServeSettings
 from conspectus_serve.upstream import Raw, RefusedByUpstream, own_headers
 
 logger = logging.getLogger("conspectus.serve")
 
-LONGEST_NAME = 200
-"""Maximum characters of a thread's name in a header, and of a model's name."""
+LONGEST_NAME = 200  # maximum characters of a thread's name in a header, and of a model's name
+MODELS = 100  # models of which the log says that their window is not known
 
 UNREADABLE = (ConspectusError, ValueError, TypeError, KeyError, AttributeError)
 """Errors of messages that are not understood."""
-
-MODELS = 100
-"""Models of which the log says that their window is not known."""
 
 NO_WINDOW = (
     "its window is not known, so nothing is compacted before the upstream refuses; give --window, "
@@ -177,30 +174,26 @@ class Preparer:
             return
         if not x.filled and x.view is None:
             return
-        protocol, view, body = x.route.protocol, list(x.history), x.asked.body
+        name, view, body = x.route.protocol.name, list(x.history), x.asked.body
         x.recalled, x.betas, x.with_tool = 0, (), False
         if x.view is not None:
-            view, body = self._formed(x, self._recalling(x, x.view), body)
-        body = {**body, protocol.field: view}
+            view = x.view
+            if self._settings.recall != "off" and x.head and x.trail:
+                end = newest_user(x.plain) or 0
+                turn = "-".join(mark.name for mark in x.trail.marks[:end] if mark.said)
+                view, x.recalled = self.recall(x).shown(turn, x.plain, view)
+            view, body = self._formed(x, view, body)
+        body = {**body, x.route.protocol.field: view}
         if self._gets_tool(x, body):
-            body = {**body, "tools": [*(body.get("tools") or ()), tool_in(protocol)]}
-            body = {k: v for k, v in body.items() if k not in ("stream", "stream_options")}
-            x.with_tool = True
+            body["tools"], x.with_tool = [*(body.get("tools") or ()), tool_in(name)], True
         with self._refusing():
             x.body, x.content = body, json.dumps(body, separators=(",", ":")).encode()
 
-    def _recalling(self, x: Exchange, view: list[Any]) -> list[Any]:
-        """Add the originals that the user's newest message needs."""
-        tokens = self._settings.recall_tokens
-        tokens = tokens if x.spare is None else min(tokens, x.spare)
-        last = newest_user(x.plain)
-        if self._settings.recall == "off" or not x.head or last is None or x.engine is None:
-            return view
-        assert x.trail is not None
-        turn = "-".join(mark.name for mark in x.trail.marks[:last] if mark.said)
-        meter, archive = x.engine.meter, self._archive
-        view, x.recalled = shown(archive, x.scope, x.head, turn, x.plain, view, meter, tokens)
-        return view
+    def recall(self, x: Exchange) -> Recall:
+        """Return the originals of an exchange's thread."""
+        assert x.engine is not None
+        tokens, spare = self._settings.recall_tokens, x.spare
+        return Recall(self._archive, x.scope, x.head, x.engine.meter, tokens, spare)
 
     def _formed(
         self, x: Exchange, view: list[Any], body: dict[str, Any]
@@ -227,14 +220,8 @@ class Preparer:
         if stored and not self._holds:
             return False  # the upstream would know the answer by another name than the client
         if x.spare is not None:
-            x.spare -= x.recalled + x.engine.meter.tools([tool_in(x.route.protocol)])
+            x.spare -= x.recalled + x.engine.meter.tools([tool_in(x.route.protocol.name)])
         return x.spare is None or x.spare >= LEAST_RECALL
-
-    def lookups(self, x: Exchange) -> Lookups:
-        """Return what carries out the model's calls of the endpoint's own tool."""
-        assert x.engine is not None
-        tokens, meter = 2 * self._settings.recall_tokens, x.engine.meter
-        return Lookups(self._archive, x.scope, x.head, meter, tokens, x.spare)
 
     def again(self, x: Exchange, refusal: RefusedByUpstream) -> bool:
         """Write a refused request in a form that the upstream may take; False for none."""

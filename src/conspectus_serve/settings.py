@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -26,34 +27,15 @@ from conspectus.errors import ConfigError, did_you_mean
 from conspectus.model.windows import limit_of
 
 SECTION = "serve"
-LARGEST_BODY = 64_000_000
-"""Default maximum bytes of a request body, twice what Anthropic takes."""
+LARGEST_BODY = 64_000_000  # bytes of a request by default, twice what Anthropic takes
 
 PLAINLY = {"enabled": True, "trigger": {"type": "fraction", "value": 0.85}}
 """Summarization settings without a `summarization:` section."""
 
-SHORTEST_TOKEN = 16
-"""Minimum characters of a token: a shorter one can be guessed."""
+SHORTEST_TOKEN = 16  # characters: a shorter one can be guessed
 
 CONTAINER_HOSTS = ("host.docker.internal", "host.containers.internal", "gateway.docker.internal")
 """Names by which Docker and Podman call the machine that they run on."""
-
-WRONG = {
-    "missing": "is missing",
-    "extra_forbidden": "is no setting",
-    "int": "must be a whole number",
-    "float": "must be a number",
-    "greater_than": "must be above {gt}",
-    "less_than_equal": "must be at most {le}",
-    "bool": "must be true or false",
-    "string_too_short": "needs at least {min_length} characters",
-    "string": "must be text; put it in quotes",
-    "literal_error": "must be {expected}",
-    "list": "must be a list, such as [one, two]",
-    "dict": "must hold keys and values",
-    "path": "must be the path of a file",
-}
-"""What is wrong with a value, by the beginning of pydantic's name of the error."""
 
 
 def _is_address(value: str) -> str:
@@ -263,7 +245,5 @@ def _problem(where: tuple[Any, ...], error: Mapping[str, Any], option: bool) -> 
         known = ", ".join(ServeSettings.model_fields)
         meant = did_you_mean(str(where[-1]), ServeSettings.model_fields) or f" known are {known}"
         return f"{name} is no setting;{meant}"
-    context = error.get("ctx") or {}
-    form = next((v for k, v in WRONG.items() if kind.startswith(k)), str(error["msg"]))
-    text = str(context.get("error")) if kind == "value_error" else form.format_map(context)
+    text = re.sub("^Value error, |^Input |, unable.*", "", str(error["msg"]))
     return f"{name}: {text}" if where else text

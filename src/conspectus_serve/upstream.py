@@ -141,11 +141,9 @@ class UpstreamAnswer:
             raise _failed(error) from None
 
     async def whole(self) -> bytes:
-        """Return the body, and close the connection."""
-        try:
-            return b"".join([piece async for piece in self.pieces()])
-        finally:
-            await self.close()
+        """Return the body; its pieces can still be sent on."""
+        self._begun = b"".join([piece async for piece in self.pieces()])
+        return self._begun
 
     async def refusal(self, protocol: Protocol, streamed: bool) -> RefusedByUpstream | None:
         """Return the refusal, if this is one; its body can still be sent on.
@@ -165,8 +163,7 @@ class UpstreamAnswer:
         if self.status == 200 and streamed:
             return await self._refused_in_stream(protocol)
         if self.status == 200 and 0 < length <= LARGEST_HELD:
-            self._begun = b"".join([piece async for piece in self.pieces()])
-            return _error_in(self._begun) if b'"error"' in self._begun else None
+            return _error_in(self._begun) if b'"error"' in await self.whole() else None
         return None
 
     async def _refused_in_stream(self, protocol: Protocol) -> RefusedByUpstream | None:
