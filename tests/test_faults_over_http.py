@@ -20,12 +20,10 @@ from conspectus import (
     CompactionResult,
     Compactor,
     ContextGuard,
-    StuckError,
     SummarizationMiddleware,
 )
 from conspectus.archive import Archive, Scope
 from conspectus.core.policy import EMBEDDED
-from conspectus.observe import Event
 from fault_server import Reply, Request, faults
 from fault_support import PROTOCOLS, Wires, wired
 from graph_support import check_nothing_lost, look, thread
@@ -139,29 +137,6 @@ def test_a_fault_of_the_summariser_changes_no_history_that_has_room(wires, waits
         again = name in ("empty choices", "refusal") and tries == 1
         assert tries <= len(wires.server.requests) <= tries + again
         assert waits == [0.5, 2.0][: tries - 1]
-
-
-@both
-@pytest.mark.parametrize("streaming", [False, True])
-def test_an_answer_without_choices_is_not_blamed_on_the_key(wires, waits, protocol, streaming):
-    wires.server.restart(lambda request: faults.empty_choices())
-    model = wires.model(protocol, streaming=streaming)
-    result = compacted(wires, model, said(3), room=True)
-    assert result.failed
-    assert "use another model" in result.reason
-    assert "key" not in result.reason
-
-
-@both
-def test_who_asks_and_whom_is_told_by_the_client_itself(wires, protocol):
-    wires.server.restart(lambda request: faults.lying_usage(-5, -7, GOOD))
-    calls = list[Event]()
-    model = wires.model(protocol, name="small")
-    compactor = Compactor(model, keep=("messages", 2), telemetry=calls.append)
-    assert compactor.compact(said(3), thread_id="t", force=True).outcome == "compacted"
-    [call] = [one for one in calls if one.kind == "model_call"]
-    assert (call.name, call.extra["provider"]) == ("small", protocol)
-    assert call.cost.input_tokens >= 0 <= call.cost.output_tokens
 
 
 @pytest.mark.sampled(2)
@@ -377,15 +352,6 @@ def test_a_request_that_is_too_long_is_rescued_once(protocol, streaming, on_loop
         assert len(answered) == 8
         assert not wires.server.torn
         check_nothing_lost(agent.graph, agent.store)
-
-
-@both
-def test_a_small_request_that_is_refused_as_too_long_is_told_as_refused(protocol):
-    with wired() as wires:
-        wires.server.restart(by_model(answers=lambda request: faults.too_large(), sums=GOOD))
-        agent = Agent(wires, protocol)
-        with pytest.raises(StuckError, match="the provider refused the request as too long"):
-            agent.step(HumanMessage("hello", id="h"))
 
 
 @pytest.mark.sampled(1)

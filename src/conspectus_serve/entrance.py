@@ -38,11 +38,7 @@ class Entrance:
         self._settings = settings
 
     def check(self, request: Request) -> None:
-        """Refuse a request that may not pass.
-
-        Raises:
-            Refusal: the token is missing, another site's page sent it, or its path leads elsewhere.
-        """
+        """Refuse a request without the token, of another site's page, or with a path elsewhere."""
         if request.headers.get("upgrade", "").lower() == "websocket":
             raise Refusal(426, "WebSockets are not served here; use HTTP")
         if self._settings.token is None:
@@ -58,10 +54,7 @@ class Entrance:
 
         A browser is asked for the token as a password. Where clients of several tenants have it,
         they must also be on this machine, and no proxy may have passed them on: a page shows all
-        tenants.
-
-        Raises:
-            Refusal: it is not so.
+        tenants. Raises Refusal.
         """
         token, passed_on = self._settings.token, {"forwarded", "x-forwarded-for"}
         here = request.client is not None and is_loopback(request.client.host)
@@ -91,19 +84,14 @@ class Entrance:
         """
         names = request.headers.getlist("host")
         if len(names) != 1 or not self._is_here(f"//{names[0]}"):
-            raise Refusal(
-                421,
-                "this endpoint is asked for by a name that is not of this machine; use 127.0.0.1 "
-                "or localhost, add the name to serve.hosts, or set a token",
-            )
+            why = "this endpoint is asked for by a name that is not of this machine"
+            cure = "use 127.0.0.1 or localhost, add the name to serve.hosts, or set a token"
+            raise Refusal(421, f"{why}; {cure}")
         for origin in request.headers.getlist("origin"):
             web = origin == "null" or origin.lower().startswith(("http:", "https:"))
             if web and not self._is_here(origin):
-                raise Refusal(
-                    403,
-                    "a page of another site may not use this endpoint; add its host to "
-                    "serve.hosts, or set a token",
-                )
+                cure = "add its host to serve.hosts, or set a token"
+                raise Refusal(403, f"a page of another site may not use this endpoint; {cure}")
 
     def _is_here(self, address: str) -> bool:
         try:
@@ -113,11 +101,7 @@ class Entrance:
         return is_loopback(host) or host in self._settings.names
 
     async def body(self, request: Request) -> bytes:
-        """Read the body of a request, decompressed.
-
-        Raises:
-            Refusal: its coding is unknown or broken, or it is too large.
-        """
+        """Read the body of a request, decompressed. Raises Refusal."""
         raw, most = bytearray(), self._settings.max_body_bytes
         async for piece in request.stream():
             raw += piece

@@ -105,16 +105,11 @@ class ServeSettings(BaseModel):
     def _needs_a_token(self) -> Self:
         own = is_loopback(self.host) or (self.containers and is_private(self.host))
         if self.token is None and not own:
-            raise ValueError(
-                f"{self.host} can be reached by others: set a token (--token, or $VARIABLE in the "
-                "file), or listen on 127.0.0.1"
-            )
-        named = (self.tenants or "").startswith(("header:", "claim:"))
-        if named and self.token is None:
-            raise ValueError(
-                f"tenants: {self.tenants} believes what clients say: set a token, which only "
-                "clients have that may say it"
-            )
+            cure = "set a token (--token, or $VARIABLE in the file), or listen on 127.0.0.1"
+            raise ValueError(f"{self.host} can be reached by others: {cure}")
+        if self.token is None and (self.tenants or "").startswith(("header:", "claim:")):
+            cure = "set a token, which only clients have that may say it"
+            raise ValueError(f"tenants: {self.tenants} believes what clients say: {cure}")
         return self
 
     @property
@@ -126,9 +121,8 @@ class ServeSettings(BaseModel):
     @property
     def names(self) -> frozenset[str]:
         """Return the names of this machine beside those of loopback, in small letters."""
-        return frozenset(
-            map(str.lower, (*self.hosts, *(CONTAINER_HOSTS if self.containers else ())))
-        )
+        names = (*self.hosts, *(CONTAINER_HOSTS if self.containers else ()))
+        return frozenset(map(str.lower, names))
 
     @property
     def host(self) -> str:
@@ -157,32 +151,23 @@ class ServeSettings(BaseModel):
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach an address.
-
-    Example:
-        >>> is_loopback("127.0.0.1"), is_loopback("0.0.0.0")
-        (True, False)
-    """
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    """Return whether only this machine can reach an address."""
+    return host == "localhost" or (_is_ip(host) and ipaddress.ip_address(host).is_loopback)
 
 
 def is_private(host: str) -> bool:
-    """Return whether an address is of a network of one's own, such as a container's.
+    """Return whether an address is of a network of one's own, such as a container's."""
+    if not _is_ip(host):
+        return False
+    address = ipaddress.ip_address(host)
+    return address.is_private and not address.is_unspecified
 
-    Example:
-        >>> is_private("172.17.0.1"), is_private("8.8.8.8"), is_private("0.0.0.0")
-        (True, False, False)
-    """
+
+def _is_ip(host: str) -> bool:
     try:
-        address = ipaddress.ip_address(host)
+        return bool(ipaddress.ip_address(host))
     except ValueError:
         return False
-    return address.is_private and not address.is_unspecified
 
 
 def load_settings(

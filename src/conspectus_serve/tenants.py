@@ -22,20 +22,11 @@ from conspectus.errors import ArchiveError, ConfigError
 
 logger = logging.getLogger("conspectus.serve")
 
-LENGTH = 32
-"""Bytes of a secret, as many as the digest of SHA-256 has."""
-
-LOCAL = "local"
-"""The tenant of an endpoint with one tenant: also that of the command line."""
-
-LONGEST_NAME = 100
-"""Maximum characters of a tenant's name that stands for itself."""
-
-MOST = 1_000
-"""Tenants whose names are kept."""
-
-CREDENTIALS = ("authorization", "x-api-key", "api-key")
-"""Headers with a client's key: OpenAI's, Anthropic's, Azure's."""
+LENGTH = 32  # bytes of a secret, as many as the digest of SHA-256 has
+LOCAL = "local"  # the tenant of an endpoint with one tenant: also that of the command line
+LONGEST_NAME = 100  # maximum characters of a tenant's name that stands for itself
+MOST = 1_000  # tenants whose names are kept
+CREDENTIALS = ("authorization", "x-api-key", "api-key")  # OpenAI's, Anthropic's, Azure's
 
 _SCHEME = re.compile(r"\s*(?:(?:bearer|basic)\s+)?(.*?)\s*", re.IGNORECASE | re.DOTALL)
 
@@ -109,14 +100,9 @@ def _claim(credential: str, name: str) -> str:
 
 
 def secret_beside(archive: str, file: Path | None) -> Secret:
-    """Read the secret of a file, and make it at the first start, readable by its owner alone.
+    """Read the secret of a file, by default beside the archive; make it at the first start.
 
-    Args:
-        archive: where originals go.
-        file: of the secret. Default: beside the archive.
-
-    Raises:
-        ConfigError: it cannot be read or made, or its place is not known.
+    Only its owner can read it. Raises ConfigError.
     """
     if file is None:
         scheme, mark, rest = archive.partition("://")
@@ -172,11 +158,7 @@ class Tenants:
         self._archive, self._known = archive, Newest[str, bool](MOST)
 
     def names(self) -> list[str]:
-        """Return them, sorted; `local` where there are none.
-
-        Raises:
-            ArchiveError: the archive cannot be read.
-        """
+        """Return them, sorted; `local` where there are none. Raises ArchiveError."""
         note = self._archive.notes(LOCAL, "tenants", ["serve"]).get("serve", {})
         return sorted({*note.get("names", ()), *self._known.keys()}) or [LOCAL]
 

@@ -22,8 +22,13 @@ from conspectus_serve.settings import ServeSettings
 
 Raw = list[tuple[bytes, bytes]]
 
-OURS = b"x-conspectus-"
-"""Prefix of the endpoint's own headers: none goes to the upstream or comes from it."""
+OURS = b"x-conspectus-"  # before own headers: none goes to the upstream or comes from it
+LARGEST_ERROR = 1_000_000  # bytes of a refusal; a larger one is not a provider's error
+IDLE = (
+    4.0  # seconds to keep an unused connection: less than servers do, so that none is just closed
+)
+LARGEST_HELD, LONGEST_HELD = 64_000, 2.0  # of an answer of 200 in which an error is looked for
+END = re.compile(rb"\r\n\r\n|\n\n|\r\r")  # of an event in a stream
 
 HOP_BY_HOP = frozenset(
     b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer"
@@ -31,22 +36,8 @@ HOP_BY_HOP = frozenset(
 )
 """Headers of one connection alone (RFC 9110, 7.6.1), and the old `proxy-connection`."""
 
-LARGEST_ERROR = 1_000_000
-"""Maximum bytes of a refusal that is read; a larger one is not a provider's error."""
-
-IDLE = 4.0
-"""Seconds that an unused connection is kept: less than servers keep it, so that none closes while
-a request is on its way.
-"""
-
 REFUSALS = frozenset((400, 413, 422, *range(500, 600)))
 """Statuses with which upstreams refuse a request that is too long."""
-
-LARGEST_HELD, LONGEST_HELD = 64_000, 2.0
-"""Maximum bytes of an answer with status 200 that is held to look for an error, and seconds."""
-
-END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
-"""The end of an event in a stream."""
 
 
 def to_upstream(headers: Iterable[tuple[bytes, bytes]]) -> Raw:
@@ -125,11 +116,7 @@ class UpstreamAnswer:
         self.headers: Sequence[tuple[bytes, bytes]] = response.headers.raw
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """Yield the bytes of the body as they come.
-
-        Raises:
-            UpstreamFailed: the upstream has broken off.
-        """
+        """Yield the bytes of the body as they come. Raises UpstreamFailed."""
         if self._begun:
             yield self._begun
         try:
@@ -243,8 +230,7 @@ class Upstream:
     ) -> UpstreamAnswer:
         """Send a request to the upstream's place of a client's path, which has its query.
 
-        Raises:
-            UpstreamFailed: it cannot be reached in time, by default that of the settings.
+        Raises UpstreamFailed if it cannot be reached in time.
         """
         limits = self._client.timeout if timeout is None else httpx.Timeout(timeout)
         extra: dict[str, Any] = {"timeout": limits.as_dict()}

@@ -1,36 +1,12 @@
-"""Serve three protocols on loopback, and fail on request.
+"""Serve OpenAI's and Anthropic's protocols on loopback from a script, and fail on request.
 
-`FaultServer` answers the real clients of OpenAI (Chat Completions, Responses) and Anthropic from a
-script of answers and faults, streamed or whole. The functions of `faults` make the faults.
-
-Example:
-    >>> from fault_server import FaultServer, faults
-    >>> from langchain_openai import ChatOpenAI
-    >>> with FaultServer([faults.rate_limited(retry_after=7), "hello"]) as server:
-    ...     model = ChatOpenAI(
-    ...         model="gpt-5", base_url=server.openai_url, api_key="none", max_retries=0
-    ...     )
-    ...     try:
-    ...         model.invoke("hi")
-    ...     except Exception as error:
-    ...         error.status_code, error.response.headers["retry-after"]
-    ...     model.invoke("hi").text, len(server.requests)
-    (429, '7')
-    ('hello', 2)
+`FaultServer` answers real clients of Chat Completions, Responses and Messages, streamed or whole.
+The functions of `faults` make the faults.
 """
 
 from fault_server import faults
-from fault_server.faults import (
-    Answer,
-    Broken,
-    Fault,
-    HttpError,
-    Reply,
-    ToolCall,
-    Usage,
-)
-from fault_server.request import Request
-from fault_server.server import FaultServer
+from fault_server.faults import Answer, Broken, Fault, HttpError, Reply, ToolCall, Usage
+from fault_server.server import FaultServer, Request
 
 __all__ = [
     "Answer",

@@ -20,11 +20,7 @@ How = Literal[
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call of a tool in an answer.
-
-    Attributes:
-        id: of the call. Default: one that names the request and the place in it.
-    """
+    """A call of a tool in an answer; by default its id names the request and the place in it."""
 
     name: str
     args: Mapping[str, Any] = field(default_factory=dict)
@@ -41,14 +37,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer of a model.
-
-    Attributes:
-        calls: of tools.
-        stop: the reason for its end, in each protocol's own word. Default: `"stop"`, or
-            `"tool_calls"` with calls.
-        usage: the tokens to report. Default: the server's count.
-    """
+    """The answer of a model; by default with the reason of its calls, and the server's count."""
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
@@ -57,21 +46,12 @@ class Answer:
 
     @property
     def ends(self) -> Stop:
-        """Return the reason for its end."""
         return self.stop or ("tool_calls" if self.calls else "stop")
 
 
 @dataclass(frozen=True, slots=True)
 class HttpError:
-    """A refusal with a status, and a body in the form of each provider.
-
-    Attributes:
-        message: the words, in both protocols.
-        type: the `type` in Anthropic's body.
-        openai_type, openai_code, openai_param: the same in OpenAI's.
-        headers: more headers.
-        anthropic_status, anthropic_message: if Anthropic's differ.
-    """
+    """A refusal with a status, and a body in the form of each provider."""
 
     status: int
     message: str
@@ -86,14 +66,7 @@ class HttpError:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """An answer that does not arrive as it should.
-
-    Attributes:
-        how: the way in which it breaks.
-        answer: the undisturbed answer.
-        seconds: of a slow answer.
-        error: of an event in the stream.
-    """
+    """An answer that does not arrive as it should."""
 
     how: How
     answer: Answer
@@ -103,7 +76,6 @@ class Broken:
 
 Fault = HttpError | Broken
 Reply = str | Answer | Fault
-"""The reply to one request: the text of an answer, an answer, or a fault."""
 
 TEXT = "This is an answer of a few words, and it goes on for a while before it comes to its end."
 
@@ -137,27 +109,18 @@ Bedrock, Google, Groq, llama.cpp, MiniMax, Moonshot and Zhipu.
 
 
 def too_long(message: str = TOO_LONG[0]) -> HttpError:
-    """Refuse a request as too long, without a number, in the words of `TOO_LONG`, say.
-
-    Example:
-        >>> too_long("Input is too long for requested model.").status
-        400
-    """
     return HttpError(400, message)
 
 
 def bad_request(message: str) -> HttpError:
-    """Refuse a malformed request."""
     return HttpError(400, message)
 
 
 def not_found(what: str) -> HttpError:
-    """Refuse a model or a path that does not exist."""
     return HttpError(404, f"{what} was not found", "not_found_error")
 
 
 def unauthorized() -> HttpError:
-    """Refuse an unknown key."""
     return HttpError(
         401,
         "Incorrect API key provided.",
@@ -168,12 +131,11 @@ def unauthorized() -> HttpError:
 
 
 def request_timeout() -> HttpError:
-    """Refuse with a timeout (408)."""
     return HttpError(408, "The request timed out.", "timeout_error", "timeout")
 
 
 def too_large() -> HttpError:
-    """Refuse a request of too many bytes (413), as a gateway does, unread."""
+    """Refuse a request of too many bytes, as a gateway does, unread."""
     return HttpError(413, "The request exceeds the maximum size.", "request_too_large")
 
 
@@ -202,7 +164,6 @@ def no_credit() -> HttpError:
 
 
 def server_error() -> HttpError:
-    """Fail inside the provider (500)."""
     return HttpError(500, "The server had an error.", "api_error", "server_error")
 
 
@@ -220,7 +181,7 @@ def unavailable(retry_after: float | None = None) -> HttpError:
 
 
 def blocked() -> HttpError:
-    """Refuse the request itself by a filter (400)."""
+    """Refuse the request itself by a filter."""
     return HttpError(
         400,
         "The prompt was filtered by the content management policy.",
@@ -236,28 +197,20 @@ def slow(seconds: float, text: str = TEXT) -> Broken:
 
 
 def cut_before_headers() -> Broken:
-    """End the connection before any answer."""
     return Broken("cut before headers", Answer())
 
 
 def cut_in_the_middle(text: str = TEXT) -> Broken:
-    """End the connection when half of the text has arrived."""
     return Broken("cut in the middle", Answer(text))
 
 
 def ends_early(text: str = TEXT) -> Broken:
-    """End a stream cleanly after half of the text, as a proxy does that has lost its provider.
-
-    An answer that is not streamed is cut in the middle.
-    """
+    """End a stream cleanly after half of the text, as a proxy does that has lost its provider."""
     return Broken("ends early", Answer(text))
 
 
 def error_in_the_stream(text: str = TEXT, error: HttpError | None = None) -> Broken:
-    """Begin a stream well, and send an error after half of the text; by default, of overload.
-
-    An answer that is not streamed is the error.
-    """
+    """Begin a stream well, and send an error after half of the text; by default, of overload."""
     return Broken("error in the stream", Answer(text), error=error or unavailable())
 
 
@@ -272,22 +225,18 @@ def empty_choices() -> Broken:
 
 
 def content_filter(text: str = "") -> Answer:
-    """Stop the answer by a filter after this text; Anthropic calls it `refusal`."""
     return Answer(text, stop="content_filter")
 
 
 def refusal(text: str) -> Answer:
-    """Decline: in OpenAI's `refusal` field, with Anthropic's reason `refusal`."""
     return Answer(text, stop="refusal")
 
 
 def length(text: str = TEXT) -> Answer:
-    """Cut the answer off at the output limit (`length`, Anthropic's `max_tokens`)."""
     return Answer(text, stop="length")
 
 
 def lying_usage(input: int, output: int, text: str = TEXT) -> Answer:
-    """Answer well, and report these tokens."""
     return Answer(text, usage=Usage(input, output))
 
 

@@ -1,17 +1,67 @@
-"""Run the server: take requests, ask the script, and answer or fail."""
+"""Run the server: take requests, ask the script, and answer whole, in pieces, or broken."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self, cast
 
 from fault_server import faults
-from fault_server.faults import Answer, Broken, HttpError, Reply
-from fault_server.http_server import HttpServer, Owner
-from fault_server.request import Protocol as Speaks
-from fault_server.request import Request
+from fault_server.faults import Answer, Broken, HttpError, Reply, Usage
+from fault_server.wires import WIRES, Wire
+
+PIECES = 20  # maximum pieces of a slow answer
+
+NAMES = frozenset(("role", "type", "id", "call_id", "tool_call_id", "tool_use_id", "status"))
+"""Fields without text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request; `torn` has the objections of a provider, `tokens` what the server counts."""
+
+    number: int
+    protocol: str
+    body: dict[str, Any]
+    headers: Mapping[str, str] = field(default_factory=dict)
+    tokens: int = 0
+    torn: tuple[str, ...] = ()
+
+    @property
+    def model(self) -> str:
+        return str(self.body.get("model", ""))
+
+    @property
+    def stream(self) -> bool:
+        return bool(self.body.get("stream"))
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """The messages or items, in the form of the protocol."""
+        given = self.body["input"] if self.protocol == "responses" else self.body["messages"]
+        return [{"role": "user", "content": given}] if isinstance(given, str) else list(given)
+
+    @property
+    def text(self) -> str:
+        """All texts of messages, system prompt and arguments of calls."""
+        system = [self.body.get("system"), self.body.get("instructions")]
+        return "\n".join(_texts([*system, *self.messages]))
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _texts([part for key, part in value.items() if key not in NAMES])
+    elif isinstance(value, list):
+        for part in value:
+            yield from _texts(part)
+
 
 Script = Sequence[Reply] | Callable[[Request], Reply]
 
@@ -20,38 +70,14 @@ class FaultServer:
     """A server of OpenAI's and Anthropic's protocols on a free port of loopback.
 
     The script answers each request with a text, an `Answer`, or a fault, streamed if the client
-    asks for it, with usage. Use it as a context manager.
+    asks for it, with usage. Use it as a context manager; on leaving it raises what the script did.
 
     Args:
-        script: replies in the order of the requests, or a function that gets a `Request` and
-            returns one. May be replaced between requests.
+        script: replies in the order of the requests, or a function that gets a `Request`.
         window: maximum tokens of a request; a larger one is refused as too long, in the words of
-            the provider, before the script is asked. Default: no limit.
-        count: tokens of a request's body. Default: one for every four characters of JSON of its
-            messages or items, system prompt and tools.
+            the provider, before the script is asked.
+        count: tokens of a request's body. Default: one for four characters of JSON.
         strict: refuse requests with torn pairs of calls and results, as the providers do.
-
-    Attributes:
-        requests: all requests so far.
-        refused: requests larger than the window.
-        torn: requests with torn pairs.
-        connections: connections that were opened.
-        open_connections: connections that are open now.
-
-    Raises:
-        RuntimeError: it is entered twice, or asked for its address before that.
-        Exception: on leaving, the error of a script or count, or of writing an answer, unless
-            another one is raised already. The client got 500. A list that is used up raises
-            `IndexError`.
-
-    Example:
-        >>> import json, urllib.request
-        >>> with FaultServer(["hello"]) as server:
-        ...     url = server.openai_url + "/chat/completions"
-        ...     body = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
-        ...     said = json.load(urllib.request.urlopen(url, json.dumps(body).encode()))
-        >>> said["choices"][0]["message"]["content"], server.requests[0].text
-        ('hello', 'hi')
     """
 
     def __init__(
@@ -62,106 +88,80 @@ class FaultServer:
         count: Callable[[dict[str, Any]], int] | None = None,
         strict: bool = True,
     ) -> None:
-        self.script = script
+        self.script, self.window, self._strict = script, window, strict
         self.requests: list[Request] = []
         self.refused: list[Request] = []
         self.torn: list[Request] = []
-        self.connections = 0
-        self.window, self._strict = window, strict
-        self._count = count or _count
-        self._lock = threading.Lock()
-        self._closing = threading.Event()
+        self._count, self._place = count or _count, 0
+        self._lock, self.closing = threading.Lock(), threading.Event()
         self._failures: list[Exception] = []
-        self._place = 0
-        self._server = HttpServer(
-            Owner(self._take, self._reply, self._failed, self._connected, self._closing.wait)
-        )
+        self._server = _Http(self)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
         self._thread.daemon = True
 
     @property
+    def connections(self) -> int:
+        """The connections that were opened."""
+        return self._server.connections
+
+    @property
     def open_connections(self) -> int:
-        """Count the connections that are open now."""
-        return self._server.open_connections
+        return len(self._server.open)
 
     @property
     def openai_url(self) -> str:
-        """Return the `base_url` for a client of OpenAI."""
+        """The `base_url` for a client of OpenAI."""
         return f"{self.anthropic_url}/v1"
 
     @property
     def anthropic_url(self) -> str:
-        """Return the `base_url` for a client of Anthropic."""
+        """The `base_url` for a client of Anthropic."""
         if self._thread.ident is None:  # the port is taken, and nobody would ever answer
-            raise RuntimeError(
-                "this server answers nobody yet; enter it: with FaultServer(...) as server"
-            )
+            raise RuntimeError("this server answers nobody yet; enter it")
         return f"http://127.0.0.1:{self._server.server_port}"
 
     def restart(self, script: Script) -> None:
         """Start another script, and forget all requests and errors so far."""
         with self._lock:
             self.script, self._place = script, 0
-            self._failures.clear()
-            for seen in (self.requests, self.refused, self.torn):
+            for seen in (self._failures, self.requests, self.refused, self.torn):
                 seen.clear()
 
     def __enter__(self) -> Self:
-        if self._thread.ident is not None:
-            raise RuntimeError(
-                "a server is entered once; make another one, or give this one another script "
-                "with restart() inside its `with`"
-            )
         self._thread.start()
         return self
 
     def __exit__(self, kind: object, *raised: object) -> None:
-        self._closing.set()
+        self.closing.set()
         self._server.shutdown()
         self._server.close_all()
         if self._failures and kind is None:
             raise self._failures[0]
 
-    # One request
-
-    def _connected(self) -> None:
+    def reply(
+        self, wire: Wire, body: dict[str, Any], headers: Mapping[str, str]
+    ) -> tuple[Request, Answer | HttpError | Broken]:
+        """Take a request, and return what answers it."""
+        torn, tokens = tuple(wire.torn(body)), self._count(body)
         with self._lock:
-            self.connections += 1
-
-    def _take(
-        self,
-        speaks: Speaks,
-        torn: tuple[str, ...],
-        body: dict[str, Any],
-        headers: Mapping[str, str],
-    ) -> Request:
-        with self._lock:
-            number = len(self.requests) + 1
-            made = Request(number, speaks, body, headers, self._count(body), torn)
+            made = Request(len(self.requests) + 1, wire.name, body, headers, tokens, torn)
+            over = self.window is not None and tokens > self.window
             self.requests.append(made)
-            if torn:
-                self.torn.append(made)
-            if self.window is not None and made.tokens > self.window:
-                self.refused.append(made)
-        return made
+            self.torn += [made] if torn else []
+            self.refused += [made] if over else []
+        if not made.messages:
+            return made, faults.bad_request("messages: at least one message is required")
+        if torn and self._strict:
+            return made, faults.bad_request("; ".join(torn))
+        if over:
+            return made, faults.context_length(self.window or 0, tokens)
+        reply = self._scripted(made)
+        return made, Answer(reply) if isinstance(reply, str) else reply
 
-    def _reply(self, request: Request) -> Answer | HttpError | Broken:
-        if not request.messages:
-            return faults.bad_request("messages: at least one message is required")
-        if request.torn and self._strict:
-            return faults.bad_request("; ".join(request.torn))
-        if self.window is not None and request.tokens > self.window:
-            return faults.context_length(self.window, request.tokens)
-        try:
-            reply = self._scripted(request)
-            return Answer(reply) if isinstance(reply, str) else reply
-        except Exception as error:
-            return self._failed(error)
-
-    def _failed(self, error: Exception) -> HttpError:
+    def failed(self, error: Exception) -> HttpError:
         """Refuse because of a mistake in the script, which is raised at the end."""
         self._failures.append(error)
-        return faults.HttpError(500, f"the script failed: {error}", "api_error", "server_error")
+        return HttpError(500, f"the script failed: {error}", "api_error", "server_error")
 
     def _scripted(self, request: Request) -> Reply:
         script = self.script
@@ -178,6 +178,148 @@ class FaultServer:
 
 
 def _count(body: Mapping[str, Any]) -> int:
-    said = body["input"] if "input" in body else body["messages"]
-    parts = [body.get("system"), body.get("instructions"), said, body.get("tools")]
-    return sum(len(json.dumps(part, ensure_ascii=False)) for part in parts if part) // 4
+    given = body["input"] if "input" in body else body["messages"]
+    texts = [body.get("system"), body.get("instructions"), given, body.get("tools")]
+    return sum(len(json.dumps(one, ensure_ascii=False)) for one in texts if one) // 4
+
+
+class _Http(ThreadingHTTPServer):
+    """A server that closes every connection when it is closed."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, owner: FaultServer) -> None:
+        self.owner, self.connections = owner, 0
+        self.open: set[socket.socket] = set()
+        super().__init__(("127.0.0.1", 0), _Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self.open.add(request)
+        self.connections += 1
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self.open.discard(request)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Ignore a client that has gone."""
+
+    def close_all(self) -> None:
+        self.server_close()
+        for one in list(self.open):
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1
+
+    def do_POST(self) -> None:
+        owner = cast("_Http", self.server).owner
+        raw = self.rfile.read(int(self.headers.get("content-length", "0")))
+        path = self.path.partition("?")[0]
+        wire = WIRES.get(path) or WIRES["/v1/chat/completions"]
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        try:
+            body = json.loads(raw)
+            list(wire.torn(body))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            fault = faults.bad_request(f"this is no request: {type(error).__name__}: {error}")
+            self._error(wire, fault if path in WIRES else faults.not_found(self.path), 0)
+            return
+        if path not in WIRES:
+            self._error(wire, faults.not_found(self.path), 0)
+            return
+        number = 0
+        try:
+            request, reply = owner.reply(wire, body, headers)
+            number = request.number
+            self._answer(wire, request, reply)
+        except OSError:
+            raise  # the client has gone
+        except Exception as error:  # a script's, or arguments that are no JSON
+            self._error(wire, owner.failed(error), number)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Log nothing: tests read `requests`."""
+
+    def _error(self, wire: Wire, error: HttpError, number: int) -> None:
+        status, body = wire.error(error, number)
+        self._whole(json.dumps(body).encode(), status, error.headers)
+
+    def _answer(self, wire: Wire, request: Request, reply: Answer | HttpError | Broken) -> None:
+        if isinstance(reply, HttpError):
+            self._error(wire, reply, request.number)
+            return
+        how = reply.how if isinstance(reply, Broken) else ""
+        answer = reply.answer if isinstance(reply, Broken) else reply
+        error = (isinstance(reply, Broken) and reply.error) or faults.unavailable()
+        seconds = reply.seconds if isinstance(reply, Broken) else 0.0
+        usage = answer.usage or Usage(request.tokens, -(-len(answer.text) // 4))
+        made = (answer, request.body, request.number, usage)
+        if how == "cut before headers":
+            self.close_connection = True
+        elif request.stream:
+            events = list(wire.stream(*made, how == "empty"))
+            half = events[: max(1, len(events) // 2)]
+            ends = {
+                "invalid JSON": [*half, wire.bad_event],
+                "error in the stream": [*half, wire.error_event(error, request.number)],
+                "ends early": half,
+                "cut in the middle": half,
+            }
+            self._stream(ends.get(how, events), ends=how != "cut in the middle", seconds=seconds)
+        elif how == "error in the stream":
+            self._error(wire, error, request.number)
+        else:
+            empty = {wire.content: []} if how == "empty" else {}
+            body = json.dumps(wire.whole(*made) | empty).encode()
+            cut = len(body) // 2 if how in ("cut in the middle", "ends early") else None
+            body = body[: len(body) // 2] if how == "invalid JSON" else body
+            self._whole(body, sent=cut, seconds=seconds)
+
+    def _whole(
+        self,
+        body: bytes,
+        status: int = 200,
+        headers: Sequence[tuple[str, str]] = (),
+        *,
+        sent: int | None = None,
+        seconds: float = 0.0,
+    ) -> None:
+        """Send a body: `sent` bytes of it, or all of it in this number of seconds."""
+        self._head(status, "application/json", [*headers, ("content-length", str(len(body)))])
+        size = -(-len(body) // PIECES) if seconds else max(1, len(body))
+        self._pieces([body[at : at + size] for at in range(0, len(body), size)], sent, seconds)
+        self.close_connection = self.close_connection or sent is not None
+
+    def _stream(self, events: list[bytes], *, ends: bool = True, seconds: float = 0.0) -> None:
+        """Send events, and cut the connection if the stream is not to end."""
+        self._head(200, "text/event-stream", [("transfer-encoding", "chunked")])
+        chunks = [b"%x\r\n%s\r\n" % (len(one), one) for one in events]
+        self._pieces([*chunks, b"0\r\n\r\n"] if ends else chunks, None, seconds)
+        self.close_connection = self.close_connection or not ends
+
+    def _head(self, status: int, kind: str, headers: Sequence[tuple[str, str]]) -> None:
+        self.send_response(status)
+        for name, value in (("content-type", kind), *headers):
+            self.send_header(name, value)
+        self.end_headers()
+
+    def _pieces(self, pieces: Sequence[bytes], most: int | None, seconds: float) -> None:
+        closing = cast("_Http", self.server).owner.closing
+        try:
+            for piece in pieces:
+                if seconds:
+                    self.wfile.flush()
+                    if closing.wait(seconds / len(pieces)):
+                        self.close_connection = True
+                        return
+                self.wfile.write(piece[:most])
+            self.wfile.flush()
+        except OSError:  # the client did not want to wait
+            self.close_connection = True

@@ -1,0 +1,397 @@
+"""The three protocols: what each refuses, and how it writes an answer, a stream, and an error."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+
+from fault_server.faults import Answer, HttpError, Usage
+
+Body = Mapping[str, Any]
+
+REASONS = {
+    "stop": "end_turn",
+    "tool_calls": "tool_use",
+    "length": "max_tokens",
+    "content_filter": "refusal",
+    "refusal": "refusal",
+}
+"""Anthropic's reasons for the end of an answer."""
+
+INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
+PREFIXES = {"message": "msg", "function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs"}
+REPEATED: dict[str, Any] = {
+    "instructions": None,
+    "max_output_tokens": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "temperature": 1,
+    "tool_choice": "auto",
+    "top_p": 1,
+}
+"""Of a response: its reasons, prefixes of its ids, and the settings that it repeats."""
+
+
+class Wire(Protocol):
+    name: str
+    content: str  # the field of a body with the answer
+    bad_event: bytes  # with incomplete JSON
+
+    def torn(self, body: Body) -> Iterator[str]:
+        """Find calls without results, results without calls, and what else is refused."""
+
+    def error(self, fault: HttpError, number: int) -> tuple[int, dict[str, Any]]: ...
+
+    def error_event(self, fault: HttpError, number: int) -> bytes: ...
+
+    def whole(self, answer: Answer, body: Body, number: int, usage: Usage) -> dict[str, Any]: ...
+
+    def stream(
+        self, answer: Answer, body: Body, number: int, usage: Usage, nothing: bool
+    ) -> Iterator[bytes]: ...
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"\S+\s*|\s+", text)
+
+
+def parts(text: str) -> list[str]:
+    return [text[at : at + 16] for at in range(0, len(text), 16)]
+
+
+def event(data: Any, kind: str = "") -> bytes:
+    return f"{f'event: {kind}' + chr(10) if kind else ''}data: {json.dumps(data)}\n\n".encode()
+
+
+class Chat:
+    name, content = "openai", "choices"
+    bad_event = b'data: {"id": "chatcmpl", "choices": [{"index": 0, "delta": {"conte\n\n'
+
+    def torn(self, body: Body) -> Iterator[str]:
+        waiting: set[str] = set()
+        for message in [*body["messages"], {"role": "end"}]:
+            if message["role"] == "tool":
+                name = str(message.get("tool_call_id"))
+                if name not in waiting:
+                    yield f"messages with role 'tool' must be a response to a call: {name}"
+                waiting.discard(name)
+                continue
+            if waiting:
+                names = ", ".join(sorted(waiting))
+                yield f"these tool_call_ids did not have response messages: {names}"
+            waiting = {str(call["id"]) for call in message.get("tool_calls") or ()}
+
+    def error(self, fault: HttpError, number: int) -> tuple[int, dict[str, Any]]:
+        rest = {"param": fault.openai_param, "code": fault.openai_code}
+        error = {"message": fault.message, "type": fault.openai_type, **rest}
+        return fault.status, {"error": error}
+
+    def error_event(self, fault: HttpError, number: int) -> bytes:
+        return event(self.error(fault, number)[1])
+
+    def whole(self, answer: Answer, body: Body, number: int, usage: Usage) -> dict[str, Any]:
+        message: dict[str, Any] = {"role": "assistant", "content": answer.text, "refusal": None}
+        if answer.ends == "refusal":
+            message |= {"content": None, "refusal": answer.text}
+        if answer.calls:
+            calls = self._calls(answer, number)
+            message |= {"tool_calls": calls, "content": answer.text or None}
+        made = self._frame(body, number, "chat.completion", message=message, answer=answer)
+        return {**made, "usage": self._usage(usage)}
+
+    def stream(
+        self, answer: Answer, body: Body, number: int, usage: Usage, nothing: bool
+    ) -> Iterator[bytes]:
+        asked = bool((body.get("stream_options") or {}).get("include_usage"))
+        more: dict[str, Any] = {"usage": None} if asked else {}
+
+        def chunk(delta: dict[str, Any], end: bool = False) -> bytes:
+            kind = "chat.completion.chunk"
+            ended = answer if end else None
+            return event(self._frame(body, number, kind, delta=delta, answer=ended) | more)
+
+        if not nothing:
+            yield chunk({"role": "assistant", "content": "", "refusal": None})
+            field = "refusal" if answer.ends == "refusal" else "content"
+            for piece in words(answer.text):
+                yield chunk({field: piece})
+            for place, call in enumerate(self._calls(answer, number)):
+                function = call["function"]
+                head = {**call, "index": place, "function": {**function, "arguments": ""}}
+                yield chunk({"tool_calls": [head]})
+                for piece in parts(function["arguments"]):
+                    part = {"index": place, "function": {"arguments": piece}}
+                    yield chunk({"tool_calls": [part]})
+            yield chunk({}, end=True)
+        if asked:
+            last = self._frame(body, number, "chat.completion.chunk") | {"choices": []}
+            yield event(last | {"usage": self._usage(usage)})
+        yield b"data: [DONE]\n\n"
+
+    def _calls(self, answer: Answer, number: int) -> list[dict[str, Any]]:
+        return [
+            {
+                "id": call.id or f"call_{number}_{place}",
+                "type": "function",
+                "function": {"name": call.name, "arguments": json.dumps(dict(call.args))},
+            }
+            for place, call in enumerate(answer.calls)
+        ]
+
+    def _frame(
+        self, body: Body, number: int, kind: str, answer: Answer | None = None, **said: Any
+    ) -> dict[str, Any]:
+        reason = None if answer is None else answer.ends.replace("refusal", "stop")
+        choice = {"index": 0, **said, "finish_reason": reason, "logprobs": None}
+        frame = {"id": f"chatcmpl-{number}", "object": kind, "created": 0}
+        return {**frame, "model": body.get("model", ""), "choices": [choice]}
+
+    def _usage(self, usage: Usage) -> dict[str, int]:
+        counts = {"prompt_tokens": usage.input, "completion_tokens": usage.output}
+        return {**counts, "total_tokens": usage.input + usage.output}
+
+
+class Messages:
+    name, content = "anthropic", "content"
+    bad_event = b'event: content_block_delta\ndata: {"type": "content_block_delta", "ind\n\n'
+
+    def torn(self, body: Body) -> Iterator[str]:
+        waiting: set[str] = set()
+        for message in [*body["messages"], {"content": []}]:
+            blocks = message["content"] if isinstance(message["content"], list) else []
+            results = {str(b.get("tool_use_id")) for b in blocks if b.get("type") == "tool_result"}
+            if names := ", ".join(sorted(results - waiting)):
+                yield f"unexpected `tool_use_id` found in `tool_result` blocks: {names}"
+            if names := ", ".join(sorted(waiting - results)):
+                why = "ids were found without `tool_result` blocks immediately after"
+                yield f"`tool_use` {why}: {names}"
+            waiting = {str(b["id"]) for b in blocks if b.get("type") == "tool_use"}
+
+    def error(self, fault: HttpError, number: int) -> tuple[int, dict[str, Any]]:
+        error = {"type": fault.type, "message": fault.anthropic_message or fault.message}
+        body = {"type": "error", "error": error, "request_id": f"req_{number}"}
+        return fault.anthropic_status or fault.status, body
+
+    def error_event(self, fault: HttpError, number: int) -> bytes:
+        return event(self.error(fault, number)[1], "error")
+
+    def whole(self, answer: Answer, body: Body, number: int, usage: Usage) -> dict[str, Any]:
+        return {
+            **self._frame(body, number),
+            "content": self._blocks(answer, number),
+            "stop_reason": REASONS[answer.ends],
+            "usage": {"input_tokens": usage.input, "output_tokens": usage.output},
+        }
+
+    def stream(
+        self, answer: Answer, body: Body, number: int, usage: Usage, nothing: bool
+    ) -> Iterator[bytes]:
+        def typed(kind: str, **more: Any) -> bytes:
+            return event({"type": kind, **more}, kind)
+
+        begun = {"input_tokens": usage.input, "output_tokens": 1}
+        yield typed("message_start", message={**self._frame(body, number), "usage": begun})
+        yield typed("ping")
+        for index, block in enumerate([] if nothing else self._blocks(answer, number)):
+            text = block["type"] == "text"
+            start = {**block, "text": ""} if text else {**block, "input": {}}
+            yield typed("content_block_start", index=index, content_block=start)
+            kind, field = ("text_delta", "text") if text else ("input_json_delta", "partial_json")
+            for piece in words(block["text"]) if text else parts(json.dumps(block["input"])):
+                yield typed("content_block_delta", index=index, delta={"type": kind, field: piece})
+            yield typed("content_block_stop", index=index)
+        ends = {"stop_reason": REASONS[answer.ends], "stop_sequence": None}
+        counts = {"input_tokens": usage.input, "output_tokens": usage.output}
+        yield typed("message_delta", delta=ends, usage=counts)
+        yield typed("message_stop")
+
+    def _blocks(self, answer: Answer, number: int) -> list[dict[str, Any]]:
+        text = [{"type": "text", "text": answer.text}] if answer.text else []
+        calls = [
+            {
+                "type": "tool_use",
+                "id": call.id or f"toolu_{number}_{place}",
+                "name": call.name,
+                "input": dict(call.args),
+            }
+            for place, call in enumerate(answer.calls)
+        ]
+        return [*text, *calls]
+
+    def _frame(self, body: Body, number: int) -> dict[str, Any]:
+        frame = {"id": f"msg_{number}", "type": "message", "role": "assistant", "content": []}
+        model = {"model": body.get("model", "")}
+        return {**frame, **model, "stop_reason": None, "stop_sequence": None}
+
+
+class Responses:
+    name, content = "responses", "output"
+    bad_event = (
+        b"event: response.output_text.delta\n"
+        b'data: {"type": "response.output_text.delta", "delta": "conte\n\n'
+    )
+
+    def torn(self, body: Body) -> Iterator[str]:
+        if parent := body.get("previous_response_id"):
+            yield f"Previous response with id '{parent}' not found."
+        given = [] if isinstance(body["input"], str) else body["input"]
+        items = [one for one in given if one.get("type") != "item_reference"]
+        waiting, seen = dict[tuple[str, str], str](), set[str]()
+        for place, (item, after) in enumerate(zip(items, [*items[1:], {}], strict=False)):
+            kind, call = str(item.get("type", "message")), str(item.get("call_id") or "")
+            behind = str(after.get("type", "message"))
+            spoken = kind.removesuffix("_output").replace("_", " ")
+            if kind.endswith(("_call", "_call_output")) and not 0 < len(call) <= 64:
+                yield f"Invalid 'input[{place}].call_id': empty, or longer than maximum length 64."
+            if kind == "function_call" and not item.get("name"):
+                yield f"Missing required parameter: 'input[{place}].name'."
+            if kind.endswith("_call"):
+                if (kind, call) in waiting:
+                    yield f"Duplicate {spoken} with call_id {call}."
+                waiting[kind, call] = spoken
+            elif kind.endswith("_call_output"):
+                if waiting.pop((kind.removesuffix("_output"), call), None) is None:
+                    yield f"No tool call found for {spoken} output with call_id {call}."
+            elif kind == "reasoning" and (
+                behind.endswith("_output")
+                or (behind == "message" and after.get("role") != "assistant")
+            ):
+                yield f"Item '{item.get('id')}' was provided without its required following item."
+            name, prefix = str(item.get("id") or ""), PREFIXES.get(kind, "")
+            if name in seen:
+                yield f"Duplicate item found with id {name}. Remove duplicate items and try again."
+            seen |= {name} if name else set()
+            if name and not name.startswith(prefix):
+                yield f"Invalid 'input[{place}].id': '{name}'. It begins with '{prefix}'."
+            yield from self._wrong_parts(item)
+        for (_, call), spoken in waiting.items():
+            yield f"No tool output found for {spoken} {call}."
+
+    def _wrong_parts(self, item: Body) -> Iterator[str]:
+        content, role = item.get("content"), item.get("role")
+        model = role == "assistant"
+        allowed = ("output_text", "refusal") if model else ("input_text", "input_image")
+        for part in content if role and isinstance(content, list) else ():
+            if part.get("type") not in (*allowed, *(() if model else ("input_file",))):
+                yield f"Invalid value: '{part.get('type')}'. Supported values are: {allowed}."
+
+    def error(self, fault: HttpError, number: int) -> tuple[int, dict[str, Any]]:
+        status, body = Chat().error(fault, number)
+        if fault.openai_code == "context_length_exceeded":  # in words that name no limit
+            why = "Your input exceeds the context window of this model."
+            why = f"{why} Please adjust your input and try again."
+            body["error"] |= {"message": why, "param": "input"}
+        return status, body
+
+    def error_event(self, fault: HttpError, number: int) -> bytes:
+        error = self.error(fault, number)[1]["error"]
+        code = {"code": error["code"] or error["type"], "message": error["message"]}
+        failed = self._frame({}, number) | {"status": "failed", "error": code}
+        fields = {name: error[name] for name in ("code", "message", "param")}
+        first = self._event(0, "error", fields)
+        return first + self._event(0, "response.failed", {"response": failed})
+
+    def whole(self, answer: Answer, body: Body, number: int, usage: Usage) -> dict[str, Any]:
+        reason = INCOMPLETE.get(answer.ends)
+        return self._frame(body, number) | {
+            "status": "incomplete" if reason else "completed",
+            "incomplete_details": {"reason": reason} if reason else None,
+            "output": self._items(answer, number),
+            "usage": {
+                "input_tokens": usage.input,
+                "input_tokens_details": {"cached_tokens": 0},
+                "output_tokens": usage.output,
+                "output_tokens_details": {"reasoning_tokens": 0},
+                "total_tokens": usage.input + usage.output,
+            },
+        }
+
+    def stream(
+        self, answer: Answer, body: Body, number: int, usage: Usage, nothing: bool
+    ) -> Iterator[bytes]:
+        last = self.whole(answer, body, number, usage) | ({"output": []} if nothing else {})
+        begun = {"response": self._frame(body, number)}
+        made: list[tuple[str, dict[str, Any]]] = [
+            ("response.created", begun),
+            ("response.in_progress", begun),
+        ]
+        for place, item in enumerate(last["output"]):
+            made += self._item_events(item, place)
+        made.append((f"response.{last['status']}", {"response": last}))
+        for sequence, (kind, fields) in enumerate(made):
+            yield self._event(sequence, kind, fields)
+
+    def _item_events(self, item: dict[str, Any], place: int) -> list[tuple[str, dict[str, Any]]]:
+        at = {"output_index": place, "item_id": item["id"]}
+        inner: list[tuple[str, dict[str, Any]]] = []
+        if item["type"] == "function_call":
+            begun = {**item, "status": "in_progress", "arguments": ""}
+            kind, arguments = "response.function_call_arguments", item["arguments"]
+            inner = [(f"{kind}.delta", {**at, "delta": piece}) for piece in parts(arguments)]
+            done = {**at, "name": item["name"], "arguments": arguments}
+            inner.append((f"{kind}.done", done))
+        else:
+            begun = {**item, "status": "in_progress", "content": []}
+            part = item["content"][0]
+            field = "refusal" if part["type"] == "refusal" else "text"
+            kind = f"response.{'refusal' if field == 'refusal' else 'output_text'}"
+            at = {**at, "content_index": 0} | ({"logprobs": []} if field == "text" else {})
+            inner = [
+                ("response.content_part.added", {**at, "part": {**part, field: ""}}),
+                *((f"{kind}.delta", {**at, "delta": piece}) for piece in words(part[field])),
+                (f"{kind}.done", {**at, field: part[field]}),
+                ("response.content_part.done", {**at, "part": part}),
+            ]
+        return [
+            ("response.output_item.added", {"output_index": place, "item": begun}),
+            *inner,
+            ("response.output_item.done", {"output_index": place, "item": item}),
+        ]
+
+    def _items(self, answer: Answer, number: int) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = []
+        if answer.text or not answer.calls:
+            part: dict[str, Any] = {"type": "refusal", "refusal": answer.text}
+            if answer.ends != "refusal":
+                part = {"type": "output_text", "text": answer.text}
+                part |= {"annotations": [], "logprobs": []}
+            message = {"type": "message", "id": f"msg_{number}", "role": "assistant"}
+            status = "incomplete" if answer.ends in INCOMPLETE else "completed"
+            items.append({**message, "status": status, "content": [part]})
+        for place, call in enumerate(answer.calls):
+            name = {"id": f"fc_{number}_{place}", "call_id": call.id or f"call_{number}_{place}"}
+            function = {"name": call.name, "arguments": json.dumps(dict(call.args))}
+            items.append({"type": "function_call", **name, **function, "status": "completed"})
+        return items
+
+    def _frame(self, body: Body, number: int) -> dict[str, Any]:
+        given = {name: body[name] for name in REPEATED if body.get(name) is not None}
+        return {
+            "id": f"resp_{number}",
+            "object": "response",
+            "created_at": 0,
+            "status": "in_progress",
+            "error": None,
+            "incomplete_details": None,
+            "model": body.get("model", ""),
+            "output": [],
+            "usage": None,
+            **REPEATED,
+            **given,
+            "tools": [
+                {"description": None, "parameters": None, "strict": None, **tool}
+                for tool in body.get("tools") or []
+            ],
+        }
+
+    def _event(self, sequence: int, kind: str, fields: Mapping[str, Any]) -> bytes:
+        return event({"type": kind, "sequence_number": sequence, **fields}, kind)
+
+
+WIRES: dict[str, Wire] = {
+    "/v1/chat/completions": Chat(),
+    "/v1/responses": Responses(),
+    "/v1/messages": Messages(),
+}
