@@ -1,117 +1,115 @@
-"""What a compacted request recalls by itself: originals that the user's newest message needs."""
+"""What a compacted request recalls by itself, and the model by the endpoint's own tool.
 
+The upstream is strict: calls without results, and results without calls, are refused.
+"""
+
+import json
+from collections.abc import Callable
 from typing import Any
 
+import anthropic
 import httpx
+import openai
 import pytest
 
 from conspectus import Compactor
 from conspectus.archive import Archive, Scope
 from conspectus.tokens import TokenMeter
-from conspectus_serve.recall import Recall
+from conspectus_serve.recall import NAME, ROUNDS, Recall
+from fault_server import Answer, ToolCall, Usage, faults
 from serve_support import Serving, between, talked_about
 
 LONG = "Its tests say so, and they say why, and what else it may come to, now and later. " * 6
-KEY = {"authorization": "Bearer k"}
 PORT = "The relay of Oslo answers on port 48213, and its log is in /var/log/oslo.log."
+ASKED = "Which port has the relay of Oslo?"
+KEY = {"authorization": "Bearer k"}
+METER = TokenMeter(model="m")
 
 
-def history(asked: str = "Which port has the relay of Oslo?") -> list[Any]:
+def history(asked: str = ASKED) -> list[Any]:
     return talked_about(asked, PORT, LONG)
 
 
-def both(path: Any, **more: Any) -> Any:
-    return between(lambda request: "fine", path, **more)
+def both(path: Any, script: Any = lambda request: "fine", **more: Any) -> Any:
+    return between(script, path, **more)
 
 
-def ask(endpoint: Serving, path: str, messages: list[Any], key: Any = KEY) -> httpx.Response:
+def ask(endpoint: Serving, messages: list[Any], path: str = "/v1/messages", **more: Any) -> Any:
     body = {"model": "m", "messages": messages, "max_tokens": 100}
-    answer = httpx.post(f"{endpoint.url}{path}", json=body, headers=key, timeout=30)
+    answer = httpx.post(f"{endpoint.url}{path}", json=body, headers=more or KEY, timeout=30)
     assert answer.status_code == 200, answer.text
-    return answer
+    return answer.headers
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages"])
 def test_what_the_newest_message_needs_stands_before_it(tmp_path, path):
     with both(tmp_path / "a.db") as (upstream, endpoint):
-        given = history()
-        answer = ask(endpoint, path, given)
+        own = ask(endpoint, history(), path)
         *_, recalled, question = upstream.requests[-1].messages
-        assert question == given[-1]
+        assert question == history()[-1]
         assert recalled["role"] == "user"
         assert recalled["content"].startswith("<recalled>")
         assert "port 48213" in recalled["content"]
-        assert 0 < int(answer.headers["x-conspectus-recalled-tokens"]) <= 512
-        assert int(answer.headers["x-conspectus-tokens-after"]) < 4_000
+        assert 0 < int(own["x-conspectus-recalled-tokens"]) <= 512
+        assert int(own["x-conspectus-tokens-after"]) < 4_000
 
 
 def test_each_request_of_a_turn_is_sent_the_same_bytes_by_any_instance(tmp_path):
-    given = history()
-    with both(tmp_path / "a.db") as (upstream, endpoint):
-        ask(endpoint, "/v1/chat/completions", given)
-        first = upstream.requests[-1].messages
     call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     more = [
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "c1", "content": "The relay of Bergen is down."},
     ]
-    with both(tmp_path / "a.db") as (upstream, endpoint):
-        ask(endpoint, "/v1/chat/completions", [*given, *more])
-        assert upstream.requests[-1].messages == [*first, *more]
+    sent = []
+    for messages in (history(), [*history(), *more]):
+        with both(tmp_path / "a.db") as (upstream, endpoint):
+            ask(endpoint, messages, "/v1/chat/completions")
+            sent.append(upstream.requests[-1].messages)
+    assert sent[1] == [*sent[0], *more]
 
 
 def test_results_of_tools_come_before_what_is_recalled(tmp_path):
     use = {"type": "tool_use", "id": "t1", "name": "f", "input": {}}
-    text = {"type": "text", "text": "Which port has the relay of Oslo?"}
-    last = [{"type": "tool_result", "tool_use_id": "t1", "content": "Done."}, text]
-    given = [
-        *history(asked="Look."),
-        {"role": "assistant", "content": [use]},
-        {"role": "user", "content": last},
+    last = [
+        {"type": "tool_result", "tool_use_id": "t1", "content": "Done."},
+        {"type": "text", "text": ASKED},
     ]
+    turn = [{"role": "assistant", "content": [use]}, {"role": "user", "content": last}]
     with both(tmp_path / "a.db") as (upstream, endpoint):
-        ask(endpoint, "/v1/messages", given)  # a result apart from its call would be refused
+        ask(endpoint, [*history("Look."), *turn])  # a result apart from its call is refused
         sent = upstream.requests[-1].messages
         assert "port 48213" in sent[-1]["content"]
         assert sent[-2]["content"] == last
 
 
-@pytest.mark.parametrize("asked", ["Thanks, go on.", "What is the boiling point of tungsten?"])
-def test_a_turn_that_needs_nothing_is_shown_nothing(tmp_path, asked):
-    with both(tmp_path / "a.db") as (upstream, endpoint):
-        answer = ask(endpoint, "/v1/chat/completions", history(asked=asked))
-        assert answer.headers["x-conspectus-compacted"] == "true"
-        assert "x-conspectus-recalled-tokens" not in answer.headers
+@pytest.mark.parametrize(
+    ("asked", "settings"),
+    [("Thanks, go on.", {}), ("What boils tungsten?", {}), (ASKED, {"recall": "off"})],
+)
+def test_a_turn_that_needs_nothing_is_shown_nothing(tmp_path, asked, settings):
+    with both(tmp_path / "a.db", **settings) as (upstream, endpoint):
+        own = ask(endpoint, history(asked))
+        assert own["x-conspectus-compacted"] == "true"
+        assert "x-conspectus-recalled-tokens" not in own
         assert "<recalled>" not in upstream.requests[-1].text
-
-
-def test_nothing_is_shown_where_it_is_switched_off_or_nothing_has_left(tmp_path):
-    with both(tmp_path / "a.db", recall="off") as (upstream, endpoint):
-        ask(endpoint, "/v1/chat/completions", history())
-        assert "<recalled>" not in upstream.requests[-1].text
-    with both(tmp_path / "b.db", window=400_000) as (upstream, endpoint):
-        given = history()
-        ask(endpoint, "/v1/chat/completions", given)
-        assert upstream.requests[-1].messages == given
 
 
 def test_nothing_of_another_tenant_is_recalled(tmp_path):
-    with Archive.open(tmp_path / "a.db") as archive, both(archive) as (upstream, endpoint):
-        named = {"x-conspectus-thread": "one"}
-        ask(endpoint, "/v1/chat/completions", history(), {**KEY, **named})
+    named = {"x-conspectus-thread": "one"}
+    with both(tmp_path / "a.db") as (upstream, endpoint):
+        ask(endpoint, history(), **KEY, **named)
         assert "48213" in upstream.requests[-1].text
         other = [one for one in history() if "48213" not in str(one["content"])]
-        ask(endpoint, "/v1/chat/completions", other, {"authorization": "Bearer other", **named})
+        ask(endpoint, other, authorization="Bearer other", **named)
         assert "Here is a summary" in upstream.requests[-1].text
         assert "48213" not in upstream.requests[-1].text
 
 
 def test_what_is_recalled_is_cut_to_the_room_that_there_is(tmp_path):
-    with both(tmp_path / "a.db", recall_tokens=100_000) as (upstream, endpoint):
-        answer = ask(endpoint, "/v1/chat/completions", history(asked="Oslo, question, answer?"))
-        assert int(answer.headers["x-conspectus-tokens-after"]) <= 3_900
-        assert int(answer.headers["x-conspectus-recalled-tokens"]) > 512
-        assert "<recalled>" in upstream.requests[-1].text
+    with both(tmp_path / "a.db", recall_tokens=100_000) as (_, endpoint):
+        own = ask(endpoint, history("Oslo, question, answer?"))
+        assert int(own["x-conspectus-tokens-after"]) <= 3_900
+        assert int(own["x-conspectus-recalled-tokens"]) > 512
 
 
 def test_what_is_recalled_gives_way_within_its_turn_and_to_another_record():
@@ -133,3 +131,161 @@ def test_what_is_recalled_gives_way_within_its_turn_and_to_another_record():
         # Another record is in force, which does not answer for what was chosen.
         compactor.compact(given[4:], tenant="ann", thread_id="t")
         assert seen(512)[0] == given[-3:]
+
+
+# The model's own tool
+
+LOOK = ToolCall(NAME, {"query": "port of the relay of Oslo"})
+THEIRS = ToolCall("read_file", {"path": "a.py"})
+TOOL = {"type": "object", "properties": {"path": {"type": "string"}}}
+Made = tuple[str, list[str], int]
+
+
+def chat(endpoint: Serving, stream: bool) -> Made:
+    """Text, calls and input tokens that the real client of OpenAI gets."""
+    tools: Any = [{"type": "function", "function": {"name": "read_file", "parameters": TOOL}}]
+    asked: Any = {"model": "m", "messages": history("Go on."), "tools": tools}
+    with openai.OpenAI(base_url=endpoint.openai_url, api_key="k", max_retries=0) as client:
+        if stream:
+            asked["stream_options"] = {"include_usage": True}
+            with client.chat.completions.stream(**asked) as events:
+                made: Any = events.get_final_completion()
+        else:
+            made = client.chat.completions.create(**asked)
+    message = made.choices[0].message
+    calls = [one.function.name for one in message.tool_calls or ()]
+    return message.content or "", calls, made.usage.prompt_tokens
+
+
+def messages(endpoint: Serving, stream: bool) -> Made:
+    """The same of Anthropic's client."""
+    tools: Any = [{"name": "read_file", "input_schema": TOOL}]
+    asked: Any = {"model": "m", "messages": history("Go on."), "max_tokens": 99, "tools": tools}
+    with anthropic.Anthropic(base_url=endpoint.url, api_key="k", max_retries=0) as client:
+        if stream:
+            with client.messages.stream(**asked) as events:
+                made: Any = events.get_final_message()
+        else:
+            made = client.messages.create(**asked)
+    text = "".join(one.text for one in made.content if one.type == "text")
+    calls = [one.name for one in made.content if one.type == "tool_use"]
+    return text, calls, made.usage.input_tokens
+
+
+def responses(endpoint: Serving, stream: bool) -> Made:
+    """The same of Responses; the response can be named afterwards."""
+    tools: Any = [{"type": "function", "name": "read_file", "parameters": TOOL, "strict": False}]
+    asked: Any = {"model": "m", "input": history("Go on."), "tools": tools}
+    with openai.OpenAI(base_url=endpoint.openai_url, api_key="k", max_retries=0) as client:
+        if stream:
+            with client.responses.stream(**asked) as events:
+                made: Any = events.get_final_response()
+        else:
+            made = client.responses.create(**asked)
+    calls = [one.name for one in made.output if one.type == "function_call"]
+    return made.output_text, calls, made.usage.input_tokens
+
+
+CLIENTS = pytest.mark.parametrize(
+    ("client", "stream"), [(one, s) for one in (chat, messages, responses) for s in (False, True)]
+)
+Client = Callable[..., Made]
+
+
+def looking(path: Any, script: Any, **more: Any) -> Any:
+    return between(script, path, recall_tool=True, **more)
+
+
+def offered(request: Any) -> bool:
+    """Whether the model may call our tool."""
+    choice = str(request.body.get("tool_choice"))
+    return NAME in json.dumps(request.body["tools"]) and "none" not in choice
+
+
+@CLIENTS
+def test_the_model_looks_up_what_it_needs_and_the_client_gets_the_last_answer(
+    tmp_path, client, stream
+):
+    script = [
+        Answer("Let me look.", (LOOK,), usage=Usage(100, 10)),
+        Answer("It is 48213.", usage=Usage(200, 5)),
+    ]
+    with looking(tmp_path / "a.db", script) as (upstream, endpoint):
+        assert client(endpoint, stream) == ("It is 48213.", [], 200)
+        first, second = upstream.requests
+        assert second.messages[: len(first.messages)] == first.messages
+        assert ("port 48213" in first.text, "port 48213" in second.text) == (False, True)
+        assert first.body["tools"] == second.body["tools"]
+        assert METER.messages(second.messages) < 4_000
+
+
+@CLIENTS
+def test_beside_calls_of_the_clients_tools_ours_is_left_out(tmp_path, client, stream):
+    def script(request: Any) -> Answer:
+        return Answer("So.", (LOOK, THEIRS) if offered(request) else (THEIRS,))
+
+    with looking(tmp_path / "a.db", script) as (upstream, endpoint):
+        assert client(endpoint, stream)[:2] == ("So.", ["read_file"])
+        first, second = upstream.requests
+        assert first.messages == second.messages
+
+
+@pytest.mark.parametrize("client", [chat, messages, responses])
+def test_a_model_that_only_looks_up_comes_to_an_end(tmp_path, client):
+    def script(request: Any) -> Answer:
+        return Answer("", (LOOK,)) if offered(request) else Answer("So.")
+
+    with looking(tmp_path / "a.db", script) as (upstream, endpoint):
+        assert client(endpoint, False)[:2] == ("So.", [])
+        assert len(upstream.requests) == ROUNDS
+        assert METER.messages(upstream.requests[-1].messages) < 4_000
+
+
+def test_lookups_end_where_the_window_does(tmp_path):
+    """Six results of a thousand tokens have no place in a window of four thousand."""
+
+    def script(request: Any) -> Answer:
+        query = {"query": f"Answer {request.number} tests say"}
+        return Answer("", (ToolCall(NAME, query),)) if offered(request) else Answer("So.")
+
+    with looking(tmp_path / "a.db", script, recall_tokens=2_000) as (upstream, endpoint):
+        chat(endpoint, False)
+        last = upstream.requests[-1]
+        assert METER.messages(last.messages) + METER.tools(last.body["tools"]) < 4_000
+        assert "There is no room to show any more" in last.text
+
+
+def test_what_is_wrong_with_a_call_is_told_to_the_model(tmp_path):
+    wrong = (ToolCall(NAME, {"id": "m99999"}), ToolCall(NAME, {}), ToolCall(NAME, {"query": 3}))
+    with looking(tmp_path / "a.db", [Answer("", wrong), "I do not know."]) as (upstream, endpoint):
+        assert chat(endpoint, False)[0] == "I do not know."
+        text = upstream.requests[1].text
+    for said in ("no archived message", "Give query, or id", "query must be a string"):
+        assert said in text
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_refusal_on_the_way_reaches_the_client(tmp_path, stream):
+    body = {"model": "m", "messages": history(), "max_tokens": 99, "stream": stream}
+    script = [Answer("", (LOOK,)), faults.rate_limited(retry_after=7)]
+    with looking(tmp_path / "a.db", script) as (_, endpoint):
+        answer = httpx.post(f"{endpoint.url}/v1/messages", json=body)
+    assert (answer.status_code, answer.headers["retry-after"]) == (429, "7")
+
+
+@pytest.mark.parametrize(
+    ("more", "settings"),
+    [
+        ({"tool_choice": {"type": "function", "function": {"name": "read_file"}}}, {}),
+        ({"n": 2}, {}),
+        ({"tools": [{"type": "function", "function": {"name": NAME, "parameters": TOOL}}]}, {}),
+        ({}, {"window": 400_000}),
+        ({}, {"recall_tool": False}),
+    ],
+)
+def test_a_request_that_could_not_be_answered_as_asked_gets_no_tool(tmp_path, more, settings):
+    settings = {"recall_tool": True, **settings}
+    with between(["fine"], tmp_path / "a.db", **settings) as (upstream, endpoint):
+        body = {"model": "m", "messages": history(), **more}
+        httpx.post(f"{endpoint.openai_url}/chat/completions", json=body)
+        assert upstream.requests[0].body.get("tools") == more.get("tools")

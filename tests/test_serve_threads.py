@@ -1,15 +1,20 @@
-"""Which thread a history is of: only one whose answered history begins it whole."""
+"""Which thread a history is of, whatever its client clears, drops or renames."""
 
+import json
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from conspectus.archive import Archive, Scope
+from conspectus.tokens import TokenMeter
 from conspectus_serve import load_settings
 from conspectus_serve.fitting import Exchange, Fitter
 from conspectus_serve.models import Models
 from conspectus_serve.protocols import CHAT, MESSAGES, Route
+from fault_server import Answer, ToolCall
+from serve_support import SECRET, WINDOW, before, between, chat, message, own, post, talk
 
 LONG = "Its tests say so, and they say why, and what else it may come to, now and later. " * 6
 
@@ -125,24 +130,6 @@ def test_what_is_forgotten_is_gone_and_the_thread_begins_anew(endpoint):
     assert again.view is not None
 
 
-def test_marks_for_a_cache_change_nothing(endpoint):
-    mark = {"type": "ephemeral"}
-    block = {"type": "text", "text": "Hello.", "cache_control": mark}
-    marked = {"role": "user", "content": [block]}
-    first = endpoint.ask([marked], protocol=MESSAGES)
-    second = endpoint.ask([*START[1:], marked], protocol=MESSAGES)
-    assert first.match.thread == second.match.thread
-    assert second.view is None
-    assert marked["content"] == [block]
-
-
-def test_an_image_stays_with_its_message(endpoint):
-    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
-    asked = {"role": "user", "content": [{"type": "text", "text": "What is it?"}, picture]}
-    turn = endpoint.ask([*MANY, asked])
-    assert turn.view[-1] is asked
-
-
 def test_system_messages_alone_are_each_of_their_own_size_and_thread(endpoint):
     short = endpoint.ask([{"role": "system", "content": "It is noon."}])
     long = endpoint.ask([{"role": "system", "content": LONG}])
@@ -150,6 +137,164 @@ def test_system_messages_alone_are_each_of_their_own_size_and_thread(endpoint):
     assert long.match.thread != short.match.thread
 
 
-def test_the_archive_lists_no_thread_of_which_it_holds_nothing(endpoint):
-    endpoint.ask(START[:2])
-    assert endpoint.archive.threads("ann") == ()
+# Over HTTP
+
+METER = TokenMeter(model="m")
+TENANT = SECRET.tenant("k")
+
+
+def read(n: int, ident: str) -> list[dict[str, Any]]:
+    use = {"type": "tool_use", "id": ident, "name": "Read", "input": {"p": f"f{n}"}}
+    thought = {"type": "thinking", "thinking": "Hm. " * 30, "signature": f"s{n}"}
+    result = f"file {n}: word-{n}-only. " + "line of code; " * 60
+    return [
+        {"role": "assistant", "content": [thought, {"type": "text", "text": f"I see {n}."}, use]},
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": ident, "content": result}],
+        },
+    ]
+
+
+def clear_results(history: list[Any]) -> None:
+    for one in history[2:-8:2]:
+        one["content"][0]["content"] = "[Old tool result content cleared]"
+
+
+def drop_thoughts(history: list[Any]) -> None:
+    for one in history[1:-4:2]:
+        one["content"] = [b for b in one["content"] if b["type"] != "thinking"]
+
+
+def add_reminders(history: list[Any]) -> None:
+    text = f"<system-reminder>It is {len(history)}.</system-reminder>"
+    history[0]["content"] = [
+        {"type": "text", "text": text},
+        {"type": "text", "text": "Do the work."},
+    ]
+
+
+def drop_the_oldest(history: list[Any]) -> None:
+    del history[1 : max(1, len(history) - 40)]
+
+
+CHANGES = [clear_results, drop_thoughts, add_reminders, drop_the_oldest]
+
+
+@pytest.mark.parametrize("ids", ["random", "counted"])
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_a_client_changes_in_its_history_begins_no_thread(tmp_path, change, ids):
+    history: list[Any] = [{"role": "user", "content": "Do the work."}]
+    threads, written = set(), 0
+    with before(lambda asked: message(), tmp_path, window=4_000) as (_, endpoint):
+        for n in range(36):
+            name = f"toolu_{uuid.uuid4().hex[:16]}" if ids == "random" else f"t{n}"
+            history += read(n, name)
+            change(history)
+            answer = post(endpoint, "/v1/messages", {"model": "m", "messages": history})
+            assert answer.status_code == 200, answer.text
+            threads.add(own(answer, "thread"))
+            written += own(answer, "record") is not None
+    assert len(threads) == 1
+    assert written
+    with Archive.open(tmp_path / "a.db") as archive:
+        scope = Scope(TENANT, threads.pop())
+        records = archive.chain(scope)
+        kept = json.dumps([row["message"] for row in archive.export(scope)])
+    if change is drop_the_oldest:
+        return
+    covered = sum(len(record.covers) for record in records)
+    assert covered > 20
+    # What the client has cleared is archived whole, and nothing is summarised twice.
+    assert all(f"word-{n}-only" in kept for n in range((covered - 2) // 2))
+    keys = [key for record in records for key in record.covers]
+    assert len(keys) == len(set(keys))
+
+
+def test_what_was_cleared_is_known_after_a_restart(tmp_path):
+    history: list[Any] = [{"role": "user", "content": "Do the work."}]
+    for n in range(30):
+        history += read(n, f"toolu_{n:02}a1b2c3d4e5f6")
+    body = {"model": "m", "messages": history}
+    heads = []
+    for _ in range(2):
+        with before(lambda asked: message(), tmp_path, window=4_000) as (_, endpoint):
+            answer = post(endpoint, "/v1/messages", body)
+            heads.append((own(answer, "thread"), own(answer, "record")))
+        clear_results(history)
+    assert heads[0] == heads[1]
+
+
+def test_a_hint_of_the_client_finds_a_thread_of_which_much_has_changed(tmp_path):
+    history = talk(20)
+    body = {"model": "m", "messages": history}
+    with before(lambda asked: chat(), tmp_path, window=100_000) as (_, endpoint):
+        names = []
+        for key in ("a", "b"):
+            first = post(endpoint, "/v1/chat/completions", {**body, "prompt_cache_key": key})
+            names.append(own(first, "thread"))
+            for one in history[:24:2]:
+                one["content"] += f" (edited {key})"
+    assert names[0] != names[1]  # neither their beginning nor their client is the same
+    with before(lambda asked: chat(), tmp_path, window=100_000) as (_, endpoint):
+        for one in history[:24:2]:
+            one["content"] += " (once more)"
+        again = post(endpoint, "/v1/chat/completions", {**body, "prompt_cache_key": "b"})
+    assert own(again, "thread") == names[1]
+
+
+def test_other_conversations_with_the_same_ids_stay_apart(tmp_path):
+    def history(word: str) -> list[Any]:
+        made: list[Any] = [{"role": "user", "content": "Do the work."}]
+        for n in range(12):
+            made += read(n, f"t{n}")
+            made[-2]["content"][1]["text"] = f"I look for {word} in {n}."
+            made[-1]["content"][0]["content"] = f"{word} " * 200
+        return made
+
+    with before(lambda asked: message(), tmp_path, window=2_000) as (upstream, endpoint):
+        names = set()
+        for word in ("heron", "magpie"):
+            answer = post(endpoint, "/v1/messages", {"model": "m", "messages": history(word)})
+            names.add(own(answer, "thread"))
+            assert ("heron" in upstream.posts[-1].raw.decode()) == (word == "heron")
+    assert len(names) == 2
+
+
+@pytest.mark.slow
+def test_ten_windows_with_cleared_results_and_refreshed_tokens_lose_nothing(tmp_path):
+    def answering(request: Any) -> Answer:
+        return Answer("Looking.", (ToolCall("read_file", {"path": f"m{request.number}.py"}),))
+
+    def count(body: dict[str, Any]) -> int:
+        return METER.messages(body["messages"]) + METER.tools(body["tools"])
+
+    history: list[Any] = [{"role": "user", "content": "Do the work."}]
+    body = {"model": "m", "max_tokens": 99, "tools": [{"name": "read_file", "input_schema": {}}]}
+    threads = set()
+    more: Any = {"limit": WINDOW, "count": count, "tenants": None}
+    with between(answering, tmp_path / "a.db", **more) as (upstream, endpoint):
+        for n in range(90):
+            sent = {**body, "messages": history}
+            answer = post(endpoint, "/v1/messages", sent, authorization=f"Bearer {n // 30}")
+            assert answer.status_code == 200, answer.text
+            threads.add(own(answer, "thread"))
+            said = answer.json()["content"]
+            [use] = [one for one in said if one["type"] == "tool_use"]
+            text = f"word-{n}-only. " + "line of code; " * 90
+            result = {"type": "tool_result", "tool_use_id": use["id"], "content": text}
+            history += [
+                {"role": "assistant", "content": said},
+                {"role": "user", "content": [result]},
+            ]
+            clear_results(history)
+        assert all(count(one.body) <= WINDOW for one in upstream.requests)
+        # What was cleared since the last compaction is archived with the next one.
+        asked = {**body, "messages": history, "compaction": {"type": "summarize"}}
+        ended = post(endpoint, "/v1/messages", asked)
+        threads.add(own(ended, "thread"))
+        last = ended.text
+    assert len(threads) == 1
+    with Archive.open(tmp_path / "a.db") as archive:
+        kept = json.dumps(archive.export(Scope("local", threads.pop())))
+    assert [n for n in range(90) if f"word-{n}-only" not in kept + last] == []

@@ -20,8 +20,7 @@ import pytest
 import zstandard
 
 from conspectus.tokens import TokenMeter
-from serve_support import serving
-from serve_upstreams import EVENTS, Asked, before, chat, message, own, post, refusal, talk
+from serve_support import EVENTS, Asked, before, chat, message, own, post, refusal, serving, talk
 
 METER = TokenMeter(model="m")
 DONE = b'data: {"choices": [{"index": 0, "delta": {"content": "ok"}}]}\n\ndata: [DONE]\n\n'
