@@ -28,7 +28,7 @@ LONGEST_NAME = 100  # maximum characters of a tenant's name that stands for itse
 MOST = 1_000  # tenants whose names are kept
 CREDENTIALS = ("authorization", "x-api-key", "api-key")  # OpenAI's, Anthropic's, Azure's
 
-_SCHEME = re.compile(r"\s*(?:(?:bearer|basic)\s+)?(.*?)\s*", re.IGNORECASE | re.DOTALL)
+_SCHEME = re.compile(r"^(?:bearer|basic)\s", re.IGNORECASE)
 
 
 class Secret:
@@ -51,7 +51,7 @@ class Secret:
         All keys count: the endpoint does not know which one the upstream reads, and one may be a
         placeholder that several clients send.
         """
-        keys = (match[1] for one in credentials if (match := _SCHEME.fullmatch(one)))
+        keys = (_SCHEME.sub("", one.strip()).strip() for one in credentials)
         text = "\0".join(dict.fromkeys(filter(None, keys)))
         return self._digest("tenant", text.encode("utf-8", "surrogateescape"))[:32]
 
