@@ -132,10 +132,11 @@ def test_no_message_shows_the_key_of_a_model(tmp_path, caplog):
     create_summarization_middleware(config_of(tmp_path, f"{__name__}:refusing"), model=answering())
     assert "cannot be had" in caplog.text
     assert "hunter2" not in caplog.text
+    assert "\n" not in caplog.records[0].getMessage()
 
 
 def refusing(**settings: Any) -> BaseChatModel:
-    raise ValueError(f"no such key: {settings['api_key']}")
+    raise ValueError(f"no such key:\n\n{settings['api_key']}")
 
 
 def test_a_file_of_an_earlier_version_loads(tmp_path):

@@ -57,6 +57,7 @@ class Source:
     def problem(self, where: Location, text: str) -> str:
         """Describe a mistake with its file and line, without secrets."""
         place = "" if self.file is None else f"{self.file}, line {self.line(where)}: "
+        text = " ".join(text.split())  # errors of libraries have lines, and a log line has one
         if len(text) > LONG:  # cut between words, so that no half of a secret is left
             text = text[: LONG // 4].rpartition(" ")[0] + " …"
         return place + str(self.hidden(text))
