@@ -192,11 +192,8 @@ def kind_of(block: Mapping[str, Any]) -> Kind:
 def blocks_of(message: Any) -> list[Mapping[str, Any]]:
     """Return the blocks of a message's content, in whatever form it is; none for a text."""
     content = message.content if is_message(message) else message.get("content")
-    return (
-        [block for block in content if isinstance(block, Mapping)]
-        if isinstance(content, list)
-        else []
-    )
+    blocks = content if isinstance(content, list) else []
+    return [block for block in blocks if isinstance(block, Mapping)]
 
 
 def at_path(block: Any, path: str) -> Any:
