@@ -33,14 +33,9 @@ from conspectus.observe import heard_by
 from conspectus.redaction import Redact
 from conspectus.tokens import TokenCounter, TokenMeter
 
-LOCAL = "local"
-"""Default tenant."""
-
-MOST_ANSWER = 1 / 2
-"""Maximum share of the window that is left free for an answer."""
-
-KNOWN = 64
-"""Models whose engine is remembered: a proxy's clients choose the names of models."""
+LOCAL = "local"  # default tenant
+MOST_ANSWER = 1 / 2  # maximum share of the window that is left free for an answer
+KNOWN = 64  # models whose engine is remembered: a proxy's clients choose the names of models
 
 
 class UnknownWindow(PolicyError):
@@ -48,26 +43,15 @@ class UnknownWindow(PolicyError):
 
 
 class Request(TypedDict, total=False):
-    """A request beside its messages; `model` and `thread_id` are always needed.
+    """A request beside its messages; `model` and `thread_id` are always needed."""
 
-    Attributes:
-        model: answers the request.
-        thread_id: names the conversation.
-        tenant: whose conversation it is. Default: `local`.
-        session: the agent, if several share a thread. Default: `main`.
-        system: Anthropic's `system` (a text or blocks), or the `instructions` of Responses.
-        tools: in the provider's form.
-        answer_tokens: maximum of the answer (`max_tokens`), if that is part of the window; at most
-            half of it is left free. Default: nothing.
-    """
-
-    model: str
-    thread_id: str
-    tenant: str
-    session: str
-    system: object
-    tools: Sequence[Any]
-    answer_tokens: int | None
+    model: str  # answers the request
+    thread_id: str  # names the conversation
+    tenant: str  # whose conversation it is; by default `local`
+    session: str  # the agent, if several share a thread; by default `main`
+    system: object  # Anthropic's `system` (a text or blocks), or the `instructions` of Responses
+    tools: Sequence[Any]  # in the provider's form
+    answer_tokens: int | None  # its maximum, if part of the window; at most half of it is left free
 
 
 class Fitter:
@@ -104,15 +88,14 @@ class Fitter:
     ) -> None:
         for limit in window.values() if isinstance(window, Mapping) else (window,):
             window_of(limit, 0)
-        self._windows = window
+        self._windows, self._counter = window, token_counter
         self._policy = Policy.build(
             trigger=trigger, keep=keep, max_summary_tokens=max_summary_tokens
         )
-        self._summarizer, self._counter, self._redact = summarizer, token_counter, redact
-        opened = open_archive(archive)
-        if opened is None:
+        if (opened := open_archive(archive)) is None:
             raise PolicyError("a fitter needs an archive=: a path, a URL, or memory:")
         self.archive = opened
+        self._settings = {"summarizer": summarizer, "archive": opened, "redact": redact}
         self._engines = Newest[str, tuple[Engine, int]](KNOWN)
 
     def __enter__(self) -> Self:
@@ -175,10 +158,9 @@ class Fitter:
                 needed=beside,
                 budget=window,
             )
-        room = budget_of(engine.policy, Window(window, beside))
         bare = [plain(message) for message in messages]
-        work = compact(Thread(engine, scope, room), bare)
-        result = await heard_by(engine.listeners, work)
+        thread = Thread(engine, scope, budget_of(engine.policy, Window(window, beside)))
+        result = await heard_by(engine.listeners, compact(thread, bare))
         result.raise_if_stuck()
         came = {id(one): whole for one, whole in zip(bare, messages, strict=True)}
         view = [came.get(id(one), one) for one in result.messages]
@@ -191,7 +173,6 @@ class Fitter:
         """Return the engine of a model, and its window."""
 
         def make() -> tuple[Engine, int]:
-            own = {"summarizer": self._summarizer, "archive": self.archive}
             windows = self._windows
             given = limit_of(model, windows) if isinstance(windows, Mapping) else windows
             window = given or profile_of(model)
@@ -202,14 +183,12 @@ class Fitter:
                     f"provider's package: {install_command('openai,anthropic')}"
                 )
             meter = TokenMeter(self._counter, model=model)
-            engine = Engine.build({**own, "redact": self._redact}, self._policy, meter)
-            return engine, window
+            return Engine.build(self._settings, self._policy, meter), window
 
         return self._engines.get_or_make(model, make)
 
 
-FAKE_ID = "__fake_id__"
-"""The id of all items that the Agents SDK makes of another protocol's answers."""
+FAKE_ID = "__fake_id__"  # of all items that the Agents SDK makes of another protocol's answers
 
 
 def plain(message: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 from conspectus.errors import install_command
 
 try:
-    from agents import Agent, FunctionTool
+    from agents import FunctionTool
     from agents.items import TResponseInputItem
     from agents.memory import Session, SessionABC, SessionSettings
     from agents.models import get_default_model
@@ -89,26 +89,21 @@ def input_filter(
     """
 
     async def fitted(data: CallModelData[Any]) -> ModelInputData:
-        sent = data.model_data
+        sent, agent = data.model_data, data.agent
+        own: Any = agent.model
+        named = model or getattr(own, "model", own)
+        functions = [one for one in agent.tools if isinstance(one, FunctionTool)]
+        shown = ("name", "description", "params_json_schema")
+        tools = [{name: getattr(one, name) for name in shown} for one in functions]
         result = await fitter.afit(
             sent.input,
-            model=model or _model_of(data.agent),
+            model=named if isinstance(named, str) else get_default_model(),
             thread_id=thread_id if isinstance(thread_id, str) else thread_id(data),
             tenant=tenant,
             system=sent.instructions,
-            tools=[_schema(tool) for tool in data.agent.tools if isinstance(tool, FunctionTool)],
+            tools=tools,
             answer_tokens=answer_tokens,
         )
         return ModelInputData(input=result.messages, instructions=sent.instructions)
 
     return fitted
-
-
-def _model_of(agent: Agent[Any]) -> str:
-    named = agent.model if isinstance(agent.model, str) else getattr(agent.model, "model", None)
-    return named if isinstance(named, str) else get_default_model()
-
-
-def _schema(tool: FunctionTool) -> dict[str, Any]:
-    about = {"name": tool.name, "description": tool.description}
-    return {"type": "function", **about, "parameters": tool.params_json_schema}
