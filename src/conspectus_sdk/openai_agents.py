@@ -92,9 +92,11 @@ def input_filter(
         sent, agent = data.model_data, data.agent
         own: Any = agent.model
         named = model or getattr(own, "model", own)
-        functions = [one for one in agent.tools if isinstance(one, FunctionTool)]
-        shown = ("name", "description", "params_json_schema")
-        tools = [{name: getattr(one, name) for name in shown} for one in functions]
+        tools = [
+            {"name": one.name, "description": one.description, "parameters": one.params_json_schema}
+            for one in agent.tools
+            if isinstance(one, FunctionTool)
+        ]
         result = await fitter.afit(
             sent.input,
             model=named if isinstance(named, str) else get_default_model(),
