@@ -19,7 +19,7 @@ from conspectus.config.reading import SECTION, Location, Source
 from conspectus.core.policy import SMALLEST_SUMMARY, StaleResults
 from conspectus.messages.recalled import LEAST_RECALL
 from conspectus.model.prompts import Template
-from conspectus.notes.skills import FOLDER, Skills
+from conspectus.notes.tools import FOLDER, Skills
 from conspectus.redaction import redactor_of
 from conspectus.tokens import TokenMeter
 

@@ -20,8 +20,7 @@ from conspectus.engine.memory import Memory
 from conspectus.errors import InputError, PolicyError, RedactionError
 from conspectus.messages import ARCHIVED, summary_message, summary_text
 from conspectus.model.base import EmbeddedSummarizer, Summarizer
-from conspectus.notes.skills import Skills
-from conspectus.notes.tools import Tool, ToolTable
+from conspectus.notes.tools import Skills, Tool, ToolTable
 from conspectus.observe import Listener, listeners_of
 from conspectus.redaction import Redaction
 from conspectus.tokens import TokenCounter, TokenMeter

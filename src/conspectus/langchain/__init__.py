@@ -4,7 +4,7 @@ from conspectus.engine.hooks import SummarizationEvent
 from conspectus.langchain.guard import ContextGuard
 from conspectus.langchain.middleware import SummarizationMiddleware
 from conspectus.langchain.preserved import PreservedState
-from conspectus.notes.skills import Skills
+from conspectus.notes.tools import Skills
 
 __all__ = [
     "ContextGuard",

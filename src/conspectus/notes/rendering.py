@@ -1,40 +1,42 @@
-"""Render the notes within their room.
-
-Segments that were cut once keep their text while what came after them fits beside it without being
-cut shorter, so that a provider's cache of the request stays good.
-"""
+"""Render the notes within their room."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from conspectus._newest import Newest
-from conspectus.notes.cutting import cut
-from conspectus.notes.lines import ALL, counted, section, tallied, text_of, trimmed
-from conspectus.notes.room import DONE, FOUND, SAID, TRIES, Count, Region
+from conspectus.notes.cutting import GAP, cut
+from conspectus.notes.giving_way import Rooms, give_way
+from conspectus.notes.lines import counted, fitted, section, tallied, text_of
 from conspectus.notes.segment import Line, Segment
 
+HEADINGS = {"said": "Said by the user", "done": "Done", "found": "Found and decided"}
 OPEN, GOAL, NEXT, SUMMARY, SKILLS = "Open", "Goal", "Next", "Summary", "Skills read"
 NOW = "# Now, before the messages below"
 
-OLD = 0.7
-"""The share of the room in which older segments are put when they are cut anew, where the newest
-one needs the rest."""
+PART = 12
+"""Lines that a part shows at least, once lines are cut."""
 
-FULL = 0.92
-"""The share of a room that two regions fill at least to be used in the place of one."""
-
-MORE = 2
-"""How much more than it shows of a line a record keeps."""
-
-KINDS = ("said", "done", "found")
+MORE, KEPT, WORDS_KEPT = 2, 300, 8_000
+"""How much more than it shows of a line a record keeps, and the characters of a line, and of one of
+the user's words, that it keeps at least."""
 
 MANY = 64
 """Lines that are left out of older segments before they are counted for good."""
 
+FILLED, TRIES = 0.94, 8
+"""The share of a room that a text fills where something is cut, and how often it is tried."""
+
+CHARACTERS = 4
+"""Characters of a token, as tried first where there is more than can be tried whole."""
+
 TEXTS = 0.6
 """The share of the room that texts of a caller's own may take."""
+
+AGAIN = 24
+"""Characters up to which words are said again as they are."""
+
+Count = Callable[[str], int]
 
 
 class Notes:
@@ -45,8 +47,6 @@ class Notes:
 
     Attributes:
         segments: those in force.
-        held: after `render`, the characters in which all segments before the newest were put, if
-            they were cut anew; else 0. The newest segment keeps it.
 
     Example:
         >>> Notes([Segment((Line("said", ("m2",), "Be brief."),))]).render(100, len)
@@ -57,13 +57,18 @@ class Notes:
         begin = max((n for n, one in enumerate(segments) if one.alone), default=0)
         self.segments = tuple(s for one in segments[begin:] for s in (*one.earlier, one))
         anew = max((n for n, one in enumerate(self.segments) if one.anew), default=0)
-        self._lines = [
-            [line for line in one.lines if number >= anew or not line.model]
-            for number, one in enumerate(self.segments)
-        ]
-        self.held = 0
-        self._rooms: dict[int, float] = {}
-        self._earlier: tuple[Segment, ...] = ()
+        self._lines: list[list[Line]] = []
+        said: dict[str, Line] = {}
+        for number, one in enumerate(self.segments):
+            self._lines.append([])
+            for line in one.lines:
+                first = said.setdefault(line.text, line) if line.kind == "said" else line
+                if number < anew and line.model:
+                    continue  # the findings were written anew
+                if first is not line and len(line.text) > AGAIN and GAP not in line.text:
+                    line = replace(line, text="", quotes=(), like=first.ids[0])
+                self._lines[-1].append(line)
+        self._rooms: Rooms = {}
 
     @property
     def findings(self) -> list[Line]:
@@ -87,15 +92,8 @@ class Notes:
         """
         lines = self._lines
         if not deeds:
-            lines = [
-                [one for one in some if one.model or one.kind == "said"] for some in self._lines
-            ]
-        last = max((at for at, one in enumerate(self.segments) if one.summary), default=-1)
-        texts = "\n".join(
-            one.text
-            for at, one in enumerate(self.segments)
-            if one.text and not (one.summary or (one.alone and at < last))
-        )
+            lines = [[one for one in part if one.model or one.kind == "said"] for part in lines]
+        texts = "\n".join(one.text for one in self._standing() if not one.summary)
         summary = next((s.text for s in reversed(self.segments) if s.summary), "")
         most = int(room * TEXTS) if any(lines) else room
         before = [_within(texts, most, count)] if texts else []
@@ -104,41 +102,52 @@ class Notes:
             end.append(f"## {SUMMARY}\n{_within(summary, most, count)}")
         left = room - (count("\n".join([*before, *end])) if before or end else 0)
         for _ in range(TRIES):
-            text = "\n".join([*before, *self._body(lines, left, count, archived), *end])
+            body = self._body(lines, left, count, archived)
+            text = "\n".join(filter(None, [*before, body, *end]))
             if (over := count(text) - room) <= 0:
                 return text
             left -= over
         return _smallest(lines, [*before, *end], room, count, archived)
 
     def kept(self) -> Segment:
-        """Return the newest segment with no more of its lines than the text shows of them.
+        """Return the newest segment with not much more of its lines than the text shows of them.
 
-        What is shown of a line only becomes less, so a record need not hold the rest.
+        Where many older lines are left out, it takes the place of all before it and holds them
+        counted, so that a long session does not read all of its lines again and again.
         """
-        newest = self.segments[-1]
-        lines = tuple(trimmed(one, MORE * self._rooms.get(id(one), ALL)) for one in newest.lines)
-        segment = replace(newest, lines=lines, held=self.held)
-        return replace(segment, alone=True, earlier=self._earlier) if self._earlier else segment
+        newest, rooms = self.segments[-1], self._rooms
+        if not rooms:
+            return newest
+        own = (one if one.times else _stored(one, rooms) for one in self._lines[-1])
+        segment = replace(newest, lines=tuple(own))
+        gone = (one for some in self._lines[:-1] for one in some if not one.times)
+        if sum(not rooms[id(one)] for one in gone) < MANY:
+            return segment
+        open_ = Segment(
+            goal=next((s.goal for s in reversed(self.segments) if s.goal), ()),
+            todo=next((s.todo for s in reversed(self.segments) if s.todo is not None), None),
+            skills=tuple(dict.fromkeys(name for one in self.segments for name in one.skills)),
+            user=next((s.user for s in self.segments if s.user is not None), None),
+        )
+        apart = bool(newest.text) and not newest.replaced
+        texts = [
+            replace(one, lines=(), earlier=(), alone=False)
+            for one in self._standing()
+            if one is not newest or apart
+        ]
+        parts = _parts(self._lines[:-1], rooms, _stored)
+        older = [Segment(tuple(lines)) for lines in parts if lines]
+        text = "" if apart else newest.text
+        return replace(segment, text=text, anew=False, alone=True, earlier=(open_, *texts, *older))
 
-    def _condensed(self, gone: set[int]) -> tuple[Segment, ...]:
-        """Return the earlier segments with the lines of these identities counted for good.
-
-        So a long session does not read all of its lines again and again.
-        """
-        made: list[Segment] = []
-        left: dict[str, list[Line]] = {kind: [] for kind in KINDS}
-        for one, lines in zip(self.segments[:-1], self._lines, strict=False):
-            kept = [line for line in lines if id(line) not in gone]
-            for line in lines:
-                if id(line) in gone:
-                    left[line.kind].append(line)
-            if not kept and not (one.text or one.skills or one.goal or one.todo or one.anew):
-                continue  # what it left out is counted with the next one
-            counts = [tallied(some) for some in left.values() if some]
-            made.append(replace(one, lines=(*counts, *kept), alone=False, earlier=()))
-            left = {kind: [] for kind in KINDS}
-        counts = [tallied(some) for some in left.values() if some]
-        return (*made, Segment(tuple(counts))) if counts else tuple(made)
+    def _standing(self) -> list[Segment]:
+        """Return the segments whose texts stand."""
+        last = max((at for at, one in enumerate(self.segments) if one.summary), default=-1)
+        return [
+            one
+            for at, one in enumerate(self.segments)
+            if one.text and (at == last if one.summary else not (one.alone and at < last))
+        ]
 
     def _open(self) -> list[str]:
         """Return what is open: the goal, the newest to-do list, the next step."""
@@ -153,68 +162,77 @@ class Notes:
 
     def _body(
         self, lines: Sequence[Sequence[Line]], room: int, count: Count, archived: bool
-    ) -> list[str]:
-        """Return the parts, those cut before as they were if what came since fits beside them."""
-        self.held, self._earlier = 0, ()
-        begin = max((n for n, one in enumerate(self.segments) if one.held), default=0)
-        if begin and (parts := self._as_before(lines, begin, room, count, archived)):
-            return parts
-        every = Region(lines, archived)
-        parts = every.within(room, count)
-        self._rooms = every.rooms
-        if not every.cut or len(lines) == 1:
-            return parts
-        whole = count("\n".join(Region(lines[-1:], archived).parts(ALL)))
-        share = max(int(room * OLD), room - whole)
-        old = Region(lines[:-1], archived)
-        front = old.within(share, count, every.token)
-        if lines is self._lines and not old.gone and len(gone := old.left()) >= MANY:
-            self._earlier = self._condensed(gone)
-            old = Region([one.lines for one in self._earlier], archived)
-            front = old.within(share, count, every.token)
-        new = Region(lines[-1:], archived, old)
-        back = new.within(room - count("\n".join(front)), count, every.token)
-        if _filled(old, new, [*front, *back], room, count):
-            self.held, self._rooms = old.room, old.rooms | new.rooms
-            return [*front, *back]
-        self._earlier = ()
-        older = {id(line) for one in lines[:-1] for line in one}
-        if lines is self._lines and len(gone := every.left() & older) >= MANY:
-            self._earlier = self._condensed(gone)
-        return parts
-
-    def _as_before(
-        self, lines: Sequence[Sequence[Line]], begin: int, room: int, count: Count, archived: bool
-    ) -> list[str]:
-        """Return the parts before `begin` as they were cut, and the newer ones beside them.
-
-        Nothing if the newer ones would be cut shorter than those, or if too much room stays free.
-        """
-        held = self.segments[begin].held
-        name = (held, archived, *(id(line) for one in lines[:begin] for line in one))
-        known = _CUT.get(name)
-        if known is None:
-            old = Region(lines[:begin], archived)
-            known = old, old.parts(held)
-            _CUT.put(name, known)
-        old, front = known
-        new = Region(lines[begin:], archived, old)
-        taken = count("\n".join(front))
-        back = new.within(room - taken, count, held / max(taken, 1))
-        if new.measure < old.measure or not _filled(old, new, [*front, *back], room, count):
-            return []
-        self._rooms = old.rooms | new.rooms
-        return [*front, *back]
+    ) -> str:
+        """Return the parts, in as many characters as fit."""
+        flat = [line for part in lines for line in part if not line.times]
+        full = sum(line.size for line in flat)
+        token, text, size, rooms = float(CHARACTERS), "", room + 1, Rooms()
+        if full <= 2 * CHARACTERS * room:
+            text = _text(lines, archived)
+            size = count(text)
+            token = len(text) / max(size, 1)
+        if size > room:
+            chars, low, high = room * token * (1 + FILLED) / 2, 0.0, float(full)
+            text = ""
+            for _ in range(TRIES):
+                each = give_way(flat, chars)
+                tried = _text(_parts(lines, each, _shown), archived)
+                size = count(tried)
+                low, high = (chars, high) if size <= room else (low, chars)
+                if size <= room or not text or not low:
+                    text, rooms = tried, each
+                if FILLED * room <= size <= room or high - low < AGAIN:
+                    break
+                guess = chars * room * (1 + FILLED) / 2 / max(size, 1)
+                chars = guess if low < guess < high else (low + high) / 2
+        if lines is self._lines:
+            self._rooms = rooms
+        return text
 
 
-_CUT: Newest[tuple[object, ...], tuple[Region, list[str]]] = Newest(32)
-"""Parts that were cut once, by the room and the identities of their lines, which they hold."""
+def _shown(line: Line, rooms: Rooms) -> Line:
+    return fitted(line, rooms[id(line)])
 
 
-def _filled(old: Region, new: Region, parts: list[str], room: int, count: Count) -> bool:
-    """Tell whether two regions leave no more free than one, and out no words of the user."""
-    fits = FULL * room <= count("\n".join(parts)) <= room
-    return fits and not old.gone and not new.gone
+def _stored(line: Line, rooms: Rooms) -> Line:
+    return fitted(line, max(MORE * rooms[id(line)], WORDS_KEPT if line.kind == "said" else KEPT))
+
+
+def _parts(
+    lines: Sequence[Sequence[Line]], rooms: Rooms, cut: Callable[[Line, Rooms], Line]
+) -> list[list[Line]]:
+    """Return the lines of each part, cut, those that are only counted first.
+
+    Segments that show few lines share a part.
+    """
+    parts: list[tuple[list[Line], list[Line]]] = []
+    for some in lines:
+        if not parts or len(parts[-1][1]) >= PART:
+            parts.append(([], []))
+        for line in some:
+            shown = not line.times and rooms[id(line)] > 0
+            parts[-1][shown].append(cut(line, rooms) if shown else line)
+    return [
+        [
+            *(tallied(same) for kind in HEADINGS if (same := [o for o in left if o.kind == kind])),
+            *shown,
+        ]
+        for left, shown in parts
+    ]
+
+
+def _text(parts: Sequence[Sequence[Line]], archived: bool) -> str:
+    text: list[str] = []
+    for number, lines in enumerate(filter(None, parts), 1):
+        text.append(f"# Part {number}")
+        for kind, name in HEADINGS.items():
+            same = [line for line in lines if line.kind == kind]
+            shown = [
+                counted([line], archived) if line.times else text_of(line, archived=archived)
+                for line in same
+            ]
+            text += section(name, shown)
+    return "\n".join(text)
 
 
 def _smallest(
@@ -226,23 +244,21 @@ def _smallest(
 ) -> str:
     """Return what the user said first and last, and how much is left out, where no more fits."""
     lines = [line for one in segments for line in one]
-    said, done, found = ([line for line in lines if line.kind == kind] for kind in KINDS)
-    whole = [line for line in said if not line.times]
+    whole = [line for line in lines if line.kind == "said" and not line.times]
     ends = (*whole[:1], *whole[1:][-1:])
-    words = [text_of(replace(line, ids=()), room * 2) for line in ends]
-    others = [line for line in said if all(line is not end for end in ends)]
-    between = [counted(others, archived)] if others else []
-    rest = [*section(DONE, _counted(done, archived)), *section(FOUND, _counted(found, archived))]
-    shown = [*section(SAID, between), *rest, *texts]
-    left = room - count("\n".join(shown)) - len(words)
-    if words and left > 0:
-        words = [_within(one, left // len(words), count) for one in words]
-    parts = [*section(SAID, [*words[:1], *between, *words[1:]]), *rest, *texts]
-    return _within("\n".join(parts).strip(), room, count)
-
-
-def _counted(lines: Sequence[Line], archived: bool) -> list[str]:
-    return [counted(lines, archived)] if lines else []
+    left = {
+        kind: [line for line in lines if line.kind == kind and all(line is not end for end in ends)]
+        for kind in HEADINGS
+    }
+    rest = {kind: [counted(some, archived)] if some else [] for kind, some in left.items()}
+    after = [*section(HEADINGS["done"], rest["done"]), *section(HEADINGS["found"], rest["found"])]
+    after += texts
+    space = room - count("\n".join([*section(HEADINGS["said"], rest["said"]), *after])) - len(ends)
+    words = [text_of(replace(line, ids=()), archived=archived) for line in ends]
+    if words and space > 0:
+        words = [_within(one, space // len(words), count) for one in words]
+    said = section(HEADINGS["said"], [*words[:1], *rest["said"], *words[1:]])
+    return _within("\n".join([*said, *after]).strip(), room, count)
 
 
 def _within(text: str, room: int, count: Count) -> str:

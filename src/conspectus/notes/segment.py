@@ -7,18 +7,20 @@ in force, and never read back.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 from conspectus._newest import Newest
-from conspectus.notes.cutting import GAP as GAP
-from conspectus.notes.cutting import terms
+from conspectus.core.plain import from_plain, to_plain
 
 Kind = Literal["said", "done", "found"]
 
 NAMES = ("ids", "kind", "call", "by")
 """Parts of a line that are names, and not what somebody has said."""
+
+CITED, SOURCES = 4, 8
+"""Names of messages that a line cites at most, and one that a model has written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +40,6 @@ class Answer:
     binding: Sequence[tuple[str, str]] = ()
 
 
-CITED, SOURCES = 4, 8
-"""Names of messages that a line cites at most, and one that a model has written."""
-
-
 @dataclass(frozen=True)
 class Line:
     """One entry of the notes.
@@ -55,14 +53,15 @@ class Line:
         args: its arguments, each a name and a value, what names the thing first.
         outcome: what came of the call, in pieces: lines, fields or rows.
         fields: whether the pieces are fields or rows of data.
-        named: for each piece, what it is worth: how often later messages name what it holds; -1
-            for one that stood in an earlier result.
+        named: for each piece, how often later messages name what it holds; -1 for one that stood in
+            an earlier result.
         failed: whether the result says that the call failed.
         effect: whether the call changes anything; None where nobody knows.
         again: a later call asked the same.
         worth: how many of the line's identifiers later messages name.
         quotes: statements in the user's words that bind, by a model's word; they are cut last.
         model: a model has written it.
+        like: the message that says the same, letter for letter, in the place of the words.
         times: how many lines it stands for that are only counted any more: `ids` are the first and
             the last, `args` the calls of each tool, `worth` how many failed; 0 for a line.
     """
@@ -82,6 +81,7 @@ class Line:
     worth: int = 0
     quotes: tuple[str, ...] = ()
     model: bool = False
+    like: str = ""
     times: int = 0
 
     @cached_property
@@ -95,16 +95,6 @@ class Line:
         args = sum(len(name) + len(value) + 3 for name, value in self.args)
         outcome = sum(len(piece) + 3 for piece in self.outcome)
         return 12 + len(self.text) + len(self.call) + args + outcome + self.cites
-
-    @cached_property
-    def terms(self) -> frozenset[str]:
-        """The terms of the text."""
-        return frozenset(terms(self.text))
-
-    @cached_property
-    def words(self) -> str:
-        """What tells that words are said again; words that were cut are like no others."""
-        return self.text if GAP not in self.text else f"{self.text}{self.ids}"
 
 
 @dataclass(frozen=True)
@@ -123,9 +113,8 @@ class Segment:
         anew: `lines` hold the findings of earlier segments, written anew.
         alone: it takes the place of all earlier segments.
         earlier: the earlier segments as they are from now on; with `alone`.
-        held: the characters in which the segments before it were put, if they were cut anew.
-        ahead: which message of the user that stays in view came before the last one that left.
         user: the name under which the user speaks; None where nobody has looked.
+        ahead: which message of the user that stays in view came before the last one that left.
     """
 
     lines: tuple[Line, ...] = ()
@@ -138,7 +127,6 @@ class Segment:
     anew: bool = False
     alone: bool = False
     earlier: tuple[Segment, ...] = ()
-    held: int = 0
     user: str | None = None
     ahead: str = ""
 
@@ -147,25 +135,22 @@ class Segment:
         """Whether the text is one that the next summary takes the place of."""
         return self.summary or self.alone
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the segment as plain data, without what is as usual; it is never changed."""
-        return self._data
-
     @cached_property
-    def _data(self) -> dict[str, Any]:
-        data = _plain(self)
-        data["lines"] = [_plain(line) for line in self.lines]
-        if self.earlier:
-            data["earlier"] = [one.to_json() for one in self.earlier]
+    def _plain(self) -> dict[str, Any]:
+        data: dict[str, Any] = to_plain(self)
         _READ.put(id(data), (data, self))
         return data
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the segment as plain data, without what is as usual; it is never changed."""
+        return self._plain
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Segment:
         """Read a segment that `to_json` wrote; parts that a newer version added are left out.
 
         Raises:
-            TypeError, ValueError, AttributeError: the data is no segment.
+            TypeError, ValueError: the data is no segment.
 
         Example:
             >>> Segment.from_json({"goal": ["ship it"]}).goal
@@ -174,13 +159,11 @@ class Segment:
         known = _READ.get(id(data))
         if known is not None and known[0] is data:
             return known[1]
-        nested = ("lines", "earlier")
-        parts = _parts(cls, {name: data[name] for name in data if name not in nested})
-        parts["lines"] = tuple(Line(**_parts(Line, line)) for line in data.get("lines", ()))
-        parts["earlier"] = tuple(map(cls.from_json, data.get("earlier", ())))
-        segment = cls(**parts)
-        if not all(map(_is_line, segment.lines)) or not _is_segment(segment):
-            raise ValueError("a part of the notes is of another type than it should be")
+        segment = from_plain(cls, data)
+        for line in segment.lines:
+            counts = all(count.isdecimal() for _, count in line.args) or not line.times
+            if len(line.named) != len(line.outcome) or not counts:
+                raise ValueError("a line of the notes is damaged")
         _READ.put(id(data), (data, segment))
         return segment
 
@@ -189,54 +172,6 @@ _READ: Newest[int, tuple[Mapping[str, Any], Segment]] = Newest(
     4_096, 200_000, lambda known: len(known[1].lines)
 )
 """Segments that were read, by the identity of their data, the newest with so many lines at most."""
-
-
-def _texts(*parts: Any) -> bool:
-    return all(isinstance(p, tuple) and all(isinstance(one, str) for one in p) for p in parts)
-
-
-def _is_line(line: Line) -> bool:
-    pairs = isinstance(line.args, tuple) and all(_texts(one) and len(one) == 2 for one in line.args)
-    counts = (*line.named, line.worth, line.times) if isinstance(line.named, tuple) else (None,)
-    return (
-        line.kind in ("said", "done", "found")
-        and pairs
-        and _texts((line.text, line.by, line.call), line.ids, line.outcome, line.quotes)
-        and all(isinstance(one, int) for one in counts)
-        and (not line.times or all(count.isdecimal() for _, count in line.args))
-        and all(isinstance(one, bool) for one in (line.failed, line.again, line.model))
-        and len(line.named) == len(line.outcome)
-    )
-
-
-def _is_segment(segment: Segment) -> bool:
-    texts = (segment.text, segment.ahead, segment.user or "")
-    lists = (segment.goal, segment.next, segment.todo or (), segment.skills)
-    flags = (segment.summary, segment.anew, segment.alone)
-    return (
-        _texts(texts, *lists)
-        and isinstance(segment.held, int)
-        and all(isinstance(one, bool) for one in flags)
-    )
-
-
-def _plain(part: Line | Segment) -> dict[str, Any]:
-    usual = {one.name: one.default for one in fields(part)}
-    given = {name: getattr(part, name) for name in usual}
-    return {name: _listed(value) for name, value in given.items() if value != usual[name]}
-
-
-def _parts(kind: type, data: Mapping[str, Any]) -> dict[str, Any]:
-    names = {one.name for one in fields(kind)}
-    return {name: _frozen(value) for name, value in data.items() if name in names}
-
-
-def _listed(value: Any) -> Any:
-    return list(map(_listed, value)) if isinstance(value, tuple) else value
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, (list, tuple)) else value
 
 
 def with_texts(data: Any, change: Callable[[str], str]) -> Any:

@@ -11,16 +11,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from conspectus.notes.cutting import BREAK, one_line
+from conspectus.notes.cutting import one_line
 
 MOST_JSON = 2_000_000
 """Characters of a text that is tried as JSON."""
 
 DEPTH = 4
 """Levels of nested data that become fields; what lies deeper stands as JSON."""
-
-_TAGS = re.compile(r"<(\w{1,40})>([^<\n]{0,200})</\1>\s*")
-_OPEN = re.compile(r"<(\w{1,40})>\n?")
 
 CODES = ("returncode", "return_code", "exit_code", "exitCode", "exit_status")
 ERRORS = ("error", "errors", "is_error", "isError")
@@ -32,12 +29,15 @@ FAILED = ("error", "failed", "failure", "incomplete", "false")
 NOTHING = ("", "0", "false", "none", "null", "[]", "{}")
 """Values of an error that say that there was none."""
 
+_TAGS = re.compile(r"<(\w{1,40})>([^<\n]{0,200})</\1>\s*")
+_OPEN = re.compile(r"<(\w{1,40})>\n?")
+
 
 class Shape(NamedTuple):
-    """A value taken apart: its pieces, what joins them, and whether it says that a call failed."""
+    """A value taken apart: its pieces, whether they are fields, and whether it says it failed."""
 
     pieces: tuple[str, ...]
-    joint: str
+    fields: bool
     failed: bool
 
 
@@ -50,20 +50,25 @@ def shape_of(text: str) -> Shape:
     """
     text = text.strip()
     data = _data(text)
+    if isinstance(data, list) and len(data) == 1 and isinstance(data[0], Mapping):
+        data = data[0]
     if isinstance(data, Mapping) and data:
-        fields = dict(
-            sorted(data.items(), key=lambda one: one[0] not in (*CODES, *ERRORS, *STATES))
-        )
-        return Shape(tuple(_fields(fields)), "; ", _says_failed(fields))
+        first = (*CODES, *ERRORS, *STATES)
+        fields = dict(sorted(data.items(), key=lambda one: one[0] not in first))
+        return Shape(tuple(_pieces("", fields)), True, _says_failed(fields))
     if isinstance(data, list) and data:
-        if len(data) == 1 and isinstance(data[0], Mapping):
-            return Shape(tuple(_fields(data[0])), "; ", _says_failed(data[0]))
-        return Shape(tuple(_field("", data)), "; ", False)
-    fields, rest = _tagged(text)
+        return Shape(tuple(_pieces("", data)), True, False)
+    # A frame of tags, as shells for agents print: short values, then what the program printed.
+    fields, at = {}, 0
+    while tag := _TAGS.match(text, at):
+        fields[tag[1]] = one_line(tag[2])
+        at = tag.end()
+    rest = text[at:]
+    if (tag := _OPEN.match(rest)) and rest.endswith(f"</{tag[1]}>"):
+        rest = rest[tag.end() : -len(tag[1]) - 3]
     lines = [line for line in map(str.strip, rest.split("\n")) if line]
     pieces = [f"{name}={value}" for name, value in fields.items() if not lines or value != "0"]
-    pieces += lines
-    return Shape(tuple(pieces), BREAK, _says_failed(fields))
+    return Shape((*pieces, *lines), False, _says_failed(fields))
 
 
 def arguments(args: str) -> list[tuple[str, str]]:
@@ -86,29 +91,23 @@ def _data(text: str) -> Any:
 def _plain(value: Any) -> str:
     if isinstance(value, str):
         return one_line(value)
-    if isinstance(value, list) and all(not isinstance(one, (list, Mapping)) for one in value):
+    if isinstance(value, list) and not any(isinstance(one, (list, Mapping)) for one in value):
         return ", ".join(map(_plain, value)) if len(value) != 1 else f"[{_plain(value[0])}]"
-    if isinstance(value, (list, Mapping)):
-        return one_line(json.dumps(value, ensure_ascii=False))
-    return json.dumps(value, ensure_ascii=False)
+    return one_line(json.dumps(value, ensure_ascii=False))
 
 
-def _fields(data: Mapping[str, Any], before: str = "", depth: int = 0) -> Iterator[str]:
-    for name, value in data.items():
-        yield from _field(f"{before}{name}", value, depth)
-
-
-def _field(name: str, value: Any, depth: int = 0) -> Iterator[str]:
-    """Yield a field as one piece, its own fields, or a table."""
-    if depth < DEPTH and isinstance(value, Mapping) and value:
-        yield from _fields(value, f"{name}." if name else "", depth + 1)
+def _pieces(name: str, value: Any, depth: int = 0) -> Iterator[str]:
+    """Yield a value as one piece, as its fields, or as a table."""
+    if isinstance(value, Mapping) and value and depth <= DEPTH:
+        for key, part in value.items():
+            yield from _pieces(f"{name}.{key}" if name else str(key), part, depth + 1)
     elif isinstance(value, list) and (columns := _columns(value)):
         yield f"{name} ({' | '.join(columns)}):".strip()
         for row in value:
             yield " | ".join(_plain(row.get(column, "")) for column in columns)
     elif isinstance(value, list) and any(isinstance(one, (Mapping, list)) for one in value):
         for place, one in enumerate(value):
-            yield from _field(f"{name}[{place}]", one, depth + 1 if depth < DEPTH else depth)
+            yield from _pieces(f"{name}[{place}]", one, depth + 1)
     elif isinstance(value, list):
         yield f"{name}={', '.join(map(_plain, value)) or 'none'}".lstrip("=")
     else:
@@ -124,26 +123,7 @@ def _columns(rows: list[Any]) -> list[str]:
     return columns if filled * 2 >= len(columns) * len(rows) else []
 
 
-def _tagged(text: str) -> tuple[dict[str, Any], str]:
-    """Return the short tagged values that a text begins with, and the rest without its frame."""
-    fields: dict[str, Any] = {}
-    at = 0
-    while found := _TAGS.match(text, at):
-        fields[found[1]] = one_line(found[2])
-        at = found.end()
-    rest = text[at:]
-    if opened := _OPEN.match(rest):
-        closing = f"</{opened[1]}>"
-        if rest.rstrip().endswith(closing):
-            rest = rest.rstrip()[opened.end() : -len(closing)]
-    return fields, rest
-
-
 def _says_failed(fields: Mapping[str, Any]) -> bool:
-    for name, value in fields.items():
-        said = str(value).strip().lower()
-        if name in ERRORS and said not in NOTHING:
-            return True
-        if name in STATES and said in FAILED:
-            return True
-    return False
+    said = {name: str(value).strip().lower() for name, value in fields.items()}
+    error = any(name in ERRORS and value not in NOTHING for name, value in said.items())
+    return error or any(name in STATES and value in FAILED for name, value in said.items())

@@ -1,16 +1,16 @@
 """What is known of tools: which argument names the thing, which shows most, what has an effect.
 
-The table holds tools that many agents have. A caller's own tools are added with `tools=`; what a
+The table holds tools that many agents have. A caller's own are added with `tool_table=`; what a
 tool says of itself (`readOnlyHint` of MCP) counts where the table has nothing.
 """
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from conspectus.errors import PolicyError
-from conspectus.notes.cutting import differing
 
 PATHS = ("path", "file_path", "filename", "file", "target_file", "filepath", "notebook_path")
 """Names of the argument that tells which file a tool works on."""
@@ -27,8 +27,7 @@ class Tool:
         name: its name, compared without regard to case; a `*` at its end stands for any rest.
         key: the argument that names the thing it works on, or one that is called alike (`path`,
             `file_path`); it is never cut before the others.
-        show: arguments that are shown next; the rest follow as they were given. Of two that begin
-            or end alike, such as an old and a new text, that part is left out.
+        show: arguments that are shown next; the rest follow as they were given.
         effect: whether a call changes anything. What only looks gives way first.
         todo: the argument that holds the agent's whole to-do list; empty for none.
 
@@ -60,13 +59,7 @@ class Tool:
         given = [self.key, *next((names for names in ALIKE if self.key in names), ())]
         key = next((name for name in given if any(name == one for one, _ in args)), "")
         places = {name: place for place, name in enumerate((key, *self.show))}
-        args = sorted(args, key=lambda arg: places.get(arg[0], len(places)))
-        pair = [place for place, (name, _) in enumerate(args) if name in self.show]
-        if len(pair) == 2:
-            values = differing(args[pair[0]][1], args[pair[1]][1])
-            for place, value in zip(pair, values, strict=True):
-                args[place] = (args[place][0], value)
-        return args
+        return sorted(args, key=lambda arg: places.get(arg[0], len(places)))
 
 
 _READ = ("read_file", "read", "view", "view_file", "cat_file", "open_file", "notebookread")
@@ -129,3 +122,47 @@ def _opening(tools: Mapping[str, Tool], name: str) -> Tool | None:
     """Return the last tool with a `*` at its end that a name begins like."""
     known = reversed(list(tools.items()))
     return next((t for n, t in known if n.endswith("*") and name.startswith(n[:-1])), None)
+
+
+FOLDER = "/mnt/skills"
+"""Where skills are, unless somebody says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skills:
+    """Which calls read skill files: a reference to each file stays in the notes.
+
+    Attributes:
+        tools: names of the tools.
+        folder: where skills are; what is read elsewhere is an ordinary file.
+
+    Example:
+        >>> skills = Skills(("read_file",))
+        >>> skills.read("read_file", [("path", "/mnt/skills/public/pdf/SKILL.md")], "...")
+        {'/mnt/skills/public/pdf/SKILL.md': 'pdf (/mnt/skills/public/pdf/SKILL.md)'}
+    """
+
+    tools: tuple[str, ...]
+    folder: str = FOLDER
+
+    def read(self, tool: str, args: Iterable[tuple[str, str]], text: str) -> dict[str, str]:
+        """Return the skill file that a call has read, with its reference; empty for none.
+
+        Args:
+            tool: its name.
+            args: its arguments, each a name and a value.
+            text: what it returned; the front matter of a skill tells its name.
+        """
+        values = dict(args)
+        path = posixpath.normpath(next((values[key] for key in PATHS if values.get(key)), "."))
+        folder, file = posixpath.split(path)
+        inside = path.startswith(posixpath.normpath(self.folder).rstrip("/") + "/")
+        if tool not in self.tools or not inside or file != "SKILL.md":
+            return {}
+        name = posixpath.basename(folder)
+        for line in text.split("\n")[:20] if text.lstrip().startswith("---") else ():
+            key, colon, value = line.partition(":")
+            if colon and key.strip() == "name" and value.strip():
+                name = " ".join(value.strip().strip("\"'").split())[:80]
+                break
+        return {path: f"{name} ({path})"}
