@@ -24,7 +24,7 @@ the user's words, that it keeps at least."""
 MANY = 64
 """Lines that are left out of older segments before they are counted for good."""
 
-FILLED, TRIES = 0.94, 8
+FILLED, TRIES = 0.97, 8
 """The share of a room that a text fills where something is cut, and how often it is tried."""
 
 CHARACTERS = 4
