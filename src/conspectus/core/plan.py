@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
-from conspectus.core.boundaries import exchanges, leading, never_clipped
+from conspectus.core.boundaries import exchanges, leading, must_stay, never_clipped
 from conspectus.core.items import Clip, Compact, Item, Keep, Plan, Size, Stuck, Window
-from conspectus.core.ladder import CLIP_TO, KEEP_FIRST, LADDER, Ladder
+from conspectus.core.ladder import CLIP_TO, GIANT, KEEP_FIRST, LADDER, Ladder
 from conspectus.core.policy import REARM, SMALLEST_SUMMARY, Policy, grown
 
 BELOW = "below the trigger"
@@ -217,3 +217,49 @@ def budget_of(policy: Policy, window: Window | None) -> Window | None:
     """Return the window; if it is unknown, the smallest token trigger."""
     tokens = policy.least_trigger
     return Window(tokens) if window is None and tokens is not None else window
+
+
+def foreseen(size: Size, share: float) -> Size:
+    """Scale a size so that a trigger fires at a share of itself."""
+    return Size(math.ceil(size.tokens / share), math.ceil(size.messages / share))
+
+
+def may_leave(items: Sequence[Item], leaving: Collection[int]) -> bool:
+    """Tell whether these items may leave, and nothing else must leave with them.
+
+    Orphaned results must leave: no provider takes them.
+    """
+    ex, gone = exchanges(items), set(leaving)
+    homes = {ex.group[i] for i in gone}
+    whole = all(i in gone for i, home in enumerate(ex.group) if home in homes)
+    late = all(call not in gone or i in gone for i, call in ex.late.items())
+    return whole and late and not (gone & must_stay(items, ex)) and gone >= ex.orphans
+
+
+def plan_draft(
+    items: Sequence[Item],
+    window: Window | None,
+    decided: Compact,
+    leaving: Sequence[int],
+    summary: int,
+    *,
+    clip: bool = True,
+    words: bool = True,
+) -> Compact | None:
+    """Plan that exactly these items leave, for a summary message that is written already.
+
+    `decided` is the plan without the draft, `summary` the tokens of the message. None if no space
+    is left to grow in the window.
+    """
+    gone = set(leaving)
+    stay = [i for i, item in enumerate(items) if i not in gone and not item.summary]
+    ladder = Ladder(items, None if window is None else window.budget, words=words)
+    never = ladder.theirs if clip else set(stay)
+    clips = ladder.clips(stay, ladder.rooms["roomy"] - summary, ladder.budget // GIANT, never)
+    if clips is None:
+        return None
+    own = {*gone, *(one.index for one in clips)}
+    clips += tuple(one for one in decided.clips if one.longest and one.index not in own)
+    plan = ladder.compact(sorted(gone), stay, tuple(sorted(clips, key=lambda c: c.index)), summary)
+    cause, cap = decided.cause, decided.summary_cap
+    return replace(plan, cause=cause, tokens=decided.tokens, summary_cap=cap)

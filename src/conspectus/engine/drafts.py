@@ -17,7 +17,7 @@ from conspectus.messages.framing import as_notes
 from conspectus.model.answers import answer_of
 from conspectus.model.base import EmbeddedSummarizer, SummaryRequest
 from conspectus.model.checks import FLOOR, cut_short, problems, wrong_with
-from conspectus.notes.cutting import cut, cut_lines, one_line
+from conspectus.notes.cutting import cut, one_line
 from conspectus.notes.lines import cited, section
 from conspectus.notes.reading import read_segment
 from conspectus.notes.rendering import Notes
@@ -82,7 +82,7 @@ def request_of(material: Material, by: str) -> SummaryRequest:
     request = replace(request, limit=min(request.limit, asked))
     shown = notes.render(CONTEXT + 2 * size, count, archived=True, deeds=False)
     ahead = [one for one in material.staying[: material.ahead] if one.role == "user"]
-    said = [cited(cut_lines(as_notes(one.own), AHEAD), [one.cite]) for one in ahead[-1:]]
+    said = [cited(cut(as_notes(one.own), AHEAD), [one.cite]) for one in ahead[-1:]]
     shown = "\n".join(filter(None, (shown, *section(IN_VIEW, said), foreign * beside)))
     return replace(request, notes=shown, form="findings", anew=anew)
 

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from conspectus.bridge import aside
 from conspectus.core.items import Compact, Item, Keep, Plan
+from conspectus.core.plan import may_leave, plan_draft
 from conspectus.core.policy import EMBEDDED
-from conspectus.core.prepared_cut import may_leave, plan_draft
 from conspectus.core.records import Draft
 from conspectus.engine.background import LONGEST, LOOK_AGAIN, Preparation
 from conspectus.engine.material import gather
@@ -168,12 +168,10 @@ async def _ready(thread: Thread, history: History, plan: Compact) -> Chosen | No
         # What is still above the trigger then is for the next preparation.
         given = plan_draft(
             history.items,
-            replace(thread.engine.policy, trigger=()),
             thread.room,
             plan,
             [i for i, p in enumerate(history.places) if _leaves(p.item, covers)],
             thread.message_size(draft.text),
-            asked=thread.asked,
             clip=thread.engine.where is not None,
             words=thread.engine.archive is not None,
         )

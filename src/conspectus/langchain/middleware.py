@@ -57,8 +57,7 @@ from conspectus.langchain.settings import (
     whole_counter,
 )
 from conspectus.langchain.state import CompactionState, HeadState, Tenant, asking, name_messages
-from conspectus.notes.tools import Skills
-from conspectus.notes.tools import Tool
+from conspectus.notes.tools import Skills, Tool
 from conspectus.observe import heard_by
 from conspectus.redaction import Redact
 from conspectus.tokens import TokenCounter

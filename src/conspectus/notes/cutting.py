@@ -132,31 +132,3 @@ def chosen(
         result += [kept[place]] if place in kept else []
         before = place
     return result
-
-
-FEW = 8
-STRESS = 0.65
-_STRESSED = re.compile(r"\*\*|__|\b[A-Z]{2,}[ :]+[A-Z]{2,}\b|[【「]")
-
-
-def cut_lines(text: str, room: float) -> str:
-    """Return a text of many lines without those in its middle that nobody has stressed.
-
-    Bold type and words in capitals are how a writer stresses a line. A text of few lines is cut as
-    one.
-    """
-    parts: list[list[str]] = []
-    for line in text.split("\n"):
-        if parts and not line.strip():
-            parts[-1].append(line)  # a blank line goes with the one before it
-        else:
-            parts.append([line])
-    lines = ["\n".join(part) for part in parts]
-    if len(text) <= room or len(lines) < FEW:
-        return cut(text, room)
-    worth, left = [0] * len(lines), room * STRESS
-    for place, line in enumerate(lines):
-        if len(line) <= left and _STRESSED.search(line):
-            worth[place] = 2
-            left -= len(line)
-    return "\n".join(p for p, _ in chosen(lines, worth, room, "\n"))
