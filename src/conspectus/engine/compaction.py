@@ -211,7 +211,7 @@ def _record(
     return Record.make(
         parent=material.history.head_id,
         covers=material.keys,
-        clips=material.marks,
+        clips=tuple(place.mark for place in material.clips.values() if place.mark),
         summary=made.text,
         segment=made.segment,
         cause=plan.cause,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from conspectus.core.items import Compact
 from conspectus.core.policy import LARGEST_SUMMARY, REARM, SMALLEST_SUMMARY
-from conspectus.core.records import ClipMark, Cost, Record
+from conspectus.core.records import Cost, Record
 from conspectus.engine.thread import Thread
 from conspectus.engine.view import History, Place, clipped
 from conspectus.messages import Message, read_messages
@@ -25,7 +25,8 @@ class Material:
 
     Attributes:
         redaction: the redactor, with the secrets that it recognised here.
-        leaving: messages that leave the view.
+        leaving: messages that leave the view; `keys` and `entries` are theirs, and `read` those
+            that are no summaries.
         originals: the messages that leave or are clipped, as first sent, by key.
         clips: clipped messages, by their place in the history.
         staying: messages that stay in view.
@@ -33,6 +34,7 @@ class Material:
         segments: the notes so far.
         rewritten: whether a secret was taken out of them, so that the next record holds them anew.
         foreign: summaries of other libraries that leave.
+        standing: the summary so far: ours, and those that ours replaces.
         tokens, count: tokens and number of the messages in view after it, beside the summary.
         redacted: secrets that were taken out of the originals, by kind.
         lost: clipped messages whose originals are no longer in the archive.
@@ -48,6 +50,9 @@ class Material:
     focus: str = ""
     redaction: Redaction | None = None
     leaving: tuple[Place, ...] = ()
+    keys: tuple[str, ...] = ()
+    entries: list[Message] = field(default_factory=list)
+    read: list[Message] = field(default_factory=list)
     originals: dict[str, Message] = field(default_factory=dict)
     clips: dict[int, Place] = field(default_factory=dict)
     staying: list[Message] = field(default_factory=list)
@@ -55,6 +60,7 @@ class Material:
     segments: tuple[Segment, ...] = ()
     rewritten: bool = False
     foreign: tuple[str, ...] = ()
+    standing: str = ""
     tokens: int = 0
     count: int = 0
     redacted: Mapping[str, int] = field(default_factory=dict)
@@ -69,29 +75,6 @@ class Material:
     def size(self, body: str) -> int:
         """Return the tokens of the summary message."""
         return self.thread.message_size(body, self.history.like)
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        return tuple(place.item.key for place in self.leaving)
-
-    @property
-    def entries(self) -> list[Message]:
-        return [self.originals[place.item.key] for place in self.leaving]
-
-    @property
-    def read(self) -> list[Message]:
-        """The messages that leave, without summaries."""
-        return [self.originals[p.item.key] for p in self.leaving if not p.item.summary]
-
-    @property
-    def standing(self) -> str:
-        """The summary so far: ours, and those of other libraries that ours replaces."""
-        head = self.history.head
-        return "\n".join(filter(None, (head.summary if head else "", *self.foreign)))
-
-    @property
-    def marks(self) -> tuple[ClipMark, ...]:
-        return tuple(place.mark for place in self.clips.values() if place.mark is not None)
 
     def order(self) -> tuple[str, ...]:
         """Return the keys of what leaves, and of what stays before the last of it.
@@ -162,6 +145,11 @@ async def gather(thread: Thread, history: History, plan: Compact, focus: str = "
             made.count += 1
         else:
             made.replaced += place.item.tokens
+    made.keys = tuple(place.item.key for place in made.leaving)
+    made.entries = [made.originals[key] for key in made.keys]
+    made.read = [made.originals[p.item.key] for p in made.leaving if not p.item.summary]
+    notes = history.head.summary if history.head else ""
+    made.standing = "\n".join(filter(None, (notes, *made.foreign)))
     # A summary in a tiny budget need only fit by itself where its message is the caller's own.
     cap, budget, most = plan.summary_cap, plan.budget, max(FLOOR, made.replaced)
     most = most if cap is None else min(most, cap)

@@ -7,6 +7,7 @@ every message that leaves stands there unclipped.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,15 +15,15 @@ from time import monotonic
 from typing import Any, cast
 
 from conspectus._langchain import is_message, is_runnable
+from conspectus.engine.material import Material
 from conspectus.engine.memory import SessionMemory
 from conspectus.engine.settings import Engine
-from conspectus.engine.view import Place
 from conspectus.errors import PolicyError
-from conspectus.messages import Message
 from conspectus.messages.blocks import CACHE
 from conspectus.messages.summary import summary_body
-from conspectus.model.base import LastRequest
+from conspectus.model.base import LastRequest, SummaryRequest
 from conspectus.model.calls import model_and_provider
+from conspectus.observe import log
 from conspectus.tokens import TokenMeter
 
 LIVES, LIVES_LONG = 300.0, 3_600.0
@@ -70,42 +71,59 @@ def last_request_of(engine: Engine, given: object, window: int | None) -> LastRe
     return LastRequest(cast("Any", model), (), window=window, any_model=is_runnable(given))
 
 
-def why_not(
-    engine: Engine,
-    last: LastRequest | None,
-    by: str,
-    leaving: Sequence[Place],
-    originals: Sequence[Message],
-    notes: str,
-) -> str:
-    """Return why a summary by `by` cannot follow the agent's last request, or an empty text.
+def riding(
+    material: Material, by: str, request: SummaryRequest, last: LastRequest | None
+) -> SummaryRequest:
+    """Add the agent's last request to a summariser's, if the summary may use the cache."""
+    engine = material.thread.engine
+    rides = getattr(engine.summarizers[by], "rides", None)
+    if not engine.cached or rides is None:
+        return request
+    why, tokens = _unfit(material, last, by), 0
+    if last is not None and not why:
+        tools = last.tools or (getattr(last.model, "kwargs", None) or {}).get("tools") or ()
+        tokens = sum(map(engine.meter.message, last.messages)) + tools_size(engine.meter, tools)
+        why = rides(last, tokens, request)
+    if why:
+        log("smallest_request", "the smallest request is sent: %s", why, level=logging.DEBUG)
+        return request
+    return replace(request, last=last, last_tokens=tokens)
 
-    `leaving` are messages that leave, `originals` what they hold, `notes` those so far.
-    """
+
+def _unfit(material: Material, last: LastRequest | None, by: str) -> str:
+    """Return why a summary by `by` cannot follow the agent's last request, or an empty text."""
     if last is None:
         return "no request of the agent is known in this process"
-    marks = _cache_marks(last)
-    unmarked = not marks and needs_marks(last)
+    marks, settings, inner = (
+        _cache_marks(last),
+        _settings(last),
+        getattr(last.model, "bound", last.model),
+    )
     # Marks of an hour stand first, so the messages live as long as the shortest.
     lives = LIVES_LONG if marks and all(mark.get("ttl") == "1h" for mark in marks) else LIVES
-    settings = _settings(last)
-    edits = [
-        name for name in EDITS if _setting(last, settings, name) not in (None, "disabled", {}, [])
-    ]
+    set_to = {e: next((s[e] for s in settings if e in s), getattr(inner, e, None)) for e in EDITS}
+    edits = [name for name, value in set_to.items() if value not in (None, "disabled", {}, [])]
+    notes = material.history.head.summary if material.history.head else ""
     texts = [one.text if is_message(one) else one.get("content") for one in last.messages]
     shown = any(isinstance(text, str) and notes in summary_body(str(text)) for text in texts)
     rest = iter(last.messages)
-    whole = all(any(_same(entry.source, sent) for sent in rest) for entry in originals)
+    whole = all(any(_same(entry.source, sent) for sent in rest) for entry in material.entries)
+    redacted, short = (
+        material.redaction is not None,
+        any(p.back or p.mark for p in material.leaving),
+    )
     reasons = {
-        "another model summarises": last.any_model and by != engine.order[0],
-        "what is summarised is redacted, and the request is not": engine.redaction is not None,
-        "it has no cache_control, so its provider remembers nothing of it": unmarked,
+        "another model summarises": last.any_model and by != material.thread.engine.order[0],
+        "what is summarised is redacted, and the request is not": redacted,
+        "it has no cache_control, so its provider remembers nothing of it": (
+            not marks and needs_marks(last)
+        ),
         "its provider has forgotten it": monotonic() - last.at > lives,
         "it is of items that no chat model of LangChain takes": not all(map(_taken, last.messages)),
-        f"its provider may leave a part of it out ({', '.join(edits)})": edits,
-        "something that leaves was shown short": any(place.back or place.mark for place in leaving),
+        f"its provider may leave a part of it out ({', '.join(edits)})": bool(edits),
+        "something that leaves was shown short": short,
         "something that leaves does not stand in it as it is": not whole,
-        "the notes so far do not stand in it": notes and not shown,
+        "the notes so far do not stand in it": bool(notes) and not shown,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
 
@@ -132,13 +150,6 @@ def _same(one: Any, other: Any) -> bool:
     return all(getattr(one, part, None) == getattr(other, part, None) for part in parts)
 
 
-def size_of(last: LastRequest, meter: TokenMeter) -> int:
-    """Count the tokens of a request, with its tools."""
-    bound = getattr(last.model, "kwargs", None)
-    tools = last.tools or (bound.get("tools") if isinstance(bound, Mapping) else ()) or ()
-    return sum(map(meter.message, last.messages)) + tools_size(meter, tools)
-
-
 def tools_size(meter: TokenMeter, tools: Sequence[Any]) -> int:
     """Count the tokens of tools; what is no tool, which a model may know, counts as text."""
     try:
@@ -153,11 +164,6 @@ def _settings(last: LastRequest) -> list[Mapping[str, Any]]:
     bound = getattr(last.model, "kwargs", None) or {}
     own = [getattr(inner, name, None) or {} for name in ("model_kwargs", "extra_body")]
     return [last.settings, bound, bound.get("extra_body") or {}, *own]
-
-
-def _setting(last: LastRequest, settings: Sequence[Mapping[str, Any]], name: str) -> Any:
-    inner = getattr(last.model, "bound", last.model)
-    return next((one[name] for one in settings if name in one), getattr(inner, name, None))
 
 
 def _cache_marks(last: LastRequest) -> list[Mapping[str, Any]]:

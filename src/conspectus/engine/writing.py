@@ -18,7 +18,7 @@ from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Cost, Draft
 from conspectus.engine.drafts import checked, clean_summary, in_notes, refused, request_of
 from conspectus.engine.material import Material
-from conspectus.engine.riding import size_of, why_not
+from conspectus.engine.riding import riding
 from conspectus.engine.thread import Thread
 from conspectus.errors import (
     ArchiveUnconfirmed,
@@ -59,7 +59,16 @@ async def write(material: Material, ready: Draft | None = None) -> tuple[Draft, 
         RedactionError: the redactor failed.
     """
     thread, engine = material.thread, material.thread.engine
-    plan, start = draft_name(material), time.monotonic()
+    start, identity, budget = (
+        time.monotonic(),
+        engine.identity(material.focus),
+        material.plan.budget,
+    )
+    # By this name of all that would change it, any process finds the draft.
+    named = [material.history.head_id, material.keys, material.asked, identity, material.standing]
+    plan, order = hash_of(named), engine.order
+    if budget is not None and material.plan.tokens > budget and engine.on_failure == "degrade":
+        order = (*order, *({EMBEDDED} - {*order}))  # the last resort where the window is full
     mine = ready is None and await _claimed(thread, plan)
     error: SummaryError | None = None
     try:
@@ -70,7 +79,7 @@ async def write(material: Material, ready: Draft | None = None) -> tuple[Draft, 
                 material.spent = Cost() if ready is None else draft.cost
                 return draft, True
             paid = draft.cost
-        for by in _ladder(material):
+        for by in order:
             last = engine.memory.of(thread.scope).last_request
             for tries, wait in enumerate((*RETRY_AFTER, None)):
                 asked, cached, transient = 0.0, False, False
@@ -81,7 +90,7 @@ async def write(material: Material, ready: Draft | None = None) -> tuple[Draft, 
                             raise _resting(by, rest)
                         request = request_of(material, by)
                         if not material.failures or last is not None:
-                            request = _riding(material, by, request, last)
+                            request = riding(material, by, request, last)
                         cached, last = request.last is not None, None
                         draft = await _answer(material, by, request, seen)
                         draft = in_notes(material, by, draft, request)
@@ -129,13 +138,6 @@ async def confirm(material: Material) -> None:
         )
 
 
-def draft_name(material: Material) -> str:
-    """Name the draft of a plan by all that would change it, so that any process finds it again."""
-    identity = material.thread.engine.identity(material.focus)
-    parent, limit = material.history.head_id, material.asked
-    return hash_of([parent, material.keys, limit, identity, material.standing])
-
-
 def hash_of(parts: Sequence[Any]) -> str:
     """Hash plain data, the same in every process."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
@@ -165,33 +167,6 @@ async def _claimed(thread: Thread, plan: str) -> bool:
         if not await io(wait, partial(asyncio.sleep, LOOK_AGAIN, lives)):
             break
     return False
-
-
-def _ladder(material: Material) -> tuple[str, ...]:
-    """Return the summarisers to ask in turn; the embedded one last if the window is full."""
-    engine, plan = material.thread.engine, material.plan
-    roomy = plan.budget is None or plan.tokens <= plan.budget
-    if engine.on_failure != "degrade" or roomy or EMBEDDED in engine.order:
-        return engine.order
-    return (*engine.order, EMBEDDED)
-
-
-# What is asked
-
-
-def _riding(material: Material, by: str, request: SummaryRequest, last: Any) -> SummaryRequest:
-    """Add the agent's last request to a summariser's, if the summary may use the cache."""
-    engine, head = material.thread.engine, material.history.head
-    rides = getattr(engine.summarizers[by], "rides", None)
-    if not engine.cached or rides is None:
-        return request
-    notes = head.summary if head is not None else ""
-    why = why_not(engine, last, by, material.leaving, material.entries, notes)
-    tokens = 0 if why else size_of(last, engine.meter)
-    if why := why or rides(last, tokens, request):
-        log("smallest_request", "the smallest request is sent: %s", why, level=10)
-        return request
-    return replace(request, last=last, last_tokens=tokens)
 
 
 async def _answer(material: Material, by: str, request: SummaryRequest, seen: Observation) -> Draft:
@@ -275,9 +250,6 @@ def _resting(by: str, seconds: float) -> SummaryError:
 def _cost_by(by: str, cost: Cost) -> Cost:
     """Name the summariser in a cost that names no model."""
     return cost.asked_of(by) if cost.calls and not cost.models else cost
-
-
-# What is told
 
 
 async def tell(material: Material, event: str, *, clear: bool = False, **data: Any) -> None:
