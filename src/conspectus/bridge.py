@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import os
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import CancelledError, Future
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -82,7 +84,7 @@ async def aside(body: Coroutine[Any, Any, T]) -> T:
     work, context = _Aside(asyncio.get_running_loop()), contextvars.copy_context()
     context.run(_MODE.set, work)
     waiting = asyncio.ensure_future(
-        asyncio.wrap_future(_daemon(lambda: context.run(_stepped, body)))
+        asyncio.wrap_future(_daemon(lambda: context.run(_in_turn, body)))
     )
     try:
         await asyncio.wait({waiting})
@@ -99,6 +101,43 @@ async def aside(body: Coroutine[Any, Any, T]) -> T:
     return cast("T", _opened(waiting.result()))
 
 
+def _in_turn(body: Awaitable[T]) -> T:
+    """Step a coroutine while no other one computes beside a loop, which would wait for them all."""
+    with _TURN:
+        _own.turn = True
+        try:
+            return _stepped(body)
+        finally:
+            _own.turn = False
+
+
+@contextmanager
+def _letting_others() -> Iterator[None]:
+    """Let others compute while this thread waits."""
+    if not getattr(_own, "turn", False):
+        yield
+        return
+    _own.turn = False
+    _TURN.release()
+    try:
+        yield
+    finally:
+        _TURN.acquire()
+        _own.turn = True
+
+
+_TURN, _own = threading.Lock(), threading.local()
+
+
+def _forked() -> None:
+    global _TURN
+    _TURN = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
 class _Aside:
     """Work beside an event loop: makes its calls, and stops at the next one once cancelled."""
 
@@ -109,6 +148,10 @@ class _Aside:
         self._cancelled = False
 
     def call(self, call: Call, acall: ACall | None, timeout: float | None) -> Any:
+        with _letting_others():
+            return self._call(call, acall, timeout)
+
+    def _call(self, call: Call, acall: ACall | None, timeout: float | None) -> Any:
         if acall is None:
             if self._cancelled:
                 raise asyncio.CancelledError
@@ -243,7 +286,8 @@ def _in_threads(bodies: Sequence[Coroutine[Any, Any, T]], limit: int) -> list[T]
     # callbacks and tracing of LangChain travel in context variables.
     jobs = [_daemon(partial(one, body)) for body in bodies]
     try:
-        boxes = [job.result() for job in jobs]
+        with _letting_others():
+            boxes = [job.result() for job in jobs]
         for box in boxes:
             if "failure" in box:
                 raise box.pop("failure")
