@@ -5,10 +5,9 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from conspectus import Compactor, EmbeddedSummarizer, SummarizationMiddleware
+from conspectus import Compactor
 from conspectus.cli import options
 from conspectus.cli.app import app
-from conspectus.config import create_summarization_middleware, load_config
 from conspectus.errors import InputError
 from conspectus_lab.replay import replay
 from scripted_models import ScriptedChatModel
@@ -20,12 +19,6 @@ TALK = [
 ]
 
 
-@pytest.mark.parametrize("word", WORDS)
-def test_a_compactor_takes_the_word_as_its_summariser(word):
-    own = Compactor(word, trigger=("messages", 6), keep=("messages", 2))
-    assert own.compact(TALK, thread_id="t").record.by == "embedded"
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("word", WORDS)
 def test_a_fallback_and_a_replay_take_it_too(word):
@@ -34,16 +27,6 @@ def test_a_fallback_and_a_replay_take_it_too(word):
     record = compactor.compact(TALK, thread_id="t").record
     assert record.by == "embedded"
     assert replay(TALK, summarizer=word, policies=["none"]).summarizer == "embedded"
-
-
-@pytest.mark.parametrize("word", WORDS)
-def test_the_middleware_takes_it_as_model_and_as_summariser(word):
-    for made in (
-        SummarizationMiddleware(word, trigger=("messages", 60)),
-        SummarizationMiddleware(None, summarizer=word, trigger=("messages", 60)),
-    ):
-        assert made.model is None
-        assert made._setup.engine.order == ("embedded",)
 
 
 @pytest.mark.slow
@@ -63,21 +46,3 @@ def test_an_error_and_the_default_name_it_by_the_one_word():
     for command in (["compact"], ["replay"]):
         shown = CliRunner().invoke(app, [*command, "--help"]).output
         assert "embedded" in shown
-
-
-@pytest.mark.parametrize("word", WORDS)
-def test_yaml_takes_it_as_the_model_that_writes_summaries(tmp_path, word):
-    file = tmp_path / "a.yaml"
-    file.write_text(
-        f"summarization:\n  enabled: true\n  model_name: {word}\n"
-        "  trigger: {type: messages, value: 60}\n"
-    )
-    config = load_config(file)
-    made = create_summarization_middleware(
-        config, model_registry={"small": ScriptedChatModel(answers=[])}
-    )
-    assert made._setup.engine.order == ("embedded",)
-
-
-def test_its_class_bears_the_word():
-    assert EmbeddedSummarizer().name == "embedded"

@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 from conspectus import Archive
 from conspectus.cli.app import app
 from conspectus_mcp.grants import Grant
-from hostile_names import LABELS
 from hostile_texts import CLASSES, ORDER, marks
 from mcp_support import (
     FRAME,
@@ -182,34 +181,6 @@ def test_injected_text_gains_nothing(tmp_path):
 
 
 @pytest.mark.slow
-def test_names_of_any_characters_reach_their_own_thread_only(tmp_path):
-    path = str(tmp_path / "a.db")
-    names = [*LABELS[::4], *HOSTILE[::60]]
-    for number, name in enumerate(names):
-        archived(path, [f"The zebra{number} is here."], name)
-
-    async def main() -> None:
-        async with beside(path, Grant.of(["ann"])) as client:
-            text = await told(client, "list_threads")
-            assert not marks(text.removeprefix(FRAME).replace("\n</recalled>", ""))
-            handles = re.findall(r"^\[(\w{16})\]", text, re.MULTILINE)
-            assert len(set(handles)) == len(names)
-            found = []
-            for handle in handles:
-                said = await told(client, "read", id="u0", thread=handle)
-                found += re.findall(r"zebra(\d+) is", said)
-            assert sorted(map(int, found)) == list(range(len(names)))
-            for name in (one for one in names if not re.search("[\ud800-\udfff]", one)):
-                number = names.index(name)
-                said = await told(client, "search", query=f"zebra{number}", thread=name)
-                assert f"zebra{number} is" in said
-        async with beside(path, Grant.of(["ann"], [names[3]])) as client:
-            assert (await told(client, "list_threads")).count("\n[") == 1
-
-    run(main())
-
-
-@pytest.mark.slow
 def test_an_archive_that_is_not_there_yet_is_told_and_not_made(tmp_path):
     path = tmp_path / "later.db"
 
@@ -234,18 +205,6 @@ def test_an_empty_archive_is_told(tmp_path):
             assert (await told(client, "search", query="x")).startswith("Nothing was found")
             for name, arguments in (("read", {"id": "u0"}), ("list_compactions", {})):
                 assert "nothing is archived yet" in await refused(client, name, **arguments)
-
-    run(main())
-
-
-def test_chinese_text_is_found_and_shown(tmp_path):
-    path, said = str(tmp_path / "a.db"), "测试数据库监听端口5433，不要修改生产环境。"
-    archived(path, [said, *(f"看一下第{n}个模块。" for n in range(10))], "会话一")
-
-    async def main() -> None:
-        async with beside(path, Grant.of(["ann"], ["会话一"])) as client:
-            assert said in await told(client, "search", query="数据库的端口是多少", limit=1)
-            assert "会话一" in await told(client, "list_threads")
 
     run(main())
 

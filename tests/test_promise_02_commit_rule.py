@@ -142,13 +142,6 @@ def test_without_an_archive_the_ids_that_a_summariser_cites_are_left_out():
     assert scripted.requests[-1].entries[0].cite in kept.messages[0]["content"]
 
 
-def test_a_failing_listener_does_not_undo_a_compaction():
-    def listener(event: str, data: Any) -> None:
-        raise RuntimeError(event)
-
-    assert compacted(MESSAGES, engine(on_event=listener), force=True).outcome == "compacted"
-
-
 def test_a_failed_summary_is_not_tried_again_until_the_history_has_grown():
     scripted = Scripted(lambda _: "")
     compactor = engine(scripted, trigger=("messages", 80), keep=("messages", 10))

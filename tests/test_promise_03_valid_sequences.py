@@ -5,12 +5,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import Archive, Compactor, is_summary_message
 from conspectus.messages import SUMMARY_LINE
-from conspectus.messages.recalled import newest_user
 from engine import check_nothing_missing, check_sequence, compacted, engine
 from histories import assistant, histories, talk, tool, user
 
@@ -61,16 +60,6 @@ def test_a_call_that_may_yet_be_carried_out_is_never_clipped(window):
     result = engine(window=window, keep=("messages", 1)).compact([*talk(40), writes], thread_id="t")
     assert result.messages[-1] is writes
     assert result.outcome == ("compacted" if window == 900 else "stuck")
-
-
-def test_what_the_agent_has_left_behind_unanswered_is_clipped_where_room_is_short():
-    writes = assistant("I will write the file. " * 10, ("p", "line " * 300))
-    sent = [*talk(40), writes, user("never mind"), assistant("as you like")]
-    result = engine(window=700, keep=("messages", 1)).compact(sent, thread_id="t")
-    assert result.outcome == "compacted"
-    clipped = [m for m in result.messages if m["role"] == "assistant" and m.get("tool_calls")]
-    assert [call["id"] for call in clipped[0]["tool_calls"]] == ["p"]
-    assert "archived as" in str(clipped[0])
 
 
 @pytest.mark.slow
@@ -130,15 +119,3 @@ def test_a_marked_summary_that_counts_as_a_message_is_not_what_a_user_said_last(
     texts = [one.text for one in read if isinstance(one, AIMessage)]
     assert texts
     assert len(texts) == len(set(texts)), "a message was read again"
-
-
-def test_results_of_tools_in_the_name_of_a_user_are_not_what_he_said_last():
-    history: list[AnyMessage] = [HumanMessage("Fix the bug.", id="u")]
-    for n in range(8):
-        call: Any = {"name": "look", "args": {}, "id": f"c{n}", "type": "tool_call"}
-        history.append(AIMessage("", tool_calls=[call], id=f"a{n}"))
-        result: Any = {"type": "tool_result", "tool_use_id": f"c{n}", "content": f"line {n}"}
-        history.append(HumanMessage([result], id=f"t{n}"))
-    compactor = Compactor(trigger=("messages", 10), keep=("messages", 4))
-    assert history[0] in compactor.compact(history, thread_id="t").messages
-    assert newest_user(history) == 0, "what is recalled would part a call from its result"

@@ -48,12 +48,6 @@ def test_what_the_user_has_stated_is_in_the_summary_after_ten_rounds_word_for_wo
         assert f"- {rule} [" in result.messages[0]["content"]
 
 
-def test_a_model_that_loses_a_rule_loses_nothing():
-    first = [user(RULES[0]), assistant("ok")]
-    result = rounds(engine(model("- nothing much happened")), first, 1, 20)
-    assert f"- {RULES[0]} [" in result.summary
-
-
 def test_a_limit_that_was_changed_stands_before_the_new_one():
     first = [
         user("A function may have at most 40 lines."),

@@ -41,15 +41,6 @@ def told(**more: Any) -> RecallingAgent:
     return agent
 
 
-def test_a_state_that_was_copied_to_another_tenant_opens_nothing():
-    agent = told(tenant="acme")
-    values = agent.values
-    other = RecallingAgent(lookups("heron-1"), store=agent.store, tenant="bolt")
-    other.graph.update_state(other.config, {"_conspectus": values["_conspectus"]})
-    other.fill()
-    assert "QUARTZ" not in everything_after(other)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 def test_an_abandoned_branch_is_not_and_is_again_on_going_back_to_it(history):

@@ -20,7 +20,6 @@ from graph_support import (
     agent,
     check_nothing_lost,
     check_sent,
-    is_summary,
     middleware,
     said,
     steps,
@@ -104,16 +103,6 @@ class Bench:
 
 
 # Going back
-
-
-def test_time_travel_brings_back_the_head_of_that_time_and_its_summary():
-    bench = Bench()
-    bench.go(14, "m")
-    heads = bench.heads()
-    assert len(heads) > 3
-    for head in heads[:-1]:
-        shown = bench.at_head(head).values["messages"]
-        assert [m.id for m in shown if is_summary(m)] == [f"summary-{head}"]
 
 
 def test_recall_never_reaches_what_was_abandoned_once_the_branch_goes_on():

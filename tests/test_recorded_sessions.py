@@ -2,8 +2,6 @@
 
 import copy
 import json
-from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -16,17 +14,6 @@ Messages = list[dict[str, Any]]
 
 
 replaying = imported("recorded.replaying", "examples")
-
-
-@pytest.fixture
-def tools(replaying: ModuleType) -> Callable[..., Any]:
-    desk = replaying.TravelDesk().tools()
-
-    def call(name: str, **arguments: Any) -> Any:
-        result = desk.call(name, arguments)
-        return result if result.startswith("error") else json.loads(result)
-
-    return call
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -87,43 +74,3 @@ def test_the_evidence_of_every_question_stands_in_the_session(replaying, name):
     for question in questions:
         for group in question["evidence"]:
             assert any(alternative.lower() in text for alternative in group), question
-
-
-def test_a_booking_has_effects_that_later_calls_see(tools):
-    stay = {"place": "Corvik", "arrival": "2031-05-15", "nights": 1, "guests": 3}
-    room = {"lodge_id": "lodge-23", "room": "loft", "arrival": "2031-05-15", "nights": 1}
-    who = {"guest_id": "guest-0412", "guests": 3}
-    free = [row["lodge"] for row in tools("search_lodges", **stay)]
-    while "lodge-23" in free:
-        paid = tools("book_lodge", **room, **who, payments={"card-8841": 90.0})
-        free = [row["lodge"] for row in tools("search_lodges", **stay)]
-    assert paid["status"] == "confirmed"
-    again = tools("book_lodge", **room, **who, payments={"card-8841": 90.0})
-    assert again == "error: lodge-23 loft is full on 2031-05-15"
-    assert tools("cancel_booking", booking_id=paid["id"])["repaid"] == 90.0
-    assert "lodge-23" in [row["lodge"] for row in tools("search_lodges", **stay)]
-
-
-def test_a_gift_card_pays_what_it_holds_and_no_more(tools):
-    ride = {"departure_id": "R2-0512-1", "fare": "flex", "travellers": 5, "bicycles": 0}
-    book = {"guest_id": "guest-0412", **ride}
-    short = tools("book_train", **book, payments={"gift-2207": 145.0})
-    assert short == "error: gift-2207 has a balance of 140.00, 145.00 is needed"
-    other = tools("book_train", **book, payments={"card-1190": 145.0})
-    assert other == "error: card-1190 does not belong to guest-0412"
-    assert tools("book_train", **book, payments={"gift-2207": 140.0, "card-8841": 5.0})["paid"]
-    cards = {
-        row["id"]: row["balance"] for row in tools("get_guest", guest_id="guest-0412")["payments"]
-    }
-    assert cards["gift-2207"] == 0
-
-
-def test_a_call_that_fits_no_tool_is_refused(replaying):
-    room = replaying.ReadingRoom().tools()
-    assert room.call("read", {}).startswith(
-        "error: there is no tool read; there are list_documents"
-    )
-    assert room.call("calculate", {"sum": "1"}) == "error: calculate takes expression; got sum"
-    assert room.call("calculate", {"expression": "__import__('os')"}).startswith("error: only")
-    assert room.call("query_table", {"sql": "DROP TABLE trial_days"}).startswith("error: only")
-    assert room.call("write_note", {"path": "../x.md", "text": ""}).startswith("error: ../x.md")

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
-from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware
 from langchain.tools import ToolRuntime
 from langchain_core.callbacks import BaseCallbackHandler
@@ -17,14 +16,13 @@ from langchain_core.messages import (
     RemoveMessage,
     ToolMessage,
 )
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from conspectus.errors import InputError, MessageError, PolicyError, SummaryError
 from conspectus.messages import read_messages
 from conspectus.model import Summary, SummaryRequest
 from conspectus.observe import Price
-from conspectus_lab.agent import RecordedModel, TurnEnds, recorded_tools
+from conspectus_lab.agent import recorded_tools
 from conspectus_lab.measure import Measure
 from conspectus_lab.needs import identifiers, quoted
 from conspectus_lab.policies import POLICIES, Policy
@@ -238,27 +236,6 @@ def test_langchain_messages_keep_their_ids_and_are_not_changed(requests):
 def test_what_cannot_be_replayed_is_refused(messages, error, told):
     with pytest.raises(error, match=told):
         replay(messages)
-
-
-@pytest.mark.slow
-def test_a_thread_goes_on_where_it_was_in_another_process():
-    saver = InMemorySaver()
-    config: Any = {"configurable": {"thread_id": "t"}}
-
-    def graph() -> Any:
-        recording = Recording.of(SESSION)  # nothing is shared with the graph before
-        model = RecordedModel(
-            recording=recording, on_request=lambda messages, tools: 1, count=lambda message: 1
-        )
-        middleware = [TurnEnds(recording)]
-        tools = recorded_tools(recording)
-        return create_agent(model, tools=tools, middleware=middleware, checkpointer=saver)
-
-    turns = Recording.of(SESSION).turns
-    for turn in turns:
-        graph().invoke({"messages": list(turn)}, config)
-    state = graph().get_state(config).values["messages"]
-    assert readings(state) == readings(Recording.of(SESSION).messages)
 
 
 # What the policies do, measured alike

@@ -4,7 +4,7 @@ import asyncio
 import importlib
 import math
 import sys
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from anthropic import Anthropic
@@ -30,115 +30,111 @@ from sdk_support import (
     until_large,
 )
 
-HERE = Scope("local", "s")
+HERE, HI = Scope("local", "s"), [{"role": "user", "content": "hi"}]
+
+
+MARK = {"cache_control": {"type": "ephemeral"}}
+
+
+class Chat:
+    """A loop around OpenAI's chat completions."""
+
+    model, beside = "gpt-4o", {"tools": [OPENAI_TOOL]}
+
+    def __init__(self, server: FaultServer) -> None:
+        self.client = OpenAI(base_url=server.openai_url, api_key="none", max_retries=0)
+        self.history: list[Any] = [{"role": "system", "content": PROMPT}]
+
+    def says(self, text: str) -> None:
+        self.history.append({"role": "user", "content": text})
+
+    def answers(self, sent: list[Any]) -> list[str]:
+        """Ask the provider; return the ids of the calls that it makes."""
+        answer = self.client.chat.completions.create(
+            model=self.model, messages=sent, tools=[OPENAI_TOOL]
+        )
+        message = answer.choices[0].message.model_dump(exclude_none=True)
+        self.history.append(message)
+        return [call["id"] for call in message.get("tool_calls", ())]
+
+    def results(self, calls: list[str], text: str) -> None:
+        self.history += [{"role": "tool", "tool_call_id": one, "content": text} for one in calls]
+
+
+class Responses(Chat):
+    """A loop around OpenAI's Responses, whose items are sent whole each time."""
+
+    beside: ClassVar = {"system": PROMPT, "tools": [RESPONSES_TOOL]}
+
+    def __init__(self, server: FaultServer) -> None:
+        super().__init__(server)
+        self.history = []
+
+    def answers(self, sent: list[Any]) -> list[str]:
+        answer = self.client.responses.create(
+            model=self.model, instructions=PROMPT, input=sent, tools=[RESPONSES_TOOL], store=False
+        )
+        self.history.extend(item.model_dump(exclude_none=True) for item in answer.output)
+        return [item.call_id for item in answer.output if item.type == "function_call"]
+
+    def results(self, calls: list[str], text: str) -> None:
+        kind = "function_call_output"
+        self.history += [{"type": kind, "call_id": one, "output": text} for one in calls]
+
+
+class Messages(Chat):
+    """A loop around Anthropic's messages, whose newest one bears the mark for the cache."""
+
+    model = "claude-next"
+    system: ClassVar = [{"type": "text", "text": PROMPT, **MARK}]
+    beside: ClassVar = {"system": system, "tools": [ANTHROPIC_TOOL], "answer_tokens": 200}
+
+    def __init__(self, server: FaultServer) -> None:
+        self.anthropic = Anthropic(base_url=server.anthropic_url, api_key="none", max_retries=0)
+        self.history = []
+
+    def says(self, text: str) -> None:
+        for message in self.history:
+            for block in message["content"]:
+                block.pop("cache_control", None)
+        self.history.append({"role": "user", "content": [{"type": "text", "text": text, **MARK}]})
+
+    def answers(self, sent: list[Any]) -> list[str]:
+        answer = self.anthropic.messages.create(
+            model=self.model, max_tokens=200, system=self.system, messages=sent,
+            tools=[ANTHROPIC_TOOL],
+        )  # fmt: skip
+        content = answer.model_dump()["content"]
+        self.history.append({"role": "assistant", "content": content})
+        return [block["id"] for block in content if block["type"] == "tool_use"]
+
+    def results(self, calls: list[str], text: str) -> None:
+        kind = "tool_result"
+        blocks = [{"type": kind, "tool_use_id": one, "content": text} for one in calls]
+        self.history.append({"role": "user", "content": blocks})
 
 
 @pytest.mark.slow
-def test_chat_messages_of_openai(fitter):
-    history: list[Any] = [{"role": "system", "content": PROMPT}]
-    sent: list[Any] = []
+@pytest.mark.parametrize("loop", [Chat, Responses, Messages])
+def test_a_session_of_ten_windows_stays_inside_and_loses_nothing(loop, fitter):
     with FaultServer(script, window=WINDOW) as server:
-        client = OpenAI(base_url=server.openai_url, api_key="none", max_retries=0)
+        talk, sent = loop(server), list[Any]()
 
-        def ask() -> Any:
-            result = fitter.fit(history, model="gpt-4o", thread_id="s", tools=[OPENAI_TOOL])
+        def ask() -> list[str]:
+            result = fitter.fit(talk.history, model=talk.model, thread_id="s", **talk.beside)
             sent[:] = result.messages
-            answer = client.chat.completions.create(
-                model="gpt-4o", messages=sent, tools=[OPENAI_TOOL]
-            )
-            message = answer.choices[0].message
-            history.append(message.model_dump(exclude_none=True))
-            return message
+            return talk.answers(sent)
 
         def step(turn: int) -> None:
-            history.append({"role": "user", "content": asking(turn)})
-            for call in ask().tool_calls:
-                history.append({"role": "tool", "tool_call_id": call.id, "content": looked(turn)})
-            assert ask().content
+            talk.says(asking(turn))
+            talk.results(ask(), looked(turn))
+            assert ask() == []
 
-        until_large(step, history)
+        until_large(step, talk.history)
         check_requests(server)
-    assert sent[0] is history[0]
-    check_kept(fitter.archive, HERE, history, [*sent, history[-1]])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("marked", [False, True])
-def test_messages_of_anthropic_with_system_and_tools(fitter, marked):
-    history: list[Any] = []
-    sent: list[Any] = []
-    system = [{"type": "text", "text": PROMPT, "cache_control": {"type": "ephemeral"}}]
-
-    def as_sent(text: str) -> Any:
-        """The newest message bears the mark for the cache, as clients move it on."""
-        if not marked:
-            return text
-        return [{"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}]
-
-    with FaultServer(script, window=WINDOW) as server:
-        client = Anthropic(base_url=server.anthropic_url, api_key="none", max_retries=0)
-
-        def ask() -> Any:
-            result = fitter.fit(
-                history, model="claude-next", thread_id="s", system=system,
-                tools=[ANTHROPIC_TOOL], answer_tokens=200,
-            )  # fmt: skip
-            sent[:] = result.messages
-            answer = client.messages.create(
-                model="claude-next", max_tokens=200, system=system,
-                messages=sent, tools=[ANTHROPIC_TOOL],
-            )  # fmt: skip
-            history.append({"role": "assistant", "content": answer.model_dump()["content"]})
-            return answer
-
-        def step(turn: int) -> None:
-            for message in history:
-                if isinstance(message["content"], list):
-                    for block in message["content"]:
-                        block.pop("cache_control", None)
-            history.append({"role": "user", "content": as_sent(asking(turn))})
-            calls = [block for block in ask().content if block.type == "tool_use"]
-            results = [
-                {"type": "tool_result", "tool_use_id": one.id, "content": looked(turn)}
-                for one in calls
-            ]
-            history.append({"role": "user", "content": results})
-            ask()
-
-        until_large(step, history)
-        check_requests(server)
-        assert max(one.tokens for one in server.requests) <= WINDOW - 200
-    check_kept(fitter.archive, HERE, history, [*sent, history[-1]])
-
-
-@pytest.mark.slow
-def test_items_of_responses(fitter):
-    history: list[Any] = []
-    sent: list[Any] = []
-    with FaultServer(script, window=WINDOW) as server:
-        client = OpenAI(base_url=server.openai_url, api_key="none", max_retries=0)
-
-        def ask() -> Any:
-            result = fitter.fit(
-                history, model="gpt-4o", thread_id="s", system=PROMPT, tools=[RESPONSES_TOOL]
-            )
-            sent[:] = result.messages
-            answer = client.responses.create(
-                model="gpt-4o", instructions=PROMPT, input=sent, tools=[RESPONSES_TOOL], store=False
-            )
-            history.extend(item.model_dump(exclude_none=True) for item in answer.output)
-            return answer.output
-
-        def step(turn: int) -> None:
-            history.append({"role": "user", "content": asking(turn)})
-            for call in [one for one in ask() if one.type == "function_call"]:
-                output = {"type": "function_call_output", "call_id": call.call_id}
-                history.append({**output, "output": looked(turn)})
-            assert ask()[0].content[0].text
-
-        until_large(step, history)
-        check_requests(server)
-    check_kept(fitter.archive, HERE, history, [*sent, history[-1]])
+        room = talk.beside.get("answer_tokens", 0)
+        assert max(one.tokens for one in server.requests) <= WINDOW - room
+    check_kept(fitter.archive, HERE, talk.history, [*sent, talk.history[-1]])
 
 
 @pytest.mark.slow
@@ -166,20 +162,11 @@ def test_several_sessions_at_once_on_an_event_loop(fitter):
         assert fitter.archive.export(Scope(f"tenant {100 + 10 * number}", f"s{100 + 10 * number}"))
 
 
-def test_what_fits_is_sent_as_it_is_with_its_marks(fitter):
-    block = {"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}
-    messages = [{"role": "user", "content": [block]}]
-    result = fitter.fit(messages, model="claude-next", thread_id="t")
-    assert result.messages[0] is messages[0]
-    assert block["cache_control"]
-
-
 def test_a_mark_for_the_cache_that_moves_changes_no_message(fitter):
-    mark = {"cache_control": {"type": "ephemeral"}}
     history: list[Any] = []
     for turn in range(20):
         text = {"type": "text", "text": f"{asking(turn)} {looked(turn)}"}
-        history.append({"role": "user", "content": [text | mark]})
+        history.append({"role": "user", "content": [text | MARK]})
         history.append({"role": "assistant", "content": [text]})
     history.append({"role": "user", "content": "Go on."})
     first = fitter.fit(history, model="claude-next", thread_id="s")
@@ -222,11 +209,6 @@ def test_thoughts_from_before_a_compaction_go_and_later_ones_stay(fitter):
     assert signatures(history) == [f"s{n}" for n in range(30)]  # the caller's own stay whole
 
 
-def test_without_a_compaction_a_thought_stays(fitter):
-    history = [{"role": "user", "content": "Look."}, *thinking(0)]
-    assert fitter.fit(history, model="claude-next", thread_id="s").messages == history
-
-
 @pytest.mark.parametrize(
     ("module", "missing"), [("litellm_proxy", "litellm"), ("openai_agents", "agents")]
 )
@@ -242,19 +224,18 @@ def test_a_missing_extra_is_named(monkeypatch, module, missing):
 def test_what_nothing_makes_fit_is_told_with_the_numbers(fitter):
     tools = [{**ANTHROPIC_TOOL, "description": looked(1) * 10}]
     with pytest.raises(StuckError, match="system prompt, tools") as stuck:
-        fitter.fit([{"role": "user", "content": "hi"}], model="x", thread_id="t", tools=tools)
+        fitter.fit(HI, model="x", thread_id="t", tools=tools)
     assert stuck.value.budget == WINDOW < stuck.value.needed
 
 
 @pytest.mark.slow
 def test_windows_come_by_name_by_profile_or_not_at_all(tmp_path):
-    said = [{"role": "user", "content": "hi"}]
     with Fitter(archive="memory:", window={"own": 5_000}) as fitter:
-        assert fitter.fit(said, model="own", thread_id="t").budget == 5_000
-        assert fitter.fit(said, model="gpt-4o", thread_id="t").budget == 128_000
-        assert fitter.fit(said, model="openai/gpt-4o", thread_id="t").budget == 128_000
+        assert fitter.fit(HI, model="own", thread_id="t").budget == 5_000
+        assert fitter.fit(HI, model="gpt-4o", thread_id="t").budget == 128_000
+        assert fitter.fit(HI, model="openai/gpt-4o", thread_id="t").budget == 128_000
         with pytest.raises(PolicyError, match="window of the model 'mystery'"):
-            fitter.fit(said, model="mystery", thread_id="t")
+            fitter.fit(HI, model="mystery", thread_id="t")
     with pytest.raises(PolicyError, match="window"):
         Fitter(archive="memory:", window={"own": 0})
 
@@ -278,9 +259,8 @@ def test_windows_come_by_name_by_profile_or_not_at_all(tmp_path):
 def test_a_name_of_a_window_counts_as_it_does_for_the_endpoint(model, limit):
     windows = {"gpt-4o": 3_000, "gpt-4o-m*": 2_000, "gpt-4o-mini-2024-*": 2_500, "*": 1_000}
     windows["claude-*"] = 4_000
-    said = [{"role": "user", "content": "hi"}]
     with Fitter(archive="memory:", window=windows) as fitter:
-        assert fitter.fit(said, model=model, thread_id="t").budget == limit
+        assert fitter.fit(HI, model=model, thread_id="t").budget == limit
     settings, _ = load_settings(given={"upstream": "http://127.0.0.1:9", "windows": windows})
     assert settings.window_of(model) == limit
 
@@ -289,18 +269,19 @@ def test_an_archive_that_cannot_be_read_is_told(tmp_path):
     with Fitter(archive=str(tmp_path / "a.db"), window=WINDOW) as fitter:
         pass
     with pytest.raises(ArchiveError):
-        fitter.fit([{"role": "user", "content": "hi"}], model="x", thread_id="t")
+        fitter.fit(HI, model="x", thread_id="t")
 
 
-@pytest.mark.parametrize("names", [{"thread_id": ""}, {"thread_id": "t", "tenant": ""}])
-def test_conversations_without_a_name_are_not_one(fitter, names):
-    with pytest.raises(InputError, match="must be a text that names it"):
-        fitter.fit([{"role": "user", "content": "hi"}], model="x", **names)
-
-
-@pytest.mark.parametrize("tokens", [-1, -WINDOW, math.inf, math.nan])
-def test_room_for_an_answer_makes_no_window_larger(fitter, tokens):
-    with pytest.raises(PolicyError, match="answer_tokens"):
-        fitter.fit(
-            [{"role": "user", "content": "hi"}], model="x", thread_id="t", answer_tokens=tokens
-        )
+@pytest.mark.parametrize(
+    ("request_", "error", "told"),
+    [
+        ({"thread_id": ""}, InputError, "must be a text that names it"),
+        ({"tenant": ""}, InputError, "must be a text that names it"),
+        ({"answer_tokens": -1}, PolicyError, "answer_tokens"),
+        ({"answer_tokens": math.inf}, PolicyError, "answer_tokens"),
+        ({"answer_tokens": math.nan}, PolicyError, "answer_tokens"),
+    ],
+)
+def test_a_request_that_means_nothing_is_refused(fitter, request_, error, told):
+    with pytest.raises(error, match=told):
+        fitter.fit(HI, **{"model": "x", "thread_id": "t", **request_})

@@ -87,39 +87,6 @@ def test_a_chat_of_ten_windows(fitter):
     check_kept(fitter.archive, Scope(ANN.api_key, thread), history, [*sent, history[-1]])
 
 
-def test_anthropic_s_messages_of_ten_windows(fitter):
-    import litellm
-
-    logger, history = logger_of(fitter), list[Any]()
-    sent: list[Any] = []
-
-    async def ask(server: FaultServer) -> Any:
-        data = {
-            "model": "anthropic/claude-next", "system": PROMPT, "messages": list(history),
-            "tools": [ANTHROPIC_TOOL], "max_tokens": 200, "metadata": {"session_id": "desk 7"},
-        }  # fmt: skip
-        data = await hooked(logger, ANN, data, "anthropic_messages")
-        sent[:] = data["messages"]
-        data.pop("metadata")
-        answer = await litellm.anthropic_messages(
-            **data, api_base=server.anthropic_url, api_key="none"
-        )
-        history.append({"role": "assistant", "content": answer["content"]})
-        return answer["content"]
-
-    def answered(content: Any, turn: int) -> list[Any]:
-        results = [
-            {"type": "tool_result", "tool_use_id": block["id"], "content": looked(turn)}
-            for block in content
-            if block["type"] == "tool_use"
-        ]
-        return [{"role": "user", "content": results}]
-
-    of_ten_windows(history, ask, answered)
-    assert fitter.archive.threads(ANN.api_key) == ("desk 7",)
-    check_kept(fitter.archive, Scope(ANN.api_key, "desk 7"), history, [*sent, history[-1]])
-
-
 def large(first: str) -> list[Any]:
     said = [{"role": "user", "content": first}]
     for turn in range(12):

@@ -83,15 +83,6 @@ def test_what_stands_around_a_secret_stays(text, left):
 
 
 @pytest.mark.parametrize(
-    "around",
-    ["DB_PASSWORD={}\nA=1", '{{"refresh_token": "{}", "a": 1}}', "tool --token {} -v", "pwd: {}\n"],
-)
-def test_a_long_secret_goes_as_a_whole(around):
-    for size in (600, 6_000, 30_000):
-        assert len(redacted(around.format(MADE.alnum(size)))) < 80
-
-
-@pytest.mark.parametrize(
     "text", ["the admin password is {} ok? use {} now", "DB_PASSWORD={}\ntried {} again"]
 )
 def test_a_value_that_was_told_once_goes_wherever_it_stands(text):
@@ -217,11 +208,6 @@ def test_whatever_is_redacted_stays_as_it_is_when_redacted_again(text):
     done = REDACTOR.redact(text)
     assert redacted(done.text) == done.text
     assert all(count > 0 for count in done.counts.values())
-
-
-@given(st.text(), st.sampled_from(sorted(PROVIDERS)), st.text())
-def test_no_text_around_a_secret_brings_it_through(before, kind, after):
-    assert PROVIDERS[kind] not in redacted(f"{before} {PROVIDERS[kind]} {after}")
 
 
 # However long and hostile a text is
