@@ -20,9 +20,8 @@ from pydantic import (
 )
 
 from conspectus.archive import default_archive_path
-from conspectus.config import SummarizationConfig
-from conspectus.config.loading import config_of
-from conspectus.config.reading import read_section, read_text
+from conspectus.config import SummarizationConfig, load_config
+from conspectus.config.reading import read_section
 from conspectus.errors import ConfigError, did_you_mean
 from conspectus.model.windows import limit_of
 
@@ -193,9 +192,8 @@ def load_settings(
     config, source = SummarizationConfig.model_validate(PLAINLY), None
     if path is not None:
         file = Path(path).expanduser()
-        text = read_text(file)
-        read = config_of(file, text)
-        section, source = read_section(file, text, SECTION)
+        read = load_config(file)
+        section, source = read_section(file, SECTION)
         section = {} if section is None else section
         if not isinstance(section, Mapping):
             raise source.error((), f"'{SECTION}' holds keys such as 'upstream:'")

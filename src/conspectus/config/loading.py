@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from conspectus.config.reading import SECTION, Location, Source, read_section, read_text
+from conspectus.config.reading import SECTION, Location, Source, read_section
 from conspectus.config.schema import Size, SubagentSettings, SummarizationConfig
 from conspectus.errors import ConfigError, did_you_mean
 
@@ -40,12 +40,7 @@ def load_config(path: str | Path) -> SummarizationConfig:
         [{'tokens': 6000}]
     """
     file = Path(path).expanduser()
-    return config_of(file, read_text(file))
-
-
-def config_of(file: Path, text: bytes) -> SummarizationConfig:
-    """Read the section of a file that holds these bytes; see `load_config`."""
-    section, source = read_section(file, text)
+    section, source = read_section(file)
     section = {} if section is None else section
     _check_sections(section, source)
     section = {key: value for key, value in section.items() if not key.startswith(EARLIER)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -30,7 +31,6 @@ class Source:
     """Where a configuration was read; empty for one that is made in Python."""
 
     file: Path | None = None
-    text: bytes = field(default=b"", repr=False)
     lines: Mapping[Location, int] = field(default_factory=dict, repr=False)
     secrets: dict[str, str] = field(default_factory=dict, repr=False)  # `$NAME` by its value
     missing: dict[Location, str] = field(default_factory=dict, repr=False)  # variables not set
@@ -82,11 +82,8 @@ class Source:
         """Return a wrong value for a message: short, and without secrets."""
         if isinstance(value, (dict, list)):
             return "a mapping" if isinstance(value, dict) else "a list"
-        if value is None or isinstance(value, bool):
-            return {None: "null", True: "true", False: "false"}[value]
-        text = str(self.hidden(value))
-        text = text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
-        return f"'{text}'" if isinstance(value, str) else text
+        text = json.dumps(self.hidden(value), ensure_ascii=False)
+        return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
 
     def filled(self, value: Any, where: Location = ()) -> Any:
         """Return plain values with environment variables in place of `$NAME` and `${NAME}`."""
@@ -106,22 +103,19 @@ class Source:
         return found
 
 
-def read_text(file: Path) -> bytes:
+def read_section(file: Path, name: str = SECTION) -> tuple[Any, Source]:
+    """Return the values of a section, None if it is missing, and their source.
+
+    Raises:
+        ConfigError: the file cannot be read, is no YAML, or nothing can be made of the section.
+    """
     try:
-        return file.read_bytes()
+        text = file.read_bytes()
     except FileNotFoundError:
         raise ConfigError((f"{file}: there is no such file; check the path",)) from None
     except OSError as error:
         why = error.strerror or str(error)
         raise ConfigError((f"{file}: cannot be read ({why}); check its permissions",)) from None
-
-
-def read_section(file: Path, text: bytes, name: str = SECTION) -> tuple[Any, Source]:
-    """Return the values of a section, None if it is missing, and their source.
-
-    Raises:
-        ConfigError: the file is no YAML, or nothing can be made of the section.
-    """
     names: dict[str, int] = {}
     try:
         loader = yaml.SafeLoader(text.decode("utf-8-sig"))
@@ -139,7 +133,7 @@ def read_section(file: Path, text: bytes, name: str = SECTION) -> tuple[Any, Sou
         for other in ("models", "skills", "trigger", "keep"):
             with suppress(Exception):  # what others write is theirs to check
                 others[other], _ = _plain(loader, nodes[other])
-        source = Source(file, text, {**lines, (): names.get(name, 1)}, sections=others, names=names)
+        source = Source(file, {**lines, (): names.get(name, 1)}, sections=others, names=names)
         value = source.filled(value)
     except Exception as error:  # a tag may not suit its value, and fails in many ways
         line = names.get(name, 1)
