@@ -4,11 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 from langchain_core.exceptions import ModelAuthenticationError, ModelRateLimitError
-from langgraph.errors import GraphInterrupt
 
 from conspectus.errors import SummarizerOverflow, SummaryError
 from conspectus.model.chat_model import ChatModelSummarizer
-from conspectus.model.provider_errors import explained, is_overflow, is_way_out, retry_after
+from conspectus.model.provider_errors import explained, is_overflow, retry_after
 from test_model_support import ScriptedChatModel, request, turns
 
 
@@ -124,12 +123,6 @@ def test_what_providers_say_about_a_full_window_is_understood(text):
 def test_another_error_is_no_full_window(text):
     assert not is_overflow(ValueError(text))
     assert not is_overflow(_Status(400, text))
-
-
-def test_how_langgraph_leaves_a_node_is_no_failure():
-    assert (is_way_out(GraphInterrupt()), is_way_out(RuntimeError("boom"))) == (True, False)
-    with pytest.raises(GraphInterrupt):
-        explained(GraphInterrupt(), "m", None)
 
 
 def test_a_long_error_is_cut_between_words_as_half_a_secret_is_not_recognised():

@@ -27,7 +27,6 @@ PER_MESSAGE = 4  # tokens that a chat format spends on the role and the delimite
 
 _AGAIN = "An earlier answer to this request was not used: {}. Answer it as asked."
 BEGINS = 60  # characters of a refused answer that an error shows
-_CURE = "use another model, or a prompt that it keeps to"
 
 
 @dataclass(slots=True)
@@ -39,7 +38,6 @@ class Caller:
     count: Callable[[str], int]
     timeout: float | None
     kind: str = "smallest"  # see `Summary.request`; empty for a user's function
-    cure: str = "raise timeout"  # what helps where the time was not enough
     costs: list[Cost] = field(default_factory=list)
 
     def size(self, prompt: Prompt) -> int:
@@ -69,8 +67,9 @@ class Caller:
                     return best
                 wrong = (f"it is too long by {over:,} tokens",)
             elif final and not best:
-                begins = f"it begins with {text[: 4 * BEGINS].strip()[:BEGINS]!r}; {_CURE}"
-                said = f"what {self.name} wrote is no summary: {'; '.join(wrong)}; {begins}"
+                begins = f"it begins with {text[: 4 * BEGINS].strip()[:BEGINS]!r}"
+                said = f"what {self.name} wrote is no summary: {'; '.join(wrong)}; {begins}; "
+                said += "use another model, or a prompt that it keeps to"
                 raise SummaryRejected(said, wrong)
             if self.kind:
                 again = f"{prompt[-1].content}\n\n{_AGAIN.format('; '.join(wrong))}"
@@ -104,7 +103,7 @@ class Caller:
                 return text, wrong
             except Exception as error:
                 check_at = "" if kind else "the function and what it calls"
-                failure = explained(error, self.name, self.timeout, self.cure, check_at)
+                failure = explained(error, self.name, self.timeout, check_at)
                 if spent is late and not isinstance(failure, SummarizerTimeout):
                     spent = Cost(1)  # providers charge nothing for what they turn down
                 seen.add(outcome=outcome_of(failure))
@@ -121,13 +120,11 @@ class Steps:
     _model: Runnable[Any, Any]
     _timeout: float | None
     _kind = "smallest"
-    _cure = "raise timeout"
     _write: Callable[[SummaryRequest, Caller], Awaitable[str]]
 
     async def summarize_flow(self, request: SummaryRequest) -> Summary:
         """Summarise, step by step; without entries, what was written before stands."""
-        kind, cure = self._kind, self._cure
-        caller = Caller(self._model, self.name, request.count, self._timeout, kind, cure)
+        caller = Caller(self._model, self.name, request.count, self._timeout, self._kind)
         try:
             text = (await self._write(request, caller)) if request.entries else request.notes
         except SummaryError as failure:

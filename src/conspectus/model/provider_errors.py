@@ -109,13 +109,11 @@ def is_way_out(error: BaseException) -> bool:
     return "GraphBubbleUp" in _names(error)
 
 
-def explained(
-    error: Exception, name: str, timeout: float | None, cure: str = "raise timeout", check: str = ""
-) -> SummaryError:
+def explained(error: Exception, name: str, timeout: float | None, check: str = "") -> SummaryError:
     """Return the failure of the summariser `name` as one of ours, marked if it may pass.
 
-    `cure` helps where the seconds of `timeout` were not enough; `check` says what to look at where
-    an unknown failure will not pass. How LangGraph leaves a node is raised again.
+    `check` says what to look at where an unknown failure will not pass. How LangGraph leaves a node
+    is raised again.
     """
     if isinstance(error, SummaryError):
         return error
@@ -132,20 +130,13 @@ def explained(
     if "Timeout" in _names(error):
         took = f"{name} gave up waiting ({what}); raise the timeout of its client"
         if isinstance(error, StepTimeout):
-            took = f"{name} did not answer within {timeout:g} seconds; {cure}"
+            took = f"{name} did not answer within {timeout:g} seconds; have it write less, raise timeout"
         found = SummarizerTimeout(f"{took}, or use a faster model to summarise")
     elif final is False:
         found = SummaryError(f"{name} could not be reached or is busy ({what}); try again later")
     found.transient = not check if final is None else not final
     found.retry_after = retry_after(error)
     return found
-
-
-def answer_text(answer: object, name: str) -> str:
-    """Return the text of an answer; raises as `text_of`, and where there is none."""
-    if text := text_of(answer, name):
-        return text
-    raise _rejected(f"the answer of {name} was empty; use another model to summarise")
 
 
 def text_of(answer: object, name: str) -> str:
@@ -160,23 +151,29 @@ def text_of(answer: object, name: str) -> str:
     if isinstance(details := about.get("incomplete_details"), Mapping):
         ends.append(details.get("reason"))
     reasons = {end.lower().removeprefix("finishreason.") for end in ends if isinstance(end, str)}
-    ended = reasons or "status" in about
+    blocks = [b for b in answer.content if isinstance(b, Mapping) and b.get("type") == "refusal"]
+    why = [answer.additional_kwargs.get("refusal"), *(b.get("refusal", "refusal") for b in blocks)]
+    why = [*filter(None, why), *sorted(reasons & REFUSED)]
     # These two say why a stream ended; others, and fakes, often do not.
-    if not ended and about.get("model_provider") in ("openai", "anthropic"):
-        broken = _rejected(f"the answer of {name} broke off before its end; try again later")
-        broken.transient = True
-        raise broken
+    told = (
+        reasons or "status" in about or about.get("model_provider") not in ("openai", "anthropic")
+    )
     if "model_context_window_exceeded" in reasons:
         raise SummarizerOverflow(f"the window of {name} was full before it had finished")
-    if reasons & CUT_OFF:
-        cure = "raise the model's max_tokens, or ask for a smaller summary"
-        raise _rejected(f"the answer of {name} was cut off at its output limit; {cure}")
-    blocks = [b for b in answer.content if isinstance(b, Mapping) and b.get("type") == "refusal"]
-    said = [answer.additional_kwargs.get("refusal"), *(b.get("refusal", "refusal") for b in blocks)]
-    if why := [*filter(None, said), *sorted(reasons & REFUSED)]:
-        raise _rejected(f"{name} refused to summarise ({why[0]}); use another model for it")
-    if is_ai_message(answer) and (answer.tool_calls or answer.invalid_tool_calls):
-        raise _rejected(f"{name} asked for tools instead of summarising; use a model without tools")
+    wrong = ""
+    if not told:
+        wrong = f"the answer of {name} broke off before its end; try again later"
+    elif reasons & CUT_OFF:
+        wrong = f"the answer of {name} was cut off at its output limit; raise the model's "
+        wrong += "max_tokens, or ask for a smaller summary"
+    elif why:
+        wrong = f"{name} refused to summarise ({why[0]}); use another model for it"
+    elif is_ai_message(answer) and (answer.tool_calls or answer.invalid_tool_calls):
+        wrong = f"{name} asked for tools instead of summarising; use a model without tools"
+    if wrong:
+        rejected = SummaryRejected(wrong, (wrong,))
+        rejected.transient = not told
+        raise rejected
     return _written(str(answer.text))
 
 
@@ -193,10 +190,6 @@ def _written(text: str) -> str:
     text = "" if inside else "".join([*kept, text[at:]]).strip()
     fenced = text.startswith("```") and text.endswith("```") and text.count("```") == 2
     return text.partition("\n")[2].removesuffix("```").strip() if fenced else text
-
-
-def _rejected(problem: str) -> SummaryRejected:
-    return SummaryRejected(problem, (problem,))
 
 
 def _names(error: BaseException) -> str:

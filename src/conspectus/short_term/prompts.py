@@ -110,7 +110,6 @@ class PromptedSummarizer(Steps):
     """
 
     min_tokens = 0  # it has its own measure
-    _cure = "have it write less"
 
     def __init__(
         self,
