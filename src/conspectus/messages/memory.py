@@ -8,6 +8,7 @@ in place is noticed.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any
@@ -92,7 +93,7 @@ def _equal(copy: Any, content: Any) -> bool:
 def _newly_read(source: Any, index: int) -> Message:
     try:
         message = read(source, index)
-        copy, whole = _copy(source)
+        copy = _copy(source, message)
     except MessageError:
         raise
     except (TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -100,37 +101,37 @@ def _newly_read(source: Any, index: int) -> Message:
             f"message {index} cannot be read ({type(error).__name__}: {error!s:.200}); check "
             "its content and its tool calls"
         ) from error
-    message.memo["copy"] = copy if whole else None
     if copy is not None and type(source) is not dict:
         name = id(source)
-        weak = ref(source, lambda gone: _forget(name, gone))
-        _of_objects[name] = weak, copy, _rest(message)
+        _of_objects[name] = ref(source, lambda gone: _forget(name, gone)), copy, _rest(message)
     return message
+
+
+def _copy(source: Any, message: Message) -> dict[str, Any] | None:
+    """Copy a message's fields, to compare them with later; None if it is to be read anew each time.
+
+    If all of it is JSON, the message remembers it. An artifact that is not stands for itself.
+    """
+    message.memo["copy"] = None
+    plain = type(source) is dict
+    if not plain and (not is_message(source) or source.__pydantic_extra__):
+        return None
+    fields = source if plain else vars(source)
+    artifact = None if plain else fields.get("artifact")
+    try:
+        message.memo["copy"] = copied(fields)
+    except NoPlainData:
+        if artifact is None:
+            return None
+        with suppress(NoPlainData):
+            return {**copied({**fields, "artifact": None}), "artifact": artifact}
+    copy: dict[str, Any] | None = message.memo["copy"]
+    return copy
 
 
 def _forget(name: int, gone: ref[Any]) -> None:
     if (known := _of_objects.get(name)) is not None and known[0] is gone:
         del _of_objects[name]
-
-
-def _copy(message: Any) -> tuple[dict[str, Any] | None, bool]:
-    """Copy a message's fields, to be compared with them later, and tell whether they are all JSON.
-
-    None if the message is to be read anew each time. An artifact without a form in JSON stands for
-    itself.
-    """
-    if type(message) is not dict and (not is_message(message) or message.__pydantic_extra__):
-        return None, False
-    parts = message if type(message) is dict else vars(message)
-    try:
-        return copied(parts), True
-    except NoPlainData:
-        if type(message) is dict or parts.get("artifact") is None:
-            return None, False
-    try:
-        return {**copied({**parts, "artifact": None}), "artifact": parts["artifact"]}, False
-    except NoPlainData:
-        return None, False
 
 
 def _join(messages: list[Message]) -> None:

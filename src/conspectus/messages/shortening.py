@@ -227,22 +227,19 @@ class _Shortening:
     def _field(self, value: Any, how: How) -> Any:
         if how == "content":
             return self._content(value)
+        if how == "json" and isinstance(value, str):
+            return self._json(value)
         if how == "object" and self.level == "whole":
             text = json.dumps(value, default=str)
             if len(text) > self.size + 200:
                 return {"clipped": self._text(text)}
-        if how in ("object", "strings"):
-            return self._strings(value)
-        if not isinstance(value, str):
-            return value
-        return self._text(value) if how == "text" else self._json(value)
-
-    def _strings(self, value: Any) -> Any:
         if isinstance(value, str):
             return self._text(value)
         if isinstance(value, Mapping):
-            return {key: self._strings(part) for key, part in value.items()}
-        return [self._strings(part) for part in value] if isinstance(value, list) else value
+            return {key: self._field(part, "strings") for key, part in value.items()}
+        if isinstance(value, list):
+            return [self._field(part, "strings") for part in value]
+        return value
 
     def _json(self, value: str) -> str:
         """Shorten arguments; they stay a JSON object in a string, as providers ask."""
