@@ -36,16 +36,13 @@ class Block:
     """One piece of a request, in the order of a provider: tools, system, messages.
 
     Attributes:
-        text: all that the provider compares.
-        tokens: its size.
-        mark: whether a breakpoint (`cache_control`) is at its end.
         run: its kind, such as `tools`, `system` or `results`; neighbouring results share one
             position of a look-back.
     """
 
-    text: str
-    tokens: int
-    mark: bool = False
+    text: str  # all that the provider compares
+    tokens: int  # its size
+    mark: bool = False  # whether a breakpoint (`cache_control`) is at its end
     run: str = ""
 
 
@@ -54,21 +51,16 @@ class CacheRules:
     """The rules of one provider's cache.
 
     Attributes:
-        least: tokens of the shortest prefix that is cached.
-        step: tokens; reads come in multiples of this beyond `least`.
         marked: only prefixes that end at a breakpoint are kept, and writing them has a price;
             otherwise every prefix is kept.
-        moving: the provider sets a breakpoint at the end of each request by itself.
-        lifetime: seconds of an entry; each read starts them anew.
-        look_back: positions up to a breakpoint that are searched for an entry.
     """
 
-    least: int
-    step: int = 1
+    least: int  # tokens of the shortest prefix that is cached
+    step: int = 1  # tokens; reads come in multiples of this beyond `least`
     marked: bool = False
-    moving: bool = False
-    lifetime: float = FIVE_MINUTES
-    look_back: int = 20
+    moving: bool = False  # the provider sets a breakpoint at the end of each request by itself
+    lifetime: float = FIVE_MINUTES  # seconds of an entry; each read starts them anew
+    look_back: int = 20  # positions up to a breakpoint that are searched for an entry
 
 
 RULES: dict[str, CacheRules] = {
@@ -223,24 +215,19 @@ class Bill:
     """The cost of a session with one model.
 
     Attributes:
-        model: the one with the prices and the cache.
-        requests: of the agent.
-        cached_tokens, written_tokens: part of `input_tokens` read from or written to the cache.
         summarizer: calls and tokens of the summariser; the embedded one calls no model.
-        money: cost of all of it, in US dollars.
-        summarizer_money: the summariser's part of it.
         waited: seconds that the agent waited for its context; bills are compared without it.
     """
 
-    model: str
-    requests: int = 0
+    model: str  # the one with the prices and the cache
+    requests: int = 0  # of the agent
     input_tokens: int = 0
-    cached_tokens: int = 0
+    cached_tokens: int = 0  # part of `input_tokens` read from or written to the cache
     written_tokens: int = 0
     output_tokens: int = 0
     summarizer: Cost = Cost()  # noqa: RUF009 - it is frozen
-    money: float = 0.0
-    summarizer_money: float = 0.0
+    money: float = 0.0  # cost of all of it, in US dollars
+    summarizer_money: float = 0.0  # the summariser's part of it
     waited: float = field(default=0.0, compare=False)
 
     @property

@@ -38,31 +38,23 @@ class Setting:
     """What a policy works with in one run.
 
     Attributes:
-        model: the model that answers; its profile names the window.
-        store: of the graph.
-        window: input limit of the model that answers, in tokens.
-        trigger, keep: as LangChain's users write them.
-        summarizer: writes the summaries.
         chat_model: the model behind it, for a policy that asks it in its own way; None for none.
-        summary_tokens: maximum tokens of a summary's text.
-        count: tokens of messages, in the form of LangChain's `token_counter`.
         characters: that the summariser was given of each message, by its id; filled by the policy,
             at the latest when it is `archived`.
-        costs: of the summariser's calls, likewise.
         causes: of compactions, filled by policies that know them.
     """
 
-    model: BaseChatModel
-    store: BaseStore
-    window: int
-    trigger: Any
+    model: BaseChatModel  # the model that answers; its profile names the window
+    store: BaseStore  # of the graph
+    window: int  # input limit of the model that answers, in tokens
+    trigger: Any  # as LangChain's users write them
     keep: Any
-    summarizer: Summarizer
+    summarizer: Summarizer  # writes the summaries
     chat_model: BaseChatModel | None
-    summary_tokens: int
-    count: Callable[[Any], int]
+    summary_tokens: int  # maximum tokens of a summary's text
+    count: Callable[[Any], int]  # tokens of messages, in the form of LangChain's `token_counter`
     characters: dict[str, int] = field(default_factory=dict)
-    costs: list[Cost] = field(default_factory=list)
+    costs: list[Cost] = field(default_factory=list)  # of the summariser's calls, likewise
     causes: list[str] = field(default_factory=list)
 
 
@@ -71,20 +63,17 @@ class Policy:
     """One way to compact.
 
     Attributes:
-        name: in commands and results.
-        title: the same in words.
         middleware: makes the agent's middleware, from the outside in.
         archived: called at the end; returns originals that can be read back, by id.
         recall: text that a query brings back within so many tokens; empty for none.
-        ours: whether the promises of this library are checked on it.
     """
 
-    name: str
-    title: str
+    name: str  # in commands and results
+    title: str  # the same in words
     middleware: Callable[[Setting], Sequence[Middleware]]
     archived: Callable[[Setting], Originals] = lambda setting: {}
     recall: Callable[[Setting, str, int], str] = lambda setting, query, tokens: ""
-    ours: bool = False
+    ours: bool = False  # whether the promises of this library are checked on it
 
 
 def ours(name: str, title: str, **settings: Any) -> Policy:

@@ -21,12 +21,11 @@ class Question:
     """A question about a transcript, with its evidence.
 
     Attributes:
-        evidence: groups of texts; one of each group must be in view.
         kind: its subject, such as `goal`, `rule`, `done` or `next`; `answer` is for people.
     """
 
     question: str
-    evidence: tuple[tuple[str, ...], ...]
+    evidence: tuple[tuple[str, ...], ...]  # groups of texts; one of each group must be in view
     kind: str = "question"
     answer: str = ""
 

@@ -37,17 +37,13 @@ class Recording:
     call, one of several if others are missing, one that came after the user had spoken.
 
     Attributes:
-        system: the system messages at the start as one.
-        messages: all others, each with an id of its own.
-        place: of each id in `messages`.
-        turns: the input, turn by turn.
         results: recorded results by the ids of their message and call.
     """
 
-    system: SystemMessage | None
-    messages: tuple[BaseMessage, ...]
-    place: Mapping[str, int] = field(repr=False)
-    turns: tuple[Turn, ...] = field(repr=False)
+    system: SystemMessage | None  # the system messages at the start as one
+    messages: tuple[BaseMessage, ...]  # all others, each with an id of its own
+    place: Mapping[str, int] = field(repr=False)  # of each id in `messages`
+    turns: tuple[Turn, ...] = field(repr=False)  # the input, turn by turn
     results: Mapping[tuple[str, str], ToolMessage] = field(repr=False)
 
     @classmethod

@@ -19,46 +19,28 @@ FAILURES = ("broken", "over", "missing")
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """One message that left the view.
-
-    Attributes:
-        cite: its name in summaries.
-        role: `user`, `assistant`, `tool`, `system` or `other`.
-        name: of the speaker or the tool; empty for none.
-        text: its whole text, tool calls included.
-        tokens: its size.
-        read: characters of it that the summariser was given.
-    """
+    """One message that left the view."""
 
     id: str
-    cite: str
-    role: str
-    name: str
-    text: str
-    tokens: int
-    read: int = 0
+    cite: str  # its name in summaries
+    role: str  # `user`, `assistant`, `tool`, `system` or `other`
+    name: str  # of the speaker or the tool; empty for none
+    text: str  # its whole text, tool calls included
+    tokens: int  # its size
+    read: int = 0  # characters of it that the summariser was given
 
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """One compaction.
+    """One compaction."""
 
-    Attributes:
-        step: the model call of which it was a part, from 1.
-        cause: in words.
-        before, after: tokens of the messages.
-        left: the messages that left the view, in order.
-        summary: the whole text of the summary message.
-        shortened: messages that are clipped, with a pointer to their originals.
-    """
-
-    step: int
-    cause: str
-    before: int
+    step: int  # the model call of which it was a part, from 1
+    cause: str  # in words
+    before: int  # tokens of the messages
     after: int
-    left: tuple[Original, ...]
-    summary: str
-    shortened: int = 0
+    left: tuple[Original, ...]  # the messages that left the view, in order
+    summary: str  # the whole text of the summary message
+    shortened: int = 0  # messages that are clipped, with a pointer to their originals
 
     @property
     def characters(self) -> int:
@@ -76,70 +58,45 @@ class Step:
     """One call of the model, measured on the request that was really sent.
 
     Attributes:
-        number: from 1.
-        tokens: of the whole request: system prompt, tools and messages.
-        messages: of the request.
-        compacted: a compaction came with it.
-        broken: tool calls and results without their partner.
-        over: tokens beyond the window; 0 if it fits.
-        needed: identifiers in the answer that only messages which have left had shown.
-        quoted: those of them that the request quotes in the words around them.
         waited: seconds of its preparation on this machine; steps are compared without it.
     """
 
-    number: int
-    tokens: int
-    messages: int
-    compacted: bool
-    broken: int
-    over: int
-    needed: int = 0
-    quoted: int = 0
+    number: int  # from 1
+    tokens: int  # of the whole request: system prompt, tools and messages
+    messages: int  # of the request
+    compacted: bool  # a compaction came with it
+    broken: int  # tool calls and results without their partner
+    over: int  # tokens beyond the window; 0 if it fits
+    needed: int = 0  # identifiers in the answer that only messages which have left had shown
+    quoted: int = 0  # those of them that the request quotes in the words around them
     waited: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A question whose evidence is not in the last request.
-
-    Attributes:
-        missing: the first text of each group of evidence that is not there.
-        recalled: whether the question itself recalls it.
-    """
+    """A question whose evidence is not in the last request."""
 
     question: str
-    missing: tuple[str, ...]
-    recalled: bool
+    missing: tuple[str, ...]  # the first text of each group of evidence that is not there
+    recalled: bool  # whether the question itself recalls it
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyRun:
-    """One transcript under one policy.
+    """One transcript under one policy."""
 
-    Attributes:
-        policy: its name, such as `conspectus`, `langchain`, or `none` for no compaction.
-        title: the same in words.
-        missing: originals that are neither in view nor in the archive at the end.
-        stopped: the reason for an early end.
-        bills: cost of the whole session, one for each model of `priced_as`.
-        summarizer_calls, summarizer_tokens: of a model that summarised.
-        asked: questions about the end.
-        lost: those that the last request does not answer.
-        ours: whether the promises of this library are checked on it.
-    """
-
-    policy: str
-    title: str
+    policy: str  # its name, such as `conspectus`, `langchain`, or `none` for no compaction
+    title: str  # the same in words
     steps: tuple[Step, ...]
     compactions: tuple[Compaction, ...]
-    missing: int
-    stopped: str = ""
-    bills: tuple[Bill, ...] = ()
-    summarizer_calls: int = 0
+    missing: int  # originals that are neither in view nor in the archive at the end
+    stopped: str = ""  # the reason for an early end
+    bills: tuple[Bill, ...] = ()  # cost of the whole session, one for each model of `priced_as`
+    summarizer_calls: int = 0  # of a model that summarised
     summarizer_tokens: int = 0
-    asked: int = 0
-    lost: tuple[Lost, ...] = ()
-    ours: bool = False
+    asked: int = 0  # questions about the end
+    lost: tuple[Lost, ...] = ()  # those that the last request does not answer
+    ours: bool = False  # whether the promises of this library are checked on it
 
     @property
     def totals(self) -> dict[str, Any]:
@@ -173,25 +130,19 @@ class Replay:
     """One transcript under several policies, with equal input, budget and summariser.
 
     Attributes:
-        digest: a hash of the transcript and the questions about it.
-        messages, tokens: its size.
-        window: of the model that answers, in tokens.
-        trigger, keep: in words.
-        summarizer: its name.
-        runs: one for each policy.
         without: cost of the session without any compaction in an unlimited window, one for each
             model.
     """
 
     name: str
-    digest: str
-    messages: int
+    digest: str  # a hash of the transcript and the questions about it
+    messages: int  # its size
     tokens: int
-    window: int
-    trigger: str
+    window: int  # of the model that answers, in tokens
+    trigger: str  # in words
     keep: str
-    summarizer: str
-    runs: tuple[PolicyRun, ...] = ()
+    summarizer: str  # its name
+    runs: tuple[PolicyRun, ...] = ()  # one for each policy
     without: tuple[Bill, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
