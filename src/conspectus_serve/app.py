@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, MutableMapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -18,8 +19,7 @@ from conspectus_serve.compaction import Items
 from conspectus_serve.entrance import Entrance, Refusal
 from conspectus_serve.exchange import Exchanges, Reply, Send, with_query
 from conspectus_serve.fitting import Exchange
-from conspectus_serve.models import Models
-from conspectus_serve.operation import Handled, Operation, printable
+from conspectus_serve.operation import Operation, printable
 from conspectus_serve.preparing import Preparer
 from conspectus_serve.protocols import COMPACT, WITHOUT_HISTORY, route_of
 from conspectus_serve.settings import ServeSettings
@@ -48,11 +48,10 @@ class Endpoint:
     ) -> None:
         self._settings, self._secret = settings, secret
         self._enabled, self._entrance = config.enabled, Entrance(settings)
-        models, tenants = Models(settings, config, archive), Tenants(archive)
         items = Items(settings.signing_keys or [secret.signing_key()])
-        preparer = Preparer(archive, settings, config, models, items)
-        self._upstream = Upstream(settings)
-        self._exchanges = Exchanges(preparer, self._upstream, models, tenants)
+        preparer = Preparer(archive, settings, config, items)
+        self._upstream, tenants = Upstream(settings), Tenants(archive)
+        self._exchanges = Exchanges(preparer, self._upstream, tenants)
         self._operation = Operation(archive, self._entrance, tenants)
         self._warned: set[str] = set()
 
@@ -73,7 +72,7 @@ class Endpoint:
             return
         reply = Reply(send, self._settings.keep_alive)
         route = route_of(scope["path"]) if request.method == "POST" else None
-        handled = Handled(client=request.headers.get("user-agent", "").partition(" ")[0])
+        x, begun = None, time.monotonic()
         self._operation.in_flight += 1
         try:
             self._entrance.check(request)
@@ -82,12 +81,9 @@ class Endpoint:
                 read = asyncio.Event()
                 await _while_there(self._through(request, read, reply), request.receive, read)
             else:
-                handled.kind = route.name
-                handled.tenant = self._secret.tenant_of(request, self._settings.by)
-                raw = await self._entrance.body(request)
-                x = Exchange(handled.tenant, route, raw, request.headers)
-                answering = self._exchanges.answer(request, x, reply, handled)
-                await _while_there(answering, request.receive)
+                tenant = self._secret.tenant_of(request, self._settings.by)
+                x = Exchange(tenant, route, await self._entrance.body(request), request.headers)
+                await _while_there(self._exchanges.answer(request, x, reply), request.receive)
         except ClientDisconnect:
             return
         except Refusal as error:
@@ -100,8 +96,7 @@ class Endpoint:
             await reply.refuse(scope["path"], route, Refusal(500, text))
         finally:
             self._operation.in_flight -= 1
-            handled.status = reply.status
-            self._operation.done(handled)
+            self._operation.done(request, x, reply.status, time.monotonic() - begun)
 
     async def _through(self, request: Request, read: asyncio.Event, reply: Reply) -> None:
         """Send a request on as it comes, and its answer; `read` once its body has come."""

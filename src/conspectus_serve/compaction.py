@@ -33,19 +33,12 @@ REPEATED = (
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a request asks for beside an answer.
+    """What a request asks for beside an answer."""
 
-    Attributes:
-        body: the rest of the request, for the upstream.
-        at: tokens from which to compact; 0 for now, None where the endpoint decides.
-        alone: the compaction is all of the answer.
-        focus: instructions for the compaction.
-    """
-
-    body: dict[str, Any]
-    at: int | None = None
-    alone: bool = False
-    focus: str = ""
+    body: dict[str, Any]  # the rest of the request, for the upstream
+    at: int | None = None  # tokens from which to compact; None where the endpoint decides
+    alone: bool = False  # the compaction is all of the answer
+    focus: str = ""  # instructions for the compaction
 
 
 def asked_of(name: str, body: dict[str, Any]) -> Asked:

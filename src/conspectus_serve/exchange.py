@@ -17,8 +17,7 @@ from conspectus_serve.answers import read_answer
 from conspectus_serve.entrance import Refusal
 from conspectus_serve.fitting import Exchange
 from conspectus_serve.held import Passing
-from conspectus_serve.models import Models
-from conspectus_serve.operation import Handled
+from conspectus_serve.models import window_in
 from conspectus_serve.preparing import Preparer
 from conspectus_serve.protocols import Protocol, Route, cleaned, error_body, error_event
 from conspectus_serve.recall import NAME, ROUNDS, without_tool
@@ -91,11 +90,8 @@ class Reply:
 class Exchanges:
     """Answer requests with a history."""
 
-    def __init__(
-        self, preparer: Preparer, upstream: Upstream, models: Models, tenants: Tenants
-    ) -> None:
-        self._preparer, self._upstream = preparer, upstream
-        self._models, self._tenants = models, tenants
+    def __init__(self, preparer: Preparer, upstream: Upstream, tenants: Tenants) -> None:
+        self._preparer, self._upstream, self._tenants = preparer, upstream, tenants
         self._quick = ThreadPoolExecutor(QUICK, "conspectus-serve")
         self._slow = ThreadPoolExecutor(SLOW, "conspectus-compacting")
 
@@ -109,7 +105,7 @@ class Exchanges:
         pool = self._slow if slow else self._quick
         return asyncio.get_running_loop().run_in_executor(pool, step, *args)
 
-    async def answer(self, request: Request, x: Exchange, reply: Reply, handled: Handled) -> None:
+    async def answer(self, request: Request, x: Exchange, reply: Reply) -> None:
         """Answer one request. Raises Refusal, or ClientDisconnect if the upstream breaks off."""
         protocol, preparer = x.route.protocol, self._preparer
         await self._do(preparer.read, x)
@@ -126,7 +122,6 @@ class Exchanges:
             await self._do(self._tenants.add, x.tenant)
         elif x.trail is not None:  # while the upstream works
             settling = self._do(preparer.settle, x)
-        handled.see(x)
         if x.answer is not None:
             kind = b"text/event-stream" if x.streamed else b"application/json"
             await reply.start(200, [(b"content-type", kind), *preparer.headers(x)])
@@ -139,8 +134,7 @@ class Exchanges:
                 if refusal is None or not await self._do(preparer.again, x, refusal, slow=True):
                     break
                 await answer.close()
-                handled.retries += 1
-                handled.see(x)
+                x.retries += 1
                 answer = await self._sent(request, x, reply)
             if x.with_tool:
                 work = asyncio.ensure_future(self._looked_up(request, x, answer))
@@ -153,9 +147,9 @@ class Exchanges:
 
     async def _learned_window(self, request: Request, x: Exchange) -> bool:
         """Ask the upstream for its models with the client's own key; False without the window."""
-        if not self._models.shall_ask(x.tenant, x.model):
+        if not x.model or not x.learned.shall_ask():
             return False
-        gone = (b"content-type", b"accept-encoding")
+        gone = (b"content-type", b"accept-encoding", b"idempotency-key")
         headers = [one for one in to_upstream(request.headers.raw) if one[0] not in gone]
         headers.append((b"accept-encoding", b"identity"))
         try:
@@ -166,7 +160,8 @@ class Exchanges:
                 await answer.close()
         except (UpstreamFailed, ValueError, RecursionError):
             return False
-        return self._models.learn_listed(x.tenant, x.model, listed)
+        x.learned.listed = window_in(listed, x.model) or x.learned.listed
+        return x.learned.listed is not None
 
     async def _sent(self, request: Request, x: Exchange, reply: Reply) -> UpstreamAnswer:
         sending = asyncio.ensure_future(self._send(request, x, x.content))
@@ -256,8 +251,7 @@ class Exchanges:
             await asyncio.shield(self._do(self._preparer.keep_response, x, *ended))
         await reply.body(b"".join(held), more=False)
         if good and x.trail and not x.with_tool and (reported := passing.reported()) is not None:
-            sent = x.sent + x.recalled + x.beside
-            self._models.learn_usage(x.tenant, x.model, sent, reported)
+            x.learned.see_usage(x.sent + x.recalled + x.beside, reported)
         if passing.ended:
             with suppress(TimeoutError, UpstreamFailed):
                 await asyncio.wait_for(_drained(pieces), DRAINED)

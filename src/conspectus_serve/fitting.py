@@ -27,7 +27,7 @@ from conspectus.messages import read_messages
 from conspectus.messages.blocks import without_cache_marks
 from conspectus.observe import heard_by
 from conspectus_serve.compaction import Asked
-from conspectus_serve.models import Models, Odd
+from conspectus_serve.models import Learned, Models, Odd
 from conspectus_serve.originals import Originals
 from conspectus_serve.protocols import Route
 from conspectus_serve.threads import Mark, Match, Trail, find, hint_of, keep, trail_of
@@ -51,75 +51,51 @@ class TooLarge(ConspectusError):
 
 @dataclass(slots=True)
 class Exchange:
-    """A request with a history, and what is sent in its place.
-
-    Attributes:
-        tenant, route, raw, headers: of the request.
-        asked: what it asks for beside an answer, with the body for the upstream.
-        model: its name, at most so much of it as is kept and logged.
-        history: its messages: those `before` the response `parent`, with it, and the `new` ones.
-        named: the thread that the client, an item or a response names; empty for none.
-        streamed: the client asks for events.
-        filled: the body for the upstream is not the client's own in any case.
-        state: which server holds the history, if the client leaves it to one.
-        note: for the client.
-        plain: the history as it is archived: without cache marks, and whole where the client has
-            cleared something; `marks` know its messages again, `came` has those that came by the
-            identity of those in it.
-        room: the window; None if unknown.
-        tokens: of the history as it came.
-        due: it does not fit, or a compaction is in force; only then `trail` leads to a view.
-        view: the messages sent in its place; None if it is sent as it came.
-        sent: tokens of the messages that are sent, beside those that are `recalled`.
-        fresh: a compaction was made for this request, with these `notes` at this `cost`.
-        spare: free tokens beside the messages that are sent; None if the window is unknown.
-        refused: what the upstream has refused of it.
-        content: the bytes to send, and `answer` the endpoint's own answer in their place.
-        body: what is in `content`, if that is not the client's own.
-        with_tool: the model has the endpoint's own tool.
-        betas: more of Anthropic's beta headers.
-    """
+    """A request with a history, and what is sent in its place."""
 
     tenant: str
     route: Route
     raw: bytes
     headers: Mapping[str, str]
-    asked: Asked = field(default_factory=lambda: Asked({}))
-    model: str = ""
-    history: Sequence[Any] = ()
-    before: Sequence[Any] = ()
-    new: Sequence[Any] = ()
-    parent: str = ""
-    named: str = ""
+    asked: Asked = field(default_factory=lambda: Asked({}))  # with the body for the upstream
+    model: str = ""  # its name, at most so much of it as is kept and logged
+    history: Sequence[Any] = ()  # whole
+    before: Sequence[Any] = ()  # the part of it up to the response that the client names
+    new: Sequence[Any] = ()  # the part that the client has sent
+    parent: str = ""  # id of that response
+    named: str = ""  # the thread that the client, an item or a response names
     streamed: bool = False
-    filled: bool = False
-    state: str = ""
-    note: str = ""
-    hint: str = ""
-    trail: Trail | None = None
+    filled: bool = False  # the body for the upstream is not the client's own in any case
+    state: str = ""  # which server holds the history, if the client leaves it to one
+    note: str = ""  # for the client
+    hint: str = ""  # the client's name of its session
+    trail: Trail | None = None  # None for a history that is not read
     match: Match = field(default_factory=lambda: Match(""))
     engine: Engine | None = None
-    plain: Sequence[Any] = ()
-    marks: Sequence[Mark] = ()
-    came: Mapping[int, Any] = field(default_factory=dict)
+    learned: Learned = field(default_factory=Learned)  # of its model
+    plain: Sequence[Any] = ()  # the history as it is archived, whole where the client has cleared
+    marks: Sequence[Mark] = ()  # of the messages of `plain`
+    came: Mapping[int, Any] = field(default_factory=dict)  # messages by the id() in `plain`
     room: Window | None = None
-    tokens: int = 0
-    due: bool = False
-    view: list[Any] | None = None
-    sent: int = 0
+    tokens: int = 0  # of the history as it came
+    due: bool = False  # it does not fit, or a compaction is in force
+    view: list[Any] | None = None  # the messages sent in its place; None if it is sent as it came
+    sent: int = 0  # tokens of what is sent, beside the recalled ones
     recalled: int = 0
     left_out: int = 0
-    head: str = ""
-    fresh: bool = False
+    head: str = ""  # id of the record in force
+    fresh: bool = False  # a compaction was made for this request
+    compactions: int = 0
+    retries: int = 0  # further requests to the upstream
     notes: str = ""
     cost: Cost = field(default_factory=Cost)
-    spare: int | None = None
+    spare: int | None = None  # free tokens of the window
     refused: Refused = field(default_factory=Refused)
-    content: bytes = b""
-    answer: bytes | None = None
-    body: Mapping[str, Any] = field(default_factory=dict)
-    with_tool: bool = False
-    betas: Sequence[bytes] = ()
+    content: bytes = b""  # to send
+    answer: bytes | None = None  # the endpoint's own
+    body: Mapping[str, Any] = field(default_factory=dict)  # in `content`, if not the client's own
+    with_tool: bool = False  # the model has the endpoint's own tool
+    betas: Sequence[bytes] = ()  # more of Anthropic's beta headers
 
     @property
     def scope(self) -> Scope:
@@ -153,7 +129,8 @@ class Fitter:
         read = [_odd(one) if _is_odd(one) else one for one in bare]
         x.trail = trail = trail_of(bare, protocol.name)
         million = MILLION_BETA in x.headers.get("anthropic-beta", "")
-        window = self._models.window(x.tenant, x.model, million=million)
+        x.learned = self._models.learned(x.tenant, x.model)
+        window = self._models.window(x.model, x.learned, million=million)
         engine = self._models.engine(x.model, window)
         x.tokens = x.sent = self._size(read, trail.marks, engine)
         if asked.at is not None:
@@ -196,7 +173,7 @@ class Fitter:
         x.refused = refused
         if overflow.limit is not None or x.room is None:
             most = refused.having_tried(refused.budget, sent).most
-            self._models.learn_refused(x.tenant, x.model, most + x.beside)
+            x.learned.refused = most + x.beside
         try:
             self._compact(x, Window(refused.budget + x.beside, x.beside))
         except TooLarge:
@@ -225,6 +202,7 @@ class Fitter:
             beside = "system prompt, tools and the room for the answer take"
             raise TooLarge(f"{result.reason} ({beside} {x.beside:,})")
         if result.record is not None:
+            x.compactions += 1
             self._originals.cover(x.scope, result.record, x.marks, x.plain)
         view = [x.came.get(id(message), message) for message in result.messages]
         same = len(view) == len(x.history) and all(map(is_, view, x.history))

@@ -6,6 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from conspectus._newest import Newest
@@ -55,8 +56,30 @@ CUT, SAME, GROWN, LEAST = 0.7, 0.03, 1.1, 1_000
 same number of tokens for both, although the second is so much larger. A window has at least so many
 tokens; upstreams that report fewer count something else."""
 
-Named = tuple[str, str]
-"""A tenant and the name of a model."""
+
+@dataclass(slots=True)
+class Learned:
+    """What an upstream has shown of a model to one tenant."""
+
+    listed: int | None = None  # its window, by the list of models
+    refused: int | None = None  # its window, by what was refused
+    asked: float = -AGAIN  # when the upstream was asked for its list
+    report: tuple[int, int] = (0, 0)  # the last request's tokens, by the estimate and as reported
+    forms: set[str] = field(default_factory=set)  # without which requests were refused
+
+    def shall_ask(self) -> bool:
+        """Return whether the upstream's list may name the window; once for a while."""
+        again = time.monotonic() - self.asked >= AGAIN
+        self.asked = time.monotonic() if again else self.asked
+        return again
+
+    def see_usage(self, sent: int, reported: int) -> None:
+        """Notice an upstream that cuts requests silently, by the tokens of them that it reports."""
+        (before, reported_before), self.report = self.report, (sent, reported)
+        cut = reported < CUT * sent and reported_before < CUT * before
+        same = abs(reported - reported_before) <= SAME * reported
+        if cut and same and reported >= LEAST and sent >= GROWN * before > 0:
+            self.refused = max(reported, reported_before)
 
 
 class Odd(dict[str, Any]):
@@ -64,11 +87,7 @@ class Odd(dict[str, Any]):
 
 
 class Models:
-    """Know models by their names.
-
-    Raises:
-        ConfigError: a function or a counter of the configuration cannot be loaded.
-    """
+    """Know models by their names. Raises ConfigError for a function that cannot be loaded."""
 
     def __init__(
         self, settings: ServeSettings, config: SummarizationConfig, archive: Archive
@@ -76,17 +95,18 @@ class Models:
         self._settings, self._config, self._archive = settings, config, archive
         self._engines = Newest[tuple[str, int | None, int | None], Engine](KNOWN)
         self._schemas = Newest[tuple[str, str], int](SCHEMAS)
-        self._listed, self._refused = Newest[Named, int](LEARNED), Newest[Named, int](LEARNED)
-        self._asked = Newest[Named, float](LEARNED)
-        self._reports = Newest[Named, tuple[int, int]](LEARNED)
-        self._forms = Newest[tuple[str, str, str], bool](LEARNED)
+        self._learned = Newest[tuple[str, str], Learned](LEARNED)
         self._counter = None if config.token_counter is None else counter_of(config)
         self._pin, self._redact = predicate(pin_of(config)), redactor(config.redact)
         if config.model_name and not names_embedded(config.model_name):
             # Its library takes seconds to load, which no request shall wait for.
             summarizer_of(config, config.model_name)
 
-    def window(self, tenant: str, model: str, *, million: bool = False) -> int | None:
+    def learned(self, tenant: str, model: str) -> Learned:
+        """Return what is to be remembered of a model."""
+        return self._learned.get_or_make((tenant, model), Learned)
+
+    def window(self, model: str, learned: Learned, *, million: bool = False) -> int | None:
         """Return the input limit of a model, in tokens; None if unknown.
 
         What the operator has set counts first, then what the upstream's list says, then the profile
@@ -96,46 +116,9 @@ class Models:
         known = self._settings.window_of(model) or self._config.window
         known = known or declared_window(self._config.source.models.get(model, {}))
         if known is None:
-            known = self._listed.get((tenant, model)) or profile_of(model)
+            known = learned.listed or profile_of(model)
             known = max(known or 0, MILLION) if million else known
-        learned = self._refused.get((tenant, model))
-        return min(known, learned) if known and learned else known or learned
-
-    def shall_ask(self, tenant: str, model: str) -> bool:
-        """Return whether the upstream's list may know the model; once for a while."""
-        now = time.monotonic()
-        if not model or now - (self._asked.get((tenant, model)) or -AGAIN) < AGAIN:
-            return False
-        self._asked.put((tenant, model), now)
-        return True
-
-    def learn_listed(self, tenant: str, model: str, listed: Any) -> bool:
-        """Remember the window that an upstream's list of models names; False for none."""
-        limit = window_in(listed, model)
-        if limit is not None:
-            self._listed.put((tenant, model), limit)
-        return limit is not None
-
-    def learn_refused(self, tenant: str, model: str, limit: int) -> None:
-        """Remember a limit that an upstream has shown when it refused a request."""
-        self._refused.put((tenant, model), limit)
-
-    def learn_usage(self, tenant: str, model: str, sent: int, reported: int) -> None:
-        """Notice an upstream that cuts requests silently, by the tokens of them that it reports."""
-        before, reported_before = self._reports.get((tenant, model)) or (0, 0)
-        self._reports.put((tenant, model), (sent, reported))
-        cut = reported < CUT * sent and reported_before < CUT * before
-        same = abs(reported - reported_before) <= SAME * reported
-        if cut and same and reported >= LEAST and sent >= GROWN * before > 0:
-            self.learn_refused(tenant, model, max(reported, reported_before))
-
-    def asks_for(self, tenant: str, model: str, form: str) -> bool:
-        """Return whether the upstream has refused requests of a model without this form."""
-        return self._forms.get((tenant, model, form)) is not None
-
-    def learn_form(self, tenant: str, model: str, form: str) -> None:
-        """Remember a form that the upstream asks for."""
-        self._forms.put((tenant, model, form), True)
+        return min(filter(None, (known, learned.refused)), default=None)
 
     def engine(
         self, model: str, window: int | None, at: int | None = None, notes: int | None = None
@@ -229,8 +212,8 @@ def window_in(listed: Any, model: str) -> int | None:
 def _limits(holder: Any) -> Iterator[int]:
     if not isinstance(holder, Mapping):
         return
-    for field in FIELDS:
-        value = holder.get(field)
+    for name in FIELDS:
+        value = holder.get(name)
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             yield value
     yield from _limits(holder.get("limits"))

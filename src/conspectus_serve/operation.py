@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -46,36 +44,6 @@ THREADS, ORIGINALS, LETTERS, FOUND = 200, 300, 4_000, 3_000
 """At most so many threads and originals on a page, characters of one, tokens of a search."""
 
 
-@dataclass(slots=True)
-class Handled:
-    """What is said of one request; `kind` is the name of its route, `other` without a history."""
-
-    client: str = ""
-    kind: str = "other"
-    model: str = ""
-    tenant: str = ""
-    thread: str = ""
-    tokens: int = 0
-    sent: int = 0
-    compacted: bool = False
-    fresh: bool = False
-    retries: int = 0
-    status: int = 0
-    begun: float = field(default_factory=time.monotonic)
-
-    def see(self, x: Exchange) -> None:
-        """Take what is known of a request with a history."""
-        self.model, self.tokens = x.model, x.tokens
-        self.thread, self.sent = x.match.thread, x.sent + x.recalled
-        self.compacted, self.fresh = x.view is not None, self.fresh or x.fresh
-
-    @property
-    def outcome(self) -> str:
-        if self.status >= 400 or not self.status:
-            return "failed"
-        return "compacted" if self.compacted else "passed"
-
-
 class Operation:
     """Count and log requests, and answer those for the endpoint's own pages."""
 
@@ -86,23 +54,24 @@ class Operation:
         self._seconds: Counter[float] = Counter()
         self._took, self.in_flight = 0.0, 0
 
-    def done(self, request: Handled) -> None:
-        """Log and count a request that has ended."""
-        took = time.monotonic() - request.begun
-        logger.info(
-            "%s %s model=%s tenant=%s thread=%s tokens=%d sent=%d %s status=%d %.2fs",
-            printable(request.client) or "-", request.kind, printable(request.model) or "-",
-            request.tenant or "-", printable(request.thread) or "-", request.tokens, request.sent,
-            request.outcome, request.status, took,
-        )  # fmt: skip
-        self._requests[request.kind, request.outcome] += 1
-        self._totals["tokens_in"] += request.tokens
-        self._totals["tokens_sent"] += request.sent
-        self._totals["compactions"] += request.fresh
-        self._totals["retries"] += request.retries
+    def done(self, request: Request, x: Exchange | None, status: int, took: float) -> None:
+        """Log and count a request that has ended, with what is known of its history."""
+        compacted = x is not None and x.view is not None
+        outcome = "failed" if status >= 400 or not status else "passed"
+        outcome = "compacted" if compacted and outcome == "passed" else outcome
+        kind, about = "other", "model=- tenant=- thread=- tokens=0 sent=0"
+        if x is not None:
+            kind, sent = x.route.name, x.sent + x.recalled
+            model, thread = printable(x.model) or "-", printable(x.match.thread) or "-"
+            about = f"model={model} tenant={x.tenant} thread={thread} tokens={x.tokens} sent={sent}"
+            amounts = {"tokens_in": x.tokens, "tokens_sent": sent, "compactions": x.compactions}
+            self._totals.update({**amounts, "retries": x.retries})
+        client = printable(request.headers.get("user-agent", "").partition(" ")[0]) or "-"
+        logger.info("%s %s %s %s status=%d %.2fs", client, kind, about, outcome, status, took)
+        self._requests[kind, outcome] += 1
+        self._took += took
         for bound in BOUNDS:
             self._seconds[bound] += took <= bound
-        self._took += took
 
     def figures(self) -> Iterator[str]:
         """Write all figures in Prometheus' text format, line by line."""
@@ -204,11 +173,6 @@ def _original(row: dict[str, Any]) -> dict[str, str]:
 
 
 def printable(text: str) -> str:
-    """Return a client's text as it may stand in one line of the log.
-
-    Example:
-        >>> printable("gpt" + chr(10) + "ERROR all is lost")
-        'gpt?ERROR all is lost'
-    """
+    """Return a client's text as it may stand in one line of the log."""
     short = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
     return "".join(letter if letter.isprintable() else "?" for letter in short)

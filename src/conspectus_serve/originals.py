@@ -16,14 +16,9 @@ from conspectus.core.records import Record
 from conspectus.messages import read_messages
 from conspectus_serve.threads import Mark, mark_of
 
-THREADS, CHARACTERS = 512, 64_000_000
-"""Threads whose newest request is remembered, and characters of all of them together."""
-
-SMALL = 200
-"""Characters of a message that no client would clear."""
-
-CHAINS = 64
-"""Threads for which the covered messages are remembered."""
+THREADS, CHARACTERS = 512, 64_000_000  # threads whose newest request is remembered, and its size
+SMALL = 200  # characters of a message that no client would clear
+CHAINS = 64  # threads for which the covered messages are remembered
 
 Seen = dict[str, tuple[Mark, Any]]
 """The large messages of a thread's newest request, with their marks, by the marks' names."""
@@ -42,16 +37,7 @@ class Originals:
     def restored(
         self, scope: Scope, head: str, marks: Sequence[Mark], messages: Sequence[Any]
     ) -> tuple[list[Any], list[Mark]]:
-        """Return a history with its originals, and their marks.
-
-        Args:
-            scope: whose history it goes on from.
-            head: the record in force there; empty for none.
-            marks, messages: of the history as it came.
-
-        Raises:
-            ArchiveError: the archive cannot be read.
-        """
+        """Return a history with its originals, and their marks; `head` is the record in force."""
         made, whole = list(messages), list(marks)
         seen = self._seen.get(scope) or {}
         covered = self._covered_of(scope, head) if head else {}

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from conspectus.archive import Archive
@@ -61,14 +60,10 @@ class Preparer:
     """Read requests, and write what is sent."""
 
     def __init__(
-        self,
-        archive: Archive,
-        settings: ServeSettings,
-        config: SummarizationConfig,
-        models: Models,
-        items: Items,
+        self, archive: Archive, settings: ServeSettings, config: SummarizationConfig, items: Items
     ) -> None:
-        self._archive, self._settings, self._models, self._items = archive, settings, models, items
+        self._archive, self._settings, self._items = archive, settings, items
+        models = Models(settings, config, archive)
         self._fitter = Fitter(archive, models, send_stuck=settings.on_stuck == "send")
         self._held = Held(archive)
         self._holds = not config.redact  # they are kept as they were sent
@@ -95,6 +90,7 @@ class Preparer:
             raise Refusal(400, f"x-conspectus-thread is a name of up to {LONGEST_NAME} characters")
         body, protocol, x.content = _parsed(x.raw), x.route.protocol, x.raw
         x.streamed, x.named = body.get("stream") is True and not x.route.counts, named or ""
+        x.note = ""
         asked = Asked(body)
         if self._settings.compaction == "here":
             try:
@@ -199,14 +195,14 @@ class Preparer:
         self, x: Exchange, view: list[Any], body: dict[str, Any]
     ) -> tuple[list[Any], dict[str, Any]]:
         """Give a compacted request the form that its upstream takes."""
-        has = partial(self._models.asks_for, x.tenant, x.model)
-        view = without_stale_thoughts(view, all_of_them=has("thoughtless"))
+        forms = x.learned.forms
+        view = without_stale_thoughts(view, all_of_them="thoughtless" in forms)
         alternate = self._settings.alternate_roles
-        if alternate == "on" or (alternate == "auto" and has("roles")):
+        if alternate == "on" or (alternate == "auto" and "roles" in forms):
             view = alternating(view)
         thinking = body.get("thinking")
         thinking = dict(thinking) if isinstance(thinking, Mapping) else {"type": "adaptive"}
-        if has("switch") and x.route.protocol.name == "messages":
+        if "switch" in forms and x.route.protocol.name == "messages":
             binding = {"block_binding": {"prefix_mismatch_behavior": SWITCH}}
             body, x.betas = {**body, "thinking": {**thinking, **binding}}, (BETA,)
         return view, body
@@ -239,21 +235,21 @@ class Preparer:
             form = self._form_of(x, str(refusal)) if x.view is not None else ""
             smaller = bool(form)
             if form:
-                self._models.learn_form(x.tenant, x.model, form)
+                x.learned.forms.add(form)
         if smaller:
             self.write(x)
         return smaller
 
     def _form_of(self, x: Exchange, refusal: str) -> str:
         """Return the form that a refusal of a compacted request asks for; empty for none."""
-        has = partial(self._models.asks_for, x.tenant, x.model)
+        forms = x.learned.forms
         if ALTERNATE.search(refusal) and self._settings.alternate_roles == "auto":
-            return "" if has("roles") else "roles"
-        if not REFUSED.search(refusal) or has("thoughtless"):
+            return "" if "roles" in forms else "roles"
+        if not REFUSED.search(refusal) or "thoughtless" in forms:
             return ""
         thinking = x.asked.body.get("thinking")
         off = isinstance(thinking, Mapping) and thinking.get("type") == "disabled"
-        return "thoughtless" if SWITCH not in refusal or off or has("switch") else "switch"
+        return "thoughtless" if SWITCH not in refusal or off or "switch" in forms else "switch"
 
     def keeps(self, x: Exchange) -> bool:
         """Return whether a later request may name the response."""

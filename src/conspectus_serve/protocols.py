@@ -23,24 +23,15 @@ ANTHROPIC_KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """One protocol.
-
-    Attributes:
-        field: of the body, with the history.
-        beside: fields with text before the history.
-        schemas: fields with schemas, which take tokens too.
-        begins: parts of a stream's first events, before which an error may come.
-        ends: the events behind which a stream holds nothing more.
-        alive: what a stream may hold while its client waits.
-    """
+    """One protocol."""
 
     name: Literal["chat", "responses", "messages"]
-    field: str
-    beside: tuple[str, ...]
-    schemas: tuple[str, ...]
-    begins: re.Pattern[bytes]
-    ends: re.Pattern[bytes]
-    alive: bytes = b": waiting\n\n"
+    field: str  # of the body, with the history
+    beside: tuple[str, ...]  # fields with text before the history
+    schemas: tuple[str, ...]  # fields with schemas, which take tokens too
+    begins: re.Pattern[bytes]  # parts of a stream's first events, before which an error may come
+    ends: re.Pattern[bytes]  # the events behind which a stream holds nothing more
+    alive: bytes = b": waiting\n\n"  # what a stream may hold while its client waits
 
     def history(self, body: Mapping[str, Any]) -> list[Any]:
         """Return the history of a request; nothing if it is malformed."""
@@ -168,12 +159,7 @@ def target_of(upstream: str, path: str) -> str:
 
 
 def error_body(path: str, status: int, message: str, code: str | None = None) -> bytes:
-    """Write an error in the form of the protocol of a path.
-
-    Example:
-        >>> error_body("/v1/messages", 413, "too large")
-        b'{"type": "error", "error": {"type": "request_too_large", "message": "too large"}}'
-    """
+    """Write an error in the form of the protocol of a path."""
     error: dict[str, Any]
     if re.search(r"/messages(?:/|$)", path):
         kind = ANTHROPIC_KINDS.get(status, "api_error")

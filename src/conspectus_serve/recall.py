@@ -46,21 +46,14 @@ KINDS = {"query": "string", "id": "string", "until": "string", "at": "integer"}
 
 @dataclass(slots=True)
 class Recall:
-    """The originals of one thread, for one request.
-
-    Attributes:
-        archive, scope, head: where they are.
-        meter: counts tokens.
-        tokens: maximum of what is shown unasked; a call has twice as many.
-        spare: free tokens of the window; None if unknown.
-    """
+    """The originals of one thread, for one request."""
 
     archive: Archive
     scope: Scope
     head: str
     meter: TokenMeter
-    tokens: int
-    spare: int | None
+    tokens: int  # maximum of what is shown unasked; a call has twice as many
+    spare: int | None  # free tokens of the window; None if unknown
 
     def shown(
         self, turn: str, history: Sequence[Any], view: Sequence[Any]

@@ -33,14 +33,9 @@ _ARGUMENTS = ("name", "input", "arguments", "function")
 _PART = re.compile(r"[A-Za-z0-9]{8,}+")
 """A part of an id; one of letters and digits is of no other conversation."""
 
-NEWEST, SPARSE = 32, 16
-"""Newest answers by which a thread is looked for, and of those before, each so-many-th."""
-
-TOGETHER = 4
-"""Messages that name an answer, with those before it."""
-
-TAIL = 48
-"""A thread's newest messages that are compared with those of a history."""
+NEWEST, SPARSE = 32, 16  # answers by which a thread is looked for; of those before, each 16th
+TOGETHER = 4  # messages that name an answer, with those before it
+TAIL = 48  # a thread's newest messages that are compared with those of a history
 
 ALIKE, HINTED = 0.75, 0.5
 """Share of the tail that a history must have to belong to a thread; with a client's hint, less."""
@@ -51,38 +46,23 @@ HINTS = ("x-claude-code-session-id", "session-id", "session_id", "x-session-id")
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A message as it is known again.
+    """A message as it is known again."""
 
-    Attributes:
-        name: hash of what clients leave alone; empty if there is nothing such.
-        digest: of the whole message; another one means that the client has changed it.
-        size: characters of its JSON.
-        said: it holds more than results of tools, and is no system message.
-        by_model: the model has written it.
-        unique: no other conversation has its name.
-    """
-
-    name: str
-    digest: bytes
-    size: int
-    said: bool
+    name: str  # hash of what clients leave alone; empty if there is nothing such
+    digest: bytes  # of the whole message; another one means that the client has changed it
+    size: int  # characters of its JSON
+    said: bool  # it holds more than results of tools, and is no system message
     by_model: bool
-    unique: bool
+    unique: bool  # no other conversation has its name
 
 
 @dataclass(frozen=True, slots=True)
 class Trail:
-    """A history as it is known again.
-
-    Attributes:
-        marks: one for each message.
-        said: names of the messages that were said.
-        answers: how many of these an earlier request may have held.
-    """
+    """A history as it is known again."""
 
     marks: list[Mark]
-    said: list[str]
-    answers: list[int]
+    said: list[str]  # names of the messages that were said
+    answers: list[int]  # how many of these an earlier request may have held
 
     @property
     def answered(self) -> list[str]:
@@ -194,19 +174,12 @@ def _plain(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The thread of a history.
-
-    Attributes:
-        thread: its name.
-        head: id of the record in force, as far as is known; empty for none.
-        tail: what had been said there at its last request; empty for a new one.
-        left: the thread that the history has left, with compactions; empty for none.
-    """
+    """The thread of a history."""
 
     thread: str
-    head: str = ""
-    tail: Sequence[str] = ()
-    left: str = ""
+    head: str = ""  # id of the record in force, as far as is known
+    tail: Sequence[str] = ()  # what had been said there at its last request
+    left: str = ""  # the thread that the history has left, with compactions
 
 
 def find(archive: Archive, tenant: str, trail: Trail, hint: str = "") -> Match:

@@ -24,9 +24,7 @@ Raw = list[tuple[bytes, bytes]]
 
 OURS = b"x-conspectus-"  # before own headers: none goes to the upstream or comes from it
 LARGEST_ERROR = 1_000_000  # bytes of a refusal; a larger one is not a provider's error
-IDLE = (
-    4.0  # seconds to keep an unused connection: less than servers do, so that none is just closed
-)
+IDLE = 4.0  # seconds that an unused connection is kept: less than by servers, which close it
 LARGEST_HELD, LONGEST_HELD = 64_000, 2.0  # of an answer of 200 in which an error is looked for
 END = re.compile(rb"\r\n\r\n|\n\n|\r\r")  # of an event in a stream
 
@@ -41,12 +39,7 @@ REFUSALS = frozenset((400, 413, 422, *range(500, 600)))
 
 
 def to_upstream(headers: Iterable[tuple[bytes, bytes]]) -> Raw:
-    """Return the headers of a request that go on to the upstream.
-
-    Example:
-        >>> to_upstream([(b"authorization", b"Bearer k"), (b"x-conspectus-thread", b"t")])
-        [(b'authorization', b'Bearer k')]
-    """
+    """Return the headers of a request that go on to the upstream."""
     return _without(list(headers), HOP_BY_HOP | {b"host", b"content-length", b"expect"})
 
 
@@ -54,10 +47,6 @@ def to_client(headers: Iterable[tuple[bytes, bytes]]) -> Raw:
     """Return the headers of an answer that go on to the client.
 
     A length beside a chunked coding means nothing (RFC 9112, 6.3), and the coding ends here.
-
-    Example:
-        >>> to_client([(b"Content-Length", b"3"), (b"Transfer-Encoding", b"chunked")])
-        []
     """
     named = [(name.lower(), value) for name, value in headers]
     coded = any(name == b"transfer-encoding" for name, _ in named)
@@ -75,12 +64,7 @@ def _without(headers: Raw, names: frozenset[bytes]) -> Raw:
 
 
 def own_headers(**values: object) -> Raw:
-    """Write the endpoint's own headers, without those that have no value.
-
-    Example:
-        >>> own_headers(thread="t-1", record="")
-        [(b'x-conspectus-thread', b't-1')]
-    """
+    """Write the endpoint's own headers, without those that have no value."""
     made = []
     for name, value in values.items():
         if value not in ("", None):
@@ -120,7 +104,8 @@ class UpstreamAnswer:
         if self._begun:
             yield self._begun
         try:
-            if self._next is not None and (piece := await self._next):
+            waiting, self._next = self._next, None
+            if waiting is not None and (piece := await waiting):
                 yield piece
             async for piece in self._rest:
                 yield piece
