@@ -93,7 +93,7 @@ def archived(store: Any, tenant: str = "local", thread: str = "t") -> list[str]:
         ({"trim_tokens_to_summarize": 0}, "trim_tokens_to_summarize must be"),
         ({"fallbacks": [7]}, "cannot summarise"),
         ({"fallbacks": "embedded"}, "fallbacks must be a list"),
-        ({"on_event": 3}, "on_event must take"),
+        ({"on_event": 3}, "on_event must be"),
         ({"preview": "yes"}, "preview must be True, False or a callable"),
         ({"summary_prompt": "nothing to fill"}, "{messages}"),
     ],

@@ -111,7 +111,7 @@ def test_a_model_whose_tokenizer_is_not_known_is_named_once_in_a_process(caplog,
     TokenMeter(count_tokens_approximately, model="nonsense-2")
     assert not caplog.records
     for name in ("nonsense-1", "nonsense-1", "nonsense-3"):
-        Compactor(tokenizer=name)
+        Compactor(token_counter=name)
     [said] = [record.message for record in caplog.records if "is not known" in record.message]
     assert "'nonsense-1'" in said
 
@@ -175,7 +175,7 @@ def talk(turns: int, share: float) -> list[Any]:
 def test_what_models_reported_corrects_the_size_of_a_history(share):
     messages = talk(20, share)
     plain = TokenMeter(model="gpt-4o").messages(messages)
-    result = Compactor(tokenizer="gpt-4o").compact(messages, thread_id="t")
+    result = Compactor(token_counter="gpt-4o").compact(messages, thread_id="t")
     assert result.tokens_before == pytest.approx(plain * share, rel=0.05)
     exact = Compactor(token_counter=count_tokens_approximately).compact(messages, thread_id="t")
     assert exact.tokens_before == sum(count_tokens_approximately([m]) for m in messages)
@@ -184,7 +184,7 @@ def test_what_models_reported_corrects_the_size_of_a_history(share):
 def test_clips_stay_the_same_when_reports_come_and_go():
     giant = HumanMessage("word " * 6_000, id="giant")
     messages = [*talk(12, 1.9), giant]
-    compactor = Compactor(tokenizer="gpt-4o", window=4_000, archive="memory:")
+    compactor = Compactor(token_counter="gpt-4o", window=4_000, archive="memory:")
     first = compactor.compact(messages, thread_id="t")
     assert (first.outcome, first.clipped) == ("compacted", 1)
     shown = TokenMeter(model="gpt-4o").message(first.messages[-1])

@@ -24,14 +24,9 @@ T = TypeVar("T")
 Call = Callable[[], Any]
 ACall = Callable[[], Awaitable[Any]]
 
-CLEAN_UP = 1.0
-"""Seconds in which a cancelled call may clean up before it is left behind."""
-
-LOOK = 0.5
-"""Seconds after which work beside a loop looks whether the loop is still there."""
-
-LEFT_BEHIND = "conspectus-timeout"
-"""Name of the threads of calls that may be left behind."""
+CLEAN_UP = 1.0  # Seconds in which a cancelled call may clean up before it is left behind
+LOOK = 0.5  # Seconds after which work beside a loop looks whether the loop is still there
+LEFT_BEHIND = "conspectus-timeout"  # Name of the threads of calls that may be left behind
 
 _LEFT_BEHIND: set[asyncio.Future[Any]] = set()
 _MODE: contextvars.ContextVar[_Aside | bool] = contextvars.ContextVar(

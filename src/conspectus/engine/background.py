@@ -32,8 +32,7 @@ PREPARE = 0.7
 """Share of the trigger from which on notes are prepared. In windows with a tenth of room above the
 trigger, four tenths of it outlast a summary of 30 seconds."""
 
-SESSIONS = 256
-"""Most sessions whose latest preparation is known."""
+SESSIONS = 256  # Most sessions whose latest preparation is known
 
 LOOK_AGAIN, LONGEST, LONGEST_END = 0.02, 600.0, 30.0
 """Seconds between two looks at a preparation; until it is taken to be lost; and in which its calls

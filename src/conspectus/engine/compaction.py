@@ -40,8 +40,7 @@ from conspectus.observe import emit, observing, price_of
 from conspectus.observe.events import error_fields
 from conspectus.observe.prices import currency
 
-ATTEMPTS = 4
-"""Most reads of a history that other workers compact meanwhile."""
+ATTEMPTS = 4  # Most reads of a history that other workers compact meanwhile
 
 CAUSES = ("window", "forced", "trigger")
 """The word of an event for a plan's cause, which begins with it."""

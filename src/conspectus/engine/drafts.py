@@ -24,8 +24,7 @@ from conspectus.notes.rendering import Notes
 from conspectus.notes.segment import Answer, Segment
 from conspectus.observe import observing
 
-LARGEST = 4_096
-"""Tokens that a model is asked for at most."""
+LARGEST = 4_096  # Tokens that a model is asked for at most
 
 CONTEXT = 2_000
 """Tokens of earlier notes that a model is shown at most, beside findings that it writes anew."""
@@ -37,17 +36,10 @@ far, beyond which it writes them anew."""
 IN_VIEW, AHEAD = "Said by the user, and still in view", 3_000
 """Heading of the user's message that stays although later ones leave, and its characters."""
 
-BEGINS = 60
-"""Characters by which the notes name a message of the user's that follows them."""
-
-TRIES = 5
-"""How often notes are rendered again, shorter, where their message is too long."""
-
-HEADINGS = 24
-"""Tokens of the headings around a text that stands alone."""
-
-MOST_ASKED = 20
-"""Answers that do not fit, after which a preview is given up."""
+BEGINS = 60  # Characters by which the notes name a message of the user's that follows them
+TRIES = 5  # How often notes are rendered again, shorter, where their message is too long
+HEADINGS = 24  # Tokens of the headings around a text that stands alone
+MOST_ASKED = 20  # Answers that do not fit, after which a preview is given up
 
 
 def request_of(material: Material, by: str) -> SummaryRequest:

@@ -21,56 +21,44 @@ from conspectus.redaction import Redaction, for_view
 
 @dataclass(slots=True)
 class Material:
-    """All that one compaction reads, without its secrets if there is a redactor.
-
-    Attributes:
-        redaction: the redactor, with the secrets that it recognised here.
-        leaving: messages that leave the view; `keys` and `entries` are theirs, and `read` those
-            that are no summaries.
-        originals: the messages that leave or are clipped, as first sent, by key.
-        clips: clipped messages, by their place in the history.
-        staying: messages that stay in view.
-        ahead: how many of them came before the last one that leaves.
-        segments: the notes so far.
-        rewritten: whether a secret was taken out of them, so that the next record holds them anew.
-        foreign: summaries of other libraries that leave.
-        standing: the summary so far: ours, and those that ours replaces.
-        tokens, count: tokens and number of the messages in view after it, beside the summary.
-        redacted: secrets that were taken out of the originals, by kind.
-        lost: clipped messages whose originals are no longer in the archive.
-        spent, failures: what tries of this compaction cost, and those that failed, in words.
-        asked, fine, most: lengths of the summary message in tokens: the one that is asked for; the
-            one above which a shorter one is asked for, so that the budget keeps room; the largest.
-        replaced: tokens of the messages that it replaces.
-    """
+    """All that one compaction reads, without its secrets if there is a redactor."""
 
     thread: Thread
     history: History
     plan: Compact
     focus: str = ""
-    redaction: Redaction | None = None
+    redaction: Redaction | None = None  # the redactor, with the secrets that it recognised here
+    # messages that leave the view; `keys` and `entries` are theirs, and `read` those that are no
+    # summaries
     leaving: tuple[Place, ...] = ()
     keys: tuple[str, ...] = ()
     entries: list[Message] = field(default_factory=list)
     read: list[Message] = field(default_factory=list)
+    # the messages that leave or are clipped, as first sent, by key
     originals: dict[str, Message] = field(default_factory=dict)
+    # clipped messages, by their place in the history
     clips: dict[int, Place] = field(default_factory=dict)
-    staying: list[Message] = field(default_factory=list)
-    ahead: int = 0
-    segments: tuple[Segment, ...] = ()
+    staying: list[Message] = field(default_factory=list)  # messages that stay in view
+    ahead: int = 0  # how many of them came before the last one that leaves
+    segments: tuple[Segment, ...] = ()  # the notes so far
+    # whether a secret was taken out of them, so that the next record holds them anew
     rewritten: bool = False
-    foreign: tuple[str, ...] = ()
-    standing: str = ""
-    tokens: int = 0
+    foreign: tuple[str, ...] = ()  # summaries of other libraries that leave
+    standing: str = ""  # the summary so far: ours, and those that ours replaces
+    tokens: int = 0  # tokens and number of the messages in view after it, beside the summary
     count: int = 0
+    # secrets that were taken out of the originals, by kind
     redacted: Mapping[str, int] = field(default_factory=dict)
-    lost: int = 0
+    lost: int = 0  # clipped messages whose originals are no longer in the archive
+    # what tries of this compaction cost, and those that failed, in words
     spent: Cost = field(default_factory=Cost)
     failures: tuple[str, ...] = ()
+    # lengths of the summary message in tokens: the one that is asked for; the one above which a
+    # shorter one is asked for, so that the budget keeps room; the largest
     asked: int = 0
     fine: int = 0
     most: int = 0
-    replaced: int = 0
+    replaced: int = 0  # tokens of the messages that it replaces
 
     def size(self, body: str) -> int:
         """Return the tokens of the summary message."""

@@ -32,49 +32,33 @@ from conspectus.tokens import Report, TokenMeter
 THREADS, MESSAGES = 256, 262_144
 """Most sessions in memory, and most messages of histories that were read, beside the newest."""
 
-KEPT = 8
-"""Drafts, and chains, in memory for each session."""
-
-LONGEST_REST = 3_600.0
-"""Most seconds that a provider's header can switch its summariser off for."""
+KEPT = 8  # Drafts, and chains, in memory for each session
+LONGEST_REST = 3_600.0  # Most seconds that a provider's header can switch its summariser off for
 
 
 @dataclass(frozen=True, slots=True)
 class FailedSummary:
-    """A summary that failed, or that a person refused.
-
-    Attributes:
-        asked: the size of the history as its trigger counts.
-        size: the size as the meter counts.
-        over: it did not fit the window.
-        why: reason to give while nothing is tried; empty if a summary failed.
-    """
+    """A summary that failed, or that a person refused."""
 
     head: str | None
-    asked: Size
-    size: Size
-    over: bool
-    why: str = ""
+    asked: Size  # the size of the history as its trigger counts
+    size: Size  # the size as the meter counts
+    over: bool  # it did not fit the window
+    why: str = ""  # reason to give while nothing is tried; empty if a summary failed
 
 
 @dataclass(slots=True)
 class SessionMemory:
-    """What this process remembers of one session.
+    """What this process remembers of one session."""
 
-    Attributes:
-        chain, chains, drafts: where there is no archive, the records in force, other chains by the
-            name of their head, and drafts by the name of their plan.
-        failed: the latest summary, if it failed.
-        last_request: the agent's last request that was answered.
-        answered: number of its requests that were.
-    """
-
+    # where there is no archive, the records in force, other chains by the name of their head, and
+    # drafts by the name of their plan
     chain: tuple[Record, ...] = ()
     chains: Newest[str, tuple[Record, ...]] = field(default_factory=lambda: Newest(KEPT))
     drafts: Newest[str, Draft] = field(default_factory=lambda: Newest(KEPT))
-    failed: FailedSummary | None = None
-    last_request: LastRequest | None = None
-    answered: int = 0
+    failed: FailedSummary | None = None  # the latest summary, if it failed
+    last_request: LastRequest | None = None  # the agent's last request that was answered
+    answered: int = 0  # number of its requests that were
 
     def failure(self, head: str | None, messages: int, over: bool) -> FailedSummary | None:
         """Return the latest failure, if it is of the history as it is now.
@@ -130,20 +114,15 @@ class Seen:
     A loop sends its history again and again, a little longer each time. Whether its beginning is
     the one that was read is told by copies of what the messages held, so that a change in place is
     noticed.
-
-    Attributes:
-        sent, held: the caller's messages, and copies of what they held.
-        pointer: what the archive, or this process's memory, said was in force.
-        reports: the models' reports of usage among all of them.
     """
 
-    sent: list[Source]
+    sent: list[Source]  # the caller's messages, and copies of what they held
     held: list[Any]
-    pointer: object
+    pointer: object  # what the archive, or this process's memory, said was in force
     chain: tuple[Record, ...]
     sources: list[Source]
     sizes: list[int]
-    reports: list[Report]
+    reports: list[Report]  # the models' reports of usage among all of them
     foreign: bool
     counts: Mapping[str, Any]
 

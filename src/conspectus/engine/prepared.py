@@ -31,25 +31,17 @@ GOES_ON = "the next notes are being prepared, and the messages fit the window un
 
 CHANGED = "the history has gone back, or was changed"
 
-NOTHING = Draft("", by="", read=())
-"""Saved in the place of a draft that must not be used again."""
+NOTHING = Draft("", by="", read=())  # Saved in the place of a draft that must not be used again
 
 
 class Chosen(NamedTuple):
-    """The decision about a history.
-
-    Attributes:
-        draft: the prepared draft that is put in force; None for none.
-        thread: with the summarisers to use.
-        goes_on: the agent continues while its notes are being prepared.
-        waited: seconds that the agent waited for a draft.
-    """
+    """The decision about a history."""
 
     plan: Plan
-    thread: Thread
-    draft: Draft | None = None
-    goes_on: bool = False
-    waited: float = 0.0
+    thread: Thread  # with the summarisers to use
+    draft: Draft | None = None  # the prepared draft that is put in force; None for none
+    goes_on: bool = False  # the agent continues while its notes are being prepared
+    waited: float = 0.0  # seconds that the agent waited for a draft
 
 
 Given = History | list[Message]

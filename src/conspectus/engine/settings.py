@@ -30,11 +30,8 @@ if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
     from langgraph.store.base import BaseStore
 
-LOCAL = "local"
-"""The tenant where none is named."""
-
-SLACK = 4
-"""Tokens of the limit left free, as a whole message may count for more than its parts."""
+LOCAL = "local"  # The tenant where none is named
+SLACK = 4  # Tokens of the limit left free, as a whole message may count for more than its parts
 
 AnySummarizer: TypeAlias = (
     "Summarizer | BaseChatModel | Runnable[Any, Any] | Callable[[list[Any]], Any] | str"
@@ -48,47 +45,38 @@ ThreadId = str | int | UUID
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """Settings, summarisers, archive and memory of compactions, for every session.
-
-    Attributes:
-        frame: tokens of a summary message without text.
-        order: names of the summarisers to try, in turn.
-        timeout: seconds for one try of a summariser that sets none itself.
-        hooks: functions that get the messages that are about to leave.
-        size: tokens of the message that shows a summary, where that is not one of ours.
-        sizes: the caller's count of a message for `keep`; None for the meter's.
-        notes: whether the user's words and the calls are written beside a summariser's text.
-        tools: what the notes know of tools.
-        passing: its records are thrown away with the one request that they are made for.
-        kept_in: says in a clip where its original is without an archive, with `{cite}` for its id;
-            None where nothing keeps originals, so that nothing is clipped.
-        cached: summaries are asked for after the agent's last request, where possible.
-    """
+    """Settings, summarisers, archive and memory of compactions, for every session."""
 
     policy: Policy = field(default_factory=Policy)
     meter: TokenMeter
-    frame: int
+    frame: int  # tokens of a summary message without text
     archive: Archive | None
     memory: Memory = field(default_factory=Memory)
     summarizers: Mapping[str, Summarizer]
-    order: tuple[str, ...]
+    order: tuple[str, ...]  # names of the summarisers to try, in turn
     on_failure: OnFailure = "degrade"
-    timeout: float | None = 120.0
+    timeout: float | None = 120.0  # seconds for one try of a summariser that sets none itself
     pin: Callable[[Any], bool] | None = None
     on_event: OnEvent | None = None
     preview: Preview | None = None
+    # functions that get the messages that are about to leave
     hooks: tuple[BeforeSummarization, ...] = ()
     skills: Skills | None = None
+    # tokens of the message that shows a summary, where that is not one of ours
     size: Callable[[str], int] | None = None
+    # the caller's count of a message for `keep`; None for the meter's
     sizes: Callable[[Any], int] | None = None
     redaction: Redaction | None = None
     listeners: tuple[Listener, ...] = ()
-    passing: bool = False
+    passing: bool = False  # its records are thrown away with the one request that they are made for
+    # whether the user's words and the calls are written beside a summariser's text
     notes: bool = True
-    tools: ToolTable = field(default_factory=ToolTable)
+    tools: ToolTable = field(default_factory=ToolTable)  # what the notes know of tools
+    # says in a clip where its original is without an archive, with `{cite}` for its id; None where
+    # nothing keeps originals, so that nothing is clipped
     kept_in: str | None = None
     background: Preparations | None = None
-    cached: bool = False
+    cached: bool = False  # summaries are asked for after the agent's last request, where possible
 
     @classmethod
     def build(cls, given: Mapping[str, Any], policy: Policy, meter: TokenMeter) -> Engine:
@@ -196,52 +184,43 @@ class Engine:
         ]
 
 
+def _is_tool_table(value: object) -> bool:
+    return isinstance(value, (list, tuple)) and all(isinstance(one, Tool) for one in value)
+
+
+CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
+    ("on_failure", lambda v: v in FAILURES, f"one of {FAILURES}"),
+    (
+        "summarizer_timeout",
+        lambda v: v is None or (isinstance(v, (int, float)) and v is not True and v > 0),
+        "seconds above 0, or None",
+    ),
+    ("on_event", lambda v: v is None or callable(v), "a callable that takes a name and its data"),
+    (
+        "fallbacks",
+        lambda v: isinstance(v, Sequence) and not isinstance(v, str),
+        "a list of summarisers",
+    ),
+    ("notes", lambda v: isinstance(v, bool), "True, or False for the summariser's text alone"),
+    (
+        "tool_table",
+        _is_tool_table,
+        'a list of conspectus.Tool, such as Tool("book_room", key="room_id", effect=True)',
+    ),
+    ("summary_request", lambda v: v in ("smallest", "cached"), '"smallest" or "cached"'),
+    (
+        "pin",
+        lambda v: v is None or callable(v) or (isinstance(v, str) and v != ""),
+        "a callable that takes a message, or the name of a marker in additional_kwargs",
+    ),
+)
+
+
 def check_settings(given: Mapping[str, Any]) -> None:
     """Raise `PolicyError` for a parameter of an entry point that is invalid."""
-    timeout = given.get("summarizer_timeout", 120.0)
-    fallbacks, table = given.get("fallbacks", ()), given.get("tool_table", ())
-    on_failure, on_event = given.get("on_failure", "degrade"), given.get("on_event")
-    notes, pin = given.get("notes", True), given.get("pin")
-    request = given.get("summary_request", "smallest")
-    number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
-    for wrong, sentence in (
-        (
-            on_failure not in FAILURES,
-            f"on_failure must be one of {FAILURES}, not {on_failure!r}",
-        ),
-        (
-            timeout is not None and not (number and timeout > 0),
-            f"summarizer_timeout must be seconds above 0, or None: {timeout!r}",
-        ),
-        (
-            on_event is not None and not callable(on_event),
-            f"on_event must take the name of an event and its data, not {on_event!r}",
-        ),
-        (
-            isinstance(fallbacks, str) or not isinstance(fallbacks, Sequence),
-            f"fallbacks must be a list of summarisers, not {fallbacks!r}",
-        ),
-        (
-            not isinstance(notes, bool),
-            f"notes must be True, or False for the summariser's text alone, not {notes!r}",
-        ),
-        (
-            not isinstance(table, (list, tuple)) or not all(isinstance(t, Tool) for t in table),
-            "tool_table must be a list of conspectus.Tool, such as "
-            'Tool("book_room", key="room_id", effect=True)',
-        ),
-        (
-            request not in ("smallest", "cached"),
-            f'summary_request must be "smallest" or "cached", not {request!r}',
-        ),
-        (
-            pin is not None and not callable(pin) and not (isinstance(pin, str) and pin),
-            "pin must be a callable that takes a message, or the name of a marker in the "
-            f"additional_kwargs of messages, not {pin!r}",
-        ),
-    ):
-        if wrong:
-            raise PolicyError(sentence)
+    for name, is_valid, meaning in CHECKS:
+        if name in given and not is_valid(given[name]):
+            raise PolicyError(f"{name} must be {meaning}, not {given[name]!r}")
 
 
 def predicate(pin: Pin | None) -> Callable[[Any], bool] | None:
@@ -277,21 +256,12 @@ def model_of(model: AnySummarizer | None, summarizer: AnySummarizer | None) -> A
     return model
 
 
-def meter_of(counter: TokenCounter | str | None, tokenizer: str | None, model: Any) -> TokenMeter:
-    """Make the meter of a counter, or of a tokenizer's name, or else of the model."""
-    if tokenizer is None:
-        named = model if isinstance(model, str) or is_runnable(model) else None
-        return TokenMeter(counter, model=named)
-    if not isinstance(tokenizer, str) or not tokenizer:
-        raise PolicyError(
-            "tokenizer must be the name of a model, such as 'gpt-4o', or a vocabulary, such as "
-            f"'tiktoken:o200k_base', not {tokenizer!r}; a function goes into token_counter="
-        )
-    if counter is not None:
-        raise PolicyError("give tokenizer= or token_counter=, not both: each says what counts")
-    if tokenizer.partition(":")[0] in ("tiktoken", "tokenizers"):
-        return TokenMeter(tokenizer)
-    return TokenMeter(model=tokenizer)
+def meter_of(counter: TokenCounter | str | None, model: Any) -> TokenMeter:
+    """Make the meter of a counter, of a vocabulary, or of a model or its name."""
+    if isinstance(counter, str) and counter.partition(":")[0] not in ("tiktoken", "tokenizers"):
+        counter, model = None, counter
+    named = isinstance(model, str) or is_runnable(model)
+    return TokenMeter(counter, model=model if named else None)
 
 
 def window_of(window: int | None, reserved: int) -> Window | None:

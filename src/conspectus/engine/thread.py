@@ -20,8 +20,7 @@ from conspectus.engine.view import History, look, reports_of, with_briefs, with_
 from conspectus.messages import Message, summary_message, summary_text
 from conspectus.tokens import Report
 
-SUMMARY_FLOOR = 120
-"""Tokens beside its frame below which a summary holds little more than one rule."""
+SUMMARY_FLOOR = 120  # Tokens beside its frame below which a summary holds little more than one rule
 
 Chain = tuple[Record, ...]
 
@@ -32,30 +31,25 @@ class Thread:
 
     For a caller with messages alone, the archive's pointer or this process's memory names the
     head. A graph has the head in its state, so that each checkpoint keeps its own.
-
-    Attributes:
-        room: the window; None if it is unknown.
-        head: the id of the record in force, or without an archive the records, where the caller's
-            state has it; None where the pointer or the memory has it.
-        checkpointed: a checkpointer keeps that state; else callers may send messages alone.
-        names: the caller's own name of a record, for the archive.
-        asked: the size that the trigger is compared with, if the caller counts in its own way.
-        last: the size that the latest compaction reached, counted likewise.
-        ratio: the correction of the estimate by reports of usage, if the caller knows it.
-        aside: drafts are made in the background, and nothing is put in force.
-        pointer: the record that the archive's pointer named at the last look; empty for none.
     """
 
     engine: Engine
     scope: Scope
-    room: Window | None = None
+    room: Window | None = None  # the window; None if it is unknown
+    # the id of the record in force, or without an archive the records, where the caller's state has
+    # it; None where the pointer or the memory has it
     head: Chain | str | None = None
+    # a checkpointer keeps that state; else callers may send messages alone
     checkpointed: bool = False
+    # the caller's own name of a record, for the archive
     names: Callable[[Record], str] | None = None
+    # the size that the trigger is compared with, if the caller counts in its own way
     asked: Size | None = None
-    last: Size | None = None
+    last: Size | None = None  # the size that the latest compaction reached, counted likewise
+    # the correction of the estimate by reports of usage, if the caller knows it
     ratio: float | None = None
-    aside: bool = False
+    aside: bool = False  # drafts are made in the background, and nothing is put in force
+    # the record that the archive's pointer named at the last look; empty for none
     pointer: str = ""
 
     @property

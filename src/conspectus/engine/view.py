@@ -36,27 +36,19 @@ from conspectus.tokens import Report, TokenMeter
 if TYPE_CHECKING:
     from conspectus.engine.settings import Engine
 
-SMALL = 80
-"""Messages of up to this many tokens are never clipped: the pointer takes as much."""
+SMALL = 80  # Messages of up to this many tokens are never clipped: the pointer takes as much
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One message of the view.
-
-    Attributes:
-        entry: the message as it was sent; None for the standing summary.
-        back: the entry is a clip that came back, not the original.
-        mark: the mark of its clip, if it is shown short.
-        media_stay: it is the user's newest message, whose images and files stay.
-    """
+    """One message of the view."""
 
     item: Item
     source: Source
-    entry: Message | None
-    back: bool = False
-    mark: ClipMark | None = None
-    media_stay: bool = False
+    entry: Message | None  # the message as it was sent; None for the standing summary
+    back: bool = False  # the entry is a clip that came back, not the original
+    mark: ClipMark | None = None  # the mark of its clip, if it is shown short
+    media_stay: bool = False  # it is the user's newest message, whose images and files stay
 
     @property
     def foreign(self) -> bool:
@@ -66,18 +58,14 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """One history, read and folded.
-
-    Attributes:
-        like: the caller's kind of message.
-        before: records outside the chain whose notes still hold: they were made without an
-            archive, and a chain in an archive begins after them.
-    """
+    """One history, read and folded."""
 
     places: tuple[Place, ...]
     chain: tuple[Record, ...]
     dropped: int
-    like: type
+    like: type  # the caller's kind of message
+    # records outside the chain whose notes still hold: they were made without an archive, and a
+    # chain in an archive begins after them
     before: tuple[Record, ...] = ()
 
     @property
