@@ -90,7 +90,7 @@ def test_a_name_whose_package_is_missing_still_says_which_tokens_where_another_o
         Compactor(**given).compact(text, thread_id="t").tokens_before
         for given in (
             {"model": "gpt-4o", "summarizer": "embedded"},
-            {"tokenizer": "gpt-4o"},
+            {"token_counter": "gpt-4o"},
         )
     }
     assert len(counts) == 1

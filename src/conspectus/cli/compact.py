@@ -100,7 +100,7 @@ def compact(
                 "a fraction is a share of the window; give --window, the input limit of the model "
                 "that will answer, or write tokens:8000 or messages:50"
             )
-        settings |= {"window": window, "tokenizer": options.known_model(history.model)}
+        settings |= {"window": window, "token_counter": options.known_model(history.model)}
 
         def on_event(event: str, data: Mapping[str, Any]) -> None:
             if event == "start":
