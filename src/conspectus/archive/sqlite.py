@@ -143,8 +143,7 @@ class SqliteTables(Tables):
     def _set_up(self, connection: sqlite3.Connection) -> None:
         """Make the tables, while another process may be making the same ones.
 
-        SQLite waits for no lock while the journal's mode changes, so that is tried again here. A
-        sound archive is opened without a lock.
+        A sound archive is opened without a lock.
         """
         until = time.monotonic() + BUSY
         while (version := connection.execute("PRAGMA user_version").fetchone()[0]) != VERSION:
@@ -154,22 +153,20 @@ class SqliteTables(Tables):
                     f"The archive was made by {other} version; upgrade conspectus to open it, or "
                     "choose another path."
                 )
-            try:
-                connection.execute(f"PRAGMA page_size={PAGE}")
-                connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+            connection.execute(f"PRAGMA page_size={PAGE}")
+            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+            try:  # SQLite waits for no lock here
                 connection.execute("PRAGMA journal_mode=WAL")
-                connection.execute("BEGIN IMMEDIATE")
-                if connection.execute("PRAGMA user_version").fetchone()[0] == version:
-                    for statement in (*SCHEMA, WORDS):
-                        connection.execute(statement.format(**TYPES))
-                    connection.execute(f"PRAGMA user_version={VERSION}")
-                connection.execute("COMMIT")
-            except sqlite3.OperationalError as error:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                if time.monotonic() > until or not any(w in str(error) for w in ("lock", "busy")):
+            except sqlite3.OperationalError:
+                if time.monotonic() > until:
                     raise
                 time.sleep(PAUSE)
+                continue
+            with self.transaction(writes=True) as run:
+                if run("PRAGMA user_version") == [(0,)]:
+                    for statement in (*SCHEMA, WORDS):
+                        run(statement.format(**TYPES))
+                    run(f"PRAGMA user_version={VERSION}")
 
 
 class _Connection(sqlite3.Connection):

@@ -256,7 +256,7 @@ class Archive:
 
     @observed("chain")
     def chain_of(self, scope: Scope, name: str) -> Records:
-        """Return the chain whose head has this name, by which a summary that comes back is known."""
+        """Return the chain whose head has this name, by which a summary that returns is known."""
         head = self.notes(scope, RECORD, [name]).get(name, {}).get("id")
         return self._chain_at(scope, head) if isinstance(head, str) else ()
 

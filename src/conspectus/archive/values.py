@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import time
 import zlib
 from collections.abc import Mapping
@@ -26,6 +27,7 @@ Listed = tuple[str, int, int, int, str]
 """A message that may be searched: its key, its first passage's number, the number of its passages,
 of its words, and `about`. A plain tuple, as the garbage collector passes those by."""
 
+_HEXADECIMAL = re.compile("(?:[0-9a-f]{2}){0,255}")
 SMALL = 4096  # Bytes up to which a small window of the compressor holds all, at a tenth of the cost
 
 DICTIONARY = b"""\
@@ -152,18 +154,10 @@ def unpacked(body: bytes) -> Any:
 
 
 def key_bytes(key: str) -> bytes:
-    """Return a key in half its length.
-
-    The first byte is the number of those behind it that stand for hexadecimal characters.
-    """
-    stem, dash, rest = key.partition("-")
-    try:
-        raw = bytes.fromhex(stem)
-    except ValueError:
-        raw = b""
-    if raw.hex() != stem or len(raw) > 255:
-        raw, dash, rest = b"", "", key
-    return bytes((len(raw),)) + raw + (dash + rest).encode("utf-8", "surrogatepass")
+    """Return a key in half its length: its hexadecimal characters as bytes, behind their number."""
+    stem = _HEXADECIMAL.match(key)[0]  # type: ignore[index]
+    rest = key[len(stem) :].encode("utf-8", "surrogatepass")
+    return bytes((len(stem) // 2,)) + bytes.fromhex(stem) + rest
 
 
 def key_text(raw: bytes) -> str:
