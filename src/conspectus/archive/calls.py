@@ -7,7 +7,7 @@ import errno
 import math
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import wraps
 from time import monotonic
@@ -63,7 +63,7 @@ class Gate:
         return not self._inside
 
     def shut(self) -> None:
-        """Let no further call through; running calls end."""
+        """Let no further call through."""
         with self._lock:
             self.is_shut = True
 
@@ -90,43 +90,31 @@ def inside() -> Iterator[None]:
         gate.count(-1)
 
 
-class Patience:
-    """Wait for a store that may hang; `seconds` without an answer are a time-out, None is no limit.
+class Patient:
+    """A store each of whose methods has `seconds` to answer, else `ArchiveTimeout`; None: no limit.
 
-    For so long after a time-out others are told at once; then the store is asked again.
+    For so long after a time-out it is not asked again, so that others need not wait, too.
     """
 
-    def __init__(self, seconds: float | None) -> None:
-        self.seconds, self._until = seconds, -math.inf
-
-    def wait_for(self, work: Callable[[], T]) -> T:
-        """Return what a call returns; raise `ArchiveTimeout` if it does not answer in time."""
-        if self.seconds is None:
-            return work()
-        if (left := self._until - monotonic()) <= 0:
-            try:
-                return within(work, self.seconds)
-            except StepTimeout:
-                self._until = monotonic() + self.seconds
-        again = "; check it and try again, or give it more timeout="
-        if left > 0:
-            again = f", and is asked again in {math.ceil(left)} s; check it and try again then"
-        raise ArchiveTimeout(
-            f"The archive failed: the store did not answer within {self.seconds:g} seconds{again}."
-        )
-
-
-class Patient:
-    """A store, each of whose methods is waited for so long."""
-
     def __init__(self, store: Any, seconds: float | None) -> None:
-        self.store, self._patience = store, Patience(seconds)
+        self.store, self._seconds, self._until = store, seconds, -math.inf
 
     def __getattr__(self, name: str) -> Any:
-        value = getattr(self.store, name)
-        if not callable(value):
+        value, seconds = getattr(self.store, name), self._seconds
+        if seconds is None or not callable(value):
             return value
-        return lambda *args: self._patience.wait_for(lambda: value(*args))
+
+        def call(*args: Any) -> Any:
+            if self._until <= monotonic():
+                with suppress(StepTimeout):
+                    return within(lambda: value(*args), seconds)
+                self._until = monotonic() + seconds
+            raise ArchiveTimeout(
+                f"The archive failed: the store did not answer within {seconds:g} seconds, and is "
+                "left alone for so long; check it and try again, or give it more timeout=."
+            )
+
+        return call
 
 
 _LATE = "the store did not answer in time; check it and try again"

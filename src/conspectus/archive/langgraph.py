@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import is_memory_store, known
 from conspectus._newest import Newest
-from conspectus.archive.calls import LOOP, Patience, explained, inside
+from conspectus.archive.calls import LOOP, Patient, explained, inside
 from conspectus.archive.passages import original_of
 from conspectus.archive.sqlite import SqliteTables
 from conspectus.archive.values import (
@@ -67,7 +67,7 @@ class LangGraphStore:
         # One that cannot hang needs no thread.
         memory = known("langgraph.store.memory", "InMemoryStore")
         local = type(store) in (memory, known("langgraph.store.sqlite", "SqliteStore"))
-        self._patience = Patience(None if local else timeout)
+        self._patient = Patient(self, None if local else timeout)
         self._indexes: Newest[Scope, SqliteTables] = Newest(INDEXES)
 
     def read(self, scope: Scope, kind: Kind, names: Sequence[str] | None) -> dict[str, bytes]:
@@ -168,11 +168,11 @@ class LangGraphStore:
                 "await; call it in a thread, as with await asyncio.to_thread(archive.find, ...)."
             )
         parts = [operations[at : at + CHUNK] for at in range(0, len(operations), CHUNK)]
-        calls = (partial(self._call, list(part)) for part in parts)
-        return [answer for call in calls for answer in self._patience.wait_for(call)]
+        return [answer for part in parts for answer in self._patient.call(list(part))]
 
     @inside()
-    def _call(self, operations: list[Any]) -> Any:
+    def call(self, operations: list[Any]) -> Any:
+        """Have the store do one batch."""
         try:
             with self._memory_lock or nullcontext():
                 try:

@@ -30,11 +30,7 @@ WORDS = (
 
 
 class PostgresTables(Tables):
-    """Tables in a schema of their own, `conspectus`; or in that which the address names.
-
-    Raises:
-        ArchiveError: the server cannot be reached, or the driver is not installed.
-    """
+    """Tables in a schema of their own, `conspectus`; or in that which the address names."""
 
     daemon = True
     index = "INSERT INTO words VALUES (?, to_tsvector('english', ?))"

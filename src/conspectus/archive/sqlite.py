@@ -49,11 +49,7 @@ def private_folder(path: Path) -> None:
 
 
 class SqliteTables(Tables):
-    """Tables in one file, with a connection for each thread; without a path, in memory.
-
-    Raises:
-        ArchiveError: the file cannot be opened, or is none of ours; says what to do.
-    """
+    """Tables in one file, with a connection for each thread; without a path, in memory."""
 
     index = "INSERT INTO words (rowid, body) VALUES (?, ?)"
     unindex = "INSERT INTO words (words, rowid, body) VALUES ('delete', ?, ?)"

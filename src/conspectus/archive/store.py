@@ -54,14 +54,12 @@ class Archive:
     """Originals by content hash, with the drafts and records of their compactions.
 
     Any failure of the store becomes an `ArchiveError` that says what to do; values stored before
-    stay as they were. Its methods block; on an event loop call them with `asyncio.to_thread`.
+    stay as they were. Methods block: on an event loop call them with `asyncio.to_thread`.
 
     Args:
-        store: any LangGraph store. `close` leaves it open: it stays the caller's.
-        ttl: seconds after which values expire; None for no end. Originals live that long from when
-            they were archived, records from the latest commit of their chain.
-        timeout: seconds that the store has for one batch of reads or writes, else `ArchiveTimeout`;
-            None for no limit. A SQLite file waits for its own time-out instead. Default: 30.
+        store: any LangGraph store, which `close` leaves open.
+        ttl: seconds after which values expire; records live from the latest commit of their chain.
+        timeout: seconds that the store has for one batch, else `ArchiveTimeout`. Default: 30.
 
     Raises:
         PolicyError: the ttl or the timeout is invalid, or the store keeps no ttl.
@@ -97,14 +95,10 @@ class Archive:
     ) -> Self:
         """Open an archive, and make its tables if needed.
 
-        Args:
-            where: a path or `sqlite:///path` (four slashes for an absolute path) for a private file
-                in an existing folder; `postgresql://...`; `memory:`, which ends with the process.
-            ttl, timeout: as above, in seconds.
+        `where` is a path or `sqlite:///path`, `postgresql://...`, or `memory:`.
 
         Raises:
-            InputError: the address is unknown or malformed; no part of a password is shown.
-            PolicyError: the ttl or the timeout is invalid.
+            InputError, PolicyError: an argument is invalid; no part of a password is shown.
             ArchiveError: it cannot be opened, or an extra is missing; says what to do.
         """
         check_seconds(ttl, timeout)
@@ -204,10 +198,8 @@ class Archive:
     ) -> None:
         """Write a record and the head in one transaction, and read both back; twice is as once.
 
-        Args:
-            scope, record: the history, and what to put in force.
-            alone: False if the head is kept elsewhere too, and another branch may move this one.
-            seen: the head when the record was planned, empty for none.
+        `alone` is False if the head is kept elsewhere too, and another branch may move this one;
+        `seen` is the head when the record was planned, empty for none.
 
         Raises:
             ArchiveOvertaken: another worker has moved the head since; nothing was written.
@@ -349,12 +341,9 @@ class Archive:
         return sum(map(len, self.backend.read(scope, "original", None).values()))
 
     def export(self, scope: Scope, chain: Chain | None = None) -> list[dict[str, Any]]:
-        """Return a row for each original of a chain, in the order of the conversation.
+        """Return plain JSON data for each original of a chain, by default of that in force.
 
-        Rows are plain JSON data: key, id, cite, role, name, date, archived_at, lossless, form
-        (`langchain` or `dict`) and the message. Expired originals have no row.
-
-        `chain` holds records from the first to the head; by default those in force.
+        Rows stand in the order of the conversation; expired originals have none.
         """
         keys = manifest(self.chain(scope) if chain is None else chain)
         kept = self.backend.read(scope, "original", keys)

@@ -54,15 +54,9 @@ def label_hash(label: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """One agent's own history. No crafted name reaches another history's values.
+    """One agent's own history: its tenant, the thread, and the session inside that.
 
-    Attributes:
-        tenant: its owner.
-        thread: the conversation.
-        session: one agent's history inside the thread; `main` unless there are subagents.
-
-    Raises:
-        InputError: one of them is not text.
+    No crafted name reaches another history's values; one that is no text is an `InputError`.
     """
 
     tenant: str
@@ -89,21 +83,11 @@ class Original(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Archived:
-    """One original, read back.
+    """One original, read back: `message` is equal to what was put, `text` what can be read of it.
 
-    Attributes:
-        key: identity and version.
-        id: its id; a derived one if it had none.
-        cite: its name in summaries.
-        role: of the speaker.
-        name: the speaker's or the tool's name, if given.
-        date: when it was said, as the caller wrote it, if known.
-        archived_at: when the archive took it, in UTC, as ISO 8601.
-        message: the original, equal to what was put.
-        text: its readable text, tool calls included.
-        lossless: False if secrets were taken out, or a part, such as an object of a program, is
-            only described.
-        calls, answers: the tool calls that it makes, and ids of those whose results it holds.
+    `id` is a derived one if it had none, `cite` its name in summaries, `date` as the caller wrote
+    it, `archived_at` in UTC. `lossless` is False if secrets were taken out, or a part is only
+    described.
     """
 
     key: str
@@ -162,7 +146,8 @@ def key_bytes(key: str) -> bytes:
 
 def key_text(raw: bytes) -> str:
     """Return the key that `key_bytes` has written."""
-    end = raw[0] + 1
+    if (end := raw[0] + 1) == len(raw):
+        return raw[1:].hex()
     return raw[1:end].hex() + raw[end:].decode("utf-8", "surrogatepass")
 
 

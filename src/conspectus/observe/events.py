@@ -38,20 +38,9 @@ Kind = Literal[
 class Event:
     """What happened. It holds no text of a message, but `error_message` may quote one.
 
-    Attributes:
-        kind: the kind of work; `docs/operations.md` lists them with their `extra`.
-        name: which of the kind, such as the operation on the archive or the model.
-        outcome: `ok`; `error` if it raised; `cancelled`; `interrupted` if LangGraph left the node
-            to ask a person; some kinds have more.
-        scope: `tenant`, `thread` and `session`; None if they are not known.
-        seconds: how long it took; 0 for an event without a length.
-        tokens_before, tokens_after: size of the view; None where it has no meaning.
-        messages: how many it is about; None where it has no meaning.
-        cost: calls of models and their tokens, in all and by model.
-        money: what `cost` comes to in `currency`; None if a price is unknown.
-        error: class of the error; empty for none.
-        error_message: text of the error; empty in events inside work with a redactor.
-        extra: facts of this kind only.
+    `docs/operations.md` lists the kinds with their names, outcomes and `extra`. `messages` and
+    sizes of the view are None where they have no meaning, `money` where a price is unknown;
+    `seconds` is 0 for an event without a length.
     """
 
     kind: Kind

@@ -100,13 +100,10 @@ ALERTS: tuple[tuple[str, dict[str, str]], ...] = (
 
 
 class OpenTelemetry:
-    """A listener that makes spans and metrics.
+    """A listener that makes spans and metrics, by the global providers unless others are given.
 
-    Args:
-        tracer_provider, meter_provider: OpenTelemetry's. Default: the global ones.
-        thread: form of tenant, thread and session in spans: `"hashed"` (as the archive keeps them),
-            `"plain"` or `"off"`.
-        error_messages: write texts of errors into spans. Providers quote requests in them.
+    `thread` is the form of tenant, thread and session in spans; `error_messages` writes texts of
+    errors into them, in which providers quote requests.
 
     Raises:
         ImportError: OpenTelemetry is not installed; names the extra.

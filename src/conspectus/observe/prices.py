@@ -23,17 +23,10 @@ _currency = USD
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Prices of a model for a million tokens.
+    """Prices of a model for a million tokens; those of the cache are by default as `input`.
 
-    Attributes:
-        input: of the input.
-        output: of the answer, reasoning included.
-        cached: of input from the provider's cache. Default: as `input`.
-        written: of input written to that cache. Default: as `input`.
-        written_hour: of input written for an hour. Default: as `written`.
-
-    Raises:
-        PolicyError: one of them is no number of at least 0.
+    `cached` is input read from the provider's cache, `written` what is written to it, and
+    `written_hour` for an hour. What is no number of at least 0 is a `PolicyError`.
 
     Example:
         >>> Price(2.0, 8.0, cached=0.5).of(Cost(1, 1_000_000, cached_tokens=400_000))
@@ -113,11 +106,8 @@ def checked(prices: object) -> Mapping[str, Price]:
 def price_of(cost: Cost, prices: Mapping[str, Price] | None = None) -> float | None:
     """Return what calls of models cost; 0 without calls, None if a price is unknown.
 
-    Where longer requests cost more, the mean size of a model's calls counts.
-
-    Args:
-        cost: of a record, a result or an event.
-        prices: your own, by model. Default: those of `set_prices`.
+    `prices` are your own; by default those of `set_prices`. Where longer requests cost more, the
+    mean size of a model's calls counts.
 
     Example:
         >>> price_of(Cost(1, 1_000_000).asked_of("small"), {"small": Price(2.0, 8.0)})

@@ -40,24 +40,12 @@ async def recall_flow(
     cited: bool = True,
     count: Callable[[str], int],
 ) -> RecallResult:
-    """Find originals of a chain by `query`, `id` or `range`; `query` may go with `id`.
+    """Find originals of a chain, which never are those of an abandoned branch.
 
-    Messages found by a query come best first; those that follow each other are grouped. Messages
-    that fit far worse than the best, or repeat others, are left out. Messages of abandoned branches
-    are not found.
-
-    Args:
-        archive, scope, chain: where to look.
-        query: words, names, paths, in any language; with `id`, in that message alone.
-        id: a message's id, or its citation in a summary; of a call with its results. `id/2` is the
-            second of the calls that a message makes.
-        range: the first and the last message, each by id or citation.
-        at: characters to skip in a message asked for by id, to read on in a long one.
-        tokens: the largest size of the text.
-        most: the most messages for a query; None for no limit.
-        without: ids of messages that a query does not show.
-        cited: whether all messages show their citation, or only shortened ones, to save tokens.
-        count: counts the tokens of a text.
+    Asked by `query` (words in any language; the best come first), by `id` (`id/2` is the second of
+    the calls that a message makes; a call comes with its results; `at` skips characters, and a
+    `query` beside it looks in that message alone), or by `range`, from one id to another. `most`
+    and `without` bound what a query shows; without `cited` only shortened messages are named.
 
     Raises:
         InputError: another way of asking, or an invalid one.

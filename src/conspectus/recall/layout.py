@@ -21,22 +21,11 @@ ROW = 400  # Characters in which the names of a table's columns, and a row of it
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One recalled message.
+    """One recalled message, or a part of it: `text`, from `begin` on, of `whole` characters.
 
-    Attributes:
-        id: its id; a derived one if it had none.
-        cite: its name in summaries.
-        key: identity and version.
-        role: of the speaker.
-        name: the speaker's or the tool's name, if given.
-        date: when it was said, as the caller wrote it, if known.
-        text: the shown text, without its frame; a part if it was shortened.
-        score: fit to the query, higher is better, comparable within one answer only.
-        neighbour: whether it only stands near a message that fits the query.
-        begin: characters of the message before the shown text.
-        whole: characters of the message.
-        columns: the first line of a table of which later rows are shown.
-        place: its place among the messages that left the view.
+    `score` is comparable within one answer only; a `neighbour` only stands near what fits the
+    query. `columns` is the first line of a table of which later rows are shown; `place` its place
+    among the messages that left the view.
     """
 
     id: str
@@ -87,13 +76,9 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class RecallResult:
-    """Recalled messages, and the text that shows them.
+    """Recalled messages in the order of the text that shows them to a model, and its size.
 
-    Attributes:
-        hits: the messages, in the order of the text.
-        text: the text to show to a model; empty if nothing was found or fits.
-        tokens: size of the text.
-        truncated: whether something was shortened or left out to fit.
+    `text` is empty if nothing was found or fits; `truncated` says that something was left out.
     """
 
     hits: tuple[Hit, ...]
