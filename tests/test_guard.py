@@ -1,7 +1,7 @@
 """The guard: what is really sent fits its window, and a call that overflowed is rescued once."""
 
 from collections.abc import Callable
-from typing import Any, Union
+from typing import Any
 
 import pytest
 from langchain.agents import create_agent
@@ -9,17 +9,14 @@ from langchain.agents.middleware import (
     AgentMiddleware,
     ModelFallbackMiddleware,
 )
-from langchain.agents.structured_output import ToolStrategy
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
-from pydantic import BaseModel
 
 from conspectus import (
     ContextGuard,
-    PolicyError,
     StuckError,
     SummarizationMiddleware,
     is_summary_message,
@@ -114,13 +111,25 @@ def broken(messages: list[BaseMessage]) -> bool:
 @pytest.mark.parametrize("history", ["replace", "preserve", None])
 def test_the_request_fits_its_window_with_prompt_and_tools(history):
     middle = [summarization(history=history)] if history else []
-    guard = ContextGuard(*middle, window=WINDOW, reserved_tokens=200, keep=("messages", 4))
+    own: Any = {} if middle else {"keep": ("messages", 4)}
+    guard = ContextGuard(*middle, window=WINDOW, reserved_tokens=200, **own)
     agent = Agent(*middle, guard)
     agent.talk(25)
     assert len(agent.sent) == 50
     assert max(agent.sent) <= WINDOW - 200
     assert sum(agent.sent) / len(agent.sent) > WINDOW / 3  # it does not starve the agent either
     assert not any(broken(request) for request in agent.requests)
+
+
+def test_reserved_tokens_of_the_middleware_count_in_the_guards_window():
+    largest = []
+    for reserved in (0, 1_800):
+        middle = summarization(reserved_tokens=reserved)
+        agent = Agent(middle, ContextGuard(middle, window=WINDOW, reserved_tokens=0))
+        agent.talk(12)
+        messages = [METER.messages(request) for request in agent.requests]
+        largest.append(max(messages))
+    assert largest[0] > WINDOW - 1_800 + 400 > largest[1]
 
 
 def test_the_size_beside_the_messages_reaches_the_next_plan():
@@ -197,30 +206,6 @@ def paid(*more: Any, turns: int = 24, giant: bool = False, **settings: Any) -> t
     return len(calls), agent
 
 
-def test_a_rescue_where_the_tools_take_most_gives_way_in_messages_alone():
-    @tool
-    def large(query: str) -> str:
-        """A tool with a long description."""
-        return query
-
-    large.description = "What it can look up, and how. " * 1_500
-    tools = METER.tools([large])
-
-    def answer(messages: list[BaseMessage]) -> Any:
-        size = METER.messages(messages) + tools
-        sizes.append(size)
-        if size > tools + 2_000:
-            return ValueError(f"prompt is too long: {size} tokens > {tools + 2_000} maximum")
-        return "fine"
-
-    sizes: list[int] = []
-    middle = summarization()
-    graph, _ = agent(ScriptedChatModel(answers=answer), middle, ContextGuard(middle), tools=[large])
-    ask(graph, 30)
-    assert sum(size > tools + 2_000 for size in sizes) == 1
-    assert len(sizes) == 31
-
-
 def test_a_smaller_model_that_answered_once_does_not_shrink_the_history_for_the_larger():
     small = ScriptedChatModel(
         answers=lambda messages: "small", profile={"max_input_tokens": 1_500}, model_name="small"
@@ -259,27 +244,6 @@ class _Run:
     stream_writer = None
 
 
-def test_any_response_format_is_measured():
-    class Yes(BaseModel):
-        """It is so."""
-
-        why: str
-
-    class No(BaseModel):
-        """It is not so."""
-
-        because: str
-
-    call = {"name": "Yes", "args": {"why": "so"}, "id": "1"}
-    for form in (Yes | No, Union[Yes, No], Yes, ToolStrategy(Yes | No)):  # noqa: UP007
-        model = ScriptedChatModel(answers=lambda messages: AIMessage("", tool_calls=[call]))
-        graph = create_agent(
-            model, [], response_format=form, middleware=[ContextGuard(window=8_000)]
-        )
-        state = graph.invoke({"messages": [HumanMessage("Is it?")]})
-        assert state["structured_response"].why == "so"
-
-
 @pytest.mark.parametrize("on_stuck", ["raise", "send"])
 def test_what_cannot_fit_is_said_with_the_numbers(on_stuck):
     middle = summarization()
@@ -305,20 +269,6 @@ def test_output_is_reserved_from_the_models_own_setting():
     ask(graph, 30)
     sizes = [METER.messages(call.messages) for call in model.calls]
     assert WINDOW - 1_000 >= max(sizes) > WINDOW / 2
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"window": 0},
-        {"window": 100, "reserved_tokens": 100},
-        {"on_stuck": "pray"},
-        {"summarization": object()},
-    ],
-)
-def test_settings_that_mean_nothing_are_refused(wrong):
-    with pytest.raises(PolicyError):
-        ContextGuard(**wrong)
 
 
 @pytest.mark.parametrize(

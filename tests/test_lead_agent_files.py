@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lead_agent.errors import LeadAgentError
 from lead_agent.files import Files, Refusal
-from lead_agent.thread_data import PARTS, ThreadFolders, folder_name
+from lead_agent.thread_data import PARTS, ThreadFolders
 
 HOSTILE = [
     "../../../etc",
@@ -45,21 +44,6 @@ def test_a_hostile_thread_id_is_a_folder_right_below_the_base(tmp_path, thread):
     assert sorted(path.name for path in folder.iterdir()) == sorted(PARTS)
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
     assert len(folder.name) <= 60
-
-
-def test_a_link_in_the_place_of_a_threads_folder_is_refused(tmp_path):
-    folders = ThreadFolders(tmp_path / "data")
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    (tmp_path / "data" / "threads").mkdir(parents=True)
-    (tmp_path / "data" / "threads" / folder_name("t")).symlink_to(elsewhere)
-    with pytest.raises(LeadAgentError, match="is a link"):
-        folders.of("t")
-    inner = folders.of("u") / "workspace"
-    inner.rmdir()
-    inner.symlink_to(elsewhere)
-    with pytest.raises(LeadAgentError, match="is a link"):
-        folders.of("u")
 
 
 OUTSIDE = [

@@ -5,15 +5,11 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import Compactor, ContextGuard, SummarizationMiddleware
-from conspectus.archive import Archive
-from conspectus.bridge import run
-from conspectus.errors import StuckError
-from graph_support import agent, is_summary, middleware, said, scope_of, summariser, thread
+from graph_support import agent, middleware, said, summariser, thread
 from scripted_models import ScriptedChatModel
 
 RECORD = {
@@ -134,16 +130,6 @@ def test_over_the_window_too_nothing_is_tried_again_without_growth(guarded, refu
     assert len(tries if refused else writer.calls) == 2 * once, "it has grown by a tenth"
 
 
-def test_a_guard_that_may_not_try_again_says_that_it_is_stuck():
-    own = SummarizationMiddleware(
-        refusing(), trigger=("tokens", 1_000), keep=("messages", 2), window=2_500, on_failure="keep"
-    )
-    graph, model = agent(lambda _: "ok", own, ContextGuard(own, window=2_500))
-    with pytest.raises(StuckError, match="grown by a tenth"):
-        graph.invoke({"messages": crowded()}, thread())
-    assert model.calls == []
-
-
 def test_a_failure_with_room_to_spare_holds_nothing_back_once_there_is_none():
     own = SummarizationMiddleware(
         refusing(), trigger=("tokens", 1_000), keep=("messages", 2), window=3_700
@@ -167,40 +153,6 @@ def test_what_is_asked_for_by_force_is_not_held_back():
 
 
 # A store that comes late
-
-
-def within_reach(graph: Any, store: InMemoryStore) -> str:
-    """The texts of all that is archived within reach of the state's own record."""
-    values = graph.get_state(thread()).values
-    scope, archive = scope_of(values, "t"), Archive(store)
-    chain = run(archive.flow(archive.chain_at, scope, values["_conspectus"]["head"]))
-    keys = [key for record in chain for key in record.covers]
-    return "\n".join(str(one.message) for one in archive.get(scope, keys))
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_what_leaves_after_a_store_was_added_stays_within_reach(history):
-    saver, store = InMemorySaver(), InMemoryStore()
-    rule = "Never deploy on Fridays."
-    own = middleware(history=history)
-    graph, _ = agent(lambda _: "ok fine", own, store=None, checkpointer=saver)
-    graph.invoke(said(f"Question about mod100. {rule}"), thread())
-    for n in range(101, 108):
-        graph.invoke(said(f"question about mod{n}"), thread())
-    before = graph.get_state(thread()).values
-    assert isinstance(before["_conspectus"]["head"], list), "compacted without a store"
-    here = [str(m.content) for m in before["messages"] if not is_summary(m)]
-    graph, model = agent(
-        lambda _: "ok fine", middleware(history=history), store=store, checkpointer=saver
-    )
-    for n in range(108, 130):
-        graph.invoke(said(f"question about mod{n}"), thread())
-    found = within_reach(graph, store)
-    view = "\n".join(str(m.content) for m in model.calls[-1].messages)
-    for text in [*here, *(f"question about mod{n}" for n in range(108, 130))]:
-        assert text in found or text in view, f"out of reach: {text}"
-    assert rule in view, "the notes of the time without a store are carried on"
 
 
 # A loop that has others to serve

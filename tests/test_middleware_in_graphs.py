@@ -202,18 +202,6 @@ def test_an_approval_that_is_pending_is_never_compacted(at):
 # Beside other middleware
 
 
-def test_two_of_ours_stand_in_one_agent():
-    often = middleware(name="often")
-    rarely = middleware(name="rarely", trigger=("tokens", 300), keep=("messages", 2))
-    store = InMemoryStore()
-    graph, model = agent(steps(20), often, rarely, store=store)
-    out = graph.invoke(task(), thread())
-    check_sent(model)
-    assert often.model.calls or rarely.model.calls
-    assert len(summaries(out["messages"])) == 1
-    assert check_nothing_lost(graph, store) > 0
-
-
 # One instance, many threads
 
 
@@ -290,23 +278,3 @@ def test_subagents_of_one_thread_have_a_session_each_and_see_no_others_originals
     )
     assert kinds == [("module m",), ("thax",), ("thax",), ("thbx",), ("thbx",)]
     assert Archive(store).threads("local") == ("t",)
-
-
-def test_a_subagent_with_a_memory_of_its_own_goes_on_in_its_session():
-    own = middleware(model=ScriptedChatModel(answers=subagent_summary))
-    inner_model = ScriptedChatModel(answers=per_thread)
-    inner = create_agent(inner_model, tools=[look], middleware=[own], checkpointer=True)
-
-    @tool
-    def ask_inner(name: str) -> str:
-        """Have it look."""
-        return str(inner.invoke(said(f"Look at {name} 6"))["messages"][-1].text)
-
-    def ask(name: str) -> AIMessage:
-        call = {"name": "ask_inner", "args": {"name": name}, "id": f"call_{name}"}
-        return AIMessage("Ask.", tool_calls=[call])
-
-    store = InMemoryStore()
-    graph, model = agent([ask("tha"), ask("thb"), "Done."], own, store=store, tools=[ask_inner])
-    graph.invoke(task(), thread())
-    check_sent(model, inner_model)

@@ -105,20 +105,6 @@ def test_what_a_client_has_edited_is_read_as_it_is_now(history):
 
 
 @pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_what_a_client_asks_again_is_asked_wherever_a_summary_ends(history):
-    server = Server(history)
-    whole = talk(server, 20)
-    for n in range(20):
-        again = whole[: 2 * n + 1]
-        server.request(again)
-        request = [one.text for one in server.requests[-1]]
-        assert request[-1] == again[-1].text
-        told = {*request, *server.read}
-        assert {one.text for one in again} <= told
-        assert not {one.text for one in whole[2 * n + 1 :]} & {*request}
-
-
-@pytest.mark.parametrize("history", ["replace", "preserve"])
 @pytest.mark.parametrize("sends", ["all", "what the run returned"])
 def test_recall_finds_what_left_in_earlier_runs(history, sends):
     server = Server(history)

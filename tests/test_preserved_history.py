@@ -1,7 +1,6 @@
 """`history="preserve"`: the state keeps every message, in whatever way a thread is gone through."""
 
-import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,15 +15,12 @@ from langchain_core.messages import (
 )
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
-from langgraph.store.base import GetOp, Op, PutOp, Result
 from langgraph.store.memory import InMemoryStore
 
-from conspectus import ContextGuard, SummarizationMiddleware
+from conspectus import SummarizationMiddleware
 from conspectus.langchain import PreservedState
 from conspectus.langchain.channel import laid_over
 from conspectus.langchain.preserved import added
-from conspectus.langchain.state import HELD
-from graph_support import agent
 from scripted_models import ScriptedChatModel
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
@@ -209,88 +205,3 @@ def test_middleware_before_ours_does_not_make_the_records_misfit():
 
 
 # While the archive is away
-
-
-class Failing(InMemoryStore):
-    """A store that fails on one kind of operation while it is told to."""
-
-    def __init__(self, kind: type[Any]) -> None:
-        super().__init__()
-        self.kind, self.down = kind, False
-
-    def batch(self, ops: Iterable[Op]) -> list[Result]:
-        ops = list(ops)
-        if self.down and any(isinstance(op, self.kind) for op in ops):
-            raise OSError("input/output error")
-        return super().batch(ops)
-
-
-def guarded(store: Failing, talk: Talk, **more: Any) -> Any:
-    settings: dict[str, Any] = {"trigger": ("messages", 10), "keep": ("messages", 4), **more}
-    middleware = SummarizationMiddleware(
-        None, summarizer=talk._summary, history="preserve", window=1_500, **settings
-    )
-    guard = ContextGuard(middleware, window=1_500)
-    return create_agent(
-        talk.model, [], middleware=[middleware, guard], checkpointer=talk.saver, store=store
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", [GetOp, PutOp])
-@pytest.mark.parametrize("fresh", [False, True])
-def test_no_step_fails_and_nothing_leaves_while_the_archive_is_away(kind, fresh, caplog):
-    store, talk = Failing(kind), Talk()
-    talk.graph = guarded(store, talk)
-    long = "and what it imports, and what imports that. " * 12
-    talk.ask(*(f"{n} {long}" for n in range(8)))
-    before = talk.graph.get_state(THREAD).values[HELD]
-    paid = len(talk.read)
-    store.down = True
-    if fresh:  # a process that remembers nothing
-        talk.graph = guarded(store, talk)
-    with caplog.at_level(logging.WARNING, "conspectus"):
-        talk.ask(*(f"{n} {long}" for n in range(8, 14)))
-    assert talk.graph.get_state(THREAD).values[HELD]["head"] == before["head"]
-    assert len(talk.read) == paid
-    assert any("without the archive" in record.getMessage() for record in caplog.records)
-    store.down = False
-    talk.ask(f"14 {long}")
-    assert len(talk.read) == paid + 1
-    assert len(talk.channel()) == 30
-
-
-class Stamping(AgentMiddleware[Any, Any, Any]):
-    """Hands on copies of all messages, marked or as they are."""
-
-    def __init__(self, mark: str) -> None:
-        super().__init__()
-        self.mark = mark
-
-    def wrap_model_call(self, request: Any, handler: Any) -> Any:
-        made = [m.model_copy(update={"name": self.mark or m.name}) for m in request.messages]
-        return handler(request.override(messages=made))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mark", ["", "stamped"])
-@pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_a_giant_result_fits_also_where_other_middleware_hands_on_copies(history, mark):
-    def answer(messages: list[BaseMessage]) -> AIMessage:
-        if isinstance(messages[-1], HumanMessage):
-            call = {"id": f"c{messages[-1].text}", "name": "big", "args": {}}
-            return AIMessage("", tool_calls=[call])
-        return AIMessage("Done.")
-
-    def big() -> str:
-        """Everything."""
-        return "line of output\n" * 20_000
-
-    model = ScriptedChatModel(answers=answer, profile={"max_input_tokens": 9_000})
-    settings: dict[str, Any] = {"trigger": ("fraction", 0.8), "keep": ("fraction", 0.1)}
-    middle = SummarizationMiddleware(model, summarizer="embedded", history=history, **settings)
-    graph, _ = agent(model, Stamping(mark), middle, ContextGuard(middle), tools=[big])
-    for turn in range(4):
-        graph.invoke({"messages": [HumanMessage(f"Go {turn}")]}, THREAD)
-    sizes = [sum(len(str(m.content)) for m in call.messages) for call in model.calls]
-    assert max(sizes) < 40_000

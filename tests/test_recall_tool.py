@@ -3,7 +3,10 @@
 from typing import Any
 
 import pytest
+from langchain.agents import create_agent
+from langchain_core.language_models import FakeListChatModel
 
+from conspectus import ContextGuard, SummarizationMiddleware
 from conspectus.tokens import TokenMeter
 from recalling import PORT, PORTS, RecallingAgent, recall, results
 
@@ -26,6 +29,15 @@ def ids(agent: RecallingAgent) -> list[str]:
 
     archive = Archive(agent.store)
     return [row["id"] for row in archive.export(Scope("local", "t"))]
+
+
+def test_a_model_that_takes_no_tools_is_given_none_and_the_log_says_so(caplog):
+    model = FakeListChatModel(responses=["Seen."])
+    own = SummarizationMiddleware(model, trigger=("tokens", 4_000), recall="auto")
+    made: Any = create_agent(model, middleware=[own, ContextGuard(own, window=8_000)])
+    for _ in range(2):
+        assert made.invoke({"messages": [("user", "hi")]})["messages"][-1].text == "Seen."
+    assert sum("takes no tools" in one.message for one in caplog.records) == 1
 
 
 @pytest.mark.sampled(2)

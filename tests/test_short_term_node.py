@@ -11,7 +11,6 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.types import Command, interrupt
 
 from short_term_support import LIMITS, PlainModel, ours, talk, theirs, torn
 
@@ -81,6 +80,21 @@ def said(n: int) -> dict[str, Any]:
     return {"messages": [HumanMessage(f"question {n} " + "why " * 20)]}
 
 
+def test_a_state_that_does_not_keep_the_summary_is_said_once(caplog):
+    class Lossy(MessagesState):
+        summarized_messages: list[Any]
+
+    node = ours.SummarizationNode(model=numbered(), **LIMITS)
+    builder = StateGraph(Lossy)
+    builder.add_node("summarization", node)
+    builder.add_edge(START, "summarization")
+    graph = builder.compile(checkpointer=InMemorySaver())
+    for n in range(30):
+        graph.invoke(said(n), config())
+    assert sum("does not bring back" in one.message for one in caplog.records) == 1
+    assert "`context" in caplog.text
+
+
 SERIALIZERS = {
     "today's": JsonPlusSerializer(),
     "strict": JsonPlusSerializer(allowed_msgpack_modules=None),
@@ -136,28 +150,6 @@ def test_one_key_for_both_replaces_the_history():
     # A summary that stands has one id; a new one is another message.
     assert len(names) == len(model.calls) >= 3
     assert not any("Summary number" in str(m.content) for c in model.calls for m in c if m.id)
-
-
-@pytest.mark.parametrize("on_failure", ["degrade", "keep", "raise"])
-def test_a_summariser_may_ask_a_person(on_failure):
-    """An interrupt is no failure: the run waits, and goes on with the answer."""
-
-    class Asks:
-        def invoke(self, messages: list[Any]) -> Any:
-            return AIMessage(interrupt("What was it about?"))
-
-    node = ours.SummarizationNode(model=Asks(), on_failure=on_failure, notes=False, **LIMITS)
-    builder = StateGraph(State)
-    builder.add_node("summarize", node)
-    builder.add_node("end", lambda state: {})
-    builder.add_edge(START, "summarize")
-    builder.add_edge("summarize", "end")
-    graph = builder.compile(checkpointer=InMemorySaver())
-    messages = talk(5)
-    waiting = graph.invoke({"messages": messages}, config())
-    assert waiting["__interrupt__"][0].value == "What was it about?"
-    done = graph.invoke(Command(resume="It was about reasons."), config())
-    assert done["context"]["running_summary"].summary == "It was about reasons."
 
 
 def test_a_node_has_langmems_attributes_and_follows_them():

@@ -14,14 +14,10 @@ from conspectus.model.calls import profile_window
 
 
 class SummarizationDefaults(TypedDict):
-    """Settings for `SummarizationMiddleware`, as keyword arguments.
+    """Settings for `SummarizationMiddleware`, as keyword arguments of the same names.
 
-    Attributes:
-        trigger: when to summarise.
-        keep: how much of the newest history stays in view.
-        window: input limit of the model in tokens, where it was given and not read.
-        reserved_tokens: tokens that the model may answer with, where its settings say so.
-        truncate_args_settings: when large arguments of old calls are shortened.
+    `window` is there where it was given and not read, `reserved_tokens` where the model's settings
+    limit its answer.
     """
 
     trigger: ContextSize
@@ -31,10 +27,12 @@ class SummarizationDefaults(TypedDict):
     truncate_args_settings: Mapping[str, ContextSize]
 
 
+_SHARES: Mapping[str, ContextSize] = {"trigger": ("fraction", 0.85), "keep": ("fraction", 0.10)}
+
 KNOWN: SummarizationDefaults = {
-    "trigger": ("fraction", 0.85),
-    "keep": ("fraction", 0.10),
-    "truncate_args_settings": {"trigger": ("fraction", 0.85), "keep": ("fraction", 0.10)},
+    "trigger": _SHARES["trigger"],
+    "keep": _SHARES["keep"],
+    "truncate_args_settings": _SHARES,
 }
 """Shares of a known window, as in Deep Agents."""
 

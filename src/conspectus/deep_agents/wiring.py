@@ -16,7 +16,6 @@ from typing import Any, ParamSpec, TypeVar
 from conspectus.deep_agents.defaults import deepagents
 from conspectus.errors import PolicyError
 from conspectus.langchain import ContextGuard, SummarizationMiddleware
-from conspectus.observe import log
 
 with deepagents():
     import deepagents.graph as real
@@ -26,7 +25,7 @@ with deepagents():
     from deepagents.middleware.summarization import SummarizationMiddleware as Replaced
     from deepagents.middleware.summarization import SummarizationToolMiddleware
 
-    from conspectus.deep_agents.middleware import NAME, DeepAgentsSummarization
+    from conspectus.deep_agents.middleware import DeepAgentsSummarization
 
 
 P = ParamSpec("P")
@@ -56,8 +55,7 @@ def create_deep_agent(*args: Any, **kwargs: Any) -> Any:
     subagent, and in every declared one, each with the limits of its own model and a session of its
     own. A `ContextGuard` stands last in each. For other settings put a `summarization_middleware(
     model, backend, ...)` into `middleware`: they hold for subagents too. A subagent whose
-    `middleware` has its own summarisation keeps that; compiled and remote subagents stay as they
-    are, which is logged.
+    `middleware` has its own summarisation keeps that, as compiled and remote subagents do.
 
     Originals are archived in `store`, or in the archive of `summarization_middleware`; without both
     they stay in the state, and summaries cite none.
@@ -84,12 +82,13 @@ def create_deep_agent(*args: Any, **kwargs: Any) -> Any:
             "middleware=[summarization_middleware(model, backend, ...)]"
         ) from None
     middleware = bound.get("middleware") or ()
-    _check_middleware(middleware)
-    for spec in bound.get("subagents") or ():
-        kind = "remote" if "graph_id" in spec else "compiled" if "runnable" in spec else ""
-        if kind:
-            said = "the %s subagent %r is left alone: its history is kept by what it was built with"
-            log("subagent_left_alone", said, kind, spec.get("name"))
+    theirs = any(isinstance(one, Replaced) for one in middleware)
+    if not theirs and any(isinstance(one, SummarizationToolMiddleware) for one in middleware):
+        raise PolicyError(
+            "SummarizationToolMiddleware of Deep Agents works with its own summarisation only; for "
+            "the same tool put conspectus.deep_agents.summarization_middleware(model, backend, "
+            "compact_tool=True) in its place"
+        )
     ours = (one for one in middleware if isinstance(one, DeepAgentsSummarization))
     return _rebound(ORIGINAL, _slots(next(ours, None)))(*args, **kwargs)
 
@@ -116,7 +115,7 @@ def _slots(template: DeepAgentsSummarization | None) -> dict[str, Any]:
 
 
 def _rebound(function: Callable[..., Any], slots: Mapping[str, Any]) -> Callable[..., Any]:
-    """Copy a function with some global names bound to others; raise if it does not use them."""
+    """Copy a function with some global names bound to others."""
     plain = inspect.unwrap(function)
     looked_up = getattr(getattr(plain, "__code__", None), "co_names", ())
     if not isinstance(plain, FunctionType) or not set(slots) <= set(looked_up):
@@ -131,26 +130,6 @@ def _rebound(function: Callable[..., Any], slots: Mapping[str, Any]) -> Callable
     )
     copy.__kwdefaults__ = plain.__kwdefaults__
     return copy
-
-
-def _check_middleware(middleware: Sequence[Any]) -> None:
-    """Refuse their tool without their summarisation; log another one in place of ours."""
-    theirs = any(isinstance(one, Replaced) for one in middleware)
-    for one in middleware:
-        if isinstance(one, SummarizationToolMiddleware) and not theirs:
-            raise PolicyError(
-                "SummarizationToolMiddleware of Deep Agents works with its own summarisation only; "
-                "for the same tool put conspectus.deep_agents.summarization_middleware(model, "
-                "backend, compact_tool=True) in its place"
-            )
-        if one.name == NAME and not isinstance(one, DeepAgentsSummarization):
-            log(
-                "middleware_replaced",
-                "a %s of your own takes the place of ours in the main agent, and no subagent has "
-                "its settings; conspectus.deep_agents.summarization_middleware(model, backend, "
-                "...) takes the same settings, and preserves and recalls histories",
-                type(one).__qualname__,
-            )
 
 
 def _guarded(middleware: Sequence[Any]) -> list[Any]:

@@ -85,10 +85,6 @@ class Memory:
     def of(self, scope: Scope) -> SessionMemory:
         return self._sessions.get_or_make(scope, SessionMemory)
 
-    @property
-    def any_failed(self) -> bool:
-        return any(one.failed is not None for one in self._sessions.values())
-
     def is_news(self, sentence: str) -> bool:
         """Return whether a sentence is new in all sessions; from now on it is not."""
         with self.lock:

@@ -335,13 +335,14 @@ class _Call:
         budget = None if room is None else room.budget
         facts = {"tokens_before": self.tokens(), "budget": budget}
         with observing("guard", self.channel.scope, name=name, **facts) as seen:
-            before = self._messages
+            before, held = self._messages, self.channel.held
             stuck = await self._tried(room)
             if self.recalled is not None and (stuck is not None or not self._says(before)):
                 said = "what was recalled for this turn is left out: there is no room for it"
                 log("recall_left_out", said, level=logging.INFO)
                 self.recalled, self.dropped = None, True
-                await self.again()
+                self.channel.held = held  # its record may show the user's words short
+                self._show(before)
                 stuck = None
                 if room is None or self.tokens() > room.budget:
                     stuck = await self._tried(room)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, cast
 
@@ -109,46 +110,39 @@ class SummarizationMiddleware(
             authenticated user, else `"local"`.
         history: `"replace"` rewrites the messages in the state; `"preserve"` leaves them there and
             shows the model the summary in their place.
-        on_failure, fallbacks, max_summary_tokens, notes, tool_table: as for `Compactor`.
-        pin, telemetry, redact, summarizer_timeout, background: as for `Compactor`.
         preview: True interrupts the graph with the finished summary before it takes effect; resume
             with `Command(resume={"type": "approve"})`, `{"type": "edit", "summary": "..."}` or
-            `{"type": "reject"}`. A callable is asked instead, and returns the text or None. The
-            summariser runs once. An answer to another process needs an archive: without one the
-            approval is void and the history stays.
+            `{"type": "reject"}`. A callable is asked instead, and returns the text or None. An
+            answer to another process needs an archive: else the approval is void.
         recall: `"tool"` gives the agent a tool `recall` that finds archived originals again;
             `"auto"` also shows the model those that a user's message needs; `"off"` does neither.
-            See `docs/langchain.md`.
         recall_tokens: most tokens of recalled originals at a turn; an answer of the tool takes at
             most twice that. Both take at most a quarter of the window.
         compact_tool: gives the agent a tool `compact_conversation`, which asks for a compaction.
         on_event: called with a name (`start`, `attempt_failed`, `end`, `failed`) and its data; the
             same comes as custom stream events.
         before_summarization: sync or async functions, one or several, that get the messages that
-            are about to leave; see `conspectus.langchain.SummarizationEvent`. One that fails is
-            logged, and nothing else changes.
-        skills: which calls read skill files: a `conspectus.langchain.Skills` with the names of
-            the tools. A reference to each file stays in the notes. Default: none.
+            are about to leave; see `conspectus.langchain.SummarizationEvent`.
+        skills: a `conspectus.langchain.Skills` with the names of the tools that read skill files; a
+            reference to each file stays in the notes. Default: none.
         name: of this instance, so that two can stand in one agent. Default: of its class.
         window: input limit of the model, in tokens, instead of its profile's.
         reserved_tokens: tokens of the window that messages cannot have, also of one that the guard
             was given; a guard measures the real figure. Default: 0.
         truncate_args_settings: of Deep Agents: from `trigger` on, arguments of `write_file` and
-            `edit_file` before the part to `keep` with more than `max_length` characters (default
-            2,000) are shown as their first 20, `truncation_text` and a pointer to the original,
-            before anything is summarised. It takes an archive, or `"preserve"`. Default: None.
-        stale_results: as for `Compactor`; it takes an archive, or `"preserve"`. Default: None.
+            `edit_file` before the part to `keep` with more than `max_length` characters (2,000) are
+            shown as their first 20, `truncation_text` and a pointer to the original. It takes an
+            archive, or `"preserve"`. Default: None.
         summary_request: `"cached"` asks for a summary after the agent's last request, if possible,
-            so that the provider reads it from its cache; `"smallest"` sends only what leaves. See
-            `docs/cost.md`. Default: `"smallest"`.
+            so that the provider reads it from its cache (`docs/cost.md`). Default: `"smallest"`.
+        on_failure, fallbacks, max_summary_tokens, notes, tool_table, pin, telemetry, redact,
+            summarizer_timeout, background, stale_results: as for `Compactor`.
 
-    Each of these is an attribute, read at each step: `middleware.keep = ("messages", 5)` counts
-    from the next one on. Agents and their states depend on `archive`, `history`, `recall`,
-    `recall_tokens`, `compact_tool` and `name`, which cannot change. `copy.deepcopy` shares the
-    archive; `pickle` opens it again by its path or address.
-
-    As a context manager, or with `close()`, it stops preparing notes at the end, and closes an
-    archive that it has opened.
+    Each is an attribute, read at each step: `middleware.keep = ("messages", 5)` counts from the
+    next one on. Agents and their states depend on `archive`, `history`, `recall`, `recall_tokens`,
+    `compact_tool` and `name`, which cannot change. `copy.deepcopy` shares the archive; `pickle`
+    opens it again. As a context manager, or with `close()`, it stops preparing notes at the end,
+    and closes an archive that it has opened.
 
     Raises:
         PolicyError: (a `ValueError`) a setting is invalid, such as a fraction without a profile of
@@ -230,8 +224,9 @@ class SummarizationMiddleware(
 
     def _begin(self) -> None:
         self._address: AnyArchive | None = vars(self)["archive"]
-        self._earlier: list[Preparations] = []
         self._setup_of = dict[str, Any]()
+        self._made: Setup
+        self._trigger: Any
         setup = self._setup
         self._opened = setup.engine.archive if isinstance(self._address, (str, Path)) else None
         self.archive = self._setup_of["archive"] = setup.engine.archive
@@ -255,37 +250,18 @@ class SummarizationMiddleware(
                     f"{name} cannot change once the middleware is built, as agents and their "
                     "states go by it; build the middleware and the agent anew"
                 )
-        self._go_on_with(set_up(given, self._kept_in), given)
-        return self._made
-
-    def _go_on_with(self, setup: Setup, given: dict[str, Any]) -> None:
-        if self._setup_of:
-            self._earlier = [one for one in self._prepares() if one.busy]
-        self._made, self._setup_of, self._trigger = setup, given, copied(given["trigger"])
+        made = set_up(given, self._kept_in)
+        if before and given["background"] is before["background"]:
+            made.engine = replace(made.engine, background=self._made.engine.background)
+        self._made, self._setup_of, self._trigger = made, given, copied(given["trigger"])
+        return made
 
     def _prepares(self) -> Sequence[Preparations]:
         background = self._made.engine.background
-        return self._earlier if background is None else [*self._earlier, background]
-
-    def go_on_as(self, other: SummarizationMiddleware) -> None:
-        """Take the settings of another instance with the same archive, from the next step on.
-
-        Records in force stay in the states. The agent's tools, and `history`, stay as they are.
-
-        Raises:
-            PolicyError: its `history` is another, so that states would be read wrongly.
-        """
-        if other.history != self.history:
-            raise PolicyError(
-                f"history cannot change from {self.history!r} to {other.history!r} while an agent "
-                "runs; build the agent anew"
-            )
-        setup, given = other._setup, dict(other._setup_of)
-        vars(self).update(given)
-        self._go_on_with(setup, given)
+        return () if background is None else (background,)
 
     def __getstate__(self) -> dict[str, Any]:
-        made = ("_made", "_setup_of", "_trigger", "_address", "_earlier", "_opened", "tools")
+        made = ("_made", "_setup_of", "_trigger", "_address", "_opened", "tools")
         own = {key: value for key, value in vars(self).items() if key not in made}
         return {**own, "archive": self._address}
 
@@ -342,15 +318,6 @@ class SummarizationMiddleware(
         Raises:
             MessageError: a message cannot be understood.
             SummaryError: no summary could be made, and `on_failure` is `"raise"`.
-
-        Example:
-            >>> from langchain_core.messages import HumanMessage
-            >>> from langgraph.runtime import Runtime
-            >>> said = [HumanMessage(f"Look at module {n}.") for n in range(3)]
-            >>> update = SummarizationMiddleware(None, keep=("messages", 1)).compact(
-            ...     {"messages": said}, Runtime(), focus="modules")
-            >>> len(update["messages"])
-            3
         """
         return run(self._step(state, runtime, focus or ""))
 

@@ -32,8 +32,10 @@ from conspectus.langchain.state import (
     is_checkpointed,
     name_messages,
     read_asked,
+    read_recalled,
     read_requested,
     run_of_subgraph,
+    turn_of,
 )
 from conspectus.messages import has_long_arguments, is_summary_message, read_messages
 from conspectus.messages.recalled import newest_user
@@ -134,6 +136,14 @@ def room_for(
     return max(0, int(min(tokens, free * RECALL_SHARE)))
 
 
+def _recalled(channel: Channel, requested: Requested, view: Sequence[BaseMessage]) -> int:
+    """Return the tokens of what the turn is shown again, or may be where it has just begun."""
+    setup, known = channel.setup, read_recalled(channel.state)
+    if known is None or known.turn != turn_of(channel.messages, known):
+        return room_for(setup, setup.recalled, requested, view)
+    return 0 if known.message is None else setup.engine.meter.message(known.message)
+
+
 class Step:
     """A history at one step: its sizes, and what they ask for."""
 
@@ -145,7 +155,7 @@ class Step:
         self._room = setup.room(requested)
         if self._room is not None:
             beside = setup.counting.base
-            beside += room_for(setup, setup.recalled, requested, view) if setup.recalled else 0
+            beside += _recalled(channel, requested, view) if setup.recalled else 0
             self._room = replace(self._room, reserved=self._room.reserved + beside)
         # What a message really takes is counted beside, where a window is there to be exceeded.
         self._metered = self._room is not None and not setup.engine.meter.exact
@@ -192,10 +202,8 @@ class Step:
         if not policy.trigger:
             self._setup.say_once(NO_TRIGGER)
             return False
-        failed, memory = None, self._setup.engine.memory
-        if memory.any_failed:
-            own = memory.of(self._channel.scope)
-            failed = own.failure(self._held.head_id or None, len(self._view), self._over)
+        own = self._setup.engine.memory.of(self._channel.scope)
+        failed = own.failure(self._held.head_id or None, len(self._view), self._over)
         if self._over:
             return failed is None or grown(self._tokens, failed.size.tokens)
         after = self._held.after

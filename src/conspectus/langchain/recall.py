@@ -73,7 +73,8 @@ Focus = Annotated[str, "What the summary must keep above all, in a few words."]
 async def with_turn_recall(channel: Channel, update: Update | None) -> Update | None:
     """Add the originals for a turn that begins to the update of a step."""
     after: dict[str, Any] = {**channel.state, **(update or {})}
-    after["messages"] = [m for m in after["messages"] if not isinstance(m, RemoveMessage)]
+    if update and "messages" in update:
+        after["messages"] = [m for m in after["messages"] if not isinstance(m, RemoveMessage)]
     known = read_recalled(after)
     turn = turn_of(after["messages"], known)
     if not turn:

@@ -1,9 +1,9 @@
 """Answer for each history: is this the one that was seen before, and how large is it now?
 
 Most steps only add messages. What was computed of a history is kept while it only grows, so that a
-step looks at new messages alone. Objects are compared, at some 20 ns a message, and held weakly;
-other objects, as after a checkpoint, are known by fingerprints of their content. Changes of an
-object in place are not noticed.
+step looks at new messages alone. Objects are compared, at some 2 ns a message in the histories used
+last, and held weakly in others; other objects, as after a checkpoint, are known by fingerprints of
+their content. Changes of an object in place are not noticed.
 
 Sizes are counted as LangChain's own middleware counts them, as users have chosen their triggers by
 that. If the first answer after a compaction reports that system prompt and tools alone meet the
@@ -12,10 +12,12 @@ trigger, that report is the size after it: the history has to grow by a tenth fr
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 from array import array
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter, call
@@ -36,6 +38,8 @@ Count = Callable[[BaseMessage], int]
 HISTORIES, MESSAGES = 256, 262_144
 """Most histories in a cache, and most messages in all of them, at some 100 bytes each; a longer
 history stays alone. The least recently used goes first."""
+
+HELD = 8  # histories, used last, whose messages are kept alive: lists of objects compare fast
 
 MOST_SCALE = 1.25  # LangChain's limit for scaling its approximation up by reported usage
 ANTHROPIC_CHARACTERS = 3.3  # characters a token in LangChain's count for Anthropic's models
@@ -114,6 +118,7 @@ class Seen:
         self.run = ""
         self._counts, self._lock = counts, threading.Lock()
         self._refs: list[ref[BaseMessage]] = []
+        self._held: list[BaseMessage] | None = []
         self._marks: list[int] | None = [] if by_content else None
         self._sums = [array("q") for _ in counts]
         self._values: dict[str, tuple[str, int, Any]] = {}
@@ -129,9 +134,12 @@ class Seen:
         """Look at a whole history again; count messages that are new or replaced."""
         with self._lock:
             # Comparing lists looks at identity first.
-            if list(map(call, self._refs)) != messages[: len(self._refs)]:
+            known = list(map(call, self._refs)) if self._held is None else self._held
+            if known != messages[: len(known)]:
                 self._recognise(messages)
             fresh = len(self._refs)
+            self._held = list(messages) if self._held is None else self._held
+            self._held += messages[len(self._held) :]
             for place, message in enumerate(messages[fresh:], fresh):
                 self._refs.append(ref(message))
                 if self._marks is not None:
@@ -172,12 +180,18 @@ class Seen:
                     break
                 self._refs[at] = ref(message)
             at += 1
+        self._held = list(messages[:at])
         # New lists, as the sizes of the step before go on reading the old ones.
         self._refs = self._refs[:at]
         self._marks = None if self._marks is None else self._marks[:at]
         self._sums = [sums[:at] for sums in self._sums]
         self._note_all(messages[:at])
         self._values = {name: one for name, one in self._values.items() if one[1] <= at}
+
+    def let_go(self) -> None:
+        """Keep no message alive any longer."""
+        with self._lock:
+            self._held = None
 
     def value(self, name: str, head: str) -> tuple[Any, int] | None:
         """Return what was computed of the history, and its length then."""
@@ -201,12 +215,19 @@ class Histories:
     def __init__(self, *counts: Count, by_content: bool = False) -> None:
         self._counts, self._by_content = counts, by_content
         self._known: Newest[str, Seen] = Newest(HISTORIES, MESSAGES, len)
+        self._newest: deque[Seen] = deque()
 
     def of(self, name: str) -> Seen:
         """Return the history of this name, as the one used last."""
-        return self._known.get_or_make(
-            name, lambda: Seen(self._counts, by_content=self._by_content)
-        )
+        make = partial(Seen, self._counts, by_content=self._by_content)
+        seen = self._known.get_or_make(name, make)
+        if not self._newest or self._newest[-1] is not seen:
+            with contextlib.suppress(ValueError):
+                self._newest.remove(seen)
+            self._newest.append(seen)
+            if len(self._newest) > HELD:
+                self._newest.popleft().let_go()
+        return seen
 
 
 def fingerprint(message: BaseMessage) -> int:
