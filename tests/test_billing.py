@@ -230,7 +230,7 @@ def test_an_unknown_model_is_named_those_of_nearly_its_name():
 
 
 def test_without_known_prices_a_replay_has_no_bill(monkeypatch):
-    monkeypatch.setattr(prices, "_listed", lambda: None)
+    monkeypatch.setattr(prices, "find_spec", lambda name: None)
     assert replay(talk(2), policies="none").runs[0].bills == ()
 
 
