@@ -1,6 +1,7 @@
 """Replay: every message of a transcript comes back as recorded; nothing escapes the measure."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -74,76 +75,77 @@ def session(steps: int = 30, turns: int = 3) -> list[Row]:
 
 SESSION = session()
 WINDOW = 3_000
+TEXT = {"type": "text", "text": "and be quick"}
+CALL = {"type": "tool_use", "id": "t1", "name": "look", "input": {"where": "a"}}
+RESULT = {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "x"}]}
 ANTHROPIC = [
     {"role": "user", "content": "look"},
-    {
-        "role": "assistant",
-        "content": [
-            {"type": "text", "text": "I do"},
-            {"type": "tool_use", "id": "t1", "name": "look", "input": {"where": "a"}},
-        ],
-    },
-    {
-        "role": "user",
-        "content": [
-            {
-                "type": "tool_result",
-                "tool_use_id": "t1",
-                "content": [{"type": "text", "text": "x"}],
-            },
-            {"type": "text", "text": "and be quick"},
-        ],
-    },
+    {"role": "assistant", "content": [TEXT, CALL]},
+    {"role": "user", "content": [RESULT, TEXT]},
     {"role": "assistant", "content": [{"type": "text", "text": "done"}]},
 ]
+
+
+def rows_of(form: str) -> list[Row]:
+    """A transcript of words: `u` a user, `a(x,y)` an agent with calls, `x` a result, `s` a system.
+
+    What stands behind `=` is the text, behind `@` the id.
+    """
+    made: list[Row] = []
+    for number, word in enumerate(form.split()):
+        word, _, name = word.partition("@")
+        word, given, text = word.partition("=")
+        text = text if given else f"words {number}"
+        calls = re.fullmatch(r"a\((.*)\)", word)
+        if calls or word == "a":
+            row = said(text, *(calls[1].split(",") if calls else ()))
+        elif word in ("u", "s"):
+            row = {"role": {"u": "user", "s": "system"}[word], "content": text}
+        else:
+            row = result(word.removeprefix("r"), text)
+        made.append({**row, "id": name} if name else row)
+    return made
+
+
+FORMS = {
+    "parallel calls": "u a(x,y) rx ry a",
+    "results out of order": "u a(x,y) ry rx a",
+    "ids used again": "u a(x) rx=first a u a(x) rx=second a",
+    "ids used again in one turn": "u a(x) rx=first a(x) rx=second a",
+    "a result missing": "u a(x,y) rx a",
+    "every result missing": "u a(x) a",
+    "no result before the user speaks": "u a(x) u a",
+    "a result after the user has spoken": "u a(x) u rx a",
+    "the user speaks between results": "u a(x,y) rx u ry a",
+    "the user speaks after results": "u a(x) rx u a",
+    "a result without a call": "u rz a rq u a",
+    "a second result": "u a(x) rx rx=again a",
+    "a call with the id of another": "u a(x,x) rx a",
+    "a call without an id": "u a() r a",
+    "several system messages": "s=one s=two u a s=three u a",
+    "the assistant speaks first": "a u a",
+    "the assistant speaks alone": "a",
+    "the assistant speaks twice": "u a a a u a",
+    "the user speaks twice": "u u a",
+    "the same words again": "u=ok a=ok u=ok a=ok",
+    "ids that come again": "u@i a@i u a",
+    "it ends with the user": "u a u",
+    "it ends with results": "u a(x,y) rx ry",
+    "it ends with a call": "u a(x)",
+    "it ends with half of the results": "u a(x,y) rx",
+    "nothing said": "u= a(x)= rx= a=",
+}
+ARGUMENTS = {
+    "arguments that are no JSON": '{"whe',
+    "arguments that are a list": "[1]",
+    "arguments with awkward names": '{"self": 1, "runtime": 2, "config": 3, "run_manager": 4}',
+}
 ODD: dict[str, list[Row]] = {
-    "parallel calls": [user(), said("a", "x", "y"), result("x"), result("y"), said()],
-    "results out of order": [user(), said("a", "x", "y"), result("y"), result("x"), said()],
-    "ids used again": [
-        *(user(), said("a", "x"), result("x", "first"), said("b")),
-        *(user(), said("c", "x"), result("x", "second"), said("d")),
-    ],
-    "ids used again in one turn": [
-        *(user(), said("a", "x"), result("x", "first")),
-        *(said("b", "x"), result("x", "second"), said("c")),
-    ],
-    "a result missing": [user(), said("a", "x", "y"), result("x"), said("b")],
-    "every result missing": [user(), said("a", "x"), said("b")],
-    "no result before the user speaks": [user(), said("a", "x"), user("wait"), said("b")],
-    "a result after the user has spoken": [
-        *(user(), said("a", "x"), user("and?"), result("x"), said("b"))
-    ],
-    "the user speaks between results": [
-        *(user(), said("a", "x", "y"), result("x"), user("and?"), result("y"), said("b"))
-    ],
-    "the user speaks after results": [user(), said("a", "x"), result("x"), user("so?"), said("b")],
-    "a result without a call": [user(), result("z"), said("a"), result("q"), user(), said("b")],
-    "a second result": [user(), said("a", "x"), result("x"), result("x", "again"), said("b")],
-    "a call with the id of another": [user(), said("a", "x", "x"), result("x"), said("b")],
-    "a call without an id": [user(), said("a", ""), result(""), said("b")],
-    "arguments that are no JSON": [user(), said("a", "x", args='{"whe'), result("x"), said("b")],
-    "arguments that are a list": [user(), said("a", "x", args="[1]"), result("x"), said("b")],
-    "arguments with awkward names": [
-        user(),
-        said("a", "x", args='{"self": 1, "runtime": 2, "config": 3, "run_manager": 4}'),
-        result("x"),
-        said("b"),
-    ],
-    "several system messages": [
-        *({"role": "system", "content": "one"}, {"role": "system", "content": "two"}),
-        *(user(), said("a"), {"role": "system", "content": "three"}, user(), said("b")),
-    ],
-    "the assistant speaks first": [said("hello"), user(), said("b")],
-    "the assistant speaks alone": [said("hello")],
-    "the assistant speaks twice": [user(), said("a"), said("b"), said("c"), user(), said("d")],
-    "the user speaks twice": [user("one"), user("two"), said("a")],
-    "the same words again": [user("ok"), said("ok"), user("ok"), said("ok")],
-    "ids that come again": [{**user(), "id": "i"}, {**said("a"), "id": "i"}, user(), said("b")],
-    "it ends with the user": [user(), said("a"), user("thanks")],
-    "it ends with results": [user(), said("a", "x", "y"), result("x"), result("y")],
-    "it ends with a call": [user(), said("a", "x")],
-    "it ends with half of the results": [user(), said("a", "x", "y"), result("x")],
-    "nothing said": [user(""), said("", "x"), result("x", ""), said("")],
+    **{name: rows_of(form) for name, form in FORMS.items()},
+    **{
+        name: [user(), said("a", "x", args=args), result("x"), said("b")]
+        for name, args in ARGUMENTS.items()
+    },
     "the form of Anthropic": ANTHROPIC,
 }
 
@@ -490,24 +492,22 @@ def test_a_request_without_the_newest_messages_ends_the_run_with_the_reason(meas
     assert "none of the recorded messages" in run.stopped
 
 
-def test_pairs_are_matched_as_a_provider_matches_them():
-    def ai(name: str, *calls: str) -> AIMessage:
-        made = [{"id": call, "name": "look", "args": {}} for call in calls]
-        return AIMessage("", id=name, tool_calls=made)
-
-    def tool(name: str, call: str) -> ToolMessage:
-        return ToolMessage("", id=name, tool_call_id=call)
-
-    between = HumanMessage("and?", id="u")
-    assert set(broken_pairs([ai("a", "x", "y"), tool("t", "y"), tool("s", "x")])) == set()
-    assert set(broken_pairs([ai("a", "x")])) == {("a", "x")}
-    assert set(broken_pairs([tool("t", "x")])) == {("t", "x")}
-    assert set(broken_pairs([ai("a", "x"), tool("t", "y")])) == {("a", "x"), ("t", "y")}
-    assert set(broken_pairs([ai("a", "x"), between, tool("t", "x")])) == {("a", "x"), ("t", "x")}
-    assert set(broken_pairs([ai("a", "x"), tool("t", "x"), tool("s", "x")])) == {("s", "x")}
-    twice = [ai("a", "x"), tool("t", "x"), ai("b", "x"), tool("s", "x")]
-    assert set(broken_pairs(twice)) == set()
-    assert set(broken_pairs(twice[:3])) == {("b", "x")}
+@pytest.mark.parametrize(
+    ("form", "broken"),
+    [
+        ("a(x,y) ry rx", ""),
+        ("a(x)", "x"),
+        ("rx", "x"),
+        ("a(x) ry", "x y"),
+        ("a(x) u rx", "x x"),
+        ("a(x) rx rx", "x"),
+        ("a(x) rx a(x) rx", ""),
+        ("a(x) rx a(x)", "x"),
+    ],
+)
+def test_pairs_are_matched_as_a_provider_matches_them(form, broken):
+    pairs = broken_pairs(Recording.of([said(), *rows_of(form)]).messages)
+    assert sorted(call for _, call in pairs) == broken.split()
 
 
 # Summarisers
