@@ -5,44 +5,43 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from conspectus import Compactor
-from conspectus.cli import options
+from conspectus import Compactor, EmbeddedSummarizer, SummarizationMiddleware
 from conspectus.cli.app import app
-from conspectus.errors import InputError
-from conspectus_lab.replay import replay
+from conspectus.config import create_summarization_middleware, load_config
 from scripted_models import ScriptedChatModel
 
-WORDS = ("embedded",)
+WORD = "embedded"
 TALK = [
     {"role": "user" if n % 2 == 0 else "assistant", "content": f"message {n} " * 30}
     for n in range(12)
 ]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("word", WORDS)
-def test_a_fallback_and_a_replay_take_it_too(word):
+def test_summariser_model_fallback_and_yaml_take_the_word(tmp_path):
+    assert EmbeddedSummarizer().name == WORD
     failing = ScriptedChatModel(answers=[RuntimeError("no")] * 9)
-    compactor = Compactor(failing, fallbacks=[word], trigger=("messages", 6), keep=("messages", 2))
-    record = compactor.compact(TALK, thread_id="t").record
-    assert record.by == "embedded"
-    assert replay(TALK, summarizer=word, policies=["none"]).summarizer == "embedded"
+    for given in ({"summarizer": WORD}, {"summarizer": failing, "fallbacks": [WORD]}):
+        own = Compactor(**given, trigger=("messages", 6), keep=("messages", 2))
+        assert own.compact(TALK, thread_id="t").record.by == WORD
+    file = tmp_path / "a.yaml"
+    file.write_text(
+        f"summarization:\n  enabled: true\n  model_name: {WORD}\n"
+        "  trigger: {type: messages, value: 60}\n"
+    )
+    for made in (
+        SummarizationMiddleware(WORD, trigger=("messages", 60)),
+        SummarizationMiddleware(None, summarizer=WORD, trigger=("messages", 60)),
+        create_summarization_middleware(load_config(file)),
+    ):
+        assert made.model is None
+        assert made._setup.engine.order == (WORD,)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("word", WORDS)
-def test_the_command_line_takes_it_and_reports_say_embedded(tmp_path, word):
+def test_the_command_line_takes_it_and_reports_say_embedded(tmp_path):
     path = tmp_path / "talk.json"
     path.write_text(json.dumps(TALK), encoding="utf-8")
-    args = ["replay", str(path), "--summarizer", word, "--window", "900", "--json"]
+    args = ["replay", str(path), "--summarizer", WORD, "--window", "900", "--json"]
     result = CliRunner().invoke(app, args)
     assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["replays"][0]["summarizer"] == "embedded"
-
-
-def test_an_error_and_the_default_name_it_by_the_one_word():
-    with pytest.raises(InputError, match="write embedded, or provider:model"):
-        options.summarizer_of("magic")
-    for command in (["compact"], ["replay"]):
-        shown = CliRunner().invoke(app, [*command, "--help"]).output
-        assert "embedded" in shown
+    assert json.loads(result.stdout)["replays"][0]["summarizer"] == WORD

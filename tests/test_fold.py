@@ -82,16 +82,6 @@ def test_going_back_to_an_earlier_summary_drops_the_later_record():
     assert shown(view) == ["SUMMARY", "c", "q"]
 
 
-def test_a_summary_of_an_unknown_record_is_shown_as_it_was_sent():
-    view = fold([], [Sent("x", record="unknown"), *sent("c")])
-    assert shown(view) == ["x", "c"]
-
-
-def test_an_empty_history_and_a_rewound_one_have_no_summary():
-    assert shown(fold([R1], [])) == []
-    assert shown(fold([R1], sent("a"))) == ["a"]
-
-
 def test_clips_are_shown_again_and_known_when_they_come_back():
     mark = ClipMark("b", "b-short", 50)
     only = record(None, clips=(mark,))

@@ -1,7 +1,6 @@
 """How calls and their outcomes are shown in the notes: by the shape of the data, and by a table."""
 
 import json
-import random
 import re
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,10 +13,9 @@ from conspectus.core.items import Size
 from conspectus.core.records import Cost, Record
 from conspectus.langchain.state import HeadState
 from conspectus.messages import read_messages
-from conspectus.notes.cutting import chosen, cut, one_line
 from conspectus.notes.reading import read_segment
 from conspectus.notes.rendering import Notes
-from conspectus.notes.segment import Line, Segment
+from conspectus.notes.segment import Segment
 from conspectus.notes.shapes import shape_of
 from conspectus.notes.tools import ToolTable
 from notes_support import agent, count, step, user
@@ -94,21 +92,6 @@ def test_the_newest_to_do_list_is_open_and_stands_once():
     assert "read | pending" not in shown
 
 
-def test_a_callers_tools_and_what_tools_say_of_themselves():
-    @dataclass
-    class Described:
-        name: str
-        metadata: dict[str, Any] = field(default_factory=dict)
-
-    table = ToolTable([Tool("peek", key="at", effect=False), Tool("set_*", effect=True)])
-    table.learn([Described("lookup", {"readOnlyHint": True}), Described("odd"), object()])
-    assert (table["Peek"].key, table["set_price"].effect) == ("at", True)
-    assert (table["lookup"].effect, table["odd"].effect) == (False, None)
-    assert table["read_file"].effect is False
-    with pytest.raises(ValueError, match="tool_table must be a list"):
-        Compactor(tool_table=["peek"])  # type: ignore[list-item]
-
-
 def test_looks_give_way_before_changes():
     looks = [
         m
@@ -131,17 +114,6 @@ def test_a_row_that_is_named_later_outlasts_the_others():
         room=500,
     )
     assert "HAT042 | 142 | 42 | JFK" in shown
-
-
-def test_cuts_are_marked_and_fit():
-    text = "The first sentence. " * 30
-    for room in (1, 5, 20, 60, 200, 599, 600, 700):
-        shown = cut(text, room)
-        assert len(shown) <= max(room, 0)
-        assert ("…" in shown) is (room < len(text) and bool(shown))
-    pieces = [f"line {n}" for n in range(100)]
-    kept = chosen(pieces, [2 * (n == 50) for n in range(100)], 60, "\n")
-    assert {"line 0", "line 50", "line 99", "…"} <= {piece for piece, _ in kept}
 
 
 def test_a_refused_to_do_list_is_not_the_one_in_force():
@@ -185,14 +157,6 @@ def test_the_newest_message_stands_though_it_repeats_one_that_is_left_out():
     assert "Look at host 8 and report" in shown
 
 
-def test_the_newest_of_lines_that_are_alike_stay():
-    talk = [agent(f"finding {n:02}: " + "word " * 50, f"a{n:02}") for n in range(60)]
-    shown = notes(*talk, room=4_000)
-    there = [n for n in range(60) if f"finding {n:02}" in shown]
-    assert there == list(range(60 - len(there), 60))
-    assert f"recall range a00 to a{59 - len(there):02}" in shown
-
-
 def test_no_end_of_a_line_begins_a_heading():
     for end in ("\r", "\v", "\x85", "\u2028"):
         shown = notes(
@@ -200,13 +164,6 @@ def test_no_end_of_a_line_begins_a_heading():
         )
         assert not [line for line in shown.splitlines() if line in ("## Goal",)]
         assert shown.splitlines().count("## Done") == 0
-
-
-def test_pieces_left_out_of_a_long_result_leave_a_mark():
-    shown = notes(
-        *step("ls", {"path": "."}, "\n".join(f"line {n}" for n in range(1_000)), "a1"), room=10**6
-    )
-    assert "line 199 ⏎ … ⏎ line 800" in shown or "line 199 … ⏎ line 800" in shown
 
 
 @pytest.mark.parametrize(
@@ -226,32 +183,11 @@ def test_a_damaged_segment_is_refused_when_it_is_read(damaged):
         Segment.from_json(damaged)
 
 
-def test_without_an_archive_brackets_of_the_user_stay():
-    said = "Only delete rows[1] and never rows[2] of the table"
-    talk = [
-        user(said, "1"),
-        agent("x " * 3_000, "2"),
-        user("ok", "3"),
-        agent("y", "4"),
-        user("z", "5"),
-    ]
-    result = Compactor(window=20_000, keep=("messages", 2)).compact(talk, thread_id="t", force=True)
-    assert said in result.summary
-
-
 def test_half_of_a_pair_of_characters_can_be_sent():
     talk = [user("hi", "1"), *step("read", {"path": "."}, '{"a": "\\ud83d half"}', "2")]
     talk += [agent("x " * 3_000, "3"), user("z", "4"), agent("q", "5")]
     result = Compactor(window=20_000, keep=("messages", 2)).compact(talk, thread_id="t", force=True)
     assert result.summary.encode()
-
-
-def test_the_key_of_a_tool_is_known_by_its_other_names_too():
-    args = {"old_string": "a " * 90, "new_string": "b " * 90, "file_path": "/srv/app/some_name.py"}
-    messages = [user("Edit it.", "u"), *step("Edit", args, "ok", "e1")]
-    segment = read_segment(read_messages(messages), ())
-    assert segment.lines[1].args[0][0] == "file_path"
-    assert "/srv/app/some_name.py" in Notes([segment]).render(60, count)
 
 
 def test_a_callers_opening_stands_before_the_names_of_the_table_and_hints():
@@ -278,23 +214,6 @@ def test_in_the_smallest_room_what_is_left_out_is_counted(room):
         assert "7 messages of the user left out; recall range u1 to u7" in text
         assert "(12 more calls: " in text
         assert "others 4" in text
-
-
-def test_a_summary_takes_the_place_of_a_text_that_stood_alone():
-    edited, later = (
-        Segment(text="Ship on Monday.", alone=True),
-        Segment(text="Friday.", summary=True),
-    )
-    text = Notes([edited, later]).render(100, count)
-    assert "Friday." in text
-    assert "Monday" not in text
-    both = Notes([edited, Segment(text="Foreign.")]).render(100, count)
-    assert "Monday" in both
-
-
-def test_long_runs_of_spaces_are_read_in_a_moment():
-    assert one_line("a" + " " * 200_000 + "b").startswith("a ")
-    assert one_line("a" + " " * 200_000 + "\nb") == "a ⏎ b"
 
 
 def test_the_notes_of_a_state_outlast_a_record_of_clips_alone():
@@ -330,36 +249,3 @@ def test_a_long_session_counts_what_it_left_out_and_reads_no_line_for_ever():
     notes = Notes([Segment.from_json(record.segment) for record in chain])
     lines = sum(len(segment.lines) for segment in notes.segments)
     assert lines < 700, "of a thousand lines those that are shown, and those since"
-
-
-def test_words_that_fit_are_not_counted_for_good_with_calls_that_do_not():
-    numbers = random.Random(1)
-    names = iter(range(1, 1_000))
-
-    def words() -> Line:
-        name = next(names)
-        text = " ".join(f"w{numbers.randrange(10**6)}" for _ in range(37))
-        return Line("said", (f"m{name}",), f"u{name} {text}")
-
-    def read() -> Line:
-        name = next(names)
-        rows = tuple(f"line {n} {numbers.randrange(10**9)}" for n in range(20))
-        more: dict[str, Any] = {"outcome": rows, "named": (0,) * 20, "effect": False}
-        args = (("path", f"src/dir/file{name}.py"),)
-        return Line("done", (f"m{name}",), call="read", args=args, **more)
-
-    def write() -> Line:
-        name = next(names)
-        more: dict[str, Any] = {"outcome": ("x " * 100,), "named": (0,), "effect": True}
-        return Line("done", (f"m{name}",), call="write", args=(("path", f"n{name}.py"),), **more)
-
-    older = [
-        Segment((*(words() for _ in range(9)), *(read() for _ in range(50)))) for _ in range(4)
-    ]
-    newest = Segment(
-        (Line("said", ("mz",), "newest words of the user"), *(write() for _ in range(20)))
-    )
-    notes = Notes([*older, newest])
-    text = notes.render(6_000, lambda text: len(text) // 3 + 1)
-    assert len(re.findall(r"- u\d+ w", text)) == 36
-    assert notes.kept().earlier, "calls that were left out are counted for good"

@@ -17,7 +17,6 @@ from langgraph.store.memory import InMemoryStore
 from conspectus import ContextGuard, StuckError, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
 from conspectus.langchain.state import HELD
-from conspectus.messages import is_summary_message
 from conspectus.tokens import TokenMeter
 from graph_support import agent
 from scripted_models import ScriptedChatModel
@@ -120,16 +119,6 @@ def test_images_and_files_of_what_the_user_said_last_stay_or_the_answer_is_stuck
     assert agent.requests[-1][-1].content == "Then without it?"
 
 
-@pytest.mark.slow
-def test_the_text_beside_an_image_is_shown_short_and_the_image_stays():
-    agent = Agent("replace")
-    picture: Any = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
-    agent.ask([{"type": "text", "text": TEXT}, picture, {"type": "text", "text": TEXT}])
-    (shown,) = pointers(agent.requests[0])
-    assert picture in shown.content
-    assert size(agent.requests[0]) <= WINDOW
-
-
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 @pytest.mark.parametrize("kind", ["a long text", "a document as text", "many small blocks"])
@@ -160,25 +149,6 @@ def test_a_giant_result_of_a_tool_keeps_its_call_and_its_original(kind, history)
     assert shown[-1].tool_call_id == "c1"
     assert pointers(shown) == [shown[-1]]
     assert any(GIANTS[kind] == one for one in agent.originals())
-
-
-@pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_small_messages_stay_as_they_are_and_nothing_grows(history):
-    agent = Agent(history, keep=20)
-    small = [f"Question {n}?" for n in range(6)]
-    for text in small:
-        agent.ask(text)
-    agent.ask(TEXT)
-    shown = agent.requests[-1]
-    assert len(pointers(shown)) == 1
-    before = {str(m.text): METER.message(m) for request in agent.requests for m in request}
-    stay = [str(m.text) for m in shown if str(m.text) in small]
-    assert len(stay) >= len(small) - 1
-    assert stay == small[-len(stay) :]
-    told = "".join(str(m.text) for m in shown if is_summary_message(m))
-    assert all(text in told for text in small[: -len(stay)])
-    giant = METER.message(HumanMessage(TEXT))
-    assert all(METER.message(m) <= before.get(str(m.text), giant) for m in shown)
 
 
 @pytest.mark.sampled(1)

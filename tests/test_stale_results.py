@@ -15,14 +15,13 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus import Compactor, ContextGuard, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
-from conspectus.config import create_summarization_middleware, load_config
 from conspectus.core.items import Compact, Item, Keep
 from conspectus.core.plan import plan
 from conspectus.core.policy import Policy, StaleResults
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
-from conspectus.errors import ConfigError, PolicyError
+from conspectus.errors import PolicyError
 from conspectus.messages.message import NOT_NEEDED
-from graph_support import check_nothing_lost, said, thread
+from graph_support import said, thread
 from scripted_models import ScriptedChatModel
 
 SCOPE = Scope("local", "t", "main")
@@ -44,45 +43,35 @@ def history(*results: tuple[str, int] | tuple[str, int, bool]) -> list[Item]:
     return items
 
 
-def shortened(items: Sequence[Item], how: Any) -> list[str]:
-    setting = StaleResults.build(how)
-    return [items[place].key for place in sorted(setting.stale(items))]
+LOOKS = [("look", 2_000)] * 6
+OTHERS = [("look", 2_000), ("fetch", 2_000), ("save", 2_000)]
+MARKED = [("look", 300), ("look", 300, True), ("look", 2_000)]
 
 
-def test_the_newest_results_stay_whole():
-    items = history(*[("look", 2_000)] * 6)
-    assert shortened(items, {"newest": 3}) == ["r0", "r1", "r2"]
-    assert shortened(items, True) == [f"r{n}" for n in range(6)]
-    assert shortened(items, {"newest": 9}) == []
+@pytest.mark.parametrize(
+    ("results", "how", "short"),
+    [
+        (LOOKS, {"newest": 3}, "r0 r1 r2"),
+        (LOOKS, True, "r0 r1 r2 r3 r4 r5"),
+        (LOOKS, {"newest": 9}, ""),
+        ([("look", 1_000), ("look", 1_001), ("look", 500)], True, "r1"),
+        ([("look", 1_000), ("look", 1_001), ("look", 500)], {"over": 400}, "r0 r1 r2"),
+        (OTHERS, {"tools": ["fetch"]}, "r1"),
+        (OTHERS, {"exclude": ["fetch"]}, "r0 r2"),
+        (OTHERS, {"tools": ["fetch", "look"], "exclude": ["fetch"]}, "r0"),
+        (MARKED, {"newest": 3}, "r1"),
+        (MARKED, {"newest": 3, "exclude": ["look"]}, ""),
+    ],
+)
+def test_which_results_are_shortened(results, how, short):
+    items = history(*results)
+    assert [items[place].key for place in StaleResults.build(how).stale(items)] == short.split()
 
 
-def test_small_results_stay_whole():
-    items = history(("look", 1_000), ("look", 1_001), ("look", 500))
-    assert shortened(items, {"newest": 0}) == ["r1"]
-    assert shortened(items, {"newest": 0, "over": 400}) == ["r0", "r1", "r2"]
-
-
-def test_only_the_tools_that_are_named():
-    items = history(("look", 2_000), ("fetch", 2_000), ("save", 2_000))
-    assert shortened(items, {"newest": 0, "tools": ["fetch"]}) == ["r1"]
-    assert shortened(items, {"newest": 0, "exclude": ["fetch"]}) == ["r0", "r2"]
-    both = {"newest": 0, "tools": ["fetch", "look"], "exclude": ["fetch"]}
-    assert shortened(items, both) == ["r0"]
-
-
-def test_each_tool_has_settings_of_its_own():
-    items = history(*[("look", 2_000), ("fetch", 600)] * 4)
-    own = {"fetch": {"newest": 1, "over": 500}}
-    assert shortened(items, {"tools": own}) == ["r1", "r3", "r5"]
-    # Others are counted among themselves.
-    assert shortened(items, {"newest": 3, "tools": {**own, "*": {}}}) == ["r0", "r1", "r3", "r5"]
-    assert shortened(items, {"tools": {"look": {"newest": 4}, "fetch": None}}) == []
-
-
-def test_what_a_tool_says_will_not_be_needed_goes_whatever_its_size_and_age():
-    items = history(("look", 300), ("look", 300, True), ("look", 2_000))
-    assert shortened(items, {"newest": 3}) == ["r1"]
-    assert shortened(items, {"newest": 3, "exclude": ["look"]}) == []
+def test_large_arguments_are_shortened_too_unless_that_is_off():
+    items = [Item("u", "user", 20), Item("a", "assistant", 3_000, floor=40), Item("b", "user", 20)]
+    assert StaleResults().stale(items) == [1]
+    assert StaleResults.build({"arguments": False}).stale(items) == []
 
 
 def policy(trigger: int, **how: Any) -> Policy:
@@ -104,18 +93,12 @@ def test_it_frees_the_set_amount_or_does_not_happen():
 
 def test_without_an_amount_it_must_reach_half_of_the_trigger():
     items = history(*[("look", 2_000)] * 3, ("fetch", 900))
-    assert plan(items, policy(6_900, newest=0)).clips != ()  # type: ignore[union-attr]
-    some = plan(items, policy(6_900, newest=3))
-    assert isinstance(some, Compact)
-    assert some.evicted != ()
-    enough = plan(items, policy(6_900, newest=3, least=1_000))
-    assert isinstance(enough, Compact)
-    assert enough.evicted == (), "the set amount is all that is asked"
-
-
-def test_below_the_trigger_nothing_is_shortened():
-    items = history(*[("look", 2_000)] * 3)
-    assert isinstance(plan(items, policy(9_000, newest=0, least=1)), Keep)
+    for how, clipped in (({}, True), ({"newest": 3}, False), ({"newest": 3, "least": 1_000}, True)):
+        found = plan(items, policy(6_900, **how))
+        assert isinstance(found, Compact)
+        assert bool(found.clips) == clipped
+        assert bool(found.evicted) == (not clipped)
+    assert isinstance(plan(items, policy(9_000, least=1)), Keep), "below the trigger"
 
 
 @given(
@@ -143,8 +126,8 @@ def test_no_plan_that_only_shortens_frees_less_than_the_set_amount(results, leas
     "wrong",
     [
         "yes", 3, {"keep": 3}, {"over": 200}, {"newest": -1}, {"least": 0}, {"newest": True},
-        {"tools": "look"}, {"tools": [""]}, {"tools": {"look": {"least": 3}}}, {"exclude": [3]},
-        {"tools": {"look": 3}}, {"tools": {"look": {"over": 10}}}, {"exclude": "look"},
+        {"tools": "look"}, {"tools": [""]}, {"tools": {"look": 3}}, {"exclude": [3]},
+        {"exclude": "look"}, {"arguments": 1},
     ],
 )  # fmt: skip
 def test_what_cannot_mean_anything_is_refused(wrong):
@@ -232,30 +215,6 @@ def test_old_results_are_shown_short_and_no_model_is_asked(on_loop, guarded):
     assert len([one for one in messages if isinstance(one, ToolMessage)]) == 8, "none has left"
 
 
-def test_where_too_little_is_freed_it_is_summarised():
-    summarizer = writer()
-    own = SummarizationMiddleware(
-        None, summarizer=summarizer, trigger=("tokens", 3_000), keep=("messages", 4),
-        stale_results={"newest": 2, "over": 300, "least": 8_000}, window=50_000,
-    )  # fmt: skip
-    agent, store, messages = run_agent(working(*["read"] * 8), own)
-    records = Archive(store).chain(SCOPE)
-    assert records
-    assert all(record.covers and not record.clips for record in records)
-    assert summarizer.calls
-    assert short(messages) == []
-    check_nothing_lost(agent, store)
-
-
-def test_the_drop_in_shortens_nothing_by_default():
-    own = SummarizationMiddleware(
-        None, summarizer=writer(), trigger=("tokens", 3_000), keep=("messages", 4), window=50_000
-    )
-    _, store, messages = run_agent(working(*["read"] * 8), own)
-    assert short(messages) == []
-    assert all(not record.clips for record in Archive(store).chain(SCOPE))
-
-
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("deep", [False, True])
 def test_a_tool_says_of_its_own_result_that_it_will_not_be_needed(deep):
@@ -330,44 +289,3 @@ def test_blocks_of_anthropics_results_have_the_names_of_their_calls():
         "text a few words" in one for one in shown if "open " in one and "tool_result" in one
     )
     assert any("archived" in one for one in shown if "search " in one)
-
-
-# In a file
-
-
-def test_all_of_it_can_stand_in_a_file(tmp_path):
-    file = tmp_path / "config.yaml"
-    file.write_text(
-        "summarization:\n  enabled: true\n  window: 50000\n  model_name: embedded\n"
-        "  trigger: {type: tokens, value: 3000}\n  keep: {type: messages, value: 4}\n"
-        "  summary_request: smallest\n"
-        "  stale_results:\n    over: 300\n    newest: 2\n    least: 800\n"
-        "    tools: {read: {newest: 1}, '*': {}}\n    exclude: [count]\n"
-    )
-    config = load_config(file)
-    own = create_summarization_middleware(config, archive="memory:")
-    how = own._setup.engine.policy.stale
-    assert how == StaleResults.build(
-        {"over": 300, "newest": 2, "least": 800, "exclude": ["count"],
-         "tools": {"read": {"newest": 1}, "*": {}}}
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("stale_results: maybe", "stale_results"),
-        ("stale_results: {keep: 3}", "newest"),
-        ("stale_results: {over: 100}", "at least 201"),
-        ("stale_results: {least: 0}", "at least 1"),
-        ("stale_results: {tools: {read: {least: 3}}}", "some of over, newest"),
-        ("summary_request: auto", "'smallest' or 'cached'"),
-    ],
-)
-def test_a_mistake_in_a_file_is_told(tmp_path, line, said):
-    file = tmp_path / "config.yaml"
-    file.write_text(f"summarization:\n  enabled: true\n  {line}\n")
-    with pytest.raises(ConfigError) as error:
-        load_config(file)
-    assert said in str(error.value)
-    assert "line 3" in str(error.value) or ":3" in str(error.value)

@@ -121,7 +121,7 @@ def _clip_stale(
     if how is None or waits_for is None:
         return None
     clips = []
-    for i in sorted(how.stale(ladder.items[:])):
+    for i in how.stale(ladder.items):
         item = ladder.items[i]
         short = max(item.smallest(), 0 if item.expendable else CLIP_TO)
         stays = item.clipped or item.pinned or i in ladder.whole

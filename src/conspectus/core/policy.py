@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from conspectus.core.items import Item, Size
@@ -36,11 +35,6 @@ LARGEST_SUMMARY = 4096
 of a summariser's own text."""
 
 SMALLEST_SUMMARY = 64  # Tokens below which a summary is not worth its frame
-
-NUMBERS = {"over": 201, "newest": 0, "least": 1}
-"""Numbers in `stale_results`, each with its least: a shortened result takes up to 200 tokens."""
-
-OTHERS = "*"  # Every tool without settings of its own
 
 
 def names_embedded(value: object) -> bool:
@@ -174,8 +168,7 @@ class StaleResults:
         newest: newest results that stay whole even where `keep` does not keep them. Default: 0.
         least: tokens that must be freed, or nothing is shortened. Default, None: enough to bring
             the history to half of its trigger.
-        tools: the only tools whose results are shortened, with an `over` and a `newest` of their
-            own if any; `"*"` for all others. None for all.
+        tools: the only tools whose results are shortened; None for all.
         exclude: tools whose results are never shortened.
         arguments: whether what the agent wrote, such as large arguments, is shortened, too.
     """
@@ -183,92 +176,58 @@ class StaleResults:
     over: int = 1000
     newest: int = 0
     least: int | None = None
-    tools: Mapping[str, Mapping[str, int]] | None = None
-    exclude: frozenset[str] = field(default_factory=frozenset)
+    tools: frozenset[str] | None = None
+    exclude: frozenset[str] = frozenset()
     arguments: bool = True
 
     @classmethod
     def build(cls, value: object) -> StaleResults | None:
         """Read a user's setting; None if it is off, a `PolicyError` if it is invalid."""
-        if value is None or value is False:
-            return None
-        if isinstance(value, cls):
-            return value
-        settings = _settings(
-            {} if value is True else value, (*NUMBERS, "tools", "exclude", "arguments")
-        )
+        if value is None or value is False or isinstance(value, cls):
+            return value or None
+        names = [one.name for one in fields(cls)]
+        if value is not True and not (isinstance(value, Mapping) and set(value) <= set(names)):
+            raise PolicyError(
+                f"stale_results must be True, False or a dict with some of {', '.join(names)}, "
+                f"not {value!r}"
+            )
+        settings: dict[str, Any] = {} if value is True else dict(value)
+        for name, least in (("over", 201), ("newest", 0), ("least", 1)):  # shortened: up to 200
+            if settings.get(name, least) is not None or name != "least":
+                whole(settings.get(name, least), f"stale_results {name}", least)
+        for name in {"tools", "exclude"} & set(settings):
+            tools = settings[name]
+            many = isinstance(tools, (Sequence, Set)) and not isinstance(tools, (str, bytes))
+            if not (many and all(isinstance(one, str) and one for one in tools)):
+                raise PolicyError(
+                    f"stale_results {name} must be a list of names of tools, not {tools!r}"
+                )
+            settings[name] = frozenset(tools)
         if not isinstance(settings.get("arguments", True), bool):
             raise PolicyError("stale_results arguments must be True or False")
-        tools = settings.get("tools")
-        if isinstance(tools, Mapping):
-            own = {name: tools[name] or {} for name in _names(list(tools), "tools")}
-            settings["tools"] = {
-                name: _settings(one, ("over", "newest"), f" tools {name}")
-                for name, one in own.items()
-            }
-        elif tools is not None:
-            settings["tools"] = {name: {} for name in _names(tools, "tools")}
-        settings["exclude"] = frozenset(_names(settings.get("exclude", ()), "exclude"))
         return cls(**settings)
 
-    @property
-    def smallest(self) -> int:
-        """Tokens up to which no result of any tool is shortened."""
-        return min(
-            [self.over, *(one.get("over", self.over) for one in (self.tools or {}).values())]
-        )
-
-    def stale(self, items: Sequence[Item]) -> frozenset[int]:
+    def stale(self, items: Sequence[Item]) -> list[int]:
         """Return the places of the messages to show short."""
-        seen: Counter[str] = Counter()
-        places: set[int] = set()
-        for place in reversed(range(len(items))):
-            item = items[place]
-            if item.role == "assistant" and self.arguments and item.tokens > self.over:
-                places.add(place)
-            if item.role != "tool":
+        results = [i for i, item in enumerate(items) if item.role == "tool"]
+        newest = set(results[max(0, len(results) - self.newest) :])
+        places = []
+        for i, item in enumerate(items):
+            large = item.tokens > self.over
+            if item.role == "assistant":
+                large = large and self.arguments
+            elif item.role == "tool":
+                wanted = self.tools is None or self.tools.issuperset(item.tools)
+                large = (large and i not in newest) or item.expendable
+                large = large and wanted and self.exclude.isdisjoint(item.tools)
+            else:
                 continue
-            rules = {name: self._rule(name) for name in item.tools or ("",)}
-            known = [rule for rule in rules.values() if rule is not None]
-            # With a number of its own, a tool's results are counted apart.
-            counted = [name for name, rule in rules.items() if rule and "newest" in rule] or [""]
-            newest = max((rule.get("newest", self.newest) for rule in known), default=0)
-            old = all(seen[name] >= newest for name in counted)
-            seen.update(counted)
-            if len(known) == len(rules):
-                over = max(rule.get("over", self.over) for rule in known)
-                if item.expendable or (old and item.tokens > over):
-                    places.add(place)
-        return frozenset(places)
-
-    def _rule(self, tool: str) -> Mapping[str, int] | None:
-        """Return the settings of a tool; None if its results stay as they are."""
-        if tool in self.exclude:
-            return None
-        return {} if self.tools is None else self.tools.get(tool, self.tools.get(OTHERS))
+            if large:
+                places.append(i)
+        return places
 
 
 AnyStale = bool | StaleResults | Mapping[str, Any] | None
-
-
-def _settings(value: object, names: Sequence[str], where: str = "") -> dict[str, Any]:
-    if not isinstance(value, Mapping) or set(value) - set(names):
-        raise PolicyError(
-            f"stale_results{where} must be {'' if where else 'True, False or '}a dict with some of "
-            f"{', '.join(names)}, not {value!r}"
-        )
-    for name in value:
-        if name in NUMBERS and value[name] is not None:
-            whole(value[name], f"stale_results{where} {name}", NUMBERS[name])
-    return {name: one for name, one in value.items() if one is not None}
-
-
-def _names(value: object, what: str) -> list[str]:
-    if isinstance(value, (Sequence, Set)) and not isinstance(value, (str, bytes)):
-        names = [name for name in value if isinstance(name, str) and name]
-        if len(names) == len(value):
-            return names
-    raise PolicyError(f"stale_results {what} must be a list of names of tools, not {value!r}")
 
 
 @dataclass(frozen=True, slots=True)

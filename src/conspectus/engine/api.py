@@ -98,9 +98,9 @@ class Compactor(Closing):
             a pointer to the original, where that makes a summary needless: True, False, or a dict
             with some of `over` (tokens of a large one, default 1,000), `newest` (how many results
             stay whole whatever `keep` says, default 0), `least` (tokens that must be freed,
-            default: enough to reach half of the trigger), `tools` (the only ones, or a dict with
-            `over` and `newest` for each, `"*"` for the others), `exclude` and `arguments` (False
-            leaves the agent's own messages whole). It needs an archive. See `docs/concepts.md`.
+            default: enough to reach half of the trigger), `tools` (the only ones), `exclude` and
+            `arguments` (False leaves the agent's own messages whole). It needs an archive. See
+            `docs/concepts.md`.
         summarizer_timeout: seconds that one call of a model, or one try of your own summariser,
             may take; None for no limit. Default: 120.
         on_event: called with a name (`start`, `attempt_failed`, `end`, `failed`) and its data.

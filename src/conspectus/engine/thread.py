@@ -222,7 +222,7 @@ class Thread:
         bounds = [self.room.budget // GIANT] if self.room is not None else []
         if policy.stale is not None:
             expendable = any(item.expendable for item in history.items)
-            bounds.append(0 if expendable else policy.stale.smallest)
+            bounds.append(0 if expendable else policy.stale.over)
         if clips and policy.arguments is not None:
             history = with_briefs(history, engine)
         if not clips or not bounds:  # nothing is shown short without a window
