@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import run
 from conspectus.core.records import Record
-from conspectus.messages import Entry
+from conspectus.messages import Message
 from conspectus.recall import RecallResult, recall_flow
 from conspectus_lab.archive_conformance import record_of
 
 SCOPE = Scope("ann", "thread")
 
 
-def keep(archive: Archive, entries: Sequence[Entry], scope: Scope = SCOPE) -> Record:
+def keep(archive: Archive, entries: Sequence[Message], scope: Scope = SCOPE) -> Record:
     """Messages that have left the view of a thread."""
     archive.put(scope, entries)
     record = record_of(entries)

@@ -11,7 +11,7 @@ from conspectus.archive.values import key_bytes
 from conspectus.bridge import run
 from conspectus.core.records import Record
 from conspectus.errors import InputError, NotFoundError
-from conspectus.messages import Entry, Source, read_messages
+from conspectus.messages import Message, Source, read_messages
 from conspectus.recall import RecallResult, recall_flow
 from conspectus.tokens import estimate
 from recall_support import SCOPE, keep
@@ -29,7 +29,7 @@ MESSAGES: list[Source] = [
 
 
 @pytest.fixture
-def entries() -> list[Entry]:
+def entries() -> list[Message]:
     return read_messages(MESSAGES)
 
 
@@ -40,11 +40,11 @@ def archive():
 
 
 @pytest.fixture
-def chain(archive: Archive, entries: list[Entry]) -> tuple[Record, ...]:
+def chain(archive: Archive, entries: list[Message]) -> tuple[Record, ...]:
     return kept(archive, entries)
 
 
-def kept(archive: Archive, entries: list[Entry]) -> tuple[Record, ...]:
+def kept(archive: Archive, entries: list[Message]) -> tuple[Record, ...]:
     return (keep(archive, entries),)
 
 

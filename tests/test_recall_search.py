@@ -10,7 +10,7 @@ from conspectus.archive import Archive, Scope
 from conspectus.bridge import run
 from conspectus.core.records import Record
 from conspectus.errors import NotFoundError
-from conspectus.messages import Entry, read_messages
+from conspectus.messages import Message, read_messages
 from conspectus.recall import RecallResult, recall_flow
 from conspectus_lab.archive_conformance import record_of, talk
 from recall_support import SCOPE, ask, keep
@@ -33,7 +33,7 @@ FILLER = [
 ]
 
 
-def archived(archive: Archive, scope: Scope, *texts: str) -> tuple[list[Entry], Record]:
+def archived(archive: Archive, scope: Scope, *texts: str) -> tuple[list[Message], Record]:
     entries = talk(*texts)
     return entries, keep(archive, entries, scope)
 

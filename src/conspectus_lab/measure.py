@@ -15,7 +15,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from conspectus.core.records import Cost
 from conspectus.errors import InputError
-from conspectus.messages import Entry, is_summary_message, read_messages
+from conspectus.messages import Message, is_summary_message, read_messages
 from conspectus.tokens import TokenMeter
 from conspectus_lab.billing import TOOLS, Bill, Block, Till, block_of
 from conspectus_lab.needs import Memory, text_of
@@ -238,7 +238,7 @@ class Measure:
                 lost.append(Lost(one.question, missing, not one.missing(f"{view}\n{more}")))
         return tuple(lost)
 
-    def _original(self, entry: Entry) -> Original:
+    def _original(self, entry: Message) -> Original:
         assert isinstance(entry.source, BaseMessage)
         tokens = self._sizes.message(entry.source)
         return Original(entry.id, entry.cite, entry.role, entry.name or "", entry.reading, tokens)

@@ -20,7 +20,7 @@ from langchain_core.messages.utils import message_chunk_to_message
 from pydantic import ValidationError
 
 from conspectus.errors import InputError
-from conspectus.messages import Entry, Source, read_messages
+from conspectus.messages import Message, Source, read_messages
 
 RESULT_BLOCKS = frozenset({"tool_result", "function_call_output", "custom_tool_call_output"})
 CALL_BLOCKS = frozenset({"tool_use", "tool_call", "function_call", "custom_tool_call"})
@@ -172,7 +172,7 @@ def _joined(system: Sequence[SystemMessage]) -> SystemMessage | None:
     return SystemMessage([block for message in system for block in _blocks(message.content)])
 
 
-def _parts(entry: Entry) -> list[BaseMessage]:
+def _parts(entry: Message) -> list[BaseMessage]:
     """Convert a message; one with tool results as blocks becomes several."""
     source = entry.source
     if isinstance(source, BaseMessage):
@@ -202,7 +202,7 @@ def _copied(source: BaseMessage) -> BaseMessage:
     return plain.model_copy(update={"additional_kwargs": dict(plain.additional_kwargs)})
 
 
-def _made(entry: Entry, content: Any) -> BaseMessage:
+def _made(entry: Message, content: Any) -> BaseMessage:
     """Make a LangChain message out of a dict."""
     known: dict[str, Any] = {"id": entry.given_id, "name": entry.name}
     if entry.date:
@@ -217,7 +217,7 @@ def _made(entry: Entry, content: Any) -> BaseMessage:
     return ChatMessage(content=content, role=str(entry.role), **known)
 
 
-def _answer(entry: Entry, content: Any, known: dict[str, Any]) -> AIMessage:
+def _answer(entry: Message, content: Any, known: dict[str, Any]) -> AIMessage:
     assert isinstance(entry.source, Mapping)
     if thought := entry.source.get("reasoning_content"):
         known.setdefault("additional_kwargs", {})["reasoning_content"] = thought
@@ -251,7 +251,7 @@ def _arguments(text: str) -> dict[str, Any]:
 
 
 def _divided(
-    entry: Entry, blocks: Sequence[Any], results: Sequence[Mapping[str, Any]]
+    entry: Message, blocks: Sequence[Any], results: Sequence[Mapping[str, Any]]
 ) -> list[BaseMessage]:
     """Divide a message into its tool results and the rest."""
     name = entry.given_id

@@ -28,7 +28,7 @@ from conspectus.langchain import SummarizationMiddleware
 from conspectus.langchain.channel import Channel
 from conspectus.langchain.settings import DEPRECATED, model_name
 from conspectus.langchain.state import CompactionState, HeadState
-from conspectus.messages import Entry, read_messages
+from conspectus.messages import Message, read_messages
 from conspectus.model.calls import profile_window
 from conspectus.observe import log
 
@@ -179,7 +179,7 @@ def folder_of(backend: BackendProtocol, scope: Scope) -> str:
     return f"{root}/conversation_history/{label_hash(chr(0).join(scope.hashes))}"
 
 
-def _readable(entry: Entry) -> str:
+def _readable(entry: Message) -> str:
     """Write a message for a person: its text, and calls with all arguments."""
     what = entry.role if entry.name is None else f"{entry.role} {entry.name}"
     answers = f", answers call {', '.join(entry.answers)}" if entry.answers else ""

@@ -13,7 +13,7 @@ from typing import Any
 from conspectus._langchain import is_message
 from conspectus.bridge import io
 from conspectus.errors import PolicyError
-from conspectus.messages import Entry, Source, decode
+from conspectus.messages import Message, Source, decode
 from conspectus.observe import log
 
 
@@ -82,10 +82,10 @@ def hooks_of(given: BeforeSummarization | Sequence[BeforeSummarization] | None) 
     return hooks
 
 
-def copied(entries: Sequence[Entry], *, closed: bool) -> tuple[Source, ...]:
+def copied(entries: Sequence[Message], *, closed: bool) -> tuple[Source, ...]:
     """Copy messages for hooks; with `closed` without objects that no redactor can read."""
 
-    def one(entry: Entry) -> Source:
+    def one(entry: Message) -> Source:
         message = entry.source
         if closed and not entry.encoded.lossless:
             return decode(entry.encoded.form, entry.encoded.text, entry.given_id)

@@ -3,7 +3,7 @@
 from conspectus.messages.codec import decode, encode
 from conspectus.messages.framing import as_data
 from conspectus.messages.memory import read_message, read_messages
-from conspectus.messages.message import Call, Entry, Message, Source, name_entries, occurrences
+from conspectus.messages.message import Call, Message, Source, name_entries, occurrences
 from conspectus.messages.shortening import (
     ARCHIVED,
     POINTER,
@@ -20,7 +20,7 @@ from conspectus.messages.summary import (
     summary_text,
 )
 
-__all__ = ["ARCHIVED", "POINTER", "SUMMARY_LINE", "Call", "Entry", "Message", "Source", "as_data"]
+__all__ = ["ARCHIVED", "POINTER", "SUMMARY_LINE", "Call", "Message", "Source", "as_data"]
 __all__ += ["clip", "decode", "encode", "has_long_arguments", "is_summary_message", "name_entries"]
 __all__ += ["occurrences", "read_message", "read_messages", "smallest_clip", "summary_message"]
 __all__ += ["summary_text", "with_pointer", "with_short_arguments"]

@@ -153,9 +153,6 @@ class Message:
         return stem
 
 
-Entry: TypeAlias = Message
-
-
 def as_text(value: Any) -> str:
     """Return a value as text: JSON where it is none."""
     if isinstance(value, str):

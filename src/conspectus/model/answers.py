@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from conspectus.messages import SUMMARY_LINE, Entry
+from conspectus.messages import SUMMARY_LINE, Message
 from conspectus.messages.framing import as_notes
 from conspectus.model.base import SummaryRequest
 from conspectus.notes.segment import Answer
@@ -74,7 +74,7 @@ def _heading(line: str) -> str:
     return line.strip("#*: ").casefold() if len(line) <= LONGEST_HEADING and marked | bold else ""
 
 
-def _quoted(statement: str, entry: Entry | None) -> str:
+def _quoted(statement: str, entry: Message | None) -> str:
     """Return a statement as it stands in a message of the user; empty where it does not."""
     wanted = "".join(statement.strip().strip(_QUOTES).split())  # a line may be broken elsewhere
     if entry is None or entry.role != "user" or not wanted:

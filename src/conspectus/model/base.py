@@ -10,7 +10,7 @@ from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Cost
 from conspectus.core.sizes import whole
 from conspectus.errors import PolicyError
-from conspectus.messages import Entry
+from conspectus.messages import Message
 from conspectus.notes.reading import read_segment
 from conspectus.notes.rendering import Notes
 
@@ -47,14 +47,14 @@ class LastRequest:
 class SummaryRequest:
     """What a summariser is to read and how much it may write."""
 
-    entries: Sequence[Entry]  # the originals that leave the view, oldest first; all are to be read
+    entries: Sequence[Message]  # the originals that leave, oldest first; all are to be read
     notes: str  # so far, or in the form "whole" its last summary; empty for none
     limit: int  # tokens that the text may take
     count: Callable[[str], int]  # tokens of a text
     form: Form = "whole"
     anew: bool = False  # the findings of the answer take the place of those in `notes`
     focus: str = ""  # what the caller wants kept above all
-    kept: Sequence[Entry] = ()  # messages that stay in view after the summary
+    kept: Sequence[Message] = ()  # messages that stay in view after the summary
     ahead: int = 0  # how many of `kept` were said before the last message that leaves
     most: int | None = None  # tokens up to which a text is used as it is; None for `limit`
     archived: bool = True  # originals can be recalled

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from conspectus._langchain import is_ai_message, is_message, is_tool_message
 from conspectus.bridge import io, run
 from conspectus.errors import PolicyError
-from conspectus.messages import SUMMARY_LINE, Entry
+from conspectus.messages import SUMMARY_LINE, Message
 from conspectus.model.base import SummaryRequest, check_settings
 from conspectus.model.calls import Caller, Steps
 from conspectus.model.checks import wrong_with
@@ -84,10 +84,10 @@ class CallableSummarizer(Steps):
 
 
 def readings(
-    entries: Sequence[Entry],
+    entries: Sequence[Message],
     room: int,
     count: Callable[[str], int],
-    size: Callable[[Entry], tuple[int, int]] | None = None,
+    size: Callable[[Message], tuple[int, int]] | None = None,
 ) -> Iterator[list[BaseMessage]]:
     """Return all entries as LangChain messages, in as many readings of `room` tokens as it takes.
 
@@ -98,7 +98,7 @@ def readings(
         yield self_contained([_part(message_of(entries[part.index]), part) for part in piece])
 
 
-def message_of(entry: Entry) -> BaseMessage:
+def message_of(entry: Message) -> BaseMessage:
     """Return the original as a LangChain message."""
     if is_message(entry.source):
         return entry.source

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from conspectus._langchain import is_runnable
 from conspectus.bridge import gather
 from conspectus.errors import PolicyError, SummarizerOverflow, install_command
-from conspectus.messages import Entry, as_data
+from conspectus.messages import Message, as_data
 from conspectus.model import prompts
 from conspectus.model.base import Form, LastRequest, SummaryRequest, check_settings
 from conspectus.model.calls import (
@@ -197,7 +197,7 @@ class _Reading:
         frames = (prompts.message_frame(entries[p.index], p.text, p.label) for p in piece)
         return _messages("\n".join(frames))
 
-    def _sizes(self, entry: Entry) -> tuple[int, int]:
+    def _sizes(self, entry: Message) -> tuple[int, int]:
         frames = ((entry.reading, ""), ("", "999 of 999"))
         whole, frame = (self.request.count(prompts.message_frame(entry, *one)) for one in frames)
         return whole + 1, frame + 1

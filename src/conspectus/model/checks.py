@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
 from conspectus.core.records import Draft
-from conspectus.messages import Entry
+from conspectus.messages import Message
 from conspectus.model.answers import cites
 from conspectus.model.base import SummaryRequest
 from conspectus.model.prompts import TEXTS
@@ -25,7 +25,7 @@ _OURS += ["<message id=", "</messages>"]
 
 
 def problems(
-    draft: Draft, entries: Sequence[Entry], *, tokens: int, replaced: int, limit: int
+    draft: Draft, entries: Sequence[Message], *, tokens: int, replaced: int, limit: int
 ) -> tuple[str, ...]:
     """Why a draft cannot be used, one short sentence for each reason; empty if it can.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from conspectus.core.boundaries import exchanges, legal_cuts
 from conspectus.core.items import Item
-from conspectus.messages import Entry
+from conspectus.messages import Message
 
 # Ends of lines, sentences and words, the best first
 ENDS = ("\n", ". ", "! ", "? ", "。", "！", "？", "; ", "；", " ")
@@ -25,7 +25,7 @@ class Part:
     label: str = ""  # `2 of 3` where the message is divided
 
 
-def parts_of(entries: Sequence[Entry], size: Callable[[Entry], tuple[int, int]]) -> list[Part]:
+def parts_of(entries: Sequence[Message], size: Callable[[Message], tuple[int, int]]) -> list[Part]:
     """Return whole messages; `size` tells the tokens of one, frame included, and of its frame."""
     items = [
         Item(e.key, e.role, 0, calls=tuple(c.id for c in e.calls if c.id), answers=e.answers)

@@ -7,7 +7,7 @@ from textwrap import shorten
 from typing import TYPE_CHECKING
 
 from conspectus.errors import PolicyError
-from conspectus.messages import Entry, as_data
+from conspectus.messages import Message, as_data
 from conspectus.messages.codec import sendable
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def framed(tag: str, text: str, label: str = "") -> str:
     return f"<{tag}{attribute}>\n{sendable(as_data(text))}\n</{tag}>" if text else ""
 
 
-def message_frame(entry: Entry, text: str, label: str = "") -> str:
+def message_frame(entry: Message, text: str, label: str = "") -> str:
     """Return one message, or the part of it that `label` names, as a model reads it."""
     about = {"id": entry.cite, "role": entry.role, "name": entry.name, "date": entry.date}
     shown = {key: " ".join(as_data(value).split()) for key, value in about.items() if value}

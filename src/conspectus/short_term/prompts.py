@@ -16,7 +16,7 @@ from conspectus.bridge import in_a_daemon
 from conspectus.core.policy import EMBEDDED
 from conspectus.engine.settings import SLACK
 from conspectus.errors import InputError, SummarizerOverflow
-from conspectus.messages import Entry, is_summary_message, read_messages
+from conspectus.messages import Message, is_summary_message, read_messages
 from conspectus.model.base import SummaryRequest
 from conspectus.model.callables import readings
 from conspectus.model.calls import Caller, Steps, named
@@ -149,7 +149,7 @@ class PromptedSummarizer(Steps):
         return text
 
     def _read(
-        self, entries: Sequence[Entry], room: int, request: SummaryRequest
+        self, entries: Sequence[Message], room: int, request: SummaryRequest
     ) -> Iterator[list[BaseMessage]]:
         count: Any = self._count
         own = [entry for entry in entries if not is_summary_message(entry.source)]
