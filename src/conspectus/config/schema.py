@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, PrivateAttr, Tag, ValidationInfo
@@ -37,11 +37,8 @@ def imported(name: str) -> Any:
     Raises:
         ValueError: it cannot be imported or called.
     """
-    module, _, attribute = name.rpartition(":" if ":" in name else ".")
     try:
-        found: Any = importlib.import_module(module)
-        for part in attribute.split("."):
-            found = getattr(found, part)
+        found = resolve_name(name)
         if not callable(found):
             raise TypeError("it is not callable")
     except Exception as error:
@@ -86,10 +83,6 @@ def _number(value: Any) -> Any:
         number = float(value)
         return int(number) if number.is_integer() else number
     return value
-
-
-def _suits(value: float, info: ValidationInfo) -> float:
-    return _amount(info.data.get("type"), value)
 
 
 def _amount(kind: object, value: float) -> float:
@@ -155,7 +148,9 @@ class Size(Part):
 
     type: Kind
     """tokens, messages, or fraction of the answering model's window"""
-    value: Annotated[int | float, Number, AfterValidator(_suits)]
+    value: Annotated[
+        int | float, Number, AfterValidator(lambda one, info: _amount(info.data.get("type"), one))
+    ]
     """a whole number above 0; for a fraction, above 0 and at most 1"""
 
     @property
