@@ -195,7 +195,7 @@ def test_an_archive_that_cannot_be_written_is_exit_code_3(history, tmp_path):
     assert result.stderr.count(b"\n") == 1
     told = json.loads(result.stdout)
     assert told["outcome"] == "kept"
-    assert "could not be written" in told["reason"]
+    assert "archive failed" in told["reason"]
     listed = process("archive", "list", "--archive", archive).stdout
     assert listed.splitlines()[1].startswith(b"t1\t")
     rows = [line.split() for line in listed.splitlines()]
