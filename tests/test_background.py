@@ -55,16 +55,6 @@ def test_a_setting_that_means_nothing_says_what_to_write(given):
         Compactor(background=given)
 
 
-def test_nothing_is_prepared_unless_it_is_asked_for(heard):
-    model = Stopped.at_once()
-    own = compactor(model, background=False)
-    assert compact(own, NEAR).outcome == "kept"
-    assert (model.keys, heard.all) == ([], [])
-    with pytest.raises(PolicyError, match="background=True"):
-        own.prepare(NEAR, thread_id="t")
-    assert compact(own, DUE).outcome == "compacted"
-
-
 # Swapped in
 
 
@@ -157,20 +147,6 @@ def test_a_pinned_message_that_the_draft_stands_for_stays(heard):
 # Summarisers that fail
 
 
-def test_a_summariser_that_fails_beside_the_agent_is_asked_again_at_the_trigger(heard):
-    model = Stopped.at_once(fails=True)
-    own = compactor(model)
-    ahead = prepared(own, NEAR)
-    assert (ahead.outcome, ahead.reason) == ("failed", "the model is out of order")
-    calls = len(model.keys)
-    assert compact(own, NEAR).outcome == "kept"
-    assert len(model.keys) == calls, "not at every step"
-    model.fails = False
-    assert compact(own, DUE).outcome == "compacted"
-    [end] = heard.steps("finished")
-    assert (end.outcome, end.error_message) == ("failed", "the model is out of order")
-
-
 def test_a_summariser_that_hangs_is_waited_for_as_long_as_one_call_may_take(heard):
     model, own = preparing(NEAR, summarizer_timeout=0.5)
     began = time.monotonic()
@@ -228,16 +204,6 @@ def test_secrets_are_taken_out_of_what_is_prepared(tmp_path):
     own.archive.close()
     for path in tmp_path.iterdir():
         assert secret.encode() not in path.read_bytes()
-
-
-def test_hooks_and_listeners_of_a_run_hear_of_nothing_that_is_prepared():
-    named: list[str] = []
-    model = Stopped.at_once()
-    own = compactor(model, on_event=lambda name, data: named.append(name))
-    prepared(own, NEAR)
-    assert named == []
-    compact(own, DUE)
-    assert named == ["start", "end"]
 
 
 # Several workers

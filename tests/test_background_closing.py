@@ -13,7 +13,6 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
 from background_support import LIMIT, Heard, Stopped, compactor, told, until
-from conspectus import PolicyError
 from conspectus.archive import Archive, Scope
 from graph_support import agent, middleware, said, steps, thread
 from scripted_models import ScriptedChatModel
@@ -99,21 +98,6 @@ def test_close_waits_for_a_call_of_the_store_that_is_under_way():
     assert store.late == 0
 
 
-def test_after_it_nothing_is_begun_and_notes_are_made_when_they_are_due():
-    model, store = Stopped(), InMemoryStore()
-    model.going.set()
-    own = compactor(model, archive=store)
-    own.close()
-    assert compact_outcome(own, NEAR) == "kept"
-    ahead = own.prepare(NEAR, thread_id="t")
-    assert (ahead.wait(0), ahead.outcome) == (True, "cancelled")
-    assert "closed" in ahead.reason
-    assert (model.keys, at_work()) == ([], [])
-    assert compact_outcome(own, DUE) == "compacted"
-    assert len(model.keys) == 1
-    own.close()
-
-
 def test_what_it_has_opened_is_closed_and_what_was_given_is_not(tmp_path):
     model = Stopped.at_once()
     given = Archive.open(tmp_path / "given.db")
@@ -125,13 +109,6 @@ def test_what_it_has_opened_is_closed_and_what_was_given_is_not(tmp_path):
     with pytest.raises(Exception, match="closed"):
         opened.threads("local")
     given.close()
-
-
-@pytest.mark.parametrize("timeout", [-1, "1", True, float("nan")])
-def test_a_time_that_means_nothing_is_refused(timeout):
-    own = compactor(Stopped())
-    with pytest.raises(PolicyError, match="seconds from 0"):
-        own.close(timeout)
 
 
 def compact_outcome(own: Any, messages: list[Any]) -> str:

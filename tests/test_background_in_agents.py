@@ -8,14 +8,12 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
-from langgraph.types import Command
 
 from background_support import Stopped, until
 from conspectus.archive import Archive, Scope
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.engine import background as preparation
 from graph_support import (
-    StreamingModel,
     acheck_nothing_lost,
     agent,
     calls,
@@ -137,35 +135,6 @@ def test_the_agent_goes_on_and_the_next_turn_swaps_in(heard):
     assert len(model.keys) == 1
     check_nothing_lost(graph, store)
     check_sent(answering)
-
-
-def test_a_person_reads_the_prepared_notes_at_the_swap(heard):
-    model = Stopped.at_once()
-    answers = Answers(12, 9, lambda: heard.until("finished"))
-    store = InMemoryStore()
-    mine = own(model, preview=True)
-    graph, answering = agent(ScriptedChatModel(answers=answers), mine, store=store)
-    out = graph.invoke(said("Look at all modules."), thread())
-    [question] = out["__interrupt__"]
-    assert "messages were looked at" in question.value["summary"]
-    assert not summaries(graph.get_state(thread()).values["messages"])
-    edited = {"type": "edit", "summary": "All modules so far are sound."}
-    out = graph.invoke(Command(resume=edited), thread())
-    assert "All modules so far are sound." in summaries(out["messages"])[0].text
-    check_nothing_lost(graph, store)
-    check_sent(answering)
-
-
-def test_a_stream_shows_nothing_of_what_is_prepared(heard):
-    writes = StreamingModel(answers=lambda messages: "- hidden findings")
-    mine = middleware(
-        model=writes, trigger=("messages", 20), window=50_000, background=True, summarizer=None
-    )
-    answers = Answers(11, 9, lambda: heard.until("finished"))
-    graph, _ = agent(ScriptedChatModel(answers=answers), mine)
-    seen = list(graph.stream(said("Look."), thread(), stream_mode=["messages", "custom"]))
-    assert heard.steps("swapped_in")
-    assert "hidden" not in str(seen)
 
 
 @pytest.mark.slow

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from background_support import LIMIT, Stopped, compactor, told
-from conspectus import Compactor, Summary, SummaryRequest
+from conspectus import Compactor
 from conspectus.archive import Archive, Scope
 from engine import check_nothing_missing, check_sequence
 
 SCOPE = Scope("local", "t", "main")
-NEAR = told(31)
 
 
 def user(text: str) -> dict[str, Any]:
@@ -32,41 +31,9 @@ def called(number: int, name: str, result: str, **given: str) -> list[dict[str, 
 # What came after the snapshot
 
 
-BINDING = "use the blue template for all letters to the bank"
-"""Nothing in its form says that it binds."""
-
-
-class Names(Stopped):
-    """A summariser that names a statement of the user as binding."""
-
-    def summarize(self, request: SummaryRequest) -> Summary:
-        made = super().summarize(request)
-        said = next((e for e in request.entries if BINDING in e.text), None)
-        binds = f"## Binding\n- {BINDING} [{said.cite}]" if said is not None else ""
-        return Summary(f"## Found and decided\n- all is fine\n{binds}", made.read)
-
-
 def quotes(record: Any) -> list[str]:
     """Statements of the user that a record holds as binding."""
     return [said for line in record.segment["lines"] for said in line.get("quotes", ())]
-
-
-@pytest.mark.parametrize("background", [True, False], ids=["swapped in", "found after a restart"])
-def test_what_the_summariser_has_named_as_binding_stays_in_force(background, tmp_path):
-    model = Names()
-    model.going.set()
-    near = [user(f"Please {BINDING}, will you?"), *NEAR]
-    plain = compactor(model, background=False)
-    plain.compact(near, thread_id="t", force=True)
-    first = compactor(model, archive=tmp_path / "a.db")
-    assert first.prepare(near, thread_id="t").wait(LIMIT)
-    first.close()
-    later = told(11, 31) if background else []
-    with compactor(model, archive=tmp_path / "a.db", background=background) as own:
-        own.compact([*near, *later], thread_id="t", force=not background)
-        [ahead], [made] = own.archive.chain(SCOPE), plain.archive.chain(SCOPE)  # type: ignore[union-attr]
-        assert len(model.keys) == 2, "one call for each archive"
-    assert quotes(ahead) == quotes(made) == [BINDING]
 
 
 @pytest.mark.slow

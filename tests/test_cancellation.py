@@ -6,12 +6,8 @@ from typing import Any
 
 import pytest
 from langgraph.errors import GraphInterrupt
-from langgraph.store.sqlite.aio import AsyncSqliteStore
 
 from conspectus import Compactor, Summary, SummaryRequest
-from conspectus.archive import Archive
-from conspectus.bridge import arun
-from conspectus.messages import read_messages
 from engine import SCOPE, Scripted, engine, short
 from histories import talk
 
@@ -135,62 +131,3 @@ def test_cancelled_from_outside_while_a_summariser_hangs(way):
         assert (await compactor.acompact(sent, thread_id="t")).outcome == "compacted"
 
     asyncio.run(main())
-
-
-@pytest.mark.slow
-def test_who_shares_a_connection_with_a_cancelled_call_does_not_notice(tmp_path):
-    """Cancelled in the middle of a transaction, with others waiting for the same connection."""
-
-    async def turn(at: int) -> list[Any]:
-        async with AsyncSqliteStore.from_conn_string(str(tmp_path / f"{at}.db")) as store:
-            await store.setup()
-            around = asyncio.all_tasks()
-            compactor = Compactor(archive=store, trigger=("messages", 10), keep=("messages", 4))
-            calls = [
-                asyncio.ensure_future(compactor.acompact(talk(20), thread_id=f"t{n}"))
-                for n in range(6)
-            ]
-            while not store.lock.locked():
-                await asyncio.sleep(0)
-            for _ in range(at):
-                await asyncio.sleep(0.0005)
-            for call in calls[::2]:
-                call.cancel()
-            found = await asyncio.gather(*calls, return_exceptions=True)
-            assert asyncio.all_tasks() == around
-            return found[1::2]
-
-    async def main() -> list[Any]:
-        return [one for at in range(0, 8, 2) for one in await turn(at)]
-
-    for found in asyncio.run(main()):
-        assert not isinstance(found, BaseException), found
-        assert found.outcome == "compacted"
-
-
-def test_a_batch_under_way_comes_to_its_end_so_that_the_store_serves_others(tmp_path):
-    """`AsyncSqliteStore`, cancelled right after its BEGIN, would leave its transaction open."""
-
-    async def main() -> int:
-        async with AsyncSqliteStore.from_conn_string(str(tmp_path / "store.db")) as store:
-            await store.setup()
-            execute, begun = store.conn.execute, asyncio.Event()
-
-            async def slow(sql: str, *rest: Any) -> Any:
-                answer = await execute(sql, *rest)
-                if sql == "BEGIN":
-                    begun.set()
-                    await asyncio.sleep(0.01)
-                return answer
-
-            store.conn.execute = slow  # type: ignore[method-assign]
-            archive, entries = Archive(store), read_messages(talk(3))
-            stopped = asyncio.ensure_future(arun(archive.flow(archive.put, SCOPE, entries[:2])))
-            await asyncio.wait_for(begun.wait(), 60)
-            stopped.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await stopped
-            await arun(archive.flow(archive.put, SCOPE, entries))
-            return len(await arun(archive.flow(archive.missing, SCOPE, entries)))
-
-    assert asyncio.run(main()) == 0

@@ -41,16 +41,6 @@ def test_the_agent_asks_and_the_next_step_has_the_summary_with_the_focus():
         assert len(scripted.requests) == 1
 
 
-def test_asked_for_from_outside_the_next_step_does_it():
-    scripted = Scripted(short)
-    agent = agent_with(scripted, [])
-    asked = SummarizationMiddleware.request_compaction("the ports")
-    agent.graph.update_state(agent.config, asked)
-    agent.say("Go on.")
-    assert [request.focus for request in scripted.requests] == ["the ports"]
-    assert is_summary_message(agent.values["messages"][0])
-
-
 def test_a_node_of_ones_own_compacts_at_once_and_sync_and_async_are_the_same():
     said: list[BaseMessage] = [HumanMessage(f"Look at module {n}.", id=f"m{n}") for n in range(9)]
 

@@ -122,28 +122,6 @@ assert not [name for name in sys.modules if name.startswith("conspectus_")]
     assert int(messages) < len(TALK)
 
 
-def test_an_agent_and_a_guard_are_built(alone):
-    code = """
-from conspectus import ContextGuard, SummarizationMiddleware
-from conspectus.config import load_config
-ContextGuard(window=1_000)
-SummarizationMiddleware(None, trigger=("messages", 6), keep=("messages", 2))
-"""
-    done = alone.run(code)
-    assert done.returncode == 0, done.stderr
-
-
-def test_a_command_of_the_lab_says_on_one_line_what_it_needs(alone):
-    names = [["eval"], ["replay"]]
-    lines = [[*name, more] for name in names for more in ("talk.json", "--help")]
-    for line, (code, out, errors) in zip(lines, alone.commands(*lines), strict=True):
-        assert (code, out) == (2, "")
-        assert errors == (
-            f"conspectus: error: 'conspectus {' '.join(line[:-1])}' needs the lab, the package "
-            "conspectus_lab, which is not installed\n"
-        )
-
-
 def test_redaction_without_the_scanner_is_refused_and_never_passed_over(alone):
     code = """
 from pathlib import Path

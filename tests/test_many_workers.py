@@ -61,25 +61,6 @@ def test_one_compactor_serves_many_conversations_at_once(database, tasks):
             assert whole(compactor, result, said_by(n), f"t{n}")
 
 
-@pytest.mark.parametrize("tasks", [False, True], ids=["threads", "tasks"])
-def test_many_requests_on_one_conversation_lose_nothing(database, tasks):
-    settings: dict[str, Any] = {"trigger": ("messages", 10), "keep": ("messages", 4)}
-    with Compactor(archive=database, **settings) as compactor:
-        lengths = [10 + n % 5 for n in range(MANY)]
-
-        async def together() -> list[Any]:
-            calls = (compactor.acompact(said_by(0, n), thread_id="t") for n in lengths)
-            return await asyncio.gather(*calls)
-
-        if tasks:
-            asyncio.run(together())
-        else:
-            with ThreadPoolExecutor(8) as pool:
-                list(pool.map(lambda n: compactor.compact(said_by(0, n), thread_id="t"), lengths))
-        last = compactor.compact(said_by(0, 15), thread_id="t", force=True)
-        assert whole(compactor, last, said_by(0, 15), "t")
-
-
 # One conversation, several workers
 
 
@@ -112,27 +93,6 @@ def test_a_worker_whose_summary_fails_lets_the_others_go_on(monkeypatch):
         other = pool.submit(compactor.compact, sent, thread_id="t")
         outcomes = {one.result(60).outcome, other.result(60).outcome}
     assert outcomes == {"kept", "compacted"}
-
-
-def test_a_call_without_a_loop_does_not_wait_for_a_task_of_its_own_thread():
-    """It would wait for ever: the task cannot go on while this call keeps the thread."""
-    started = asyncio.Event()
-
-    class Slow(Scripted):
-        async def asummarize(self, request: SummaryRequest) -> Summary:
-            started.set()
-            await asyncio.sleep(0.05)
-            return self.summarize(request)
-
-    compactor, sent = engine(Slow(short), trigger=("messages", 10), keep=("messages", 4)), talk(40)
-
-    async def main() -> set[str]:
-        task = asyncio.create_task(compactor.acompact(sent, thread_id="t"))
-        await started.wait()
-        inside = compactor.compact(sent, thread_id="t")
-        return {inside.outcome, (await task).outcome}
-
-    assert asyncio.run(main()) == {"compacted"}
 
 
 def begun_and_left(compactor: Compactor, sent: list[Any]) -> asyncio.AbstractEventLoop:

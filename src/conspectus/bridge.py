@@ -229,35 +229,8 @@ async def gather(bodies: Sequence[Coroutine[Any, Any, T]], limit: int = 4) -> li
 
     The first failure is raised, and those that have not started do not start.
     """
-    if _MODE.get() is not False:
-        return _in_threads(bodies, limit)
-    gate, stopped = asyncio.Semaphore(max(1, limit)), False
-
-    async def one(body: Coroutine[Any, Any, T]) -> T:
-        nonlocal stopped
-        async with gate:
-            if stopped:  # a place at the gate can be won before the cancellation arrives
-                body.close()
-                raise asyncio.CancelledError
-            try:
-                return await body
-            except BaseException:
-                stopped = True
-                raise
-
-    tasks = [asyncio.ensure_future(one(body)) for body in bodies]
-    try:
-        return list(await asyncio.gather(*tasks))
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        for body in bodies:
-            body.close()  # one that never started
-        tasks = task = None  # type: ignore[assignment]  # their failures hold this frame
-
-
-def _in_threads(bodies: Sequence[Coroutine[Any, Any, T]], limit: int) -> list[T]:
+    if _MODE.get() is False:
+        return await aside(gather(bodies, limit))
     if len(bodies) <= 1 or limit <= 1:
         try:
             return [_stepped(body) for body in bodies]
