@@ -2,9 +2,6 @@
 """Names by which somebody might reach what is another's: of tenants, threads and sessions; and
 queries that might say something to a database."""
 
-import itertools
-import unicodedata
-
 LABELS = [
     "a", "A", "ａ", "а", "ɑ", "a ", " a", "a\u200b", "\u200ba", "a\u00ad", "a\ufeff", "a\u0301", "á",
     "é", "e\u0301", "Å", "\u212b", "ß", "ss", "ﬁ", "fi", "İ", "i\u0307", "ı", "Ⅷ", "VIII",
@@ -26,15 +23,3 @@ QUERIES = [
     "zebra " * 3_000, '"' * 30_000, "(" * 30_000, "a" * 100_000, "斑马" * 5_000, "- " * 9_000,
     "NEAR/2 zebra", "zebra NEAR/9999999999 x", 'matchinfo(docs, "pcx")', "zebra:zebra:zebra", "a.b.c" * 2_000,
 ]  # fmt: skip
-
-
-def look_alike_pairs() -> list[tuple[str, str]]:
-    """Different names that somebody could take for one, or that some comparison makes one."""
-
-    def folded(label: str) -> set[str]:
-        plain = {unicodedata.normalize(form, label) for form in ("NFC", "NFD", "NFKC", "NFKD")}
-        unseen = {"".join(c for c in one if unicodedata.category(c) != "Cf") for one in plain}
-        return {one.casefold().strip() for one in plain | unseen}
-
-    pairs = itertools.combinations(LABELS, 2)
-    return [(one, other) for one, other in pairs if folded(one) & folded(other)]

@@ -64,19 +64,6 @@ def test_a_malformed_address_shows_no_part_of_its_password(where, caplog, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.sampled(6)
-@pytest.mark.parametrize("where", MALFORMED)
-def test_nor_does_the_command_line(where, tmp_path, monkeypatch):
-    pytest.importorskip("psycopg")
-    monkeypatch.setenv("CONSPECTUS_DEBUG", "1")
-    history = tmp_path / "talk.json"
-    history.write_text('[{"role": "user", "content": "hi"}]', encoding="utf-8")
-    for command in (["archive", "list", "--json"], ["compact", str(history)]):
-        result = CliRunner().invoke(app, [*command, "--archive", where])
-        assert result.exit_code == 2, result.output
-        assert not parts_in(result.output)
-
-
 def test_addresses_that_the_driver_cuts_as_we_do_are_let_through():
     for where in (
         "postgresql://db/x",

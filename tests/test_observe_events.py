@@ -201,13 +201,6 @@ def test_where_another_summariser_had_to_write_the_line_is_a_warning_and_says_wh
     )
 
 
-def test_a_failure_that_is_raised_is_not_logged_as_well(caplog):
-    broken = ScriptedChatModel(answers=lambda _: ValueError("boom"))
-    with pytest.raises(SummaryError, match="boom"):
-        compact(broken, on_failure="raise", archive="memory:")
-    assert lines_of(caplog) == []
-
-
 def test_no_text_of_others_begins_a_line_of_the_log(caplog):
     def fail(messages: list[Any]) -> str:
         raise ValueError("no\nCRITICAL the disk is on fire\r\x1b[2J")

@@ -6,7 +6,6 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import ChatModelSummarizer, Compactor
-from conspectus.errors import NotFoundError
 from conspectus.observe import Price, set_prices
 from observe_support import SECRET, Own, busy, compact, dicts, instrumented
 from scripted_models import ScriptedChatModel
@@ -82,19 +81,6 @@ def test_each_call_of_a_summariser_is_counted_with_its_tokens_and_price():
         assert found.total("conspectus.summarizer.cost", currency="EUR") == pytest.approx(expected)
         [whole] = found.told("conspectus.compaction")
         assert whole["conspectus.money"] == pytest.approx(expected)
-
-
-def test_recalls_are_measured_by_kind():
-    compactor = Compactor(keep=("messages", 2), archive="memory:")
-    compactor.compact(dicts(9), thread_id="t", force=True)
-    with instrumented() as found:
-        hits = compactor.recall("module 3", thread_id="t", tokens=300).hits
-        with pytest.raises(NotFoundError):
-            compactor.recall(id="nobody", thread_id="t")
-        assert found.total("conspectus.recall.duration", kind="query", outcome="ok") == 1
-        assert found.total("conspectus.recall.duration", kind="id", outcome="not_found") == 1
-        [point] = found.metrics["conspectus.recall.results"].data.data_points
-        assert (point.count, point.sum) == (1, len(hits))
 
 
 def test_many_threads_make_no_more_series_than_one():

@@ -54,15 +54,6 @@ def test_a_model_of_a_provider_costs_what_its_provider_asks(name, provider):
     assert expected > 0
 
 
-def test_tiers_for_long_calls_count_each_model_s_mean_call():
-    one = Cost(1, LONG).asked_of("gpt-5.4")
-    two = Cost(2, LONG).asked_of("gpt-5.4")
-    money, less = price_of(one), price_of(two)
-    assert money is not None
-    assert less is not None
-    assert money > 1.5 * less
-
-
 @pytest.mark.parametrize("name", ["", "llama3.1:8b", "gpt-unheard-of", "ollama:gpt-5-mini"])
 def test_what_nobody_knows_has_no_price(name):
     assert price_of(CACHED.asked_of(name)) is None

@@ -72,23 +72,6 @@ def test_the_labels_that_are_asked_for_are_there(served):
         assert all(wanted <= labels_of(one) for one in lines), expression
 
 
-@pytest.mark.slow
-def test_what_the_agent_did_can_be_read_from_it(served):
-    def value(series: str) -> float:
-        found = re.findall(rf"^{re.escape(series)}.* (\S+)$", served, re.MULTILINE)
-        assert found, series
-        return sum(map(float, found))
-
-    assert value("conspectus_tokens_freed_total") > 1_000
-    assert value("conspectus_summarizer_cost_total") > 0
-    assert value("conspectus_recall_results_sum") > 0
-    assert value("conspectus_request_window_share_count") > 40
-    assert value('conspectus_guard_fits_total{otel_scope_name="conspectus"') > 0
-    busy = [one for one in served.splitlines() if 'outcome="error"' in one]
-    assert any(one.startswith("conspectus_summarizer_calls_total{") for one in busy)
-    assert "session-" not in served
-
-
 def test_it_runs_as_a_program_and_ends(example, capsys):
     assert example.main(["--port", "0", "--turns", "3", "--once"]) == 0
     said = capsys.readouterr().out

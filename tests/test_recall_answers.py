@@ -56,23 +56,6 @@ def recall(
     return result
 
 
-def test_lines_say_who_spoke_and_when(archive, chain):
-    result = recall(archive, chain, query="app.toml")
-    cite = read_messages(MESSAGES)[3].cite
-    assert "[t1 tool/find] etc/app.toml" in result.text.splitlines()
-    assert f"[{cite} assistant · 2024-05-01] It is etc/app.toml." in result.text.splitlines()
-    assert not result.truncated
-
-
-def test_what_was_found_comes_with_its_neighbours(archive, chain, entries):
-    result = recall(archive, chain, query="sunny")
-    assert [(hit.key, hit.neighbour) for hit in result.hits] == [
-        (entries[4].key, True),
-        (entries[5].key, False),
-    ]
-    assert result.hits[1].score > 0
-
-
 @pytest.mark.parametrize("form", ["{}", " {} ", "[{}]"])
 def test_an_id_a_citation_or_a_key_names_a_message(archive, chain, entries, form):
     for entry in entries:
@@ -184,16 +167,6 @@ def test_the_text_never_takes_more_than_its_tokens(archive, tokens, counter):
         assert count(result.text) <= tokens or result.text == ""
         assert result.tokens == (count(result.text) if result.text else 0)
         assert result.truncated or len(result.text) > sum(map(len, texts[:3]))
-
-
-def test_a_long_message_is_shortened_around_the_best_match(archive):
-    text = "filler " * 3000 + "the password is kept in the blue vault " + "filler " * 3000
-    [entry] = entries = read_messages([HumanMessage(text, id="m1")])
-    result = recall(archive, kept(archive, entries), query="blue vault password", tokens=100)
-    assert "password is kept in the blue vault" in result.text
-    assert f"of {len(text):,}; next: at=" in result.text
-    assert result.truncated
-    assert result.hits[0].text in entry.reading
 
 
 def test_recalled_text_has_no_authority(archive):

@@ -51,10 +51,6 @@ def keep_all(archive: Archive, messages: list[Any]) -> None:
     recall_support.keep(archive, read_messages(made))
 
 
-def best(archive: Archive, query: str) -> str:
-    return max(ask(archive, query).hits, key=lambda hit: hit.score).text
-
-
 def by_id(archive: Archive, name: str, **more: Any) -> RecallResult:
     chain = archive.chain(SCOPE)
     return run(recall_flow(archive, SCOPE, chain, id=name, count=len, **more))
@@ -154,15 +150,6 @@ def test_a_users_statement_is_found_beside_long_answers_about_the_same(archive):
     answers = [said("assistant", f"{advice} Point {n}.") for n in range(12)]
     keep_all(archive, [*answers[:6], "My subscription costs $12.99/month.", *answers[6:]])
     assert "$12.99/month" in ask(archive, "What does the subscription cost?", tokens=300).text
-
-
-def test_who_is_named_in_the_question_comes_first(archive):
-    both = "I bought a boat last summer."
-    turn = [said("user", both, name="Mara"), said("user", both + " Yes.", name="Jonas")]
-    keep_all(archive, [*FILLER[:20], turn[0], *FILLER[20:40], turn[1], *FILLER[40:]])
-    for name in ("Mara", "Jonas"):
-        hits = ask(archive, f"What did {name} buy?").hits
-        assert max(hits, key=lambda hit: hit.score).name == name
 
 
 def test_a_result_is_found_by_its_own_call_and_not_by_those_beside_it(archive):
