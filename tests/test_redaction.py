@@ -5,9 +5,11 @@ The secrets are put together when the tests run; see `made_secrets`.
 
 import asyncio
 import contextlib
+import gc
 import json
 import logging
 import time
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ from conspectus import (
     SummaryError,
 )
 from conspectus.messages import read_messages
+from conspectus.redaction import Redaction
 from conspectus_secrets import SecretRedactor
 from engine import SCOPE, Scripted, compacted, engine, short
 from graph_support import agent, thread
@@ -423,6 +426,18 @@ def test_the_log_tells_no_secret_that_a_models_provider_quotes(caplog):
             graph.invoke({"messages": [HumanMessage(f"Look at m{turn}. " * 200)]}, thread())
     assert "the request was too long (Error code: 400" in caplog.text
     no_secret(caplog.text)
+
+
+def test_nothing_is_kept_of_redacted_messages_that_are_gone():
+    redaction = Redaction.of(True, None)
+    assert redaction is not None
+    messages = history()
+    gone = [weakref.ref(message) for message in messages]
+    for _ in range(2):
+        asyncio.run(redaction.entries(read_messages(messages)))
+    del messages
+    gc.collect()
+    assert [one for one in gone if one() is not None] == []
 
 
 # Redactors that misbehave

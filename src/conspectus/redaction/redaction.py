@@ -121,8 +121,8 @@ class Redaction:
 
     def _known(self, message: Message) -> Clean | None:
         """Return what is remembered of a message: those in view are redacted at each step."""
-        redactor, clean = message.memo.get("redacted", (None, None))
-        return clean if redactor is self.redactor else None
+        redactor, changed, counts, values = message.memo.get("redacted", (None, None, {}, {}))
+        return Clean(changed or message, counts, values) if redactor is self.redactor else None
 
     def _work(self, entries: Sequence[Message], texts: Sequence[str], apart: bool) -> Together:
         alone = [self._known(entry) or self._clean(entry) for entry in entries]
@@ -154,7 +154,9 @@ class Redaction:
 
         source = walk(message.source, put)
         clean = Clean(_read(source, message), dict(counts), values)
-        message.memo["redacted"] = self.redactor, clean
+        # A message that its own memo held would never be gone.
+        changed = None if clean.message is message else clean.message
+        message.memo["redacted"] = self.redactor, changed, clean.counts, values
         return clean
 
     def _text(self, text: str, key: str | None = None) -> Redacted:
