@@ -134,22 +134,6 @@ def test_whatever_a_session_went_through_all_of_it_is_archived(place, seed):
             assert json.dumps(part, ensure_ascii=False)[1:-1] in everything
 
 
-def test_of_a_damaged_file_all_that_is_sound_is_archived(place):
-    place.write(worked(1, 3))
-    whole = place.transcript.read_text(encoding="utf-8").splitlines()
-    every = len(read_history(place.transcript).messages)
-    damaged = [
-        *whole[:4],
-        "\0" * 99,
-        '{"type": "user", "mess' + whole[4],
-        *whole[5:],
-        '{"type": "us',
-    ]
-    place.transcript.write_text("\n".join(damaged), encoding="utf-8")
-    archive_session(place.data("PreCompact"), str(place.archive))
-    assert len(place.kept()) == every
-
-
 @pytest.mark.slow
 def test_a_hook_never_breaks_the_client(place):
     data = place.data("PreCompact")

@@ -73,12 +73,6 @@ def test_a_person_sees_the_messages_and_no_escape_sequence(archive):
     assert "\x07" not in result.stdout
 
 
-def test_nothing_found_is_said_and_is_no_error(archive):
-    assert recalled(archive, "zeppelin")["hits"] == []
-    result = run("recall", "--archive", archive, "--thread", "trip", "zeppelin")
-    assert "Nothing was found" in result.stdout
-
-
 def test_recall_of_what_is_not_there_is_exit_code_2(archive, tmp_path):
     here = ["recall", "--archive", archive, "--thread", "trip"]
     assert "no archived message" in refused(*here, "--id", "nobody")

@@ -249,13 +249,6 @@ def test_the_model_of_the_file_gives_the_window(tmp_path, monkeypatch):
     assert "of the window of gpt-5, 900 tokens" in run("tokens", path).stdout
 
 
-def test_what_takes_long_says_so_on_standard_error(history, monkeypatch):
-    monkeypatch.setattr("conspectus.cli.output.PATIENCE", 0.01)
-    result = run("compact", history, *SMALL, "--json")
-    assert json.loads(result.stdout)["outcome"] == "compacted"
-    assert re.match(r"conspectus: \w.* … \(\d+ s\)\n", result.stderr)
-
-
 BAD_USES: dict[str, tuple[list[str], str]] = {
     "trigger": (["--trigger", "tokens"], "--trigger cannot be 'tokens'"),
     "trigger kind": (["--trigger", "words:5"], "--trigger cannot be 'words:5'"),

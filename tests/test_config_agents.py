@@ -9,7 +9,6 @@ from langchain_core.messages import BaseMessage
 from config_support import SUMMARY, Agent, answering, loaded, summarising
 from conspectus.config import (
     ConfigError,
-    SummarizationConfig,
     create_middleware,
     create_summarization_middleware,
 )
@@ -152,22 +151,6 @@ def test_a_vocabulary_file_is_found_beside_the_configuration(tmp_path):
     assert made_of._setup.engine.meter.text("a b c d") == 4
 
 
-def test_a_subagents_middleware_has_its_own_settings(tmp_path):
-    config = loaded(tmp_path, SIX + "subagents: {one: {trigger: {type: messages, value: 30}}}\n")
-    made = create_summarization_middleware(config, model=answering(), subagent="one")
-    assert made.trigger == [("messages", 30)]
-    other = create_summarization_middleware(config, model=answering(), subagent="two")
-    assert other.trigger == [("messages", 6)]
-
-
-def test_the_window_of_the_file_is_the_window_of_the_guard(tmp_path):
-    config = loaded(tmp_path, SIX.replace("value: 6", "value: 600") + "window: 900\n")
-    agent = Agent(config, model=summarising())
-    for n in range(6):
-        sent = agent.say(f"module {n}: " + "word " * 200)
-    assert summaries(list(sent)) == 1
-
-
 # The hook
 
 
@@ -226,24 +209,6 @@ def test_a_hook_that_fails_is_logged_and_harms_neither_the_summary_nor_the_next_
     assert "the memory is down" in caplog.text
 
 
-def test_a_hook_is_told_nothing_where_no_summary_can_be_made(tmp_path):
-    seen: list[Any] = []
-    broken = answering()
-    broken.answers = lambda messages: ValueError("no key")
-    own = answering("")  # an empty summary is none
-    config = loaded(tmp_path, SIX + "model_name: broken\n")
-    agent = Agent(
-        config, model=own, model_registry={"broken": broken}, before_summarization=seen.append
-    )
-    for n in range(6):
-        agent.say(f"look at module {n}")
-    assert (seen, len(agent.messages)) == ([], 12)
-    with pytest.raises(PolicyError, match="before_summarization must be callables"):
-        create_summarization_middleware(
-            loaded(tmp_path, SIX), model=own, before_summarization=["x"]
-        )
-
-
 def drop_zebra(text: str) -> str:
     return text.replace("zebra", "[redacted: animal]")
 
@@ -262,15 +227,3 @@ def test_redaction_is_off_or_by_the_default_redactor_or_by_a_function(tmp_path):
     for value in ("yes please", "5", "[a]", "no.such.module:function", "os:getcwd", "secrets!"):
         with pytest.raises(ConspectusError, match=r"config.yaml, line 6: .*redact"):
             loaded(tmp_path, SIX + f"redact: {value}")
-
-
-def test_a_configuration_that_was_made_in_python_is_never_looked_for(tmp_path):
-    config = SummarizationConfig(
-        enabled=True,
-        trigger={"type": "messages", "value": 6},  # type: ignore[arg-type]
-        keep={"type": "messages", "value": 2},  # type: ignore[arg-type]
-    )
-    agent = Agent(config, model=summarising())
-    for n in range(4):
-        agent.say(f"module {n}")
-    assert summaries(agent.messages) == 1

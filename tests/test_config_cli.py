@@ -84,11 +84,6 @@ def test_check_opens_nothing_and_shows_no_secret(tmp_path, monkeypatch):
         assert "$HIDDEN" in done.output
 
 
-def test_check_says_that_nothing_is_summarised(tmp_path):
-    assert "no section" in checked(written(tmp_path, "models: []\n"))["notes"][0]
-    assert not checked(section(tmp_path, "enabled: false"))["enabled"]
-
-
 # schema
 
 

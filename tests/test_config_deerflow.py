@@ -82,26 +82,6 @@ def test_a_model_that_the_file_defines_is_built_from_there(use, tmp_path):
     assert SUMMARY.splitlines()[1] in str(update["messages"][1].text)
 
 
-def test_a_model_of_langchain_openai_gets_the_address_that_the_file_gives(tmp_path):
-    openai = pytest.importorskip("langchain_openai")
-    text = FILE.format(use="langchain_openai:ChatOpenAI").replace(
-        "context_window: 10000", "context_window: 10000\n    api_base: http://127.0.0.1:9/v1"
-    )
-    made = create_summarization_middleware(load_config(written(tmp_path, text)))
-    assert made is not None
-    assert isinstance(made.model, openai.ChatOpenAI)
-    assert (made.model.openai_api_base, made.model.temperature) == ("http://127.0.0.1:9/v1", 0.4)
-    assert made._setup.window == 10_000
-
-
-def test_the_registry_comes_before_the_file(tmp_path):
-    own = summarising()
-    made = create_summarization_middleware(config_of(tmp_path), model_registry={"house": own})
-    assert made is not None
-    assert made.model is own
-    assert not MADE
-
-
 @pytest.mark.parametrize(
     ("use", "name", "why"),
     [

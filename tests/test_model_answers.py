@@ -91,18 +91,6 @@ def test_what_is_written_badly_is_asked_for_once_more_and_then_refused(written, 
     assert says.split()[-1] in model.calls[1].text[len(model.calls[0].text) :]
 
 
-def test_min_tokens_is_the_callers_own_measure():
-    model = ScriptedChatModel(answers=lambda _: "all is well")
-    summary = ChatModelSummarizer(model, min_tokens=0).summarize(request(turns(1)))
-    assert (summary.text, len(model.calls)) == ("all is well", 1)
-    with pytest.raises(SummaryRejected, match="fewer than 50 tokens"):
-        ChatModelSummarizer(model, min_tokens=50).summarize(request(turns(1)))
-    with pytest.raises(SummaryRejected, match="empty"):
-        ChatModelSummarizer(ScriptedChatModel(answers=["", ""]), min_tokens=0).summarize(
-            request(turns(1))
-        )
-
-
 TALKED = "## Found and decided\n- the parser drops {} [u0]"
 TAKEN = [
     ("<think>What matters?</think>\n" + GOOD, GOOD),

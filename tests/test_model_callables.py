@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from langchain_core.runnables import RunnableLambda
 
-from conspectus.errors import PolicyError, SummarizerTimeout, SummaryError, SummaryRejected
+from conspectus.errors import SummarizerTimeout, SummaryError, SummaryRejected
 from conspectus.messages import is_summary_message
 from conspectus.model.callables import CallableSummarizer
 from test_model_support import both, request, summarised, turns, words_of
@@ -70,13 +70,6 @@ def test_a_text_that_is_far_too_small_is_asked_for_once_more(mode):
     assert caught.value.cost.calls == 2  # type: ignore[attr-defined]
 
 
-def test_min_tokens_takes_any_text_that_is_not_empty():
-    summary = CallableSummarizer(lambda _: "null", min_tokens=0).summarize(request(turns(9)))
-    assert summary.text == "null"
-    with pytest.raises(SummaryRejected, match="empty"):
-        CallableSummarizer(lambda _: " \n", min_tokens=0).summarize(request(turns(9)))
-
-
 def test_megabytes_are_refused_before_anything_is_counted():
     most = 0
 
@@ -112,17 +105,3 @@ def test_a_function_that_fails_or_hangs_is_told_so(mode):
 
     with pytest.raises(SummarizerTimeout, match=r"within 0\.05 seconds"):
         summarised(CallableSummarizer(hang, timeout=0.05), request(turns(1)), mode)
-
-
-@pytest.mark.parametrize(
-    ("function", "options"),
-    [
-        (7, {}),
-        (str, {"trim_tokens_to_summarize": 0}),
-        (str, {"trim_tokens_to_summarize": True}),
-        (str, {"min_tokens": -1}),
-    ],
-)
-def test_what_makes_no_sense_is_refused(function, options):
-    with pytest.raises(PolicyError):
-        CallableSummarizer(function, **options)

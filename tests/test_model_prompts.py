@@ -10,7 +10,6 @@ from langchain_core.runnables import RunnableLambda
 
 from conspectus.errors import PolicyError
 from conspectus.model.chat_model import ChatModelSummarizer
-from conspectus.model.prompts import Template
 from test_model_support import ScriptedChatModel, both, noted, request, turns
 
 
@@ -30,16 +29,6 @@ def test_a_callers_prompt_is_used_with_its_braces_and_the_rest_around_it():
 def test_a_prompt_that_cannot_hold_the_messages_is_refused(prompt):
     with pytest.raises(PolicyError, match="messages"):
         ChatModelSummarizer(ScriptedChatModel(answers=[]), prompt=prompt)
-
-
-def test_a_template_means_what_str_format_means_where_both_understand_it():
-    for template in (
-        "a {{b}} {messages}",
-        "{{{messages}}}",
-        '{{"a": {{"b": 1}}}} {messages}',
-        "{messages} and again {messages}",
-    ):
-        assert Template(template).filled("X") == template.format(messages="X")
 
 
 def test_hostile_text_cannot_close_its_frame_or_pass_for_another_role():

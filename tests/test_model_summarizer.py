@@ -94,16 +94,6 @@ def test_notes_on_all_pieces_reach_the_answer_whatever_their_length(words):
 
 
 @both
-@pytest.mark.parametrize("bound", [1, 3])
-def test_at_most_so_many_calls_run_at_once(mode, bound):
-    model = ScriptedChatModel(answers=noted, delay=0.02)
-    summarizer = ChatModelSummarizer(model, trim_tokens_to_summarize=500, max_concurrency=bound)
-    summarised(summarizer, request(turns(8)), mode)
-    assert len(model.calls) > bound
-    assert model.most_at_once == bound
-
-
-@both
 def test_a_hanging_model_times_out_and_may_be_tried_again(mode):
     model = ScriptedChatModel(answers=noted, delay=30)
     asked = request(turns(1))
@@ -183,15 +173,3 @@ def test_a_cancelled_summary_leaves_no_task_and_no_call_behind():
         return model.running, len(asyncio.all_tasks() - {asyncio.current_task()})
 
     assert asyncio.run(scenario()) == (0, 0)
-
-
-@both
-def test_one_failed_piece_stops_those_that_wait(mode):
-    def answer(messages: list[BaseMessage]) -> AIMessage | str | BaseException:
-        return ValueError("broken") if "q0x0" in str(messages[-1].text) else noted(messages)
-
-    model = ScriptedChatModel(answers=answer)
-    summarizer = ChatModelSummarizer(model, trim_tokens_to_summarize=600, max_concurrency=1)
-    with pytest.raises(SummaryError, match="broken"):
-        summarised(summarizer, request(turns(12)), mode)
-    assert len(model.calls) <= 2  # the next one may begin before the failure is known

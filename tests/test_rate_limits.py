@@ -51,12 +51,3 @@ def test_a_summariser_whose_provider_asked_for_a_pause_is_not_asked_at_the_next_
     clock.now, busy.busy = clock.now + 61, False
     assert compactor.compact(talk(20), thread_id="t").outcome == "compacted"
     assert len(busy.requests) == 2
-
-
-def test_meanwhile_a_fallback_is_asked(clock):
-    busy, second = Busy(60), Scripted(short, name="second")
-    compactor = engine(busy, fallbacks=[second], trigger=("messages", 4), keep=("messages", 2))
-    for thread in ("a", "b"):
-        result = compactor.compact(talk(12), thread_id=thread)
-        assert result.record.by == "second"
-    assert (len(busy.requests), len(second.requests)) == (1, 2)

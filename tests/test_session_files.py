@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from cli_support import read_json, run
-from conspectus.errors import InputError, MessageError
 from conspectus.transcripts import HistoryFile, read_history, write_history
 from request_rules import refused
 
@@ -96,12 +95,6 @@ def test_what_a_codex_user_took_back_is_not_read(tmp_path):
     back = codex("event_msg", {"type": "thread_rolled_back", "num_turns": 1})
     history = read_history(written(tmp_path, [*CODEX, back, *asked("Leave them.")]))
     assert texts(history)[-2:] == ["assistant: Three fail.", "user: Leave them."]
-
-
-def test_a_codex_rollout_that_begins_with_a_compaction_begins_there(tmp_path):
-    replaced = {"message": "", "replacement_history": [asked("Hello.")[0]["payload"]]}
-    history = read_history(written(tmp_path, [codex("compacted", replaced), answered("Yes?")]))
-    assert texts(history) == ["user: Hello.", "assistant: Yes?"]
 
 
 # Gemini CLI
@@ -315,17 +308,3 @@ def test_a_damaged_line_of_plain_messages_is_told_and_the_file_not_replaced(
     assert data["skipped"] == 1
     assert "1 line skipped: damaged" in data["notes"]
     assert "-o another name" in run("compact", path, "-o", path, code=2).stderr
-
-
-@pytest.mark.parametrize("broken", ['[{"role": "user", "content": "x"},\n{oops]', "a\n{}\nb"])
-def test_a_file_that_is_mostly_damaged_is_refused(tmp_path, broken):
-    path = tmp_path / "a.json"
-    path.write_text(broken)
-    with pytest.raises(InputError, match="is not JSON"):
-        read_history(path)
-
-
-def test_a_session_without_a_message_says_so(tmp_path):
-    for row in (CODEX[0], {"type": "summary", "summary": "x", "leafUuid": "y"}):
-        with pytest.raises(MessageError, match="holds no message yet"):
-            read_history(written(tmp_path, [row]))

@@ -70,24 +70,6 @@ def test_a_list_of_openai_messages_is_read_and_written_as_it_stands(tmp_path):
     assert json.loads(write_history(history.messages, history)) == OPENAI
 
 
-@pytest.mark.parametrize("rows", [OPENAI, OPENAI[:1], OPENAI[1:2], messages_to_dict(LANGCHAIN)])
-@pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
-def test_lines_stay_lines_whatever_the_file_is_called(tmp_path, rows, name):
-    history = read_history(write_lines(tmp_path / name, rows))
-    assert history.messages == (LANGCHAIN if "data" in rows[0] else rows)
-    text = write_history(history.messages, history)
-    assert [json.loads(line) for line in text.splitlines()] == rows
-
-
-@pytest.mark.parametrize("system", ["Be brief.", [{"type": "text", "text": "Be brief."}]])
-def test_the_system_prompt_of_a_request_leads_the_history_and_goes_back(tmp_path, system):
-    body = {"model": "m", "system": system, "messages": ANTHROPIC}
-    history = read_history(write(tmp_path / "a.json", body))
-    assert history.form.name == "anthropic"
-    assert history.messages == [{"role": "system", "content": system}, *ANTHROPIC]
-    assert json.loads(write_history(history.messages, history)) == body
-
-
 def test_langchain_messages_come_out_equal_from_each_of_their_forms(tmp_path):
     pairs = messages_to_dict(LANGCHAIN)
     flat = [message.model_dump() for message in LANGCHAIN]

@@ -130,7 +130,8 @@ def explained(error: Exception, name: str, timeout: float | None, check: str = "
     if "Timeout" in _names(error):
         took = f"{name} gave up waiting ({what}); raise the timeout of its client"
         if isinstance(error, StepTimeout):
-            took = f"{name} did not answer within {timeout:g} seconds; have it write less, raise timeout"
+            cure = "have it write less, raise timeout"
+            took = f"{name} did not answer within {timeout:g} seconds; {cure}"
         found = SummarizerTimeout(f"{took}, or use a faster model to summarise")
     elif final is False:
         found = SummaryError(f"{name} could not be reached or is busy ({what}); try again later")
