@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from math import fsum, log
 
 from conspectus.notes.cutting import LEAST, shared
@@ -56,81 +57,88 @@ Rooms = dict[int, float]
 """Characters of each line, by its `id()`; 0 for one that is only counted."""
 
 
-def give_way(lines: Sequence[Line], room: float) -> Rooms:
-    """Return the characters of each line so that all take so many.
+class GivingWay:
+    """Lines that share one room."""
 
-    The user's words take their share, the other lines what is left, and the words what these leave.
-    """
-    words = [line for line in lines if line.kind == "said"]
-    works = [line for line in lines if line.kind != "said"]
-    typed = min(sum(min(line.size, SHORTEST) for line in words), room * TYPED)
-    beside = room - sum(line.size for line in works)
-    rooms, taken = _words(words, max(room * SHARE, typed, beside))
-    others, left = _works(works, room - taken)
-    if left > 0:
-        rooms, _ = _words(words, taken + left)
-    return rooms | others
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self._words = [line for line in lines if line.kind == "said"]
+        self._works = [line for line in lines if line.kind != "said"]
+        self._steps: list[tuple[float, int, int]] = []
+        for age, line in enumerate(reversed(self._works)):
+            weight = next(weight for test, weight in WEIGHTS if test(line)) * _named(line)
+            weight *= 1.0 if line.model else (1.0 + age / RECENT) ** -0.5
+            levels = (level for level in LEVELS if level < line.size)
+            self._steps += [(level / weight, id(line), level) for level in levels]
+            self._steps.append((min(BRIEF, USEFUL * line.size) / weight, id(line), 0))
+        self._steps.sort(key=lambda step: -step[0])
 
+    def rooms(self, room: float) -> Rooms:
+        """Return the characters of each line so that all take so many.
 
-def _works(lines: Sequence[Line], room: float) -> tuple[Rooms, float]:
-    """Let lines take their steps, the lightest first, until they fit; return what is left, too."""
-    rooms: Rooms = {id(line): line.size for line in lines}
-    left = room - sum(rooms.values())
-    steps: list[tuple[float, int, int]] = []
-    for age, line in enumerate(reversed(lines)):
-        weight = next(weight for test, weight in WEIGHTS if test(line)) * _named(line)
-        weight *= 1.0 if line.model else (1.0 + age / RECENT) ** -0.5
-        steps += [(level / weight, id(line), level) for level in LEVELS if level < line.size]
-        steps.append((min(BRIEF, USEFUL * line.size) / weight, id(line), 0))
-    steps.sort(key=lambda step: -step[0])
-    for _, name, level in steps:
-        if left >= 0:
-            break
-        left += rooms[name] - level
-        rooms[name] = level
-    lacking = {id(one): one.size - rooms[id(one)] for one in lines if 0 < rooms[id(one)] < one.size}
-    more = shared(lacking.values(), max(left, 0)) if lacking else 0.0
-    for name, size in lacking.items():
-        rooms[name] += min(size, more)
-        left -= min(size, more)
-    return rooms, left
+        The user's words take their share, the others what is left, and the words what these leave.
+        """
+        typed = min(sum(min(line.size, SHORTEST) for line in self._words), room * TYPED)
+        beside = room - sum(line.size for line in self._works)
+        words, taken = self._cut_words(max(room * SHARE, typed, beside))
+        works, left = self._cut_works(room - taken)
+        return (self._cut_words(taken + left)[0] if left > 0 else words) | works
 
+    def _cut_works(self, room: float) -> tuple[Rooms, float]:
+        """Let lines take their steps until they fit; return what is left, too."""
+        sizes = {id(line): line.size for line in self._works}
+        rooms: Rooms = dict(sizes)
+        left = room - sum(sizes.values())
+        for _, name, level in self._steps:
+            if left >= 0:
+                break
+            left += rooms[name] - level
+            rooms[name] = level
+        lacking = {
+            name: size - rooms[name] for name, size in sizes.items() if 0 < rooms[name] < size
+        }
+        more = shared(lacking.values(), max(left, 0)) if lacking else 0.0
+        for name, size in lacking.items():
+            rooms[name] += min(size, more)
+            left -= min(size, more)
+        return rooms, left
 
-def _words(lines: Sequence[Line], room: float) -> tuple[Rooms, float]:
-    """Cut the longest to one length; where that is too short, leave out what says least."""
-    firsts = [line for line in lines if not line.like]
-    most, kept = shared([line.size for line in lines], room), firsts
-    short = min(SHORTEST, max(LEAST, room / 2))
-    if most < short and firsts:
-        newest, left, kept = lines[-1], room, list[Line]()
-        always = {id(one) for one in firsts if one.quotes or one is firsts[0] or one is newest}
-        always |= {id(one) for one in firsts if newest.like in one.ids[:1]}
-        for line in sorted(_telling(firsts), key=lambda one: id(one) not in always):
-            takes = min(line.size, short)
-            if id(line) in always or takes <= left:
-                left -= takes
-                kept.append(line)
-        most = max(LEAST, shared([line.size for line in kept], room))
-    names = {id(line) for line in kept} | {name for line in kept for name in line.ids[:1]}
-    rooms = {id(one): most if (one.like or id(one)) in names else 0.0 for one in lines}
-    return rooms, sum(min(one.size, rooms[id(one)]) for one in lines)
+    def _cut_words(self, room: float) -> tuple[Rooms, float]:
+        """Cut the longest to one length; where that is too short, leave out what says least."""
+        lines = self._words
+        kept = [line for line in lines if not line.like]
+        most = shared([line.size for line in lines], room)
+        short = min(SHORTEST, max(LEAST, room / 2))
+        if most < short and kept and sum(line.size for line in lines) > room:
+            left, kept = room, []
+            for line, always in self._telling:
+                takes = min(line.size, short)
+                if always or takes <= left:
+                    left -= takes
+                    kept.append(line)
+            most = max(LEAST, shared([line.size for line in kept], room))
+        names = {id(line) for line in kept} | {name for line in kept for name in line.ids[:1]}
+        rooms = {id(one): most if (one.like or id(one)) in names else 0.0 for one in lines}
+        return rooms, sum(min(one.size, rooms[id(one)]) for one in lines)
 
+    @cached_property
+    def _telling(self) -> list[tuple[Line, bool]]:
+        """Return the words, and whether they always stand: those first, then those that say most.
 
-def _telling(lines: Sequence[Line]) -> list[Line]:
-    """Return lines, those first whose terms stand in fewest others; of equal ones the newest.
-
-    Each term counts by its inverse document frequency (Spärck Jones, 1972), for the length of the
-    words: what is said once would be lost, what is said often stands elsewhere, too.
-    """
-    bags = [frozenset(_terms(line.text)) for line in lines]
-    times = Counter(word for bag in bags for word in bag)
-    tells = [
-        fsum(log(len(bags) / times[word]) for word in bag)
-        / (min(len(line.text), 2 * SHORTEST) + 20)
-        * _named(line)
-        for bag, line in zip(bags, lines, strict=True)
-    ]
-    return [lines[n] for n in sorted(range(len(lines)), key=lambda n: (-tells[n], -n))]
+        Each term counts by its inverse document frequency (Spärck Jones, 1972), for the length of
+        the words: what is said once would be lost, what is said often stands elsewhere, too.
+        """
+        firsts, newest = [line for line in self._words if not line.like], self._words[-1]
+        bags = [frozenset(_terms(line.text)) for line in firsts]
+        weights = {
+            word: log(len(bags) / times)
+            for word, times in Counter(word for bag in bags for word in bag).items()
+        }
+        order: list[tuple[bool, float, int]] = []
+        for n, (bag, line) in enumerate(zip(bags, firsts, strict=True)):
+            always = bool(line.quotes) or n == 0 or line is newest or newest.like in line.ids[:1]
+            tells = fsum(weights[word] for word in bag) * _named(line)
+            order.append((not always, -tells / (min(len(line.text), 2 * SHORTEST) + 20), -n))
+        return [(firsts[-n], not rest) for rest, _, n in sorted(order)]
 
 
 def _terms(text: str) -> list[str]:

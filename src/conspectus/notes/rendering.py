@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from conspectus.notes.cutting import GAP, cut
-from conspectus.notes.giving_way import Rooms, give_way
+from conspectus.notes.giving_way import GivingWay, Rooms
 from conspectus.notes.lines import counted, fitted, section, tallied, text_of
 from conspectus.notes.segment import Line, Segment
 
@@ -173,9 +173,9 @@ class Notes:
             token = len(text) / max(size, 1)
         if size > room:
             chars, low, high = room * token * (1 + FILLED) / 2, 0.0, float(full)
-            text = ""
+            text, way = "", GivingWay(flat)
             for _ in range(TRIES):
-                each = give_way(flat, chars)
+                each = way.rooms(chars)
                 tried = _text(_parts(lines, each, _shown), archived)
                 size = count(tried)
                 low, high = (chars, high) if size <= room else (low, chars)
