@@ -7,7 +7,6 @@ import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import (
     AgentMiddleware,
-    ModelFallbackMiddleware,
 )
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
@@ -204,44 +203,6 @@ def paid(*more: Any, turns: int = 24, giant: bool = False, **settings: Any) -> t
     agent.talk(turns)
     assert max(agent.sent) <= 2_200
     return len(calls), agent
-
-
-def test_a_smaller_model_that_answered_once_does_not_shrink_the_history_for_the_larger():
-    small = ScriptedChatModel(
-        answers=lambda messages: "small", profile={"max_input_tokens": 1_500}, model_name="small"
-    )
-    calls = 0
-
-    def answer(messages: list[BaseMessage]) -> Any:
-        nonlocal calls
-        calls += 1
-        return RuntimeError("busy") if calls == 15 else "large"
-
-    large = ScriptedChatModel(
-        answers=answer, profile={"max_input_tokens": 50_000}, model_name="large"
-    )
-    middle = SummarizationMiddleware(
-        large, trigger=("tokens", 40_000), keep=("messages", 4), summarizer="embedded"
-    )
-    graph = create_agent(
-        large,
-        [],
-        middleware=[middle, ModelFallbackMiddleware(small), ContextGuard(middle)],
-        checkpointer=InMemorySaver(),
-    )
-    ask(graph, 14)
-    before = large.calls[-1].messages
-    graph.invoke({"messages": [HumanMessage("One more.")]}, CONFIG)  # the small one answers
-    state = {**graph.get_state(CONFIG).values, "_conspectus": None}
-    assert middle.before_model(state, _Run()) is None
-    assert len(before) > 20
-
-
-class _Run:
-    """A run outside a graph."""
-
-    store = None
-    stream_writer = None
 
 
 @pytest.mark.parametrize("on_stuck", ["raise", "send"])

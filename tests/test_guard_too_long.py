@@ -15,8 +15,6 @@ from langgraph.store.memory import InMemoryStore
 from conspectus import ContextGuard, StuckError, SummarizationMiddleware
 from conspectus.langchain.overflow import TRIES
 from conspectus.tokens import TokenMeter
-from fault_server import Answer, Reply, Request, ToolCall, faults
-from fault_support import PROTOCOLS
 from scripted_models import ScriptedChatModel
 
 METER = TokenMeter()
@@ -180,29 +178,3 @@ def read(count: int) -> list[BaseMessage]:
         ToolMessage(read_table.invoke({"name": f"t{n}"}), tool_call_id=f"c{n}")
         for n in range(count)
     ]
-
-
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("said", faults.TOO_LONG[:3])
-def test_real_clients_are_rescued_from_a_server_that_only_says_too_long(wires, protocol, said):
-    def answer(request: Request) -> Reply:
-        if len(str(request.body)) > 6 * LIMIT:
-            return faults.too_long(said)
-        if len(request.body["messages"]) > 1:
-            return "All is well."
-        return Answer("", tuple(ToolCall("read_table", {"name": f"t{n}"}, f"c{n}") for n in (0, 1)))
-
-    wires.server.restart(answer)
-    middle = SummarizationMiddleware(None, trigger=("messages", 500))
-    graph = create_agent(
-        wires.model(protocol),
-        [read_table],
-        middleware=[middle, ContextGuard(middle)],
-        checkpointer=InMemorySaver(),
-    )
-    assert run(graph, ASKED, "sync")["messages"][-1].text == "All is well."
-    count = len(wires.server.requests)
-    assert 3 <= count <= 2 + TRIES
-    run(graph, "And then?", "sync")
-    assert len(wires.server.requests) == count + 1

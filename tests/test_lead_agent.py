@@ -8,7 +8,7 @@ import pytest
 
 from graph_support import torn
 from lead_agent.errors import BadRequest, Conflict, UnknownThread
-from lead_agent_support import Held, beside, configured, model, opened, results, sent
+from lead_agent_support import configured, model, opened, results, sent
 from scripts import ran
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -122,22 +122,3 @@ def test_a_new_message_after_a_run_was_cut_off_leaves_no_call_without_a_result(t
 
 
 # One run at a time, ids
-
-
-def test_one_run_at_a_time_on_a_thread_and_others_beside_it(tmp_path):
-    held = Held()
-    own = model(script=lambda messages: held(messages) if "slow" in messages[-1].text else None)
-    with opened(tmp_path, own) as agent:
-        running = beside(lambda: agent.turn("t", "slow"))
-        assert held.begun.wait(60)
-        for refused in (
-            lambda: agent.turn("t", "list"),
-            lambda: agent.answer("t", "x"),
-            lambda: agent.compact("t"),
-        ):
-            with pytest.raises(Conflict, match="in flight"):
-                refused()
-        assert agent.turn("u", "list workspace")["answer"] == "[empty]"
-        held.go_on.set()
-        running.join(60)
-        assert agent.turn("t", "list workspace")["answer"] == "[empty]"

@@ -168,15 +168,6 @@ def test_originals_are_archived_for_the_tenant(tenant, run, expected):
     assert archived(store, "somebody else") == []
 
 
-def test_a_try_in_vain_of_one_tenant_keeps_no_other_from_trying():
-    middleware = made(pin="keep_me", tenant=lambda run: run.context["org"])
-    pinned = talk(301)
-    for message in pinned:
-        message.additional_kwargs["keep_me"] = True
-    assert middleware.before_model({"messages": pinned}, runtime(context={"org": "one"})) is None
-    assert middleware.before_model({"messages": talk(301)}, runtime(context={"org": "other"}))
-
-
 def test_the_tenant_is_never_read_from_the_state():
     store = InMemoryStore()
     middleware = made(archive=store, tenant="acme")

@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 
-from conspectus import Compactor, ContextGuard, SummarizationMiddleware
+from conspectus import ContextGuard, SummarizationMiddleware
 from graph_support import agent, middleware, said, summariser, thread
 from scripted_models import ScriptedChatModel
 
@@ -139,17 +139,6 @@ def test_a_failure_with_room_to_spare_holds_nothing_back_once_there_is_none():
     assert own.before_model(state, Runtime()) is None, "it failed, and there is room"
     state["messages"] = [*messages, AIMessage("ok"), HumanMessage("word " * 180)]
     assert own.before_model(state, Runtime()) is not None, "the embedded summariser has written"
-
-
-def test_what_is_asked_for_by_force_is_not_held_back():
-    writer = refusing()
-    own = Compactor(summarizer=writer, window=2_500, on_failure="keep")
-    for _ in range(3):
-        result = own.compact(crowded(), thread_id="t")
-        assert result.outcome == "stuck"
-    assert len(writer.calls) == 2
-    own.compact(crowded(), thread_id="t", force=True)
-    assert len(writer.calls) == 4
 
 
 # A store that comes late

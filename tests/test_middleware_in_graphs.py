@@ -90,39 +90,6 @@ def test_no_word_of_a_summariser_is_streamed_as_a_message(loop):
     assert not [chunk for chunk in words if is_summary(chunk)]
 
 
-@both
-def test_the_messages_of_a_run_hold_no_summary(loop):
-    own = middleware(model=streaming_summariser())
-    graph, _ = agent(StreamingModel(answers=steps(12, "The very end of it.")), own)
-
-    async def on_loop() -> list[str]:
-        run = await graph.astream_events(task(), thread(), version="v3")
-        return [await message.text async for message in run.messages]
-
-    if loop:
-        texts = asyncio.run(on_loop())
-    else:
-        run = graph.stream_events(task(), thread(), version="v3")
-        texts = [str(message.text) for message in run.messages]
-    assert own.model.calls
-    assert texts[-1] == "The very end of it."
-    assert not [text for text in texts if SUMMARY in text]
-
-
-def compactions(stream: Any) -> list[str]:
-    return [one["event"] for one in stream if one.get("type") == "conspectus.compaction"]
-
-
-@both
-def test_custom_events_mark_start_and_end_of_each_compaction(loop):
-    heard: list[tuple[str, Any]] = []
-    own = middleware(on_event=lambda event, data: heard.append((event, dict(data))))
-    graph, _ = agent(steps(12), own)
-    seen = streamed(graph, loop, "custom")
-    assert compactions(seen) == ["start", "end"] * len(own.model.calls)
-    assert all(one.items() >= data.items() for one, (_, data) in zip(seen, heard, strict=True))
-
-
 # Interrupts and approvals
 
 
@@ -180,23 +147,6 @@ def test_parallel_calls_one_approved_and_one_rejected_stay_whole(history):
     assert own.model.calls
     if history == "replace":
         assert check_nothing_lost(graph, store) > 0
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("at", range(2, 9))
-def test_an_approval_that_is_pending_is_never_compacted(at):
-    """The user speaks again while calls wait for approval: the history is compacted around them."""
-    store, own = InMemoryStore(), middleware()
-    script = [*steps(at)[:-1], deletions("old", "new"), *steps(9, prefix="n")]
-    graph, model = agent(script, own, approvals(), store=store, tools=[look, delete])
-    stopped = graph.invoke(task(), thread())
-    assert stopped["__interrupt__"]
-    graph.invoke(said("Wait with that; look on."), thread())
-    kept = graph.get_state(thread()).values["messages"]
-    assert [m for m in kept if isinstance(m, AIMessage) and m.text == "I want to delete."]
-    check_sent(model, pending=["call_old", "call_new"])
-    assert own.model.calls
-    check_nothing_lost(graph, store)
 
 
 # Beside other middleware

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.memory import InMemoryStore
@@ -92,33 +92,6 @@ def test_two_agents_have_records_of_their_own():
     ask(graph, 10, "alice")
     assert sum(alice.read.values()) - before < 8
     assert not any(one.text[-8:] == "secret-1" for one in alice.sent if not is_summary_message(one))
-
-
-def test_an_agent_that_is_called_in_a_node_twice_or_by_a_handoff():
-    first, second = Member("first", "replace"), Member("second", "replace")
-    history: list[BaseMessage] = []
-
-    def node(state: MessagesState) -> dict[str, Any]:
-        answers = []
-        for member in (first, second):
-            answers.append(member.agent.invoke({"messages": state["messages"]})["messages"][-1])
-        return {"messages": answers}
-
-    builder = StateGraph(MessagesState).add_node("node", node).add_edge(START, "node")
-    graph: Any = builder.compile(checkpointer=InMemorySaver(), store=InMemoryStore())
-    for n in range(TURNS):
-        call = {"name": "transfer", "args": {}, "id": f"c{n}"}
-        handed = [AIMessage("", tool_calls=[call], id=f"a{n}")]
-        handed += [ToolMessage("Handed over.", tool_call_id=f"c{n}", id=f"r{n}")]
-        said = HumanMessage(f"Question {n}", id=f"u{n}")
-        history = graph.invoke({"messages": [said, *handed]}, thread())["messages"]
-    assert len(history) == 5 * TURNS
-    for member in (first, second):
-        assert len(member.sent) <= 12
-        assert len(member.sessions) == 1
-        questions = [count for text, count in member.read.items() if text.startswith("Question")]
-        assert len(questions) > TURNS - 5
-        assert set(questions) == {1}
 
 
 def test_the_recall_tool_of_a_nested_agent():

@@ -1,11 +1,9 @@
 """`history="preserve"`: the state keeps every message, in whatever way a thread is gone through."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import (
     AIMessage,
     BaseMessage,
@@ -182,26 +180,6 @@ def test_what_other_middleware_made_of_messages_is_kept_in_the_view():
     assert laid_over(view, own, [*own[:4], theirs, own[5]]) == [own[0], summary, theirs, own[5]]
     assert laid_over(view, own, view) == view
     assert laid_over(view, own, own[1:4]) == [summary]
-
-
-def test_middleware_before_ours_does_not_make_the_records_misfit():
-    class Shorter(AgentMiddleware[Any, Any, Any]):
-        def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-            first, *rest = request.messages
-            changed = first.model_copy(update={"content": "(left out)"})
-            return handler(request.override(messages=[changed, *rest]))
-
-    talk = Talk(InMemoryStore())
-    talk.graph = create_agent(
-        talk.model,
-        [],
-        middleware=[Shorter(), talk.middleware],
-        checkpointer=talk.saver,
-        store=talk.store,
-    )
-    talk.ask(*range(8))
-    assert len(talk.seen) <= 10
-    assert "1 rounds of questions" in talk.seen[0]
 
 
 # While the archive is away

@@ -1,9 +1,6 @@
 """Summarisers that fail in every way, odd histories, odd settings: nothing lost, nothing torn."""
 
-import asyncio
 import functools
-import threading
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,9 +8,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.prompts import ChatPromptTemplate
 
 import short_term_support
-from conspectus import StuckError, SummarizerTimeout, SummaryError
-from conspectus.short_term import prompts as prompts_module
-from conspectus.short_term import step
+from conspectus import StuckError, SummaryError
 from short_term_support import (
     LIMITS,
     TOLD,
@@ -161,16 +156,6 @@ def test_a_summariser_that_fails_never_becomes_the_summary(model):
         summarise(messages, model=model, on_failure="raise")
 
 
-@pytest.mark.parametrize("content", [TOLD, [{"type": "text", "text": TOLD}]])
-def test_an_answer_needs_nothing_but_content_as_in_langmem(content):
-    class Own:
-        def invoke(self, messages: list[Any]) -> Any:
-            return SimpleNamespace(content=content)
-
-    found = summarise(talk(8), model=Own(), on_failure="raise")
-    assert found.running_summary.summary == TOLD
-
-
 def test_a_reading_that_overflows_the_models_window_is_halved():
     answered = PlainModel()
 
@@ -185,24 +170,6 @@ def test_a_reading_that_overflows_the_models_window_is_halved():
     gone = [m for m in messages if m.id in summarised(found.running_summary)]
     assert len(gone) > 10
     assert [answered.read.get(m.id) for m in gone] == [m.content for m in gone]
-
-
-def test_a_summariser_that_hangs_is_given_up(monkeypatch):
-    monkeypatch.setattr(prompts_module, "TIMEOUT", 0.05)
-    monkeypatch.setattr(step, "TIMEOUT", 0.05)
-    monkeypatch.setattr("conspectus.engine.writing.RETRY_AFTER", ())
-    free = threading.Event()
-    model = PlainModel(lambda messages: free.wait(3) and TOLD)
-    try:
-        with pytest.raises(SummarizerTimeout, match="seconds; have it write less"):
-            summarise(talk(8), model=model, on_failure="raise")
-        running = ours.asummarize_messages(
-            talk(8), running_summary=None, model=model, on_failure="raise", **LIMITS
-        )
-        with pytest.raises(SummarizerTimeout):
-            asyncio.run(running)
-    finally:
-        free.set()
 
 
 def test_a_rule_that_the_summary_lost_is_added_word_for_word_over_rounds():

@@ -81,17 +81,6 @@ def _(side: Side) -> Any:
     return shown(made.invoke({"messages": [ask]})["messages"])
 
 
-@behaviour(AGENT, "a thread with a checkpointer: its state after each of six questions")
-def _(side: Side) -> Any:
-    made = agent(side, checkpointer=InMemorySaver())
-    config = {"configurable": {"thread_id": "t"}}
-    states = []
-    for n in range(6):
-        ask = HumanMessage(f"And part {n}?", id=f"m{n}")
-        states.append(shown(made.invoke({"messages": [ask]}, config)["messages"]))
-    return states
-
-
 @behaviour(AGENT, "a thread that the one class began, and the other goes on with")
 def _(side: Side) -> Any:
     from langchain_conformance.behaviour import OURS, THEIRS
@@ -155,12 +144,3 @@ def _(side: Side) -> Any:
         for piece in pieces(side, "updates")
         for node, update in piece.items()
     ]
-
-
-@behaviour(
-    STREAM,
-    '`stream_mode="custom"`: events',
-    "start, end and failure of a compaction are events that an interface can show",
-)
-def _(side: Side) -> Any:
-    return [one["event"] for one in pieces(side, "custom")]

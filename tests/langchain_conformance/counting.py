@@ -12,7 +12,6 @@ from langchain_conformance.behaviour import (
     add,
     behaviour,
     count_kept,
-    first_step,
     talk,
     tens,
     work,
@@ -20,40 +19,6 @@ from langchain_conformance.behaviour import (
 from scripted_models import ScriptedChatModel
 
 COUNTER, USAGE = "Token counter", "Reported usage"
-
-
-def constant(messages: Any) -> int:
-    return 1000
-
-
-def reply(messages: Any) -> int:
-    """Ten a message, and three that open the reply."""
-    return tens(messages) + 3
-
-
-def letters(messages: Any) -> int:
-    return sum(len(str(message.content)) for message in messages)
-
-
-COUNTERS: tuple[tuple[str, Callable[[Any], Any], int, int], ...] = (
-    ("10 a message", tens, 95, 45),
-    ("the same for every history", constant, 1000, 50),
-    ("10 a message and 3 a reply", reply, 103, 43),
-    ("10 a message and 3 a reply, `keep` one short", reply, 104, 42),
-    ("10 a message and 3 a reply, `keep` below that", reply, 104, 2),
-    ("characters", letters, 200, 60),
-)
-for name, counter, trigger, keep in COUNTERS:
-
-    def fires(side: Side, counter: Any = counter, trigger: int = trigger) -> Any:
-        return first_step(side, trigger=("tokens", trigger), token_counter=counter)
-
-    def keeps(side: Side, counter: Any = counter, keep: int = keep) -> Any:
-        settings = {"trigger": ("messages", 5), "keep": ("tokens", keep)}
-        return count_kept(side.step(talk(20), token_counter=counter, **settings))
-
-    add(COUNTER, f"{name}: first history over {trigger:,} tokens", fires)
-    add(COUNTER, f"{name}: messages within {keep:,} tokens", keeps)
 
 
 class Claude(ScriptedChatModel):

@@ -2,7 +2,6 @@
 
 import asyncio
 import copy
-import random
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
@@ -11,7 +10,6 @@ from langgraph.runtime import Runtime
 
 from langchain_conformance.behaviour import (
     SUMMARY,
-    THEIRS,
     Side,
     add,
     behaviour,
@@ -20,7 +18,6 @@ from langchain_conformance.behaviour import (
     work,
     writer,
 )
-from langchain_conformance.cuts import drawn, is_legal, newest, pairs
 
 STATE, CUT = "Effect on the state", "Where the history is cut"
 LINE = "Here is a summary of the conversation to date:\n\n"
@@ -99,18 +96,6 @@ add(
     "no step repeats without progress: after a summary that could not get below its trigger, "
     "the history must grow by a tenth",
 )
-
-
-@behaviour(
-    STATE,
-    "hooks that an agent calls",
-    '`wrap_model_call` shows the model the summary where `history="preserve"` leaves every '
-    "message in the state; otherwise it passes the request on",
-)
-def _(side: Side) -> Any:
-    names = ("before_agent", "before_model", "after_model", "wrap_model_call", "wrap_tool_call")
-    base = side.cls.__mro__[1]
-    return [name for name in names if getattr(side.cls, name) is not getattr(base, name)]
 
 
 # A window
@@ -198,45 +183,3 @@ add(
     cut([SystemMessage("Be brief.", id="sys"), *talk(7)], 2),
     "a leading system message is an instruction, and stays",
 )
-
-
-class Cuts(list[Any]):
-    """Many cuts at once."""
-
-    def __str__(self) -> str:
-        return f"{len(self)} legal cuts of {GENERATED}"
-
-
-GENERATED = 300
-
-
-@behaviour(
-    CUT,
-    "generated histories, `keep` in messages, tokens and fractions: every cut of LangChain's that "
-    "parts no result from its call, leaves the newest user message and evicts no open call",
-)
-def _(side: Side) -> Any:
-    chance, found = random.Random(4), Cuts()
-    for _ in range(GENERATED):
-        history, settings = drawn(chance)
-        theirs = kept(THEIRS.step(copy.deepcopy(history), **settings()))
-        if theirs is not None and is_legal(history, theirs):
-            found.append(kept(side.step(copy.deepcopy(history), **settings())))
-    return found
-
-
-@behaviour(
-    CUT,
-    "generated histories: results parted from their call, newest user messages evicted",
-    "both are what providers reject or agents lose their task by",
-)
-def _(side: Side) -> Any:
-    chance, parted, evicted = random.Random(4), 0, 0
-    for _ in range(GENERATED):
-        history, settings = drawn(chance)
-        ids = kept(side.step(copy.deepcopy(history), **settings()))
-        if ids is not None:
-            stay = set(ids)
-            parted += any((a in stay) != (b in stay) for a, b in pairs(history))
-            evicted += newest(history) not in stay
-    return {"parted": parted, "evicted": evicted}

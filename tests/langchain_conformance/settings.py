@@ -4,7 +4,6 @@ import inspect
 from functools import partial
 from typing import Any
 
-from langchain.agents.middleware.summarization import DEFAULT_SUMMARY_PROMPT
 from langgraph.runtime import Runtime
 
 from langchain_conformance.behaviour import (
@@ -13,7 +12,6 @@ from langchain_conformance.behaviour import (
     add,
     behaviour,
     built,
-    caught,
     count_kept,
     first_step,
     kept,
@@ -84,23 +82,6 @@ def _(side: Side) -> Any:
 
 
 # Keep
-
-for name, given, limit in (
-    ('("messages", 4)', ("messages", 4), None),
-    ('("messages", 1)', ("messages", 1), None),
-    ('("messages", 100), more than there are', ("messages", 100), None),
-    ('("tokens", 45), ten tokens a message', ("tokens", 45), None),
-    ('("tokens", 5), less than one message', ("tokens", 5), None),
-    ('("tokens", 5000), more than there are', ("tokens", 5000), None),
-    ('("fraction", 0.002) of 20,000 tokens', ("fraction", 0.002), 20_000),
-    ('("fraction", 0.00001) of 20,000 tokens', ("fraction", 0.00001), 20_000),
-):
-
-    def observe(side: Side, given: Any = given, limit: int | None = limit) -> Any:
-        settings = {"trigger": ("messages", 5), "keep": given, "token_counter": tens}
-        return count_kept(side.step(talk(12), writer(limit), **settings))
-
-    add(KEEP, f"`{name}`: messages kept of 12", observe)
 
 
 add(
@@ -175,36 +156,6 @@ def _(side: Side) -> Any:
     return [(name, str(found[name].kind)) for name in theirs if name in found]
 
 
-for name, why in (
-    ("trigger", ""),
-    ("keep", ""),
-    ("token_counter", ""),
-    ("summarizer", ""),
-    ("summary_prompt", "None stands for our instructions, which are not one template"),
-    (
-        "trim_tokens_to_summarize",
-        "LangChain drops what is above 4,000 tokens unread. With us it is the size of one reading; "
-        "None takes what the summariser's window takes",
-    ),
-):
-
-    def observe(side: Side, name: str = name) -> Any:
-        default = inspect.signature(side.cls.__init__).parameters[name].default
-        return "LangChain's prompt" if default == DEFAULT_SUMMARY_PROMPT else _named(default)
-
-    add(CALL, f"default of `{name}`", observe, why)
-
-
-def _named(value: Any) -> Any:
-    return getattr(value, "__name__", value)
-
-
-add(
-    CALL,
-    "`model=None`",
-    lambda side: str(caught(lambda: side.cls(None)).__class__.__name__),
-    "the embedded summariser needs no model",
-)
 add(
     CALL,
     "a parameter that does not exist",
@@ -239,30 +190,3 @@ for name, (value, why) in LATER.items():
         return before, kept(made.before_model({"messages": talk(8)}, Runtime()))
 
     add(CALL, f"`{name}` is set later: messages kept before and after", later, why)
-
-
-@behaviour(
-    CALL,
-    "`model` is set later: calls of the new one",
-    "what is set later counts from the next step on; LangChain goes on with the model that it was "
-    "built with",
-)
-def _(side: Side) -> Any:
-    made, new = side.make(trigger=("messages", 5), keep=("messages", 3)), writer()
-    made.model = new
-    made.before_model({"messages": talk(8)}, Runtime())
-    return len(new.calls)
-
-
-add(
-    CALL,
-    "channels in the state",
-    lambda side: sorted(side.cls.state_schema.__annotations__ | _inherited(side)),
-    "private ones hold the record in force; none of them is part of a graph's input or output",
-)
-
-
-def _inherited(side: Side) -> dict[str, Any]:
-    import typing
-
-    return typing.get_type_hints(side.cls.state_schema)

@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -119,19 +118,6 @@ for name, (function, why) in FUNCTIONS.items():
     add(WHO, f"`summarizer`, {name}: a step on an event loop", on_loop)
 
 
-@behaviour(WHO, "a sync function does not hold up the event loop")
-def _(side: Side) -> Any:
-    where: list[bool] = []
-
-    def function(messages: Any) -> str:
-        where.append(threading.current_thread() is threading.main_thread())
-        return SUMMARY
-
-    made = side.make(summarizer=function, **SETTINGS)
-    asyncio.run(made.abefore_model({"messages": talk(7)}, Runtime()))
-    return where
-
-
 # What it reads
 
 
@@ -214,24 +200,6 @@ for name, settings, why in (
 def _(side: Side) -> Any:
     (prompt,) = prompt_of(side, talk(7), summary_prompt="As a haiku, of: {messages} -- end")
     return "As a haiku, of: " in prompt, " -- end" in prompt, words(talk(7)[:5], [prompt])
-
-
-@behaviour(
-    READS,
-    "`summary_prompt` without `{messages}`",
-    "a `ValueError` when built; LangChain would have a summary written of nothing",
-)
-def _(side: Side) -> Any:
-    got = caught(lambda: side.make(summary_prompt="Sum up."))
-    return got.kinds if isinstance(got, Raised) else "accepted"
-
-
-@behaviour(READS, "metadata of the summariser's call")
-def _(side: Side) -> Any:
-    model = scripted(SUMMARY)
-    side.step(talk(7), model, **SETTINGS)
-    found = model.calls[0].metadata
-    return found["lc_source"], bool(found["lc_internal_call"])
 
 
 # When it fails
