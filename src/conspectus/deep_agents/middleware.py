@@ -59,10 +59,7 @@ class DeepAgentsState(CompactionState):
 
 
 class DeepAgentsSummarization(SummarizationMiddleware):
-    """`SummarizationMiddleware` as `summarization_middleware` makes it.
-
-    `options` beside the defaults are kept, to make the same for the model of a subagent.
-    """
+    """`SummarizationMiddleware` as `summarization_middleware` makes it."""
 
     state_schema = DeepAgentsState
     excluded_as = Replaced  # a profile that leaves out the one of Deep Agents leaves out this one
@@ -82,10 +79,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         self._options = options if self.archive is None else {**options, "archive": self.archive}
 
     def for_model(self, model: BaseChatModel) -> DeepAgentsSummarization:
-        """Make the same with the limits of another model, and the same archive.
-
-        A model made again from the same name keeps the limits that were given.
-        """
+        """Make the same for the model of a subagent, with its limits and the same archive."""
         options, name = self._options, model_name(model)
         # One that does not say its name is another.
         alike = not name.endswith(":") and name == model_name(self.model)

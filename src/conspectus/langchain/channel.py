@@ -95,11 +95,7 @@ class Channel:
         return Thread(engine, scope, room, self.held.head, is_checkpointed(), **more)
 
     def passing_thread(self, room: Window | None, ratio: float | None) -> Thread | None:
-        """Make a thread that commits nothing, for one request without an archive.
-
-        The embedded summariser writes, as all of it is thrown away with the request. Return None if
-        failures are not to be bridged, or a person reads each summary.
-        """
+        """Make a thread for one request that commits nothing; None if failures are not bridged."""
         own = self.setup.engine
         if own.on_failure != "degrade" or own.preview is not None:
             return None
@@ -152,10 +148,7 @@ class Channel:
         self.seen("channel").keep("view", held.head_id, self.messages, parts)
 
     async def shown(self, sent: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
-        """Return the view with other middleware's changes laid over it.
-
-        While the records cannot be read, return the messages as they were sent.
-        """
+        """Return the view with others' changes laid over it; `sent` if it cannot be read."""
         try:
             view = (await self.folded())[1]
         except ArchiveError as error:
@@ -204,12 +197,7 @@ class Channel:
     # The archive's pointer
 
     async def inherit(self) -> None:
-        """Put the record of an earlier run in force, as far as it fits the messages.
-
-        Without a checkpointer only messages come back, as they do to an agent that is a node of
-        another graph, and Deep Agents gives a fork its parent's messages and no private state.
-        Records of another branch do not fit and are dropped.
-        """
+        """Put the record of an earlier run in force, as far as it fits messages that came alone."""
         before, archive = self.held, self.archive
         if archive is None:
             memory = self.setup.engine.memory
@@ -232,11 +220,7 @@ class Channel:
         self.held = before.with_chain(history.chain, history.head.size_after, pending=pending)
 
     async def follow(self, *, turn: bool) -> None:
-        """Move the archive's pointer with the state, and originals with a copied thread.
-
-        The pointer is read if the state's record is not the one that this process has seen last,
-        and with `turn` also in the first step of a turn.
-        """
+        """Move the archive's pointer with the state, and originals with a copied thread."""
         held, archive = self.held, self.archive
         own = thread_of_run(self.runtime)
         if own is None or not is_checkpointed():  # nothing is kept between runs, nor goes back
@@ -275,11 +259,7 @@ class Channel:
 def laid_over(
     view: Sequence[BaseMessage], channel: Sequence[BaseMessage], sent: Sequence[BaseMessage]
 ) -> list[BaseMessage]:
-    """Lay other middleware's changes of a channel over its view.
-
-    Messages are known by id. What the view leaves out or shows short stays so, unless others have
-    changed it; a mere copy is no change. Summaries stand where they do in the view.
-    """
+    """Lay other middleware's changes of a channel, known by id, over its view; copies are none."""
     kept = {message.id: message for message in view}
     own = {message.id: message for message in channel}
     out = []

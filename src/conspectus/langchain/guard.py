@@ -249,16 +249,8 @@ class ContextGuard(AgentMiddleware[CompactionState, ContextT, ResponseT]):
 class _Call:
     """One call: the messages to send, and the record in force after it, in its channel.
 
-    A record of the guard goes into the state as `pending`: its originals are still in the channel,
-    and the next `before_model` folds it over them. Originals recalled for the turn are taken out
-    before anything is measured or archived, and put back before the request is sent. They are known
-    by their marker and by not being in the channel.
-
-    Attributes:
-        first: the record in the state at its beginning.
-        recalled: the message that shows the recalled originals; None for none.
-        dropped: that message was left out for lack of room, for the rest of the turn.
-        before: the latest request in the state.
+    A record of the guard is `pending` in the state: the next `before_model` folds it over its
+    originals. What was recalled for the turn is taken out while the rest is measured and archived.
     """
 
     def __init__(self, channel: Channel, request: Request) -> None:
@@ -327,11 +319,7 @@ class _Call:
             return await send_thoughtful(request, send)
 
     async def fit(self, room: Window | None, name: str = "fit") -> CompactionResult | None:
-        """Make the messages fit the room; return the stuck result if they do not.
-
-        Recalled originals are no part of the history. They go if a compaction alone does not help,
-        and before the user's own words are shown short.
-        """
+        """Make the messages fit, without recalled originals if need be; else return why not."""
         budget = None if room is None else room.budget
         facts = {"tokens_before": self.tokens(), "budget": budget}
         with observing("guard", self.channel.scope, name=name, **facts) as seen:
@@ -357,12 +345,7 @@ class _Call:
         return was is None or (now is not None and self._messages[now] is before[was])
 
     async def _tried(self, room: Window | None) -> CompactionResult | None:
-        """Make the messages fit as far as a compaction can.
-
-        The history in the state is compacted, and other middleware's changes are laid over the
-        result, so that the state can hold the record. Messages that others have added are made to
-        fit for this call alone.
-        """
+        """Compact the history in the state, then what others have added, for this call alone."""
         channel, ratio = self.channel, self.measured.ratio
         recalled = 0 if self.recalled is None else self._ceil(self._count(self.recalled))
         rest = room and replace(room, reserved=room.reserved + recalled)
@@ -402,10 +385,7 @@ class _Call:
         await self._compacted(self.channel.thread(None, ratio=ratio), own, forced=True)
 
     async def _bridged(self, room: Window | None, trouble: str) -> bool:
-        """Make this one request fit while no archive can be reached, and put nothing in force.
-
-        Return False if that is not wanted, or does not help.
-        """
+        """Make this one request fit without the archive; return False if that does not help."""
         thread = self.channel.passing_thread(room, self.measured.ratio)
         if thread is None:
             return False

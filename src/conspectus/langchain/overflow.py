@@ -75,18 +75,12 @@ def _numbers(pattern: re.Pattern[str], text: str) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Requests that a provider has refused as too long, each smaller than the one before.
-
-    Attributes:
-        first: tokens of the first one's messages.
-        budget: most tokens of the next one's messages.
-        most: most tokens of the messages of later requests.
-    """
+    """Requests that a provider has refused as too long, each smaller than the one before."""
 
     tries: int = 0
-    first: int = 0
-    budget: int = 0
-    most: int = 0
+    first: int = 0  # tokens of the first one's messages
+    budget: int = 0  # most tokens of the next one's
+    most: int = 0  # and of later requests'
     named: bool = False
 
     def and_again(self, size: int, beside: int, told: Overflow) -> Refused:

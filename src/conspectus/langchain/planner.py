@@ -57,11 +57,7 @@ NO_TRIGGER = "no trigger is set, or summarising is switched off: nothing is summ
 async def step(
     setup: Setup, state: Mapping[str, Any], runtime: object, focus: str | None = None
 ) -> Update | None:
-    """Return the update of the state that a step makes, or None.
-
-    With a `focus`, which may be empty, compact whatever the trigger says; without one go by the
-    trigger, unless the state asks for a compaction.
-    """
+    """Return the update of the state that a step makes; with a `focus` compact in any case."""
     asked = read_asked(state)
     update: Update | None = None
     channel = Channel(setup, state, runtime)
@@ -105,8 +101,7 @@ async def _stepped(channel: Channel, focus: str | None) -> Update | None:
 def _may_be_known(channel: Channel) -> bool:
     """Return whether there may be records of a history that came without any.
 
-    Such are a forked subagent's, one that a client sends again without a checkpointer, and that
-    of an agent in another graph, at the first step of each run.
+    Such are a fork's, one that a client sends again, and a nested agent's at the begin of a run.
     """
     messages = channel.messages
     if channel.state.get(FORKED):

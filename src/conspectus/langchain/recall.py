@@ -154,10 +154,7 @@ def takes_tools(model: object) -> bool:
 
 
 def recall_tool(setup: Callable[[], Setup], tokens: int) -> BaseTool:
-    """Make the tool that finds originals of the agent's own session and branch.
-
-    `setup` returns the one in force, as settings may change while an agent runs.
-    """
+    """Make the tool that finds originals of the agent's own session and branch."""
 
     async def answered(runtime: Runtime, asked: Mapping[str, Any]) -> str:
         own = setup()
@@ -201,10 +198,7 @@ def recall_tool(setup: Callable[[], Setup], tokens: int) -> BaseTool:
 
 
 def tool_to_compact() -> BaseTool:
-    """Make the tool that asks for a compaction at the next step.
-
-    Other calls of the same message may still wait for their results.
-    """
+    """Make the tool that asks for a compaction at the next step, when all calls have results."""
 
     def compact_conversation(runtime: Runtime, focus: Focus = "") -> Command[Any]:
         answer = ToolMessage(WILL_COMPACT, tool_call_id=runtime.tool_call_id, name=COMPACT)

@@ -37,10 +37,7 @@ TOOL_SETS = 8  # sets of tools whose size is cached; the cache holds their tools
 
 
 def reserved_for_answer(holders: Sequence[object], window: int | None) -> int:
-    """Return the tokens of a model's answer, by its settings; at most half its window.
-
-    Holders are mappings of settings, or models; the first with a limit counts.
-    """
+    """Return the tokens of an answer, by the first of settings or models that limits it."""
     for holder in holders:
         for name in OUTPUT_SETTINGS:
             limit = holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
@@ -51,14 +48,11 @@ def reserved_for_answer(holders: Sequence[object], window: int | None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The size of one request: its messages without recalled originals, and all beside them.
-
-    `ratio` is the correction of the estimate by reports of models.
-    """
+    """The size of one request: its messages without recalled originals, and all beside them."""
 
     messages: int
     requested: Requested
-    ratio: float
+    ratio: float  # the correction of the estimate by reports of models
 
 
 class Meter:

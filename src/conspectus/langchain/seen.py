@@ -62,22 +62,14 @@ class Answer(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """A history at one moment.
-
-    Attributes:
-        fresh: the first message that is new or another one than before.
-        sums: running sums, by way of counting.
-        answers: those with a report of usage.
-        newest: the newest answer, with or without a report.
-        one_provider: all answers from the first with a provider on name that one.
-    """
+    """A history at one moment."""
 
     messages: int
-    fresh: int
-    sums: Sequence[array[int]]
-    answers: Sequence[Answer]
+    fresh: int  # the first message that is new or another one than before
+    sums: Sequence[array[int]]  # running sums, by way of counting
+    answers: Sequence[Answer]  # those with a report of usage
     newest: Answer | None
-    one_provider: bool
+    one_provider: bool  # all answers from the first with a provider on name that one
 
     def upto(self, index: int, column: int = 0) -> int:
         """Return the tokens of the first `index` messages."""
@@ -101,21 +93,14 @@ class Sizes(NamedTuple):
 
 
 class Seen:
-    """One history as it was seen last, and what was computed of it.
-
-    Attributes:
-        tried: the head, whether it was over the window, and its messages, at the latest step that
-            was due and changed nothing.
-        looked: the head, and the messages whose arguments are known to be short.
-        pointed: the archive and the record that its pointer is known to name.
-        run: the run of a subgraph that has looked for its record.
-    """
+    """One history as it was seen last, and what was computed of it."""
 
     def __init__(self, counts: Sequence[Count], *, by_content: bool) -> None:
+        # The latest step that was due and changed nothing: its head, over the window, messages.
         self.tried: tuple[str, bool, int] = ("", False, -1)
-        self.looked: tuple[str, int] = ("", 0)
-        self.pointed: tuple[object, str] = (None, "")
-        self.run = ""
+        self.looked: tuple[str, int] = ("", 0)  # head, and messages without long arguments
+        self.pointed: tuple[object, str] = (None, "")  # archive, and what its pointer names
+        self.run = ""  # the run of a subgraph that has looked for its record
         self._counts, self._lock = counts, threading.Lock()
         self._refs: list[ref[BaseMessage]] = []
         self._held: list[BaseMessage] | None = []
@@ -241,13 +226,7 @@ def fingerprint(message: BaseMessage) -> int:
 
 
 class Counting:
-    """One way to count, for `trigger` and `keep`; LangChain's approximation is scaled by usage.
-
-    Attributes:
-        base: tokens that the counter gives for no message at all, such as a reply's opening.
-        message: counts one message.
-        whole: counts a whole history, as LangChain's middleware does.
-    """
+    """One way to count, for `trigger` and `keep`; LangChain's approximation is scaled by usage."""
 
     def __init__(self, counter: TokenCounter | str, model: object) -> None:
         # A text names a vocabulary.
@@ -287,11 +266,7 @@ class Counting:
         return max(total, newest.total or 0) if trusted else total
 
     def reached(self, sizes: Sizes, since: int) -> int:
-        """Return the size after the latest compaction, as the first answer since reported it, or 0.
-
-        A report includes the system prompt and the tools, which no compaction makes smaller. If
-        they alone reach the trigger, every step would summarise again.
-        """
+        """Return the size after a compaction, as the first answer since reported it, or 0."""
         answers = sizes.since(since) if since else ()
         first = next((one for one in answers if one.total is not None), None)
         if first is None or not self._trusts(first.provider):

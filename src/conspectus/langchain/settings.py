@@ -52,26 +52,17 @@ ANSWERS = 'answer {"type": "approve"}, {"type": "edit", "summary": "..."} or {"t
 
 @dataclass(slots=True)
 class Setup:
-    """What one set of settings makes, for all threads of a graph.
-
-    Attributes:
-        preserve: the channel keeps every message.
-        recalled: tokens of the originals recalled for a turn; 0 for no recall.
-        window: input limit in tokens of `model`, or of any if that is empty; None if unknown.
-        reserved: tokens of the window that messages cannot have.
-        keeps: returns the location of one agent's originals without an archive; None where the
-            channel is rewritten.
-    """
+    """What one set of settings makes, for all threads of a graph."""
 
     engine: Engine
     counting: Counting
     tenant: Tenant
-    preserve: bool
-    recalled: int
-    window: int | None
-    reserved: int
+    preserve: bool  # the channel keeps every message
+    recalled: int  # tokens of the originals recalled for a turn; 0 for no recall
+    window: int | None  # input limit in tokens of `model`, or of any if that is empty
+    reserved: int  # tokens of the window that messages cannot have
     model: str
-    keeps: Callable[[Scope], str] | None
+    keeps: Callable[[Scope], str] | None  # where originals of clips are without an archive
     histories: Histories
     _archives: Newest[int, tuple[BaseStore, Archive]] = field(
         default_factory=lambda: Newest(STORES)
@@ -100,13 +91,7 @@ class Setup:
 
 
 def set_up(given: Mapping[str, Any], kept_in: Callable[[Scope], str]) -> Setup:
-    """Build the parts from all parameters of `SummarizationMiddleware`, by name.
-
-    `kept_in` returns the location of one agent's originals in a channel that keeps them.
-
-    Raises:
-        PolicyError: a parameter is invalid.
-    """
+    """Build the parts from all parameters of `SummarizationMiddleware`, by name."""
     counter, model, window = given["token_counter"], given["model"], given["window"]
     counting = Counting(counter, model)
     # Thresholds and cuts are those that LangChain's users have chosen: nothing is clipped, and

@@ -77,19 +77,14 @@ def _is_count(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class HeadState:
-    """The record in force, as a graph's state holds it.
-
-    Attributes:
-        data: its id if an archive holds it; else the records as plain data, the one in force last.
-        after: size of the view when it came into force, as the trigger counts.
-        pending: messages that it covers are still in the channel, and should not be.
-    """
+    """The record in force, as a graph's state holds it."""
 
     thread: str
     session: str
+    # Its id if an archive holds it; else the records as plain data, the one in force last.
     data: list[Mapping[str, Any]] | str | None = None
-    after: Size | None = None
-    pending: bool = False
+    after: Size | None = None  # of the view when it came into force, as the trigger counts
+    pending: bool = False  # messages that it covers are still in the channel
 
     @property
     def head(self) -> tuple[Record, ...] | str:
@@ -146,11 +141,7 @@ class HeadState:
 def read_head(
     state: Mapping[str, Any], runtime: object, messages: Sequence[BaseMessage]
 ) -> HeadState:
-    """Read the record in force, under the names of this run if there is none.
-
-    Invalid data is not trusted: the history goes on without its records. The first message gets an
-    id, as it names a history without a thread.
-    """
+    """Read the record in force, under the names of this run; invalid data is not trusted."""
     thread = thread_of_run(runtime) or _text(_configured().get("thread_id"))
     if messages and not thread and (messages[0].id or DERIVED).startswith(DERIVED):
         # Two conversations that begin with the same words are not the same one.
@@ -184,18 +175,13 @@ def _held(data: Mapping[str, Any]) -> HeadState:
 
 @dataclass(frozen=True, slots=True)
 class Requested:
-    """The latest request, as the guard has measured it.
+    """The latest request, as the guard has measured it."""
 
-    Attributes:
-        overhead: tokens of system prompt, tools and response format.
-        reserved: tokens of the window for the answer.
-        learned: most tokens of a request, by model that has refused a larger one.
-    """
-
-    overhead: int = 0
-    reserved: int = 0
+    overhead: int = 0  # tokens of system prompt, tools and response format
+    reserved: int = 0  # tokens of the window for the answer
     window: int | None = None
     model: str = ""
+    # Most tokens of a request, by model that has refused a larger one.
     learned: Mapping[str, int] = field(default_factory=dict)
 
     def room(self, least: int = 0) -> Window | None:
@@ -232,15 +218,11 @@ def read_requested(state: Mapping[str, Any]) -> Requested:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """The originals that one turn is shown again, with the same bytes until the next turn.
-
-    Attributes:
-        keys: of the originals in it, which must be within reach as long as it is shown.
-    """
+    """The originals that one turn is shown again, with the same bytes until the next turn."""
 
     turn: str
     text: str = ""
-    keys: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()  # of the originals, which must stay within reach
 
     @property
     def message(self) -> BaseMessage | None:
@@ -259,10 +241,7 @@ def read_recalled(state: Mapping[str, Any]) -> Recalled | None:
 
 
 def turn_of(messages: Sequence[BaseMessage], known: Recalled | None = None) -> str:
-    """Return the name of the turn under way, from its first message; empty for none.
-
-    A message that is shown short since names the same turn as `known`; an edited one another.
-    """
+    """Return the name of the turn under way, also if its message is shown short by now."""
     place = newest_user(messages)
     if place is None:
         return ""
@@ -312,11 +291,7 @@ def _text(thread: object) -> str | None:
 
 
 def session_of(runtime: object, messages: Sequence[BaseMessage]) -> str:
-    """Return the session of a history: subagents share the thread of their caller.
-
-    A retried step, and the next run of the same agent, must get the same one. So it is derived from
-    the agent's place in the graph and its first message, or from the subagent's call.
-    """
+    """Return the session of a history, the same in a retried step and in the next run."""
     info = getattr(runtime, "execution_info", None)
     caller = _above(getattr(info, "checkpoint_ns", None))
     if not caller:
@@ -328,11 +303,7 @@ def session_of(runtime: object, messages: Sequence[BaseMessage]) -> str:
 
 
 def run_of_subgraph() -> str:
-    """Return the name of this run of a subgraph; empty where its state outlives the run.
-
-    LangGraph puts the id of the calling task into the namespace of a subgraph whose state begins
-    anew with each call, and into no other.
-    """
+    """Return the name of this run of a subgraph; empty where its state outlives the run."""
     caller = _above(_configured().get("checkpoint_ns"))
     return caller if ":" in caller else ""
 
@@ -357,11 +328,7 @@ def _configured() -> Mapping[str, Any]:
 
 
 def name_messages(messages: Sequence[BaseMessage], before: Iterable[BaseMessage] = ()) -> None:
-    """Give each message without an id one derived from its content and occurrence.
-
-    A delta channel is rebuilt from its writes, and its ids must be the same each time. Messages
-    `before` stand before these in the channel.
-    """
+    """Give messages without ids the same ones each time a delta channel is rebuilt."""
     if None not in map(_id, messages):
         return
     taken = {message.id for message in (*before, *messages)}

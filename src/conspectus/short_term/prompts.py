@@ -102,12 +102,7 @@ def shown(
 
 
 class PromptedSummarizer(Steps):
-    """Ask the caller's model with the caller's templates.
-
-    The first reading uses the template for a first summary, later ones the template that updates
-    it. A reading takes what gathers before a summary is due, less the summary so far; one that
-    overflows the model's window is read in halves.
-    """
+    """Ask the caller's model with the caller's templates, in as many readings as it takes."""
 
     min_tokens = 0  # it has its own measure
 

@@ -79,14 +79,7 @@ def name_of(running: RunningSummary | None) -> str:
 def divide(
     messages: Sequence[Any], running: RunningSummary | None, standing: Sequence[BaseMessage]
 ) -> tuple[list[BaseMessage], list[BaseMessage]]:
-    """Return the leading system message, and what no summary covers, with the newest question.
-
-    `standing` are the messages that show the running summary now.
-
-    Raises:
-        MessageError: they are no list of LangChain messages.
-        InputError: a message has no id, or one that was summarised already.
-    """
+    """Return the leading system message, and what no summary covers, with the newest question."""
     listed = isinstance(messages, Sequence) and not isinstance(messages, (str, bytes))
     for other in messages if listed else [messages]:
         if not isinstance(other, BaseMessage):
@@ -98,11 +91,7 @@ def divide(
     covered = running.summarized_message_ids if running else set[str]()
 
     def shows(message: BaseMessage) -> bool:
-        """Return whether a leading system message shows the summary.
-
-        One of another template, with the summary among other text, does so only if nothing else
-        can: a history that is whole has no summary in it, and a prompt may contain the same words.
-        """
+        """Return whether a leading system message shows the summary."""
         if running is None or _words(message) in known:
             return running is not None
         said, text = str(message.text), running.summary.strip()

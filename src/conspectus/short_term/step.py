@@ -193,11 +193,7 @@ class ShortTerm:
 
 
 class Step:
-    """One call.
-
-    A caller's state holds only the running summary. So the records that led to it are found by its
-    name, in the archive or in this process, and time travel brings them back with it.
-    """
+    """One call; a caller's state holds only the running summary, whose name finds its records."""
 
     def __init__(
         self,
