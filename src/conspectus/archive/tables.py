@@ -186,7 +186,10 @@ class Tables(ABC):
         sql = "SELECT key, number, passages, words, about FROM item WHERE scope = ? AND kind = 0"
         with self.transaction() as run:
             rows = run(f"{sql} AND {ALIVE}", self._number(run, scope), time.time())
-        return [(key_text(raw), *rest) for raw, *rest in rows]
+        return [
+            (raw.hex()[2:] if len(raw) == 17 and raw[0] == 16 else key_text(raw), a, b, c, about)
+            for raw, a, b, c, about in rows
+        ]
 
     def holding(self, scope: Scope, words: Sequence[str]) -> dict[str, frozenset[int]]:
         """Return by word the passages that hold it, the newest `MOST`; `word*`: or begin so."""

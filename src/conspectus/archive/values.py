@@ -112,6 +112,8 @@ def manifest(chain: Chain) -> tuple[str, ...]:
     """
     placed = dict.fromkeys(key for record in chain for key in record.order or record.covers)
     clipped = [mark.key for record in chain for mark in record.clips]
+    if not clipped and not any(record.order for record in chain):
+        return tuple(placed)
     held = {key for record in chain for key in record.covers}.union(clipped)
     return tuple(dict.fromkeys([*(key for key in placed if key in held), *clipped]))
 
@@ -146,8 +148,7 @@ def key_bytes(key: str) -> bytes:
 
 def key_text(raw: bytes) -> str:
     """Return the key that `key_bytes` has written."""
-    if (end := raw[0] + 1) == len(raw):
-        return raw[1:].hex()
+    end = raw[0] + 1
     return raw[1:end].hex() + raw[end:].decode("utf-8", "surrogatepass")
 
 

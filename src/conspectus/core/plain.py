@@ -65,6 +65,8 @@ def _read(hint: Any, value: Any) -> Any:
     if origin is type(int | None):
         return None if value is None else _read(args[0], value)
     if origin is tuple and isinstance(value, (list, tuple)):
+        if args == (str, ...) and {*map(type, value)} <= {str}:  # often a hundred thousand keys
+            return tuple(value)
         each = args[:1] * len(value) if args[-1] is Ellipsis else args
         if len(each) == len(value):
             return tuple(_read(one, part) for one, part in zip(each, value, strict=True))

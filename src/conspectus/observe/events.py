@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from conspectus.core.records import Cost
 from conspectus.errors import ArchiveOvertaken, PolicyError
@@ -21,17 +21,6 @@ from conspectus.observe import prices
 from conspectus.observe.log import is_logged, log, log_event
 
 T = TypeVar("T")
-Kind = Literal[
-    "compaction",
-    "step",
-    "model_call",
-    "archive",
-    "preparation",
-    "recall",
-    "guard",
-    "request",
-    "stuck",
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +32,7 @@ class Event:
     `seconds` is 0 for an event without a length.
     """
 
-    kind: Kind
+    kind: str
     name: str = ""
     outcome: str = "ok"
     scope: Any = None
@@ -120,7 +109,7 @@ async def heard_by(own: Sequence[Listener], work: Awaitable[T]) -> T:
             _own.reset(token)
 
 
-def observing(kind: Kind, scope: Any = None, /, **facts: Any) -> Observation:
+def observing(kind: str, scope: Any = None, /, **facts: Any) -> Observation:
     """Observe work in a `with`, sync or async; its history is by default that of the outer one."""
     if kind == "model_call":
         prices.load()
@@ -129,7 +118,7 @@ def observing(kind: Kind, scope: Any = None, /, **facts: Any) -> Observation:
     return Observation(kind, scope, facts)
 
 
-def emit(kind: Kind, scope: Any = None, /, **facts: Any) -> None:
+def emit(kind: str, scope: Any = None, /, **facts: Any) -> None:
     """Tell of an event without a length, or of a known one (`seconds=`)."""
     if listening():
         work = Observation(kind, scope, facts)
@@ -141,7 +130,7 @@ def emit(kind: Kind, scope: Any = None, /, **facts: Any) -> None:
 class Observation:
     """Work under way; false where nobody wants to know, so that nothing is computed for it."""
 
-    def __init__(self, kind: Kind, scope: Any, facts: dict[str, Any]) -> None:
+    def __init__(self, kind: str, scope: Any, facts: dict[str, Any]) -> None:
         self._kind, self._facts = kind, facts
         self._around = outer = _around.get()
         self._scope: Any = scope or (outer._scope if outer else None)

@@ -133,12 +133,6 @@ class OpenTelemetry:
             raise ImportError(text, name=error.name) from error
         if thread not in ("hashed", "plain", "off"):
             raise PolicyError(f"thread must be 'hashed', 'plain' or 'off', not {thread!r}")
-        for name, provider, needs in (
-            ("tracer_provider", tracer_provider, "get_tracer"),
-            ("meter_provider", meter_provider, "get_meter"),
-        ):
-            if provider is not None and not hasattr(provider, needs):
-                raise PolicyError(f"{name} has no {needs}(): {provider!r}")
         package = ("conspectus", version("conspectus"))
         self._tracer = trace.get_tracer(*package, tracer_provider=tracer_provider)
         self._trace, self._context = trace, context

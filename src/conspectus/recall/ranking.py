@@ -90,10 +90,12 @@ class Catalog:
     def __init__(self, keys: Sequence[str], listed: Iterable[Listed]) -> None:
         known = {row[0]: row for row in listed}
         self.keys, self._rows = keys, [known.get(key) for key in keys]
-        rows = sorted((row[1], at) for at, row in enumerate(self._rows) if row)
-        self._firsts, self._places = [first for first, _ in rows], [place for _, place in rows]
-        self.total = sum([row[2] for row in self._rows if row]) or 1
-        self.size = sum([row[3] for row in self._rows if row]) / self.total or 1.0
+        rows = [row for row in self._rows if row]
+        self.total = sum([row[2] for row in rows]) or 1
+        self.size = sum([row[3] for row in rows]) / self.total or 1.0
+        places = {row[1]: at for at, row in enumerate(self._rows) if row}
+        self._firsts = sorted(places)
+        self._places = [places[first] for first in self._firsts]
         self.held: Newest[str, frozenset[int]] = Newest(HELD, HELD, len)
         self._facts: dict[int, Fact] = {}
         self._before: dict[int, tuple[int, ...]] = {}
