@@ -25,16 +25,7 @@ _JSON_TYPES = {bool: "boolean", int: "integer", float: "number", list: "array", 
 
 
 class RecordedModel(BaseChatModel):
-    """Give the assistant's next recorded words.
-
-    The latest recorded message in the request gives the place, so it is right after any compaction
-    and after a thread was resumed. Usage is that of the request really sent.
-
-    Args:
-        on_request: called with each request; returns its tokens.
-        count: tokens of an answer.
-        profile: LangChain's model profile: `{"max_input_tokens": window}`.
-    """
+    """Give the assistant's next recorded words, by the latest recorded message in the request."""
 
     recording: SkipValidation[Recording] = Field(exclude=True, repr=False)
     on_request: SkipValidation[OnRequest] = Field(exclude=True, repr=False)
@@ -103,13 +94,7 @@ class RecordedTool(BaseTool):
 
 
 class TurnEnds(AgentMiddleware[Any, Any, Any]):
-    """Stop the graph where the recording goes on from outside.
-
-    It stands first, so that nothing is compacted for a call that is never made.
-
-    Args:
-        ready: called before the agent prepares a request.
-    """
+    """Stop the graph where the recording goes on from outside; it stands before all others."""
 
     def __init__(self, recording: Recording, ready: Callable[[], None] = lambda: None) -> None:
         super().__init__()

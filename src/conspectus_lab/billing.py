@@ -86,9 +86,8 @@ RULES: dict[str, CacheRules] = {
 def rules_for(model: str) -> CacheRules:
     """Return the rules of the cache of a model's provider.
 
-    Args:
-        model: its name, with or without a provider before it (`anthropic:claude-sonnet-5-5`), or as
-            Bedrock names it. Any unknown name has the rules of OpenAI before GPT-5.6.
+    The name may begin with a provider (`anthropic:claude-sonnet-5-5`), or be Bedrock's. An unknown
+    one has the rules of OpenAI before GPT-5.6.
 
     Example:
         >>> rules_for("claude-haiku-4-5-20251001").least, rules_for("gpt-5.4").step
@@ -131,12 +130,7 @@ class PrefixCache:
         self._whole: list[tuple[Sequence[Block], float]] = []
 
     def request(self, blocks: Sequence[Block], at: float) -> CacheUse:
-        """Send a request, and return its use of the cache.
-
-        Args:
-            blocks: of its input, in order.
-            at: seconds since any moment; never less than at the request before.
-        """
+        """Send a request `at` seconds since any moment, and return its use of the cache."""
         return self._marked(blocks, at) if self._rules.marked else self._automatic(blocks, at)
 
     def _automatic(self, blocks: Sequence[Block], at: float) -> CacheUse:
@@ -285,11 +279,8 @@ class Till:
     def request(self, blocks: Sequence[Block], output: int, at: float, waited: float = 0.0) -> None:
         """Add one request of the agent.
 
-        Args:
-            blocks: of its input.
-            output: tokens of the answer.
-            at: seconds since the session began.
-            waited: seconds that the agent waited before it.
+        `output` is the size of the answer in tokens, `at` the seconds since the session began, and
+        `waited` those that the agent waited before it.
         """
         use = self._cache.request(_with_breakpoints(blocks, self._rules), at)
         spent = Cost(1, use.input, output, cached_tokens=use.read, written_tokens=use.written)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 
 from conspectus.core.records import Cost
 from conspectus.errors import InputError
@@ -81,14 +81,7 @@ class Account:
         position: int,
         waited: float = 0.0,
     ) -> None:
-        """Bill one request.
-
-        Args:
-            messages: with the system prompt.
-            tools: of the request.
-            position: of the newest recorded message in it.
-            waited: seconds that the agent waited for it.
-        """
+        """Bill one request."""
         if not self._tills:
             return
         new = self._recording.messages[self._position + 1 : position + 1]
@@ -112,13 +105,7 @@ class Account:
 
 
 class Measure:
-    """Measure one run, request by request.
-
-    Args:
-        trigger: in words.
-        notify: called with each `step` and each `compaction`.
-        memory: of the recording's messages.
-    """
+    """Measure one run, request by request."""
 
     def __init__(
         self,
@@ -267,12 +254,7 @@ class Measure:
 
 def same(message: BaseMessage, original: BaseMessage) -> bool:
     """Return whether a message equals its original."""
-    if message is original:
-        return True
-    if message.type != original.type or message.content != original.content:
-        return False
-    if isinstance(message, AIMessage) and isinstance(original, AIMessage):
-        return message.tool_calls == original.tool_calls
-    if isinstance(message, ToolMessage) and isinstance(original, ToolMessage):
-        return message.tool_call_id == original.tool_call_id
-    return True
+    parts = ("type", "content", "tool_calls", "tool_call_id")
+    return message is original or all(
+        getattr(message, part, None) == getattr(original, part, None) for part in parts
+    )

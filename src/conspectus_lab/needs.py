@@ -114,16 +114,7 @@ class Memory:
     def needed(
         self, place: int, whole: Collection[int], others: Sequence[BaseMessage]
     ) -> tuple[int, int]:
-        """Count identifiers that the agent can only know from messages which have left.
-
-        Args:
-            place: of a message of the agent.
-            whole: places of earlier messages that its request shows as they were.
-            others: the rest of the request, such as a summary.
-
-        Returns:
-            How many there are, and how many of them `others` quote.
-        """
+        """Count identifiers in an answer that only messages which left show, and those quoted."""
         places = {
             value: before
             for value in identifiers(text_of(self._messages[place]))

@@ -35,14 +35,7 @@ END = HumanMessage("(Here the summary is written.)", id="end")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a policy works with in one run.
-
-    Attributes:
-        chat_model: the model behind it, for a policy that asks it in its own way; None for none.
-        characters: that the summariser was given of each message, by its id; filled by the policy,
-            at the latest when it is `archived`.
-        causes: of compactions, filled by policies that know them.
-    """
+    """What a policy works with in one run; it fills the last three, at the latest when archived."""
 
     model: BaseChatModel  # the model that answers; its profile names the window
     store: BaseStore  # of the graph
@@ -50,12 +43,12 @@ class Setting:
     trigger: Any  # as LangChain's users write them
     keep: Any
     summarizer: Summarizer  # writes the summaries
-    chat_model: BaseChatModel | None
+    chat_model: BaseChatModel | None  # behind it, for a policy that asks it in its own way
     summary_tokens: int  # maximum tokens of a summary's text
     count: Callable[[Any], int]  # tokens of messages, in the form of LangChain's `token_counter`
-    characters: dict[str, int] = field(default_factory=dict)
-    costs: list[Cost] = field(default_factory=list)  # of the summariser's calls, likewise
-    causes: list[str] = field(default_factory=list)
+    characters: dict[str, int] = field(default_factory=dict)  # read of each message, by its id
+    costs: list[Cost] = field(default_factory=list)  # of the summariser's calls
+    causes: list[str] = field(default_factory=list)  # of compactions, where they are known
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +72,8 @@ class Policy:
 def ours(name: str, title: str, **settings: Any) -> Policy:
     """Make Conspectus with its guard; originals go to the graph's own store.
 
-    Args:
-        name: in commands and results.
-        title: the same in words.
-        settings: arguments of the middleware that replace those of the replay. A `window` of None
-            leaves the guard out.
+    `settings` are arguments of the middleware that replace those of the replay; a `window` of None
+    leaves the guard out.
     """
 
     def middleware(setting: Setting) -> list[Middleware]:

@@ -50,10 +50,7 @@ class Recording:
     def of(cls, messages: Sequence[Source]) -> Recording:
         """Read a transcript.
 
-        Args:
-            messages: LangChain messages, or dicts in OpenAI's or Anthropic's form. Ids stay; those
-                without one are named `m0`, `m1` and so on by their place; a repeated id gets a
-                number.
+        Ids stay; a message without one is named `m0`, `m1` and so on by its place.
 
         Raises:
             MessageError: a message cannot be understood.
@@ -187,19 +184,13 @@ def _parts(entry: Message) -> list[BaseMessage]:
     try:
         if results and not isinstance(source, ToolMessage):
             return _divided(entry, _blocks(content), results)
-        return [_copied(source) if isinstance(source, BaseMessage) else _made(entry, content)]
+        if isinstance(source, HumanMessage | AIMessage | SystemMessage | ToolMessage):
+            plain = message_chunk_to_message(source)  # type: ignore[arg-type,unused-ignore]
+            more = {"additional_kwargs": dict(plain.additional_kwargs)}
+            return [plain.model_copy(update=more)]
+        return [_made(entry, content)]
     except ValidationError:  # blocks of a kind that LangChain's messages do not take
         return [_made(entry, entry.text)]
-
-
-def _copied(source: BaseMessage) -> BaseMessage:
-    plain = message_chunk_to_message(source)  # type: ignore[arg-type,unused-ignore]
-    entry = read_messages([plain])[0]
-    if entry.role == "assistant" and not isinstance(plain, AIMessage):
-        return AIMessage(plain.content, id=plain.id, name=plain.name)
-    if entry.role == "tool" and not isinstance(plain, ToolMessage):
-        return ToolMessage(plain.content, tool_call_id=entry.answers[0], id=plain.id)
-    return plain.model_copy(update={"additional_kwargs": dict(plain.additional_kwargs)})
 
 
 def _made(entry: Message, content: Any) -> BaseMessage:
@@ -218,8 +209,8 @@ def _made(entry: Message, content: Any) -> BaseMessage:
 
 
 def _answer(entry: Message, content: Any, known: dict[str, Any]) -> AIMessage:
-    assert isinstance(entry.source, Mapping)
-    if thought := entry.source.get("reasoning_content"):
+    source = entry.source
+    if isinstance(source, Mapping) and (thought := source.get("reasoning_content")):
         known.setdefault("additional_kwargs", {})["reasoning_content"] = thought
     calls = [
         {"id": call.id, "name": call.name, "args": _arguments(call.args), "type": "tool_call"}

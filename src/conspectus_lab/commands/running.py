@@ -44,12 +44,7 @@ class Transcript:
 
 
 def read_transcripts(paths: Sequence[str]) -> tuple[list[Transcript], list[str]]:
-    """Read transcripts from files and folders; say which files in folders are none.
-
-    Raises:
-        InputError: a path is missing, a named file cannot be read, or there is nothing.
-        MessageError: a message in a named file cannot be understood.
-    """
+    """Read transcripts from files and folders; say which files in folders are none."""
     from conspectus.transcripts import read_history
     from conspectus_lab.replay import read_questions
 
@@ -94,12 +89,7 @@ def _files(paths: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
 
 
 def run(paths: Sequence[str], **settings: Any) -> tuple[list[Replay], list[str]]:
-    """Replay transcripts; return the replays, and notes for the end, each once.
-
-    Raises:
-        InputError: a named transcript cannot be replayed, or none can.
-        PolicyError: a setting is invalid.
-    """
+    """Replay transcripts; return the replays, and notes for the end, each once."""
     from conspectus_lab.replay import replay
 
     transcripts, notes = read_transcripts(paths)
@@ -126,11 +116,7 @@ def run(paths: Sequence[str], **settings: Any) -> tuple[list[Replay], list[str]]
 
 
 def policies_of(files: Sequence[Path], window: int) -> list[Policy]:
-    """Make a policy of each file of settings; its name is that in the file, or the file's.
-
-    Raises:
-        InputError: a file cannot be read, or a key or a value in it is invalid.
-    """
+    """Make a policy of each file of settings; its name is that in the file, or the file's."""
     from conspectus import SummarizationMiddleware
     from conspectus_lab.questions import read_data
     from conspectus_lab.replay import ours
@@ -171,11 +157,7 @@ def _section(file: Path, window: int) -> dict[str, Any]:
 
 
 def read_prices(file: Path) -> Mapping[str, Price]:
-    """Read a user's prices, which go before those of the providers.
-
-    Raises:
-        InputError: the file cannot be read, or holds no prices.
-    """
+    """Read a user's prices, which go before those of the providers."""
     from conspectus.observe import Price
     from conspectus_lab.questions import read_data
 
@@ -198,11 +180,7 @@ def read_measurement(file: Path) -> Any:
 
 
 def check_files(report: Path | None, out: Path | None) -> None:
-    """Refuse files that cannot be written, before the work is done.
-
-    Raises:
-        InputError: with the reason.
-    """
+    """Refuse files that cannot be written, before the work is done."""
     for file in (report, out):
         output.check_output(file)
     if report is not None:
