@@ -46,22 +46,13 @@ def say(text: str, style: str = "", screen: Console | None = None) -> None:
 
 
 def print_rows(rows: Sequence[Mapping[str, str | int | None]]) -> None:
-    """Print rows: a table on a terminal, elsewhere a line each, with tabs between the values."""
-    screen = console()
-    if not screen.is_terminal:
-        for line in (rows[0], *(row.values() for row in rows)):
-            cells = ("" if cell is None else shown(str(cell)) for cell in line)
-            print("\t".join(cell.replace("\t", " ") for cell in cells))
-        return
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name, value in rows[0].items():
-        table.add_column(name, justify="right" if isinstance(value, int) else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*(shown(f"{v:,}" if isinstance(v, int) else v or "") for v in row.values()))
-    screen.width = 10_000  # a cell is never shortened
-    screen.print(table, crop=False)
+    """Print rows: in columns on a terminal, elsewhere with tabs between the values."""
+    lines = [[*rows[0]], *(["" if v is None else str(v) for v in row.values()] for row in rows)]
+    cells = [[shown(cell).replace("\t", " ") for cell in line] for line in lines]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for line in cells:
+        padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        print("  ".join(padded).rstrip() if sys.stdout.isatty() else "\t".join(line))
 
 
 def print_json(data: Any) -> None:
