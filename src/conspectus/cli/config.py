@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -34,7 +34,12 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
     try:
         config, limit, source = read(file, window)
     except ConfigError as error:
-        refuse(file, error, as_json)
+        if as_json:
+            problems = list(error.problems)
+            output.print_json({"file": str(file), "valid": False, "problems": problems})
+        for problem in error.problems:
+            complain(problem)
+        raise typer.Exit(BAD_INPUT) from None
     notes, settings = list(config.source.notes), config.plain()
     if "summarization" not in config.source.names:
         notes.insert(0, "the file has no section 'summarization', so nothing is summarised")
@@ -48,7 +53,8 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
     width = max(len(key) for key, _ in rows) + 2
     for key, text in rows:
         output.say(f"{key:{width}}{text}")
-    show_notes(notes)
+    for note in notes:
+        output.say(f"Note: {note}", "yellow")
 
 
 @app.command("schema", epilog=EXIT_CODES)
@@ -92,17 +98,3 @@ def _window(config: SummarizationConfig) -> tuple[int | None, str]:
     if limit is None:
         return None, f"unknown: {shown} has no profile here; set 'window' to its input limit"
     return limit, f"by the profile of {shown}; another model that answers has its own"
-
-
-def refuse(file: Path, error: ConfigError, as_json: bool) -> NoReturn:
-    """Print the mistakes of a configuration, and exit."""
-    if as_json:
-        output.print_json({"file": str(file), "valid": False, "problems": list(error.problems)})
-    for problem in error.problems:
-        complain(problem)
-    raise typer.Exit(BAD_INPUT)
-
-
-def show_notes(notes: list[str]) -> None:
-    for note in notes:
-        output.say(f"Note: {note}", "yellow")
