@@ -1,14 +1,10 @@
 """The benchmarks run, count what they say they count, and end with 1 where a limit is broken."""
 
 import json
-import math
 import sqlite3
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def test_a_value_over_its_limit_ends_the_command_with_1(script, capsys):
@@ -20,35 +16,6 @@ def test_a_value_over_its_limit_ends_the_command_with_1(script, capsys):
     said = capsys.readouterr()
     assert "1 of 2 limits hold." in said.out
     assert said.err == "over its limit: low\n"
-
-
-def test_speed_prints_a_row_a_measure(script, capsys, monkeypatch):
-    monkeypatch.setattr("logging.disable", lambda level: None)
-    speed = script("speed")
-    speed.main(["--only", "hops", "tokens", "--quick", "--json"])  # limits are not for a test
-    rows = json.loads(capsys.readouterr().out)
-    assert len(rows) == 6
-    assert all(row["value"] > 0 and row["asked"] for row in rows)
-
-
-def test_a_loop_of_steps_compacts_as_often_as_it_says(script):
-    steps, threads = script("agent_steps"), script("threads")
-    messages = threads.objects(threads.agent(121))
-    for make in (steps.theirs, steps.ours):
-        done = steps.loop(make(trigger=("messages", 40)), messages)
-        assert done.compactions >= 3
-        assert done.spent > 0
-        assert len(done.messages) <= 41
-
-
-def test_files_and_functions_are_counted_once(script):
-    counted = script("hops").counted
-    from conspectus import Compactor
-
-    compactor = Compactor(window=8_000)
-    files, functions = counted(lambda: compactor.compact([], thread_id="t"))
-    assert 0 < files <= functions
-    assert counted(lambda: math.sqrt(2)) == (0, 0)
 
 
 def test_views_hold_more_than_the_tail(script, capsys):

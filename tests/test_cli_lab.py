@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 import cli_support
-from cli_support import read_json, refused, write_json
-from conspectus_lab.commands.replay import in_words
-from conspectus_lab.replay import Compaction, Original
+from cli_support import read_json, write_json
 from recorded_sessions import EXAM, agent
 
 WINDOW = ("--window", "2500", "--keep", "messages:6")
@@ -50,23 +48,6 @@ def test_a_person_sees_the_figures_that_are_written(file, tmp_path):
     assert "trigger 0.85 of the window, keep 6 messages" in shown.stdout
     assert f"Report: {page}" in shown.stdout
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
-
-
-@pytest.mark.slow
-def test_several_files_have_rows_of_their_own_and_a_sum(file, tmp_path):
-    other = tmp_path / "other" / "agent.json"
-    write_json(other, agent(12))
-    found = data(file, other, file, *WINDOW)
-    assert [one["name"] for one in found["replays"]] == ["agent.json", str(other)]
-    for place, policy in enumerate(("none", "langchain", "conspectus")):
-        each = [one["runs"][place]["totals"] for one in found["replays"]]
-        whole = found["totals"][policy]
-        assert whole["requests"] == 42
-        assert whole["sent_tokens"] == sum(one["sent_tokens"] for one in each)
-        assert whole["peak_tokens"] == max(one["peak_tokens"] for one in each)
-    shown = run(file, other, *WINDOW).stdout
-    assert "all 2 transcripts" in shown
-    assert len(re.findall(r"^ +Conspectus ", shown, re.MULTILINE)) == 4  # the last on the bill
 
 
 @pytest.mark.slow
@@ -145,14 +126,6 @@ def test_what_is_in_a_file_and_cannot_be_replayed_is_told(tmp_path):
     assert "session.jsonl: 1 line skipped: no part" in run(file).stdout
 
 
-def test_a_compaction_is_told_in_one_line():
-    left = (Original("m1", "m1", "user", "", "hi there", 4),)
-    done = Compaction(3, "window", 1_200, 300, left, "", 2)
-    assert in_words(done) == (
-        "  request 3: 1,200 → 300 tokens (window); 1 message left; 2 shown short"
-    )
-
-
 # eval
 
 
@@ -227,7 +200,3 @@ def test_files_of_settings_and_questions_say_what_is_wrong(tmp_path: Path, name,
     file.write_text(text)
     given: Any = [transcript] if transcript else [tmp_path, "--config", file]
     assert re.search(told, measure(*given, code=2).stderr.replace("\n", " "))
-
-
-def test_nothing_to_measure_ends_with_2(tmp_path):
-    assert "there are no transcripts" in refused("eval", tmp_path)

@@ -64,17 +64,3 @@ def test_a_file_that_means_nothing_is_refused_and_shows_no_token(text, why, tmp_
     with pytest.raises(InputError, match=why) as failed:
         read_grants(written(tmp_path, text))
     assert "s3cret" not in str(failed.value)
-
-
-def test_a_file_that_is_not_there_or_no_text_is_told(tmp_path):
-    with pytest.raises(InputError, match="cannot be read: No such file"):
-        read_grants(tmp_path / "nowhere.yaml")
-    (tmp_path / "b.yaml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError):
-        read_grants(tmp_path / "b.yaml")
-
-
-def test_without_a_name_nothing_is_granted():
-    with pytest.raises(InputError, match="nothing is granted"):
-        Grant.of()
-    assert Grant.of(threads=["t"]) == Grant({"local": frozenset({"t"})})

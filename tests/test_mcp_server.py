@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from conspectus import Archive
 from conspectus.cli.app import app
 from conspectus_mcp.grants import Grant
 from hostile_texts import CLASSES, ORDER, marks
@@ -191,50 +190,6 @@ def test_an_archive_that_is_not_there_yet_is_told_and_not_made(tmp_path):
             assert not path.exists()
             archived(str(path), [PORT], "t1")
             assert PORT in await told(client, "search", query="staging")
-
-    run(main())
-
-
-def test_an_empty_archive_is_told(tmp_path):
-    path = str(tmp_path / "a.db")
-    Archive.open(path).close()
-
-    async def main() -> None:
-        async with beside(path, Grant.of(["ann"])) as client:
-            assert await told(client, "list_threads") == "No thread is kept that you may read."
-            assert (await told(client, "search", query="x")).startswith("Nothing was found")
-            for name, arguments in (("read", {"id": "u0"}), ("list_compactions", {})):
-                assert "nothing is archived yet" in await refused(client, name, **arguments)
-
-    run(main())
-
-
-@pytest.mark.slow
-def test_a_giant_message_is_read_page_by_page(tmp_path):
-    path = str(tmp_path / "a.db")
-    giant = "".join(f"line {n}: {n * 7919 % 1009}. " for n in range(1_200))
-    archived(path, [giant], "t1")
-
-    async def main() -> None:
-        read, pages = "", 0
-        async with beside(path, Grant.of(["ann"])) as client:
-            while len(read) < len(giant):
-                text = await told(client, "read", id="u0", at=len(read), tokens=2_000)
-                shown = re.search(
-                    r"\[u0 user\](?: \(characters ([\d,]+)-([\d,]+) of [\d,]+"
-                    r"(?:; next: at=\d+)?\))? ",
-                    text,
-                )
-                assert shown, text[:300]
-                page = text[shown.end() :].partition("\n</recalled>")[0]
-                if shown[1]:
-                    assert int(shown[1].replace(",", "")) == len(read) + 1
-                    # Blanks at the end of a page stand for nothing, and are not shown.
-                    page = page.ljust(int(shown[2].replace(",", "")) - len(read))
-                read, pages = read + page, pages + 1
-            assert "ends at character" in await told(client, "read", id="u0", at=len(giant))
-        assert read.rstrip() == giant.rstrip()
-        assert pages > 3
 
     run(main())
 

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, tool
@@ -10,9 +9,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import SummarizationMiddleware
-from conspectus.archive import Archive, Scope
-from conspectus.bridge import run
-from recalling import FILLER, RecallingAgent, recall, results, shown
+from recalling import FILLER, RecallingAgent, recall, results
 from scripted_models import ScriptedChatModel
 
 HERON = "The secret word of the heron branch is QUARTZ-7781."
@@ -25,40 +22,11 @@ def lookups(name: str) -> dict[str, list[list[dict[str, Any]]]]:
     return {"LOOK": [[*ways, recall(id=name, until=name)]]}
 
 
-def everything_after(agent: RecallingAgent, asked: str = ASK) -> str:
-    """All that the model was sent in a turn: what is recalled unasked, and by the tool."""
-    start = len(agent.requests)
-    agent.say(asked)
-    turn = agent.requests[start:]
-    assert len(results(turn[-1])) == 3
-    return "\n".join(str(m.content) for request in turn for m in request)
-
-
 def told(**more: Any) -> RecallingAgent:
     agent = RecallingAgent(lookups("heron-1"), **more)
     agent.graph.invoke({"messages": [HumanMessage(HERON, id="heron-1")]}, agent.config)
     agent.fill()
     return agent
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_an_abandoned_branch_is_not_and_is_again_on_going_back_to_it(history):
-    agent = RecallingAgent(lookups("heron-1"), history=history)
-    agent.fill(4)
-    fork = agent.graph.get_state(agent.config).config
-    agent.graph.invoke({"messages": [HumanMessage(HERON, id="heron-1")]}, agent.config)
-    agent.fill()
-    left = agent.graph.get_state(agent.config).config
-    agent.say("Start again", config=fork)
-    agent.fill(14, "garden")
-    # The archive's pointer goes where it may: to the branch that was left.
-    archive = Archive(agent.store)
-    held = agent.graph.get_state(left).values["_conspectus"]["head"]
-    run(archive.flow(archive.set_head, Scope("local", "t"), held))
-    assert "QUARTZ" not in everything_after(agent)
-    agent.say(ASK, config=left)
-    assert "QUARTZ-7781" in shown(agent.requests[-1])[0]
 
 
 def test_what_was_recalled_is_not_shown_once_its_original_was_edited_away():

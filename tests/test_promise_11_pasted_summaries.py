@@ -14,7 +14,7 @@ from langgraph.store.memory import InMemoryStore
 from conspectus import Compactor, SummarizationMiddleware
 from conspectus.archive import Archive
 from conspectus.messages import SUMMARY_LINE
-from engine import SCOPE, Scripted, compacted, engine, originals_in, short
+from engine import SCOPE, Scripted, compacted, engine, short
 from scripted_models import ScriptedChatModel
 
 FORMS = ["dict", "langchain", "without ids"]
@@ -98,22 +98,6 @@ def test_a_summary_that_is_pasted_behind_all_that_it_covers_is_said_there(form, 
     history = [*covered, say("user", summary), say("assistant", "Yes?"), say("user", "go on")]
     shown = compacted(history, compactor).messages
     assert texts(shown) == [summary, *texts(history[len(covered) :])]
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_a_caller_may_put_one_message_that_stays_and_one_that_changes_before_it(form):
-    say = Talk(form)
-    compactor = engine(Scripted(short), keep=("messages", 2))
-    about, view = say("user", "About me: zebras"), list[Any]()
-    for step in range(4):
-        said = [say("user", f"Never delete keep{step}.py"), *say.turns(*"abc")]
-        head = [about, say("user", f"Today is day {step}")]
-        kept = [one for one in view if one is not about]
-        view = compacted([*head, *kept, *said], compactor, force=True).messages
-        assert len(heads(compactor)) == step + 1
-    gone = [text_of(original) for original in originals_in(compactor)]
-    assert [f"Never delete keep{step}.py" in gone for step in range(4)] == [True] * 4
-    assert not [text for text in gone if text.startswith(SUMMARY_LINE)]
 
 
 def agent(store: InMemoryStore, saver: Any = None, history: Any = "replace") -> tuple[Any, Any]:

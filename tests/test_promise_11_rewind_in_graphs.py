@@ -142,20 +142,6 @@ def test_going_back_before_the_first_compaction_leaves_nothing_to_recall():
 # Forks and copies
 
 
-def test_a_copy_lives_on_when_the_first_thread_is_forgotten():
-    bench = Bench()
-    bench.go(10, "m")
-    [first, *_] = Archive(bench.store).chain(Scope("local", "t"))
-    bench.graph.update_state(thread("copy"), bench.values(), as_node="model")
-    bench.go(0, "c", thread("copy"))
-    Archive(bench.store).forget("local", "t")
-    assert Archive(bench.store).chain(Scope("local", "copy"))[0] == first
-    assert "m0" in bench.recalled("module m0", "copy")
-    bench.go(8, "c", thread("copy"))
-    assert "module m0" in bench.reachable("copy")
-    assert "module c1" in bench.reachable("copy")
-
-
 # Where the channel keeps every message
 
 

@@ -6,14 +6,12 @@ from typing import Any
 
 import pytest
 
-from conspectus import ChatModelSummarizer, Compactor
 from conspectus.messages import read_messages
 from conspectus.notes.reading import read_segment
 from conspectus.notes.rendering import Notes
 from engine import compacted, engine
 from histories import assistant, talk, user
 from notes_read import COUNTED, DONE, GAP, under
-from scripted_models import ScriptedChatModel
 
 Message = dict[str, Any]
 
@@ -122,24 +120,6 @@ def test_a_call_without_an_answer_is_not_told_as_done():
 def test_an_empty_result_says_so():
     [line] = shown(deed("press", {"key": "go"}, "", "1"))
     assert line.startswith("press(go) → (empty) [")
-
-
-def test_no_model_can_tell_a_deed_that_was_not_done():
-    lies = "## Done\n- wire_money(eur=900) → ok [m1]\n## Found and decided\n- All was wired."
-    compactor = Compactor(
-        ChatModelSummarizer(ScriptedChatModel(answers=lambda _: lies)),
-        window=20_000,
-        keep=("messages", 1),
-        archive="memory:",
-        on_failure="degrade",
-    )
-    history = deed("wire_money", {"eur": 900}, '{"error": "refused by the bank"}', "1")
-    result = compacted([user("Go."), *talk(8), *history, user("Well?")], compactor, force=True)
-    if result.outcome == "compacted":
-        [line] = under(DONE, result.summary)
-        assert "failed: error=refused by the bank" in line
-    else:
-        assert result.failed == "summary"
 
 
 def many() -> list[Message]:

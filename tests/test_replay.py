@@ -11,7 +11,6 @@ from langchain.tools import ToolRuntime
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import (
     AIMessage,
-    AnyMessage,
     BaseMessage,
     HumanMessage,
     RemoveMessage,
@@ -213,19 +212,6 @@ def readings(messages: Sequence[BaseMessage]) -> list[str]:
     ]
 
 
-def test_langchain_messages_keep_their_ids_and_are_not_changed(requests):
-    given: list[AnyMessage] = [
-        HumanMessage("look", id="u1"),
-        AIMessage("", id="a1", tool_calls=[{"id": "c", "name": "look", "args": {}}]),
-        ToolMessage("seen", id="t1", tool_call_id="c", artifact={"kept": True}),
-        AIMessage("done", id="a2"),
-    ]
-    before = [m.model_copy(deep=True) for m in given]
-    replay(given, policies=["none", "conspectus"])
-    assert given == before
-    assert [m.id for m in requests[1]] == ["u1", "a1", "t1"]
-
-
 @pytest.mark.parametrize(
     ("messages", "error", "told"),
     [
@@ -263,14 +249,6 @@ def test_three_policies_measured_alike(compared):
         assert all(done.after < done.before for done in run.compactions)
     cites = {one.cite for done in ours.compactions for one in done.left}
     assert any(f"[{cite}]" in ours.compactions[-1].summary for cite in cites)
-
-
-@pytest.mark.slow
-def test_a_summariser_of_langchain_is_given_less_than_what_leaves():
-    # Its default hands a summariser what fits 4,000 tokens and begins with a user.
-    found = replay(session(60, 1), window=8_000, policies=["langchain", "conspectus"])
-    theirs, ours = (run_of(found, name).read_share for name in ("langchain", "conspectus"))
-    assert theirs < ours == 1.0
 
 
 @pytest.mark.slow
@@ -370,15 +348,6 @@ def measurement(policy: str, quoted: int) -> Replay:
     return Replay("a", "d", 1, 1, 100, "t", "k", "s", tuple(runs))
 
 
-def test_only_like_is_compared_with_like():
-    before = all_as_json([measurement("notes", 1)])
-    with pytest.raises(InputError, match="nothing was measured for notes"):
-        worse(before, all_as_json([measurement("others", 1)]))
-    for other in ({}, {"replays": [{}]}, all_as_json([])):
-        with pytest.raises(InputError, match="measurement"):
-            worse(before, other)
-
-
 @pytest.mark.parametrize(
     ("text", "value"),
     [
@@ -472,17 +441,6 @@ def test_what_is_dropped_without_an_archive_is_missing_and_unread(measured):
     left = [one for done in run.compactions for one in done.left]
     assert run.missing == len(left) > 20
     assert run.read_share == 0.0
-
-
-@pytest.mark.slow
-def test_a_message_that_was_changed_in_the_state_is_missing(measured):
-    class Rewriting(AgentMiddleware[Any, Any, Any]):
-        def before_model(self, state: Any, runtime: Any) -> Any:
-            return {"messages": [state["messages"][0].model_copy(update={"content": "else"})]}
-
-    run = measured(Rewriting())
-    assert run.missing == 1
-    assert run.compactions[0].shortened == 1
 
 
 def test_a_request_without_the_newest_messages_ends_the_run_with_the_reason(measured):

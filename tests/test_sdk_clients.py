@@ -10,7 +10,7 @@ import pytest
 from anthropic import Anthropic
 from openai import AsyncOpenAI, OpenAI
 
-from conspectus import ArchiveError, PolicyError, StuckError
+from conspectus import PolicyError, StuckError
 from conspectus.archive import Scope
 from conspectus.errors import InputError
 from conspectus_sdk import Fitter
@@ -263,13 +263,6 @@ def test_a_name_of_a_window_counts_as_it_does_for_the_endpoint(model, limit):
         assert fitter.fit(HI, model=model, thread_id="t").budget == limit
     settings, _ = load_settings(given={"upstream": "http://127.0.0.1:9", "windows": windows})
     assert settings.window_of(model) == limit
-
-
-def test_an_archive_that_cannot_be_read_is_told(tmp_path):
-    with Fitter(archive=str(tmp_path / "a.db"), window=WINDOW) as fitter:
-        pass
-    with pytest.raises(ArchiveError):
-        fitter.fit(HI, model="x", thread_id="t")
 
 
 @pytest.mark.parametrize(

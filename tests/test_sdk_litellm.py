@@ -95,20 +95,6 @@ def large(first: str) -> list[Any]:
     return said
 
 
-def test_a_conversation_is_told_by_its_beginning_within_its_key(fitter):
-    logger = logger_of(fitter)
-
-    async def main() -> None:
-        for key, first in ((ANN, "one"), (ANN, "two"), (BOB, "one"), (ANN, "one")):
-            data = {"model": "gpt-4o", "messages": large(first)}
-            fitted = await hooked(logger, key, data, "acompletion")
-            assert size(fitted["messages"]) < WINDOW
-
-    asyncio.run(main())
-    assert len(fitter.archive.threads(ANN.api_key)) == 2
-    assert len(fitter.archive.threads(BOB.api_key)) == 1
-
-
 def test_items_of_responses_are_fitted_and_other_calls_let_alone(fitter):
     logger = logger_of(fitter, tenant=lambda key, data: data["user"])
 

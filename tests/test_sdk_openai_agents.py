@@ -125,27 +125,6 @@ def test_the_session_is_what_the_one_inside_is(fitter):
     asyncio.run(main())
 
 
-def test_a_thread_may_be_told_from_the_call(fitter):
-    from agents import RunConfig, Runner
-
-    from conspectus_sdk.openai_agents import input_filter
-
-    made = input_filter(fitter, thread_id=lambda data: data.context["conversation"])
-    config = RunConfig(tracing_disabled=True, call_model_input_filter=made)
-
-    async def main(server: FaultServer) -> None:
-        async with agent_at(server) as agent:
-            for turn in range(2):
-                text = f"{asking(turn)} {looked(turn) * 10}"
-                context = {"conversation": f"c{turn}"}
-                await Runner.run(agent, text, context=context, run_config=config)
-
-    with FaultServer(lambda request: "Sound.", window=WINDOW) as server:
-        asyncio.run(main(server))
-        check_requests(server)
-    assert set(fitter.archive.threads("local")) == {"c0", "c1"}
-
-
 def test_what_nothing_makes_fit_ends_the_run_with_the_numbers():
     from agents import RunConfig, Runner
 
