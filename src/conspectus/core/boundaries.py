@@ -29,10 +29,6 @@ class Exchanges:
     orphans: frozenset[int]
     late: dict[int, int]
 
-    def members(self, group: int) -> range:
-        """Return the range of a group; it may contain members of others."""
-        return range(group, self.last[group] + 1)
-
 
 def exchanges(items: Sequence[Item]) -> Exchanges:
     """Match results with calls.
@@ -153,4 +149,4 @@ def must_stay(items: Sequence[Item], ex: Exchanges) -> frozenset[int]:
     if (newest := newest_user(items)) is not None:
         named.add(newest)
     groups = {ex.group[i] for i in named}
-    return frozenset(i for g in groups for i in ex.members(g) if ex.group[i] == g)
+    return frozenset(i for i, group in enumerate(ex.group) if group in groups)

@@ -65,13 +65,7 @@ class Cost:
 
     def to_json(self) -> dict[str, Any]:
         """Return the cost as plain data, without what is zero."""
-        data: dict[str, Any] = to_plain(self)
-        return data
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Cost:
-        """Read a cost that `to_json` wrote; a `TypeError` if invalid."""
-        return from_plain(cls, data)
+        return dict(to_plain(self))
 
 
 COUNTS = tuple(one.name for one in fields(Cost) if one.name != "models")
