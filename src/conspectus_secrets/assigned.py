@@ -110,15 +110,6 @@ WRITINGS = (
     ),
 )
 
-_VALUE_FIRST = re.compile(
-    rf"(?:[Pp]arameter_?)?(?:[Vv]alue|VALUE)(?P<close>{_Q})?\s{{0,4}}[:=]\s{{0,4}}"
-    rf"(?:(?P<quote>{_Q})(?P<string>[^\"'`\\\n]{{4,200}}+)(?P=quote)"
-    r"|(?(close)(?P<number>\d{4,64}+)|(?P<bare>[^\s\"'`\\,{}\[\]]{4,200}+)))"
-    rf",?\s[^{{}}]{{0,80}}?\b(?:[Pp]arameter_?)?(?:[Nn]ame|NAME|[Kk]ey|KEY){_QS}\s{{0,4}}[:=]\s{{0,4}}"
-    rf"{_QS}{_NAME}(?=[\s\"'`\\,}}]|\Z)"
-)
-"""The same with the value first."""
-
 _OPEN = re.compile(r"[bBrRfFuU]{0,2}(?P<back>\\{0,8})(?P<quote>[\"'`“‘„「『«])")
 _CLOSE = {"“": "”", "‘": "’", "„": "“”", "「": "」", "『": "』", "«": "»"}
 _ENDS = {
@@ -163,11 +154,6 @@ def named_secrets(text: str, lower: str) -> Iterator[Secret]:
             if secret is not None:
                 yield secret
             at = max(secret.end if secret is not None else match.end("name"), match.start() + 1)
-    for match in _VALUE_FIRST.finditer(text):
-        group = next(one for one in ("string", "number", "bare") if match[one] is not None)
-        kind = secret_kind(match["name"], match[group], "quoted" if match["close"] else "bare")
-        if kind is not None:
-            yield Secret(*match.span(group), kind, match["close"] if match["number"] else "")
 
 
 def _secret(text: str, match: re.Match[str], writing: Writing, json: bool) -> Secret | None:

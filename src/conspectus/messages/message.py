@@ -124,7 +124,7 @@ class Message:
         """The original as JSON text."""
         encoded: Encoded | None = self.memo.get("encoded")
         if encoded is None:
-            encoded = self.memo["encoded"] = self._encode()
+            encoded = self.memo["encoded"] = encode(self.source, self.memo.get("copy"))
         return encoded
 
     @property
@@ -133,12 +133,10 @@ class Message:
         digest: str | None = self.memo.get("digest")
         if digest is None:
             # Of most messages nothing but the digest is asked, so that the text is not kept.
-            digest = hashlib.sha256(self._encode().text.encode()).hexdigest()
+            text = (self.memo.get("encoded") or encode(self.source, self.memo.get("copy"))).text
+            digest = hashlib.sha256(text.encode()).hexdigest()
             self.memo["digest"] = digest
         return digest
-
-    def _encode(self) -> Encoded:
-        return self.memo.get("encoded") or encode(self.source, self.memo.get("copy"))
 
     @property
     def stem(self) -> str:
