@@ -38,7 +38,7 @@ T = TypeVar("T")
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 RETRIES = 6  # maximum further requests for one that the upstream refuses
-DRAINED = 1.0  # seconds to end an answer after its last event, for the connection to be used again
+DRAINED = 0.2  # seconds to end an answer after its last event, for the connection to be used again
 QUICK, SLOW = 8, 128  # threads for steps of milliseconds, and for those that may wait for a model
 NEEDED = 2_000  # tokens of a history from which an upstream is asked for the window of its model
 PATIENCE = 3.0  # seconds that it has for that
@@ -246,15 +246,17 @@ class Exchanges:
             if held:
                 await reply.body(b"".join(held))
             raise ClientDisconnect from None
+        if passing.ended:
+            with suppress(TimeoutError, UpstreamFailed):
+                await asyncio.wait_for(_drained(pieces), DRAINED)
+        # With the end of the answer its client may go, and what is under way then is cancelled.
+        await answer.close()
         await reply.start(answer.status, head)
         if keeps and (ended := passing.response()) is not None:
             await asyncio.shield(self._do(self._preparer.keep_response, x, *ended))
         await reply.body(b"".join(held), more=False)
         if good and x.trail and not x.with_tool and (reported := passing.reported()) is not None:
             x.learned.see_usage(x.sent + x.recalled + x.beside, reported)
-        if passing.ended:
-            with suppress(TimeoutError, UpstreamFailed):
-                await asyncio.wait_for(_drained(pieces), DRAINED)
 
 
 async def _drained(pieces: AsyncIterator[bytes]) -> None:
