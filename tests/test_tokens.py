@@ -120,43 +120,34 @@ def test_a_model_whose_tokenizer_is_not_known_is_named_once_in_a_process(caplog,
 
 
 @pytest.mark.parametrize(
-    ("reports", "overhead", "ratio"),
+    ("reports", "overhead", "limit", "ratio"),
     [
-        ([], 0, 1.0),
-        ([(1_000, 1_000)], 0, 1.0),
-        ([(1_000, 900)], 0, 0.9),  # whatever else was in it, the messages took no more
-        ([(1_000, 1_500)], 0, 1.5),
-        ([(1_000, 1_500)], 400, 1.1),
-        ([(1_000, 1_500)], 800, 1.0),
-        ([(1_000, 90_000)], 0, 2.0),
-        ([(1_000, 600)], 0, 0.6),
-        ([(1_000, 1)], 0, 1.0),  # a report of something else
-        ([(1_000, 499), (3_000, 2_400)], 0, 0.8),
-        ([(1_000, 900), (3_000, 901)], 0, 1.0),  # nor do the ones before a report of something else
-        ([(1_000, 1_200), (3_000, 901)], 0, 1.2),
-        ([(10, 1)], 0, 1.0),  # too small to say anything
-        ([(1_000, 5_000), (3_000, 7_400)], 0, 1.2),  # 4,000 tokens of tools are in both
-        ([(1_000, 5_000), (3_000, 4_000)], 0, 1.333),  # less than before: the first is void
+        ([], 0, None, 1.0),
+        ([(1_000, 1_000)], 0, None, 1.0),
+        ([(1_000, 900)], 0, None, 0.9),  # whatever else was in it, the messages took no more
+        ([(1_000, 1_500)], 0, None, 1.5),
+        ([(1_000, 1_500)], 400, None, 1.1),
+        ([(1_000, 1_500)], 800, None, 1.0),
+        ([(1_000, 90_000)], 0, None, 2.0),
+        ([(1_000, 600)], 0, None, 0.6),
+        ([(1_000, 1)], 0, None, 1.0),  # a report of something else
+        ([(1_000, 499), (3_000, 2_400)], 0, None, 0.8),
+        ([(1_000, 900), (3_000, 901)], 0, None, 1.0),  # nor does what was before such a report
+        ([(1_000, 1_200), (3_000, 901)], 0, None, 1.2),
+        ([(10, 1)], 0, None, 1.0),  # too small to say anything
+        ([(1_000, 5_000), (3_000, 7_400)], 0, None, 1.2),  # 4,000 tokens of tools are in both
+        ([(1_000, 5_000), (3_000, 4_000)], 0, None, 1.333),  # less than before: the first is void
+        ([(1_000, 10**9)], 0, 2_500, 1.0),
+        ([(1_000, 1_200), (3_000, 10**9)], 0, 2_500, 1.2),
+        ([(1_000, 10**9), (3_000, 3_300)], 0, 2_500, 1.1),
+        ([(1_000, 5_000)], 0, 2_500, 2.0),  # tools that nobody told of
+        ([(1_000, 5_001)], 0, 2_500, 1.0),
+        ([(4_000, 8_000)], 0, 2_500, 2.0),  # sent to a model with a larger window, before
+        ([(1_000, 8_000)], 3_000, 2_500, 2.0),
     ],
 )
-def test_reports_correct_the_estimate_within_bounds(reports, overhead, ratio):
-    assert correction([Report(*r) for r in reports], overhead) == pytest.approx(ratio, abs=0.001)
-
-
-@pytest.mark.parametrize(
-    ("reports", "overhead", "ratio"),
-    [
-        ([(1_000, 10**9)], 0, 1.0),
-        ([(1_000, 1_200), (3_000, 10**9)], 0, 1.2),
-        ([(1_000, 10**9), (3_000, 3_300)], 0, 1.1),
-        ([(1_000, 5_000)], 0, 2.0),  # tools that nobody told of
-        ([(1_000, 5_001)], 0, 1.0),
-        ([(4_000, 8_000)], 0, 2.0),  # sent to a model with a larger window, before
-        ([(1_000, 8_000)], 3_000, 2.0),
-    ],
-)
-def test_a_report_far_above_the_window_and_the_estimate_says_nothing(reports, overhead, ratio):
-    made = correction([Report(*r) for r in reports], overhead, 2_500)
+def test_reports_correct_the_estimate_within_bounds(reports, overhead, limit, ratio):
+    made = correction([Report(*r) for r in reports], overhead, limit)
     assert made == pytest.approx(ratio, abs=0.001)
 
 
