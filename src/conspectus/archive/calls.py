@@ -131,7 +131,7 @@ _ADVICE = (
     ("sqlite", "readonly", "it is read-only; make the file and its folder writable"),
     ("sqlite", "full", _FULL),
     ("sqlite", "not a database", "the file is not a SQLite database; choose another path"),
-    ("sqlite", "malformed", "the file is damaged; restore it from a backup or choose another path"),
+    ("sqlite", "malformed|vtable", "the file is damaged; restore it from a backup or choose another path"),
     ("sqlite", "unable to open", "check that the file's folder exists and is writable"),
     ("sqlite", "closed", _CLOSED),
     ("sqlite", "no such table", _TABLES),
