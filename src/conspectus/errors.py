@@ -1,22 +1,5 @@
 """Define every error that Conspectus raises on purpose.
 
-    ConspectusError
-    ├── PolicyError (ValueError)       a trigger, keep or limit that cannot mean anything
-    ├── MessageError (ValueError)      a message that cannot be understood
-    ├── InputError (ValueError)        a file, stream or argument that cannot be read
-    │   └── ConfigError                a configuration file with mistakes in it; carries each
-    ├── SummaryError                   no summary could be made
-    │   ├── SummaryRejected            one was made, and a check refused it
-    │   ├── SummarizerTimeout          the summariser did not answer in time
-    │   └── SummarizerOverflow         the span did not fit the summariser's own window
-    ├── ArchiveError                   the archive could not be read or written
-    │   ├── ArchiveTimeout             it did not answer in time
-    │   ├── ArchiveUnconfirmed         it took the originals and did not give them back
-    │   └── ArchiveOvertaken           another worker compacted this history at the same time
-    ├── RedactionError                 secrets could not be taken out of text to keep
-    ├── NotFoundError (LookupError)    nothing under that id, range or thread
-    └── StuckError                     the history cannot be made to fit; carries the numbers
-
 Each message names a remedy. Catch `ConspectusError` to catch them all.
 """
 
