@@ -1,6 +1,8 @@
 """One compaction, step by step: the commit rule, and the ladder of what follows a failure."""
 
+import inspect
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from conspectus import CompactionResult, Compactor, Summary, SummaryRequest
 from conspectus.archive import Archive
 from conspectus.core.records import Cost, Draft
+from conspectus.engine import compaction
 from conspectus.engine.writing import LONGEST_WAIT
 from conspectus.errors import SummaryError
 from conspectus.observe import Event
@@ -142,3 +145,9 @@ def test_a_provider_that_asks_to_wait_is_given_the_time_or_not_asked_again(asked
     assert waits == waited
     assert bench.asked == [*["model"] * (len(waited) + 1), "second"]
     assert result.record.by == "second"
+
+
+def test_the_story_on_the_page_is_the_code():
+    page = Path(__file__).parents[1].joinpath("docs", "architecture.md").read_text("utf-8")
+    for part in (compaction._compact, compaction._put_in_force):
+        assert inspect.getsource(part).rstrip() in page

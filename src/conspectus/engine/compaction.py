@@ -123,34 +123,20 @@ async def _carried_out(
         plan, thread, ready, goes_on, waited = await choose(thread, history, plan)
     if not isinstance(plan, Compact):
         return unchanged(thread, history, plan, preparing=goes_on)
-    engine, start = thread.engine, time.monotonic()
-    material, failing = Material(thread, history, plan), ""
+    engine, material = thread.engine, Material(thread, history, plan, focus, ready, waited)
     cause = next((word for word in CAUSES if plan.cause.startswith(word)), "gathered")
     sizes = {"tokens_before": plan.tokens, "budget": plan.budget, "clipped": len(plan.clips)}
     with observing("compaction", thread.scope, cause=cause, **sizes) as seen:
         try:
             if engine.redaction is not None:
                 seen.hide_errors()
-            material = await gather(thread, history, plan, focus)
-            count = len(material.leaving)
-            seen.add(messages=count, archived=engine.archive is not None)
-            await tell(material, "start", cause=plan.cause, tokens=plan.tokens, evict=count)
-            await confirm(material)
-            draft: Draft | None = None
-            if plan.summary_tokens:
-                draft, stored = await write(material, ready)
-                if engine.preview is not None:
-                    draft = await approved(engine.preview, material, draft, stored)
-            spent = round(time.monotonic() - start, 3)
-            record = _record(material, draft, spent, waited, ready)
-            failing = "the record could not be written"
-            with observing("step", name="commit", by=record.by):
-                await _hear(material)
-                await thread.commit(history.chain, record)
+            seen.add(archived=engine.archive is not None)
+            record = await _put_in_force(material)
+            seen.add(messages=len(material.leaving))
         except ConspectusError as error:
             if ready is not None and not isinstance(error, ArchiveError):
                 await drop(thread, history, ready, "it was refused")
-            reason = await _failed(material, error, failing, seen)
+            reason = await _failed(material, error, seen)
             if isinstance(error, ArchiveOvertaken):
                 error.cost = material.spent
                 raise
@@ -182,7 +168,7 @@ async def _carried_out(
         own = f"{record.by} ", f"{record.by}: "  # of others, why they did not write
         others = [text for text in failures if not any(by in text for by in own)]
         if waited:
-            seen.add(waited=waited + spent)
+            seen.add(waited=record.bill["waited"])
         seen.add(
             outcome="passing" if engine.passing else "compacted",
             tokens_after=after.size.tokens,
@@ -200,11 +186,32 @@ async def _carried_out(
     return _done(material, record, after, failures)
 
 
-def _record(
-    material: Material, draft: Draft | None, seconds: float, waited: float, ready: Draft | None
-) -> Record:
+async def _put_in_force(material: Material) -> Record:
+    """Archive what leaves, write the draft, ask the person, commit the record.
+
+    This order is the commit rule: a failure before the commit leaves the history as it was.
+    """
+    thread, plan, draft = material.thread, material.plan, None
+    start, engine = time.monotonic(), thread.engine
+    await gather(material)  # originals and the notes so far, without their secrets
+    leaving = len(material.leaving)
+    await tell(material, "start", cause=plan.cause, tokens=plan.tokens, evict=leaving)
+    await confirm(material)  # archived, and read back
+    if plan.summary_tokens:
+        draft, stored = await write(material)  # found under the name of its plan, or written
+        if engine.preview is not None:
+            draft = await approved(engine.preview, material, draft, stored)
+    record = _record(material, draft, round(time.monotonic() - start, 3))
+    material.committing = True
+    with observing("step", name="commit", by=record.by):
+        await _hear(material)
+        await thread.commit(material.history.chain, record)  # unless another worker was first
+    return record
+
+
+def _record(material: Material, draft: Draft | None, seconds: float) -> Record:
     plan, made = material.plan, draft or Draft(material.standing, by="", read=())
-    amount = price_of(made.cost)
+    amount, ready = price_of(made.cost), material.ready
     bill = {"seconds": round(seconds + (ready.seconds if ready else 0.0), 3)}
     money = {} if amount is None else {"money": amount, "currency": currency()}
     return Record.make(
@@ -224,7 +231,7 @@ def _record(
         request=made.request,
         redacted=dict(material.redacted) if material.redaction is not None else {},
         order=material.order(),
-        bill={**bill, "waited": round(seconds + waited, 3), **money},
+        bill={**bill, "waited": round(seconds + material.waited, 3), **money},
     )
 
 
@@ -253,11 +260,13 @@ def unchanged(
     return _result(thread, history, outcome="kept", **more)
 
 
-async def _failed(material: Material, error: ConspectusError, failing: str, seen: Any) -> str:
+async def _failed(material: Material, error: ConspectusError, seen: Any) -> str:
     """Tell of a compaction that failed, and remember it if its summary did; return the reason."""
     thread, history, reason = material.thread, material.history, str(error)
-    if isinstance(error, ArchiveError) and (failing or not reason.startswith("The archive failed")):
-        reason = f"{failing or 'the archive failed'}: {reason}"
+    if isinstance(error, ArchiveError) and material.committing:
+        reason = f"the record could not be written: {reason}"
+    elif isinstance(error, ArchiveError) and not reason.startswith("The archive failed"):
+        reason = f"the archive failed: {reason}"
     words = {**error_fields(error), "reason": reason}
     if not isinstance(error, RedactionError):  # a redactor that hangs is not asked about our words
         clean = await thread.engine.redacted(list(words.values()), material.redaction)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from conspectus.core.items import Compact
 from conspectus.core.policy import LARGEST_SUMMARY, REARM, SMALLEST_SUMMARY
-from conspectus.core.records import Cost, Record
+from conspectus.core.records import Cost, Draft, Record
 from conspectus.engine.thread import Thread
 from conspectus.engine.view import History, Place, clipped
 from conspectus.messages import Message, read_messages
@@ -27,7 +27,10 @@ class Material:
     history: History
     plan: Compact
     focus: str = ""
+    ready: Draft | None = None  # a draft that was prepared for it
+    waited: float = 0.0  # seconds that the caller has waited for that
     redaction: Redaction | None = None  # the redactor, with the secrets that it recognised here
+    committing: bool = False  # whether its record is being written
     # messages that leave the view; `keys` and `entries` are theirs, and `read` those that are no
     # summaries
     leaving: tuple[Place, ...] = ()
@@ -81,16 +84,16 @@ class Material:
         return () if leaving.issuperset(order) else order
 
 
-async def gather(thread: Thread, history: History, plan: Compact, focus: str = "") -> Material:
+async def gather(made: Material) -> None:
     """Read the originals of all that leaves or is clipped, and the notes so far.
 
     Raises:
         ArchiveError: originals of clips cannot be read.
         RedactionError: the redactor failed.
     """
+    thread, history, plan = made.thread, made.history, made.plan
     engine, places, gone = thread.engine, history.places, set(plan.evicted)
-    summarised = bool(plan.summary_tokens)
-    made = Material(thread, history, plan, focus, engine.redaction)
+    summarised, made.redaction = bool(plan.summary_tokens), engine.redaction
     made.leaving = tuple(
         place for i, place in enumerate(places) if i in gone or (summarised and place.foreign)
     )
@@ -149,7 +152,6 @@ async def gather(thread: Thread, history: History, plan: Compact, focus: str = "
             most = fine = max(most, budget)
     made.asked = min(plan.summary_tokens, max(FLOOR, made.replaced))
     made.fine, made.most = max(made.asked, fine), max(made.asked, most)
-    return made
 
 
 async def _redact(made: Material, redaction: Redaction) -> None:

@@ -19,7 +19,7 @@ from conspectus.core.plan import may_leave, plan_draft
 from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Draft
 from conspectus.engine.background import LONGEST, LOOK_AGAIN, Preparation
-from conspectus.engine.material import gather
+from conspectus.engine.material import Material, gather
 from conspectus.engine.thread import Thread
 from conspectus.engine.view import History
 from conspectus.engine.writing import confirm, hash_of, write
@@ -103,7 +103,8 @@ async def _draft(thread: Thread, given: Given, job: Preparation) -> int:
         short = isinstance(plan, Compact)
         job.ended("nothing", "messages are only shown short" if short else plan.reason)  # type: ignore[union-attr]
         return 0
-    material = await gather(thread, history, plan)
+    material = Material(thread, history, plan)
+    await gather(material)
     await confirm(material)
     draft, _ = await write(material)
     # Summaries of other libraries were read as what was known before.
@@ -143,7 +144,7 @@ async def choose(thread: Thread, history: History, plan: Plan) -> Chosen:
         return ready._replace(waited=waited)
     if waited >= LOOK_AGAIN:
         emit("preparation", thread.scope, name="waited", waited=waited)
-    if waited >= longest and thread.engine.on_failure == "degrade":
+    if job.under_way and thread.engine.on_failure == "degrade":
         # Its time is over: it is not asked for as long once more.
         thread = replace(thread, engine=replace(thread.engine, order=(EMBEDDED,)))
     return Chosen(plan, thread, waited=waited)

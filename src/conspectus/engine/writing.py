@@ -45,10 +45,10 @@ LOOK_AGAIN, LONGEST_LOOK = 0.02, 600.0
 taken to be lost."""
 
 
-async def write(material: Material, ready: Draft | None = None) -> tuple[Draft, bool]:
+async def write(material: Material) -> tuple[Draft, bool]:
     """Take the draft of the plan, if there is one; else ask each summariser in turn.
 
-    `ready` was prepared for it. What was spent and what failed is added to the material.
+    What was spent and what failed is added to the material.
 
     Returns:
         The draft, and whether it was there already.
@@ -69,6 +69,7 @@ async def write(material: Material, ready: Draft | None = None) -> tuple[Draft, 
     plan, order = hash_of(named), engine.order
     if budget is not None and material.plan.tokens > budget and engine.on_failure == "degrade":
         order = (*order, *({EMBEDDED} - {*order}))  # the last resort where the window is full
+    ready = material.ready
     mine = ready is None and await _claimed(thread, plan)
     error: SummaryError | None = None
     try:
