@@ -207,7 +207,7 @@ class Histories:
         make = partial(Seen, self._counts, by_content=self._by_content)
         seen = self._known.get_or_make(name, make)
         if not self._newest or self._newest[-1] is not seen:
-            with contextlib.suppress(ValueError):
+            with contextlib.suppress(ValueError, IndexError):  # other workers may be at it
                 self._newest.remove(seen)
             self._newest.append(seen)
             if len(self._newest) > HELD:
