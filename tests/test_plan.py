@@ -281,8 +281,12 @@ def test_what_frees_too_little_is_not_made_unless_the_window_or_force_asks():
     assert compacting(talk(5, 10), Policy.build(trigger=("tokens", 40), keep=("messages", 1)))
 
 
-@pytest.mark.parametrize("window", [None, 16_000, 128_000])
-def test_where_messages_are_counted_the_notes_have_half_of_what_leaves(window):
+@pytest.mark.parametrize(
+    ("window", "tokens", "share"),
+    [(None, 100, 2_999), (16_000, 100, 2_999), (128_000, 100, 2_999), (128_000, 1_000, 15_000)],
+)
+def test_where_messages_are_counted_the_notes_have_half_of_what_leaves(window, tokens, share):
+    """Of much; of little they may take all but the gain."""
     policy = Policy.build(trigger=("messages", 50), keep=("messages", 20), keep_first=True)
-    found = compacting(talk(50), policy, window and Window(window), floor=170)
-    assert (len(found.evicted), found.summary_tokens) == (30, 1_500)
+    found = compacting(talk(50, tokens), policy, window and Window(window), floor=170)
+    assert (len(found.evicted), found.summary_tokens) == (30, share)

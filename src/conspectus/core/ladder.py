@@ -217,8 +217,9 @@ class Ladder:
         """Return the tokens of the summary at a cut; 0 for a standing one; None for too few."""
         if self.leaves(cut):
             replaced = self.tokens - self.kept[cut]
-            # Where the window has room, half of what leaves stays free until the next compaction.
-            most = min(self.limit, max(self.floor, replaced // 2 if self.gain else replaced))
+            if self.gain:  # half of what leaves stays free until the next compaction, if it is much
+                replaced = max(replaced // 2, min(LARGEST_SUMMARY, replaced - self.gain))
+            most = min(self.limit, max(self.floor, replaced))
         elif self.standing <= left:
             return 0
         elif self.slack or self.tokens <= self.budget:
