@@ -74,6 +74,11 @@ MODULES = sorted(
 )
 FENCE = re.compile(r"^( *)(`{3,}|~{3,})[ \t]*([^`]*)$")
 EXITS = re.compile(r"#\s*exits\s+(\d+)\s*$")
+COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*(?:\n# exits \d+)?)", re.MULTILINE)
+PROGRAM = re.compile(r"^(\$|>>>) |^\s*(import \w|from \w+ import|def \w+\()", re.MULTILINE)
+PARSERS: dict[str, Any] = {
+    "json": json.loads, "toml": tomllib.loads, "yaml": lambda text: list(yaml.safe_load_all(text)),
+}  # fmt: skip
 INSTALLS = (["pip", "install"], ["python", "-m", "pip", "install"], ["uv", "add"])
 SECONDS = 120
 """How long one command may take."""
@@ -85,14 +90,7 @@ class Wrong(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One fenced block.
-
-    Attributes:
-        page: name of its file.
-        line: the line of its first line, from 1.
-        language: what stands after the fence, in lower case.
-        text: what is in it.
-    """
+    """One fenced block: the name of its page, its first line, its language and its text."""
 
     page: str
     line: int
@@ -122,11 +120,7 @@ def blocks_of(page: str, text: str) -> Iterator[Block]:
 
 
 class Page:
-    """Carries out the blocks of one page, in order.
-
-    Args:
-        folder: where they run.
-    """
+    """Carries out the blocks of one page, in order, in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -134,41 +128,37 @@ class Page:
         self.names: dict[str, Any] = vars(self.module)
 
     def read(self, name: str, text: str) -> None:
-        """Carry out all blocks of a text."""
+        """Carry out all blocks of a text, or raise `Wrong`."""
         for block in blocks_of(name, text):
-            self.carry_out(block)
+            try:
+                self.carry_out(block)
+            except Wrong:
+                raise
+            except Exception as error:
+                raise block.wrong(f"{type(error).__name__}: {error}") from error
 
     def carry_out(self, block: Block) -> None:
-        """Do what a block says, or raise `Wrong`."""
         match block.language:
-            case "python" | "pycon":
-                self._python(block)
+            case "python" | "pycon" if re.search(r"^>>> ", block.text, re.MULTILINE):
+                self._session(block)
+            case "python":
+                # Empty lines in front, so that a traceback names the line of the page.
+                source = "\n" * (block.line - 1) + block.text
+                flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+                code = compile(source, block.page, "exec", flags=flags, dont_inherit=True)
+                running = eval(code, self.names)
+                if code.co_flags & inspect.CO_COROUTINE:
+                    asyncio.run(running)
             case "console":
                 self._console(block)
             case "json" | "yaml" | "toml":
-                _parse(block)
+                PARSERS[block.language](block.text)
             case "diff":
-                if not all(line[:1] in "+- " for line in block.text.splitlines()):
-                    raise block.wrong("each line of a diff begins with '+', '-' or a space")
-            case "" | "text":
-                _plain(block)
+                assert all(line[:1] in "+- " for line in block.text.splitlines())
+            case "" | "text":  # anything that could be carried out has to say what it is
+                assert not PROGRAM.search(block.text), "name the language of the block"
             case other:
                 raise block.wrong(f"nobody knows how to check a block of {other!r}")
-
-    def _python(self, block: Block) -> None:
-        if re.search(r"^>>> ", block.text, re.MULTILINE):
-            self._session(block)
-            return
-        # Empty lines in front, so that a traceback names the line of the page.
-        source = "\n" * (block.line - 1) + block.text
-        flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-        try:
-            code = compile(source, block.page, "exec", flags=flags, dont_inherit=True)
-            running = eval(code, self.names)
-            if code.co_flags & inspect.CO_COROUTINE:
-                asyncio.run(running)
-        except Exception as error:
-            raise block.wrong(f"{type(error).__name__}: {error}") from error
 
     def _session(self, block: Block) -> None:
         test = doctest.DocTestParser().get_doctest(
@@ -178,92 +168,37 @@ class Page:
         said: list[str] = []
         runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS)
         runner.run(test, out=said.append, clear_globs=False)
-        if said:
-            raise block.wrong("".join(said))
+        assert not said, "".join(said)
 
     def _console(self, block: Block) -> None:
-        commands = list(_commands(block))
-        if not commands:
-            raise block.wrong("a console block without a line that begins with '$ '")
-        for command, code in commands:
-            if _is_setup(command, block):
+        # A command goes on behind a backslash; the code that it ends with may stand below it.
+        commands = COMMAND.findall(block.text)
+        assert commands, "a console block without a line that begins with '$ '"
+        for command in commands:
+            if _is_setup(shlex.split(command, comments=True)):
                 continue
             done = subprocess.run(
-                ["sh", "-c", command],
-                cwd=self.folder,
-                capture_output=True,
-                encoding="utf-8",
-                stdin=subprocess.DEVNULL,
-                timeout=SECONDS,
-                check=False,
-            )
-            if done.returncode != code:
-                said = (done.stderr or done.stdout).strip()
-                raise block.wrong(f"$ {command}\nexits {done.returncode}, not {code}: {said}")
+                ["sh", "-c", command], cwd=self.folder, capture_output=True, encoding="utf-8",
+                stdin=subprocess.DEVNULL, timeout=SECONDS, check=False,
+            )  # fmt: skip
+            named = EXITS.search(command)
+            said = f"$ {command}\nexits {done.returncode}: {(done.stderr or done.stdout).strip()}"
+            assert done.returncode == (int(named[1]) if named else 0), said
 
 
-def _commands(block: Block) -> Iterator[tuple[str, int]]:
-    """The commands of a console block with the exit codes that they should have."""
-    found: list[list[str]] = []
-    going_on = False
-    for line in block.text.splitlines():
-        if line.startswith("$ "):
-            found.append([line[2:]])
-        elif found and (going_on or EXITS.match(line.strip())):
-            found[-1].append(line)
-        going_on = found != [] and found[-1][-1].endswith("\\")
-    for lines in found:
-        command = "\n".join(lines)
-        named = EXITS.search(command)
-        yield command, int(named[1]) if named else 0
-
-
-def _is_setup(command: str, block: Block) -> bool:
-    """Whether a command is one that sets things up, and so is checked without being run."""
-    parts = [shlex.split(part, comments=True) for part in command.split("&&")]
-    words = [[w for w in part if not re.match(r"[A-Z_]+=", w)] for part in parts]
-    known = [_setup(part, block) for part in words]
-    if any(known) and not all(known):
-        raise block.wrong(f"$ {command}\nwrite each command in a line of its own")
-    return all(known)
-
-
-def _setup(words: list[str], block: Block) -> bool:
+def _is_setup(words: list[str]) -> bool:
+    """Whether a command sets things up, and so is checked without being run."""
+    words = [word for word in words if not re.match(r"[A-Z_]+=", word)]
     if words[:1] == ["make"]:
         makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
         there = set(re.findall(r"^([a-z][\w-]*):", makefile, re.MULTILINE))
-        wanted = {word for word in words[1:] if "=" not in word and not word.startswith("-")}
-        if not wanted <= there:
-            raise block.wrong(f"make has no target {', '.join(sorted(wanted - there))}")
-        return True
-    if any(words[: len(start)] == start for start in INSTALLS):
+        assert {one for one in words[1:] if "=" not in one and one[0] != "-"} <= there
+    if installs := any(words[: len(start)] == start for start in INSTALLS):
         project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
         extras = re.findall(r"\[([\w,-]+)\]", " ".join(words))
-        wanted = {name for names in extras for name in names.split(",")}
-        if missing := wanted - project["project"]["optional-dependencies"].keys():
-            raise block.wrong(f"there is no extra {', '.join(sorted(missing))}")
-        return True
-    return words[:2] == ["git", "clone"] or words[:1] == ["cd"]
-
-
-def _parse(block: Block) -> None:
-    try:
-        if block.language == "json":
-            json.loads(block.text)
-        elif block.language == "toml":
-            tomllib.loads(block.text)
-        else:
-            list(yaml.safe_load_all(block.text))
-    except (ValueError, yaml.YAMLError) as error:
-        raise block.wrong(f"this is no {block.language}: {error}") from error
-
-
-def _plain(block: Block) -> None:
-    """Drawings and tables: anything that could be carried out has to say what it is."""
-    if re.search(r"^(\$|>>>) ", block.text, re.MULTILINE):
-        raise block.wrong("commands belong in a console block, Python in a python block")
-    if re.search(r"^\s*(import \w|from \w+ import|def \w+\()", block.text, re.MULTILINE):
-        raise block.wrong("this looks like Python; name the language of the block")
+        named = {name for names in extras for name in names.split(",")}
+        assert named <= project["project"]["optional-dependencies"].keys()
+    return installs or words[:1] in (["make"], ["cd"]) or words[:2] == ["git", "clone"]
 
 
 @pytest.fixture
