@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import math
 import threading
@@ -21,9 +20,6 @@ from conspectus.observe import observing
 P = ParamSpec("P")
 T = TypeVar("T")
 Method = Callable[Concatenate[Any, P], T]
-
-LOOP: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("conspectus loop", default=None)
-"""The event loop that waits for the current work, which runs in a thread; None without one."""
 
 
 def observed(operation: str) -> Callable[[Method[P, T]], Method[P, T]]:
@@ -131,7 +127,7 @@ _ADVICE = (
     ("sqlite", "readonly", "it is read-only; make the file and its folder writable"),
     ("sqlite", "full", _FULL),
     ("sqlite", "not a database", "the file is not a SQLite database; choose another path"),
-    ("sqlite", "malformed|vtable", "the file is damaged; restore it from a backup or choose another path"),
+    ("sqlite", "malformed|vtable", "the file is damaged; restore a backup, or choose another path"),
     ("sqlite", "unable to open", "check that the file's folder exists and is writable"),
     ("sqlite", "closed", _CLOSED),
     ("sqlite", "no such table", _TABLES),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import is_memory_store, known
 from conspectus._newest import Newest
-from conspectus.archive.calls import LOOP, Patient, explained, inside
+from conspectus.archive.calls import Patient, explained, inside
 from conspectus.archive.passages import original_of
 from conspectus.archive.sqlite import SqliteTables
 from conspectus.archive.values import (
@@ -175,13 +175,7 @@ class LangGraphStore:
         """Have the store do one batch."""
         try:
             with self._memory_lock or nullcontext():
-                try:
-                    return self.store.batch(operations)
-                except NotImplementedError:
-                    if (loop := LOOP.get()) is None:
-                        raise
-                    answer = self.store.abatch(operations)
-                    return asyncio.run_coroutine_threadsafe(answer, loop).result()
+                return self.store.batch(operations)
         except Exception as error:
             connection, lock = getattr(self.store, "conn", None), getattr(self.store, "lock", None)
             if isinstance(connection, sqlite3.Connection) and lock is not None:

@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, Self, TypeVar
 from conspectus._langchain import is_store
 from conspectus._newest import Newest
 from conspectus.archive.address import check_seconds, opened
-from conspectus.archive.calls import LOOP, Patient, observed
+from conspectus.archive.calls import Patient, observed
 from conspectus.archive.langgraph import LangGraphStore
 from conspectus.archive.passages import original_of
 from conspectus.archive.tables import Tables
@@ -120,15 +120,8 @@ class Archive:
     async def flow(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a method, in a thread where an event loop drives the flow."""
         call = partial(work, *args, **kwargs)
-
-        async def in_thread() -> T:
-            token = LOOP.set(asyncio.get_running_loop())
-            try:
-                return await (in_a_daemon(call) if self.backend.daemon else asyncio.to_thread(call))
-            finally:
-                LOOP.reset(token)
-
-        answer: T = await io(call, in_thread)
+        aside = in_a_daemon if self.backend.daemon else asyncio.to_thread
+        answer: T = await io(call, partial(aside, call))
         return answer
 
     # Originals
