@@ -188,7 +188,7 @@ def forget(
         if thread is not None:
             options.check_thread(kept, tenant, thread)
         question = f"Delete {what} in {without_password(where)}?"
-        if not yes and not typer.confirm(output.shown(question), err=True):
+        if not yes and not typer.confirm(output.printable(question), err=True):
             print("Nothing was deleted.", file=sys.stderr)
             return
         count = kept.forget(tenant, thread)

@@ -93,7 +93,7 @@ def compact(
     logging.getLogger("conspectus").addHandler(logging.NullHandler())  # the report says it all
     with output.working("Reading …") as progress, ExitStack() as stack:
         history = read_history(file)
-        given = history.mended()
+        mended = history.mended()
         window = window or history.window or profile_of(history.model)
         if window is None and any("fraction" in value for value in (*(trigger or ()), keep)):
             raise InputError(
@@ -112,17 +112,17 @@ def compact(
         warnings.simplefilter("always")
         Compactor(**settings)  # wrong settings make no archive
         kept = None if where is None else stack.enter_context(options.opened(where))
-        progress(f"Compacting {len(given.messages):,} messages …")
+        progress(f"Compacting {len(mended.messages):,} messages …")
         name = history.thread_hint if thread is None else thread
         result = Compactor(**settings, archive=kept, on_event=on_event).compact(
-            given.messages, thread_id=name, tenant=tenant, force=force, focus=focus
+            mended.messages, thread_id=name, tenant=tenant, force=force, focus=focus
         )
     written = history.mended(result.messages)
     if out is not None:
         _check_that_nothing_is_lost(out, history, written.left_out)
         output.write_text(out, lambda encoding: write_history(written.messages, history, encoding))
     caveats = dict.fromkeys(str(one.message) for one in caught if one.category is UserWarning)
-    notes = [*caveats, *result.notes, *given.notes, *history.remarks]
+    notes = [*caveats, *result.notes, *mended.notes, *history.remarks]
     if result.outcome == "kept" and not (force or result.failed or result.cause):
         notes.append(_what_would_do_something(result, trigger, window, history))
     data = {

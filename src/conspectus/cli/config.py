@@ -86,15 +86,15 @@ def _window(config: SummarizationConfig) -> tuple[int | None, str]:
     models = config.source.models
     writes = None if names_embedded(config.model_name) else config.model_name
     name = writes or next(iter(reversed(models)), "")
-    shown, entry = config.source.hidden(name), models.get(name, {})
+    label, entry = config.source.hidden(name), models.get(name, {})
     if config.window is not None:
         return config.window, "as 'window' says"
     if not name:
         return None, "unknown here: the profile of the agent's own model counts; else set 'window'"
     if (declared := declared_window(entry)) is not None:
-        return declared, f"as 'models' says of {shown}"
+        return declared, f"as 'models' says of {label}"
     provider = re.split("[:.]", str(entry.get("use", "")))[0].removeprefix("langchain_")
     limit = profile_of(str(entry.get("model", name)), provider)
     if limit is None:
-        return None, f"unknown: {shown} has no profile here; set 'window' to its input limit"
-    return limit, f"by the profile of {shown}; another model that answers has its own"
+        return None, f"unknown: {label} has no profile here; set 'window' to its input limit"
+    return limit, f"by the profile of {label}; another model that answers has its own"

@@ -60,8 +60,8 @@ class Program(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command by its name, or None; a missing one of the lab is an error."""
-        if (found := super().get_command(ctx, cmd_name)) is not None:
-            return found
+        if (command := super().get_command(ctx, cmd_name)) is not None:
+            return command
         function = _plugins.plugged(_plugins.COMMANDS, cmd_name)
         if function is None and cmd_name in LAB:
             needs = "needs the lab, the package conspectus_lab, which is not installed"

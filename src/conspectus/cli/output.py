@@ -28,7 +28,7 @@ def console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
 
 
-def shown(text: str) -> str:
+def printable(text: str) -> str:
     """Make a text safe for a terminal: replace its escape sequences."""
     return "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)
 
@@ -42,13 +42,13 @@ def say(text: str, style: str = "", screen: Console | None = None) -> None:
     """Print a text, made safe, on one line however long."""
     from rich.text import Text
 
-    (screen or console()).print(Text(shown(text), style), soft_wrap=True)
+    (screen or console()).print(Text(printable(text), style), soft_wrap=True)
 
 
 def print_rows(rows: Sequence[Mapping[str, str | int | None]]) -> None:
     """Print rows: in columns on a terminal, elsewhere with tabs between the values."""
     lines = [[*rows[0]], *(["" if v is None else str(v) for v in row.values()] for row in rows)]
-    cells = [[shown(cell).replace("\t", " ") for cell in line] for line in lines]
+    cells = [[printable(cell).replace("\t", " ") for cell in line] for line in lines]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for line in cells:
         padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
@@ -70,7 +70,7 @@ def working(label: str) -> Iterator[Callable[[str], None]]:
     screen = console(stderr=True)
     if screen.is_terminal:
         with screen.status(label) as status:
-            yield lambda text: status.update(shown(text))
+            yield lambda text: status.update(printable(text))
         return
     began, ended, now = time.monotonic(), threading.Event(), [label]
 
@@ -79,7 +79,11 @@ def working(label: str) -> Iterator[Callable[[str], None]]:
         while not ended.wait(wait):
             seconds = time.monotonic() - began
             with contextlib.suppress(OSError, ValueError):  # nobody need listen
-                print(f"conspectus: {shown(now[0])} ({seconds:.0f} s)", file=sys.stderr, flush=True)
+                print(
+                    f"conspectus: {printable(now[0])} ({seconds:.0f} s)",
+                    file=sys.stderr,
+                    flush=True,
+                )
             wait = PACE
 
     thread = threading.Thread(target=remind, daemon=True)

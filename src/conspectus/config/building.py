@@ -118,10 +118,10 @@ def create_middleware(
 
 
 def _settings_of(
-    config: SummarizationConfig, registry: ModelRegistry | None, given: ChatModel | str | None
+    config: SummarizationConfig, registry: ModelRegistry | None, agents_own: ChatModel | str | None
 ) -> dict[str, Any]:
     """Make the arguments of `SummarizationMiddleware` that the file decides."""
-    own = model_of(config, registry, given) if isinstance(given, str) else given
+    own = model_of(config, registry, agents_own) if isinstance(agents_own, str) else agents_own
     if own is None and not config.model_name:
         text = "model_name is null, which is the agent's own model: pass it as model=, or name one"
         raise config.source.error(("model_name",), text)
@@ -138,8 +138,8 @@ def _settings_of(
     if own is not None and own not in writers and EMBEDDED not in writers:
         writers.append(own)  # the agent runs on it, so it answers; the embedded one never fails
     answers = writers[0] if own is None else own
-    named = given if isinstance(given, str) else config.model_name or ""
-    declared = config.source.models.get(named, {}) if answers is not given else {}
+    named = agents_own if isinstance(agents_own, str) else config.model_name or ""
+    declared = config.source.models.get(named, {}) if answers is not agents_own else {}
     window = config.window or declared_window(declared) or profile_window(answers)
     check_window(config, window)
     return {
@@ -167,26 +167,26 @@ def model_of(
     if names_embedded(name) and name not in listed:
         return EMBEDDED
     try:
-        found: Any = name
+        model: Any = name
         if name in listed:
-            found = listed[name]
+            model = listed[name]
         elif callable(registry):
-            found = registry(name)
+            model = registry(name)
         elif name in known:
-            found = _built(known[name], config.source)
+            model = _built(known[name], config.source)
         elif registry is not None:
             raise LookupError(f"no such name;{did_you_mean(name, [*listed, *known])}")
-        if isinstance(found, str):
+        if isinstance(model, str):
             from langchain.chat_models import init_chat_model
 
-            found = init_chat_model(found)
-        if not is_runnable(found):
-            raise TypeError(f"{type(found).__name__} is no chat model")
+            model = init_chat_model(model)
+        if not is_runnable(model):
+            raise TypeError(f"{type(model).__name__} is no chat model")
     except Exception as error:
         text = f"the model '{name}' cannot be had ({type(error).__name__}: {error!s:.200})"
         fix = "define it in the registry or under 'models', or check its package and its key"
         raise config.source.error(where, f"{text}; {fix}") from error
-    return found
+    return model
 
 
 def _built(entry: Mapping[str, Any], source: Source) -> Any:

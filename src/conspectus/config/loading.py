@@ -91,7 +91,7 @@ def _sentences(
     error: ValidationError, section: Mapping[str, Any], source: Source
 ) -> dict[Location, str]:
     """Describe the mistakes, one for each location."""
-    found: dict[Location, str] = {}
+    sentences: dict[Location, str] = {}
     for one in error.errors(include_url=False, include_input=False):
         listed = one["ctx"]["all"] if one["type"] == "contradictions" else [(one["loc"], None)]
         for loc, text in listed:
@@ -102,10 +102,10 @@ def _sentences(
                 if isinstance(value, (list, dict)) and step in known:
                     value, at = value[step], (*at, step)  # type: ignore[index]
             value = at[-1] if loc and loc[-1] == "[key]" else value
-            text = text or source.hidden(_sentence(one, at, source.shown(value)))
-            found.setdefault(at, f"{'.'.join(map(str, (SECTION, *at)))}: {text}")
-    inner = {at[:end] for at in found for end in range(len(at))}
-    return {at: text for at, text in found.items() if at not in inner}
+            text = text or source.hidden(_sentence(one, at, source.quoted(value)))
+            sentences.setdefault(at, f"{'.'.join(map(str, (SECTION, *at)))}: {text}")
+    inner = {at[:end] for at in sentences for end in range(len(at))}
+    return {at: text for at, text in sentences.items() if at not in inner}
 
 
 def _sentence(error: Any, at: Location, value: str) -> str:

@@ -19,7 +19,7 @@ from conspectus.errors import ConfigError
 
 SECTION = "summarization"  # the section that is ours; the rest of a file belongs to others
 MOST = 10_000  # values of a section; aliases could make more of a small file than memory has
-SHOWN, LONG = 60, 2_000  # characters of a wrong value that are shown; above, its length alone
+QUOTED, LONG = 60, 2_000  # characters of a wrong value that are shown; above, its length alone
 
 Location = tuple[str | int, ...]  # keys, and indexes of lists, from the section on
 
@@ -56,11 +56,11 @@ class Source:
 
     def problem(self, where: Location, text: str) -> str:
         """Describe a mistake with its file and line, without secrets."""
-        place = "" if self.file is None else f"{self.file}, line {self.line(where)}: "
+        prefix = "" if self.file is None else f"{self.file}, line {self.line(where)}: "
         text = " ".join(text.split())  # errors of libraries have lines, and a log line has one
         if len(text) > LONG:  # cut between words, so that no half of a secret is left
             text = text[: LONG // 4].rpartition(" ")[0] + " …"
-        return place + str(self.hidden(text))
+        return prefix + str(self.hidden(text))
 
     def error(self, where: Location, text: str) -> ConfigError:
         return ConfigError((self.problem(where, text),))
@@ -78,12 +78,12 @@ class Source:
             value = value.replace(secret, name) if len(secret) > 3 else value
         return without_password(value) if len(value) <= LONG else f"({len(value):,} characters)"
 
-    def shown(self, value: Any) -> str:
+    def quoted(self, value: Any) -> str:
         """Return a wrong value for a message: short, and without secrets."""
         if isinstance(value, (dict, list)):
             return "a mapping" if isinstance(value, dict) else "a list"
         text = json.dumps(self.hidden(value), ensure_ascii=False)
-        return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+        return text if len(text) <= QUOTED else text[: QUOTED - 1] + "…"
 
     def filled(self, value: Any, where: Location = ()) -> Any:
         """Return plain values with environment variables in place of `$NAME` and `${NAME}`."""
@@ -95,12 +95,12 @@ class Source:
         if match is None:
             return value
         name = match[1] or match[2]
-        if found := os.environ.get(name):
-            self.secrets[found] = value
+        if filled_in := os.environ.get(name):
+            self.secrets[filled_in] = value
         else:
             said = f"the environment variable {name} is not set; set it, or write the value"
             self.missing[where] = said
-        return found
+        return filled_in
 
 
 def read_section(file: Path, name: str = SECTION) -> tuple[Any, Source]:

@@ -65,10 +65,10 @@ class CallableSummarizer(Steps):
         self._model, self._trim, self._timeout = inner, trim, timeout
         if hasattr(inner, "afunc") and not hasattr(inner, "func"):
             later = inner.ainvoke
-            self._model = RunnableLambda(lambda given: apart(lambda: later(given)), later)
+            self._model = RunnableLambda(lambda messages: apart(lambda: later(messages)), later)
         self.name: str = getattr(function, "__name__", None) or type(function).__name__
-        place = getattr(whose, "__qualname__", self.name)
-        self.identity = f"{getattr(whose, '__module__', '')}.{place} {trim}"
+        qualname = getattr(whose, "__qualname__", self.name)
+        self.identity = f"{getattr(whose, '__module__', '')}.{qualname} {trim}"
 
     async def _write(self, request: SummaryRequest, caller: Caller) -> str:
         from langchain_core.messages import HumanMessage
@@ -78,8 +78,8 @@ class CallableSummarizer(Steps):
         for piece in readings(request.entries, self._trim or sys.maxsize, request.count):
             mark = {"lc_source": "summarization"}
             so_far = HumanMessage(f"{SUMMARY_LINE}\n\n{text}", additional_kwargs=mark)
-            given = [so_far, *piece] if text else piece
-            text = await caller.ask(given, partial(check, leaving=caller.size(piece)))
+            messages = [so_far, *piece] if text else piece
+            text = await caller.ask(messages, partial(check, leaving=caller.size(piece)))
         return text
 
 

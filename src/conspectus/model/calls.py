@@ -146,8 +146,8 @@ def reported(usage: Mapping[str, Any]) -> Cost:
     """Return the cost of a call, as LangChain's `usage_metadata` reports it."""
 
     def detail(which: str, name: str) -> int:
-        found = (usage.get(f"{which}_token_details") or {}).get(name)
-        return found if isinstance(found, int) and found > 0 else 0
+        count = (usage.get(f"{which}_token_details") or {}).get(name)
+        return count if isinstance(count, int) and count > 0 else 0
 
     # LangChain tells writes to Anthropic's cache by their lifetime, or as a whole, never both.
     hour = detail("input", "ephemeral_1h_input_tokens")

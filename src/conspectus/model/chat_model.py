@@ -73,11 +73,11 @@ class ChatModelSummarizer(Steps):
     ) -> None:
         limits = {"trim_tokens_to_summarize": trim_tokens_to_summarize, "min_tokens": min_tokens}
         check_settings(timeout, **limits, window=window, max_concurrency=max_concurrency)
-        given: Any = chat_model_named(model) if isinstance(model, str) else model
-        if not is_runnable(given):
+        built: Any = chat_model_named(model) if isinstance(model, str) else model
+        if not is_runnable(built):
             form = "a LangChain chat model or a text such as 'openai:gpt-5-mini'"
             raise PolicyError(f"model must be {form}, not {model!r}")
-        self.model = self._model = given
+        self.model = self._model = built
         kind, name = type(getattr(model, "bound", model)).__name__, named(model)
         self.name = model if isinstance(model, str) else f"{kind}:{name}" if name else kind
         self.min_tokens, self._trim, self._timeout = min_tokens, trim_tokens_to_summarize, timeout
@@ -126,8 +126,8 @@ def chat_model_named(model: str) -> BaseChatModel:
     try:
         return init_chat_model(model)
     except ImportError as error:
-        found = re.search(r"langchain[-_]([a-z_-]+)", str(error))
-        package = found.group(1).replace("_", "-") if found else "openai"
+        missing = re.search(r"langchain[-_]([a-z_-]+)", str(error))
+        package = missing.group(1).replace("_", "-") if missing else "openai"
         ours = package in ("anthropic", "openai")  # extras
         command = install_command(package) if ours else f"pip install langchain-{package}"
         what = f"the model {model!r} needs a package that is not installed"
@@ -172,7 +172,7 @@ class _Reading:
 
     async def _once(self, parts: Sequence[Part]) -> str:
         request, room, count = self.request, self.room, self._count
-        pieces, shown = divide(parts, min(room, self.trim), count), self._shown(parts)
+        pieces, material = divide(parts, min(room, self.trim), count), self._framed(parts)
         if len(pieces) > 1:
             share = room // (len(pieces) + 1) - self.frame  # so that all fit one reading
             limit = max(LEAST_NOTES, min(request.limit, share))
@@ -182,17 +182,17 @@ class _Reading:
                 share = max(1, room // len(notes) - self.frame)
                 notes = [cut_short(text, share, count)[0] for text in notes]
             labelled = ((f"{n} of {len(notes)}", text) for n, text in enumerate(notes, 1))
-            shown = "\n".join(prompts.framed("notes", text, label) for label, text in labelled)
+            material = "\n".join(prompts.framed("notes", text, label) for label, text in labelled)
         check, most = partial(self.check, request=request), request.most or request.limit
-        return await self.caller.ask(self.prompt(shown), check, most=most)
+        return await self.caller.ask(self.prompt(material), check, most=most)
 
     async def _notes_on(self, piece: Sequence[Part], limit: int) -> str:
         entries = [self.request.entries[n] for n in dict.fromkeys(part.index for part in piece)]
         asked = replace(self.request, entries=entries, notes="", kept=(), limit=limit)
         check = partial(self.check, request=asked, leaving=sum(part.size for part in piece))
-        return await self.caller.ask(self.prompt(self._shown(piece), limit), check)
+        return await self.caller.ask(self.prompt(self._framed(piece), limit), check)
 
-    def _shown(self, piece: Sequence[Part]) -> str:
+    def _framed(self, piece: Sequence[Part]) -> str:
         entries = self.request.entries
         frames = (prompts.message_frame(entries[p.index], p.text, p.label) for p in piece)
         return _messages("\n".join(frames))
@@ -206,5 +206,5 @@ class _Reading:
         return self.request.count(as_data(text))
 
 
-def _messages(shown: str) -> str:
-    return f"<messages>\n{shown}\n</messages>"
+def _messages(material: str) -> str:
+    return f"<messages>\n{material}\n</messages>"

@@ -64,8 +64,8 @@ def wrong_with(
         return ("it repeats the prompt",)
     if min_tokens is not None:
         return (f"it has fewer than {min_tokens:,} tokens",) if size < min_tokens else ()
-    given = [*request.entries, *request.kept[: request.ahead]]
-    if any(said in " ".join(e.reading.split()) for e in given if len(e.reading) >= len(said)):
+    read = [*request.entries, *request.kept[: request.ahead]]
+    if any(said in " ".join(e.reading.split()) for e in read if len(e.reading) >= len(said)):
         return ("it repeats a message",)
     if findings and document:
         return ("it is one JSON or markup document, not lines with their sources",)

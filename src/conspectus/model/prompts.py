@@ -153,7 +153,7 @@ def framed(tag: str, text: str, label: str = "") -> str:
 def message_frame(entry: Message, text: str, label: str = "") -> str:
     """Return one message, or the part of it that `label` names, as a model reads it."""
     about = {"id": entry.cite, "role": entry.role, "name": entry.name, "date": entry.date}
-    shown = {key: " ".join(as_data(value).split()) for key, value in about.items() if value}
-    attributes = (f' {key}="{escape(value[:ATTRIBUTE])}"' for key, value in shown.items())
+    values = {key: " ".join(as_data(value).split()) for key, value in about.items() if value}
+    attributes = (f' {key}="{escape(value[:ATTRIBUTE])}"' for key, value in values.items())
     part = f' part="{label}"' if label else ""
     return sendable(f"<message{''.join(attributes)}{part}>\n{as_data(text)}\n</message>")

@@ -126,18 +126,18 @@ def explained(error: Exception, name: str, timeout: float | None, check: str = "
     if is_overflow(error):
         return SummarizerOverflow(f"the request was too long for {name} ({what})")
     account = "its name and the rights of its account, or use another model"
-    found = SummaryError(f"{name} failed ({what}); check {check or account}")
+    failure = SummaryError(f"{name} failed ({what}); check {check or account}")
     if "Timeout" in _names(error):
         took = f"{name} gave up waiting ({what}); raise the timeout of its client"
         if isinstance(error, StepTimeout):
             cure = "have it write less, raise timeout"
             took = f"{name} did not answer within {timeout:g} seconds; {cure}"
-        found = SummarizerTimeout(f"{took}, or use a faster model to summarise")
+        failure = SummarizerTimeout(f"{took}, or use a faster model to summarise")
     elif final is False:
-        found = SummaryError(f"{name} could not be reached or is busy ({what}); try again later")
-    found.transient = not check if final is None else not final
-    found.retry_after = retry_after(error)
-    return found
+        failure = SummaryError(f"{name} could not be reached or is busy ({what}); try again later")
+    failure.transient = not check if final is None else not final
+    failure.retry_after = retry_after(error)
+    return failure
 
 
 def text_of(answer: object, name: str) -> str:
@@ -156,13 +156,13 @@ def text_of(answer: object, name: str) -> str:
     why = [answer.additional_kwargs.get("refusal"), *(b.get("refusal", "refusal") for b in blocks)]
     why = [*filter(None, why), *sorted(reasons & REFUSED)]
     # These two say why a stream ended; others, and fakes, often do not.
-    told = (
+    complete = (
         reasons or "status" in about or about.get("model_provider") not in ("openai", "anthropic")
     )
     if "model_context_window_exceeded" in reasons:
         raise SummarizerOverflow(f"the window of {name} was full before it had finished")
     wrong = ""
-    if not told:
+    if not complete:
         wrong = f"the answer of {name} broke off before its end; try again later"
     elif reasons & CUT_OFF:
         wrong = f"the answer of {name} was cut off at its output limit; raise the model's "
@@ -173,7 +173,7 @@ def text_of(answer: object, name: str) -> str:
         wrong = f"{name} asked for tools instead of summarising; use a model without tools"
     if wrong:
         rejected = SummaryRejected(wrong, (wrong,))
-        rejected.transient = not told
+        rejected.transient = not complete
         raise rejected
     return _written(str(answer.text))
 

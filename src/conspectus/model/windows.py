@@ -59,7 +59,7 @@ def profile_of(model: str, provider: str = "") -> int | None:
 def _profiles(provider: str) -> Mapping[str, Mapping[str, Any]]:
     with suppress(Exception):  # not installed, or another version has them elsewhere
         origin = find_spec(f"langchain_{provider}").origin  # type: ignore[union-attr]
-        found: Mapping[str, Mapping[str, Any]]
-        found = run_path(str(Path(str(origin)).with_name("data") / "_profiles.py"))["_PROFILES"]
-        return found
+        profiles: Mapping[str, Mapping[str, Any]]
+        profiles = run_path(str(Path(str(origin)).with_name("data") / "_profiles.py"))["_PROFILES"]
+        return profiles
     return {}

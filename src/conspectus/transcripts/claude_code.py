@@ -25,7 +25,7 @@ class _Line:
     """A message, or a part of one, that is no copy of an earlier one."""
 
     part: Record
-    place: int
+    index: int
     before: _Line | None  # the line that it follows
     blocks: list[Any]  # those that no earlier line of its message has
 
@@ -95,7 +95,7 @@ def _lines(parts: Sequence[Record]) -> list[_Line]:
         last = lines[-1] if lines else None
         parent = str(data.get("parentUuid") or data.get("logicalParentUuid"))
         line = (None if summary else by_uuid.get(parent)) or last
-        if line is not None and line.place < floor:
+        if line is not None and line.index < floor:
             line = lines[floor]
         if names and all(name in known for name in names):
             line = known[names[-1]]
@@ -106,7 +106,7 @@ def _lines(parts: Sequence[Record]) -> list[_Line]:
                 blocks = [block for name, block in pairs if name not in known]
             line = _Line(part, len(lines), line, blocks)
             lines.append(line)
-            floor = line.place if summary else floor
+            floor = line.index if summary else floor
             for name in names:
                 known.setdefault(name, line)
         by_uuid[uuid] = line
@@ -147,14 +147,14 @@ def _in_force(lines: Sequence[_Line]) -> Iterator[_Line]:
     path: set[int] = set()
     at = lines[-1] if lines else None
     while at is not None:
-        path.add(at.place)
+        path.add(at.index)
         at = at.before
-    messages = {_message_id(line.part.data) for line in lines if line.place in path} - {""}
+    messages = {_message_id(line.part.data) for line in lines if line.index in path} - {""}
     calls: set[Any] = set()
     for line in lines:
         results = {block.get("tool_use_id") for block in _typed(line.blocks, "tool_result")}
         joined = _message_id(line.part.data) in messages
-        if line.place in path or joined or (results and results <= calls):
+        if line.index in path or joined or (results and results <= calls):
             calls |= {block.get("id") for block in _typed(line.blocks, "tool_use")}
             yield line
 

@@ -64,10 +64,12 @@ def _messages(data: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _result(result: Any) -> str:
     texts = []
     for part in _parts(result):
-        given = part.get("functionResponse", {}).get("response", part.get("text"))
-        if isinstance(given, Mapping) and len(given) == 1:
-            given = given.get("output", given.get("error", given))
-        texts.append(given if isinstance(given, str) else json.dumps(given, ensure_ascii=False))
+        response = part.get("functionResponse", {}).get("response", part.get("text"))
+        if isinstance(response, Mapping) and len(response) == 1:
+            response = response.get("output", response.get("error", response))
+        texts.append(
+            response if isinstance(response, str) else json.dumps(response, ensure_ascii=False)
+        )
     return "\n".join(texts)
 
 

@@ -25,17 +25,17 @@ def _read(parsed: Parsed) -> Reading:
     session = (parsed.wrapper or {}).get("info")
     reverted = session.get("revert") if isinstance(session, Mapping) else None
     end = reverted.get("messageID") if isinstance(reverted, Mapping) else None
-    found: list[Record] = []
+    messages: list[Record] = []
     model, used = "", 0
     for part in filter(lambda part: _knows(part.data), parsed.records):
         info = part.data["info"]
         if end is not None and info.get("id") == end:
             break
         model = str(info.get("modelID") or (info.get("model") or {}).get("modelID") or model)
-        made = [] if found and info.get("summary") is True else list(_messages(part.data))
-        found += [Record(message, part.index, part.line) for message in made]
+        made = [] if messages and info.get("summary") is True else list(_messages(part.data))
+        messages += [Record(message, part.index, part.line) for message in made]
         used += bool(made)
-    return Reading(found, len(parsed.records) - used, model)
+    return Reading(messages, len(parsed.records) - used, model)
 
 
 def _messages(data: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -149,19 +149,19 @@ def _objects(line: str) -> tuple[list[dict[str, Any]], bool]:
 
     A writer that was stopped leaves a part of a record, and the next one stands right behind it.
     """
-    found, at = _front(line, 0)
+    objects, at = _front(line, 0)
     if at == len(line):
-        return found, True
+        return objects, True
     for begin in islice(_BEGIN.finditer(line, at + 1), TRIES):
         rest, end = _front(line, begin.start())
         if end == len(line):
-            return [*found, *rest], False
-    return found, False
+            return [*objects, *rest], False
+    return objects, False
 
 
 def _front(line: str, at: int) -> tuple[list[dict[str, Any]], int]:
     """Read objects from a place on, and return where the reading ended."""
-    found: list[dict[str, Any]] = []
+    objects: list[dict[str, Any]] = []
     while (at := _SPACE.match(line, at).end()) < len(line):  # type: ignore[union-attr]
         try:
             value, end = _DECODER.raw_decode(line, at)
@@ -169,9 +169,9 @@ def _front(line: str, at: int) -> tuple[list[dict[str, Any]], int]:
             break
         if not isinstance(value, dict) or _is_deep(value):
             break
-        found.append(value)
+        objects.append(value)
         at = end
-    return found, at
+    return objects, at
 
 
 def _is_deep(value: Any) -> bool:

@@ -54,7 +54,7 @@ def read_transcripts(paths: Sequence[str]) -> tuple[list[Transcript], list[str]]
         asked = Path(file).with_name(Path(file).stem + QUESTIONS)
         questions = read_questions(asked) if file != STDIN and asked.is_file() else ()
         try:
-            with output.working(f"Reading {output.shown(name)} …"):
+            with output.working(f"Reading {output.printable(name)} …"):
                 history = read_history(file)
         except (InputError, MessageError) as error:
             if named:
@@ -97,7 +97,7 @@ def run(paths: Sequence[str], **settings: Any) -> tuple[list[Replay], list[str]]
     with _kept_warnings() as warnings:
         for one in transcripts:
             try:
-                with output.working(f"Replaying {output.shown(one.name)} …"):
+                with output.working(f"Replaying {output.printable(one.name)} …"):
                     given = {"name": one.name, "questions": one.questions, **settings}
                     replays.append(replay(one.history.messages, **given))
             except InputError as error:
@@ -231,11 +231,13 @@ def _print_tables(tables: Iterable[Table]) -> None:
     for table in tables:
         drawn = Drawn(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
         for place, name in enumerate(table.columns):
-            drawn.add_column(output.shown(name), justify="right" if place else "left", no_wrap=True)
+            drawn.add_column(
+                output.printable(name), justify="right" if place else "left", no_wrap=True
+            )
         for row, cells in enumerate(table.rows):
             plain = "bold" if len(cells) == 1 else ""
             styles = ("bold red" if (row, at) in table.bad else plain for at in range(len(cells)))
-            drawn.add_row(*map(Text, map(output.shown, cells), styles))
+            drawn.add_row(*map(Text, map(output.printable, cells), styles))
         width, screen.width = screen.width, 10_000
         screen.print(drawn, crop=False)
         screen.width = width
