@@ -135,7 +135,6 @@ TOKENS = "enabled: true\ntrigger: {type: tokens, value: 4000}\n"
 EITHER = "trigger: [{type: tokens, value: 6000}, {type: messages, value: 75}]\n"
 SHARES = "trigger: {type: fraction, value: 0.7}\nkeep: {type: fraction, value: 0.3}\n"
 EXAMPLES: dict[str, tuple[str, int | None, int | None, tuple[str, float]]] = {
-    "minimal": (TOKENS, 4_000, None, ("messages", 20)),
     "production": (
         f"enabled: true\nmodel_name: gpt-4o-mini\n{EITHER}keep: {{type: messages, value: 25}}\n"
         "trim_tokens_to_summarize: 5000",
@@ -148,19 +147,6 @@ EXAMPLES: dict[str, tuple[str, int | None, int | None, tuple[str, float]]] = {
         7_000,
         None,
         ("tokens", 3_000),
-    ),
-    "conservative": (
-        "enabled: true\nmodel_name: gpt-4\ntrigger: {type: tokens, value: 8000}\n"
-        "keep: {type: messages, value: 40}\ntrim_tokens_to_summarize: null",
-        8_000,
-        None,
-        ("messages", 40),
-    ),
-    "messages": (
-        "enabled: true\ntrigger: {type: messages, value: 50}",
-        None,
-        50,
-        ("messages", 20),
     ),
     "keep tokens": (TOKENS + "keep: {type: tokens, value: 3000}", 4_000, None, ("tokens", 3_000)),
 }

@@ -140,23 +140,14 @@ def test_standard_input_is_named_after_its_first_message(tmp_path, monkeypatch):
 
 BAD_FILES: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "is empty"),
-    "blank": (b" \n\n", "is empty"),
     "text": (b"hello there", "is not JSON (line 1, column 1"),
-    "half": (b'[{"role": "user",', "is not JSON (line 1"),
-    "tall half": (b'[\n  {"role": "user",\n', "is not JSON (line 3"),
     "number": (b"42", "a JSON number"),
-    "string": (b'"hi"', "a JSON string"),
-    "null": (b"null", "a JSON null"),
-    "boolean": (b"true", "a JSON boolean"),
     "image": (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\xff\xfe", "is no text in UTF-8 or UTF-16"),
     "object": (b'{"a": 1}', "a JSON object with 'a' and no messages"),
-    "no object": (b"{}", "a JSON object with nothing and no messages"),
     "deep": (b"[" * 100_000, "nested deeper than"),
-    "deep and whole": (b"[" * 500 + b"]" * 500, "nested deeper than"),
     "many digits": (b"[" + b"9" * 5000 + b"]", "cannot be read as JSON"),
     "conversations": (b'{"messages": []}\n{"messages": []}\n', "holds 2 conversations"),
     "item": (b'[{"role": "user", "content": "x"}, 7]', "message 1 is a JSON number"),
-    "item list": (b'[{"role": "user", "content": "x"}, []]', "message 1 is a JSON list"),
     "role": (b'[{"role": "robot", "content": "x"}]', "message 0 has the unknown role 'robot'"),
     "role in a line": (
         b'{"role": "user", "content": "x"}\n\n{"role": "robot", "content": "x"}\n',
@@ -173,7 +164,6 @@ BAD_FILES: dict[str, tuple[bytes, str]] = {
         b'[{"type": "human", "content": "x"}, {"role": "user", "content": "x"}]',
         "message 1 is in OpenAI's or Anthropic's form among messages in LangChain's",
     ),
-    "no call id": (b'[{"type": "tool", "content": "x"}]', "message 0 is no tool message"),
     "bad calls": (
         b'[{"type": "ai", "content": "x", "tool_calls": 7}]',
         "message 0 is no ai message (",
