@@ -361,12 +361,8 @@ class Compactor(Closing):
         archive, engine = self.archive, self._engine
         if archive is None:
             raise InputError("without an archive nothing can be recalled; pass archive=")
-
-        async def found() -> RecallResult:
-            chain, threads = await archive.flow(archive.chain, scope), archive.threads
-            if not chain and scope.thread not in (await archive.flow(threads, scope.tenant)):
-                raise unknown_thread(scope.tenant, scope.thread)
-            flow = recall_flow(archive, scope, chain, count=engine.meter.text, **asked)
-            return await aside(flow)
-
-        return await heard_by(engine.listeners, found())
+        chain = await archive.flow(archive.chain, scope)
+        if not chain and scope.thread not in (await archive.flow(archive.threads, scope.tenant)):
+            raise unknown_thread(scope.tenant, scope.thread)
+        work = recall_flow(archive, scope, chain, count=engine.meter.text, **asked)
+        return await heard_by(engine.listeners, aside(work))
