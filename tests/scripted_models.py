@@ -27,18 +27,12 @@ Answer = AIMessage | str | BaseException
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """One call as the model saw it.
-
-    Attributes:
-        messages: the prompt.
-        tags, metadata: of the run, those of surrounding runs included.
-        options: keyword arguments of the call, tools among them.
-    """
+    """One call as the model saw it."""
 
     messages: tuple[BaseMessage, ...]
-    tags: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()  # of the run, those of surrounding runs included; so is `metadata`
     metadata: dict[str, Any] = field(default_factory=dict)
-    options: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)  # of the call, tools among them
 
     @property
     def text(self) -> str:
@@ -49,27 +43,14 @@ class RecordedCall:
 class ScriptedChatModel(BaseChatModel):
     """Answer from a list, or from a callable that sees the prompt.
 
-    Attributes:
-        answers: `["first", AIMessage("second"), TimeoutError()]`, or a callable
-            `(messages) -> AIMessage | str | error`. A list that is used up raises `RuntimeError`.
-        delay: seconds that each answer takes.
-        usage: input and output tokens to report with answers that are texts.
-        response_metadata: metadata of answers that are texts, such as `{"finish_reason": "stop"}`.
-        model_name: the model's own name.
-        cites: whether answers that are texts end with the id of a message where the prompt shows
-            messages with ids, as the prompts of our summarisers ask for.
-        profile: LangChain's model profile, such as `{"max_input_tokens": 8000}`.
-
-    Example:
-        >>> model = ScriptedChatModel(answers=["hello"])
-        >>> model.invoke("hi").text, model.calls[0].text
-        ('hello', 'hi')
+    A list that is used up raises `RuntimeError`. An answer that is a text ends with the id of a
+    message where the prompt shows messages with ids, as the prompts of our summarisers ask for.
     """
 
     answers: SkipValidation[Sequence[Answer] | Callable[[list[BaseMessage]], Answer]]
-    delay: float = 0.0
-    usage: tuple[int, int] | None = None
-    response_metadata: dict[str, Any] = Field(default_factory=dict)
+    delay: float = 0.0  # seconds that each answer takes
+    usage: tuple[int, int] | None = None  # input and output tokens to report with texts
+    response_metadata: dict[str, Any] = Field(default_factory=dict)  # of answers that are texts
     model_name: str = "scripted"
     cites: bool = True
 

@@ -5,6 +5,7 @@ Answers are text without authority: archived messages stand in one frame, which 
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +21,7 @@ from pydantic import AnyHttpUrl, Field
 
 import conspectus
 from conspectus.archive import Archive, Scope, without_password
-from conspectus.bridge import arun
+from conspectus.bridge import run
 from conspectus.cli.options import file_of
 from conspectus.core.records import Record
 from conspectus.errors import ConspectusError, InputError, NotFoundError
@@ -96,11 +97,11 @@ class _Verifier:
         return AccessToken(token=token, client_id=client, scopes=[]) if known else None
 
 
-def _answering(tool: Callable[..., Awaitable[str]]) -> Callable[..., Awaitable[str]]:
+def _answering(tool: Callable[..., str]) -> Callable[..., Awaitable[str]]:
     @functools.wraps(tool)
     async def answer(*args: Any, **kwargs: Any) -> str:
         try:
-            return sendable(await arun(tool(*args, **kwargs)))
+            return sendable(await asyncio.to_thread(tool, *args, **kwargs))
         except ConspectusError as error:
             raise ToolError(sendable(str(error))) from error
 
@@ -121,12 +122,12 @@ class _Reader:
             self._opened.close()
         self._opened = None
 
-    async def list_threads(self, start: Start = 0) -> str:
+    def list_threads(self, start: Start = 0) -> str:
         """List the conversations that you may read, each with its id."""
-        lines = [_thread_line(scope) for scope in await self._scopes()]
+        lines = [_thread_line(scope) for scope in self._scopes()]
         return _page(lines, start, "No thread is kept that you may read.")
 
-    async def search(
+    def search(
         self,
         query: Query,
         thread: Thread = "",
@@ -137,12 +138,12 @@ class _Reader:
         """Find earlier messages by words, word for word; in all threads unless one is named."""
         if not query.strip():
             raise InputError("query is empty; give words, names, paths or numbers to look for")
-        scopes = [await self._one(thread)] if thread else await self._scopes()
+        scopes = [self._one(thread)] if thread else self._scopes()
         room = max(1, tokens // max(1, min(len(scopes), 4)))
         results = []
         for one in scopes[:SEARCHED]:
             scope = replace(one, session=session)
-            result = await self._recall(scope, query=query, most=limit, tokens=room)
+            result = self._recall(scope, query=query, most=limit, tokens=room)
             if result.hits:
                 results.append((max(hit.score for hit in result.hits), scope, result))
         results.sort(key=lambda one: -one[0])
@@ -160,7 +161,7 @@ class _Reader:
             notes.append(f"(Searched: the first {SEARCHED} of {len(scopes):,} threads; name one.)")
         return "\n".join(notes)
 
-    async def read(
+    def read(
         self,
         id: Id,
         until: Until = "",
@@ -173,37 +174,36 @@ class _Reader:
         """Read an earlier message by its id, or all from id until another."""
         if until and (at or query):
             raise InputError("at and query go with one id; leave out until to read in one message")
-        scope = replace(await self._one(thread), session=session)
+        scope = replace(self._one(thread), session=session)
         one = {"id": id, "at": at or None, "query": query or None}
         asked: dict[str, Any] = {"range": (id, until)} if until else one
-        result = await self._recall(scope, tokens=tokens, **asked)
+        result = self._recall(scope, tokens=tokens, **asked)
         if not result.text:
             raise InputError(f"tokens={tokens} is too little to show any of it; ask for more")
         more = "\n(Not all is shown. Read on with at= the last character shown, or the next id.)"
         return recalled_text(result.text) + (more if result.truncated else "")
 
-    async def list_compactions(
+    def list_compactions(
         self, thread: Thread = "", start: Start = 0, session: Session = "main"
     ) -> str:
         """List the compactions of a conversation, each with its id, the first one first."""
-        chain = await self._chain(replace(await self._one(thread), session=session))
+        chain = self._archive().chain(replace(self._one(thread), session=session))
         lines = [f"{number}. {_outline(record)}" for number, record in enumerate(chain, 1)]
         return _page(lines, start, "No compaction is in force in this thread.")
 
-    async def read_compaction(
+    def read_compaction(
         self, id: Id, thread: Thread = "", start: Start = 0, session: Session = "main"
     ) -> str:
         """Show which messages left in one compaction, why, and the summary that stands for them."""
-        scope = replace(await self._one(thread), session=session)
-        chain = await self._chain(scope)
+        scope = replace(self._one(thread), session=session)
+        chain = self._archive().chain(scope)
         record = next((one for one in chain if one.id == id.strip()), None)
         if record is None:
             raise NotFoundError(
                 f"no compaction in force here has the id {id[:80]!r}; list_compactions names them"
             )
         keys = record.covers[start : start + PAGE]
-        archive = self._archive()
-        found = await archive.flow(archive.find, scope, keys)
+        found = self._archive().find(scope, keys)
         text = [_outline(record), "## Left the view"]
         for one in (found[key] for key in keys if key in found):
             head = as_notes(cut(one_line(one.text), HEAD))
@@ -228,7 +228,7 @@ class _Reader:
             self._opened = Archive.open(self._where)
         return self._opened
 
-    async def _scopes(self) -> list[Scope]:
+    def _scopes(self) -> list[Scope]:
         """List all threads that are kept and granted, by tenant and name."""
         archive, grant = self._archive(), self._granted
         if not isinstance(grant, Grant):
@@ -236,13 +236,13 @@ class _Reader:
             grant = grant[token.client_id] if token is not None else Grant({})
         found = []
         for tenant in grant.tenants:
-            threads = await archive.flow(archive.threads, tenant)
+            threads = archive.threads(tenant)
             found += [Scope(tenant, one) for one in threads if grant.allows(tenant, one)]
         return found
 
-    async def _one(self, thread: str) -> Scope:
+    def _one(self, thread: str) -> Scope:
         """Find the thread of a handle or a name; without one, the only thread."""
-        scopes, handle = await self._scopes(), thread.strip(" []")
+        scopes, handle = self._scopes(), thread.strip(" []")
         found = [one for one in scopes if not thread or handle_of(one) == handle]
         found = found or [one for one in scopes if one.thread == thread]
         if len(found) == 1:
@@ -253,12 +253,9 @@ class _Reader:
         why = f"{thread[:80]!r} names several threads" if thread else "there are several"
         raise InputError(f"{why}; give thread= one of the ids in list_threads")
 
-    async def _chain(self, scope: Scope) -> tuple[Record, ...]:
-        return await self._archive().flow(self._archive().chain, scope)
-
-    async def _recall(self, scope: Scope, **asked: Any) -> RecallResult:
-        chain = await self._chain(scope)
-        return await recall_flow(self._archive(), scope, chain, count=self._count, **asked)
+    def _recall(self, scope: Scope, **asked: Any) -> RecallResult:
+        chain = self._archive().chain(scope)
+        return run(recall_flow(self._archive(), scope, chain, count=self._count, **asked))
 
 
 def _thread_line(scope: Scope) -> str:
