@@ -29,29 +29,17 @@ Author = Literal["model", "client"]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of block.
+    """One kind of block."""
 
-    Attributes:
-        asks: fields with the id of its call; the first that is given counts.
-        answers: fields with the id of the call that it answers; likewise.
-        needs: fields, as paths with dots, with the id of a call that must stand before it.
-        name: the field with the tool's name; without one it is called as its kind.
-        args: the field with its arguments. Default: all that is neither id nor status.
-        short: its fields that may be shortened, and how.
-        media: it holds bytes or a link; from a user, a description may take its place.
-        inside: the field that holds the block proper, as Bedrock and LangChain wrap some.
-        by: its author, if it is an item of its own in OpenAI's Responses.
-    """
-
-    asks: tuple[str, ...] = ()
-    answers: tuple[str, ...] = ()
-    needs: tuple[str, ...] = ()
-    name: str = ""
-    args: str = ""
-    short: tuple[tuple[str, How], ...] = ()
-    media: bool = False
-    inside: str = ""
-    by: Author | None = None
+    asks: tuple[str, ...] = ()  # fields with the id of its call; the first that has one counts
+    answers: tuple[str, ...] = ()  # fields with the id of the call that it answers; likewise
+    needs: tuple[str, ...] = ()  # paths with dots, to the id of a call that must stand before it
+    name: str = ""  # the field with the tool's name; without one it is called as its kind
+    args: str = ""  # the field with its arguments; default: all that is neither id nor status
+    short: tuple[tuple[str, How], ...] = ()  # its fields that may be shortened, and how
+    media: bool = False  # bytes or a link; from a user, a description may take its place
+    inside: str = ""  # the field that holds the block proper, as Bedrock and LangChain wrap some
+    by: Author | None = None  # its author, if it is an item of its own in OpenAI's Responses
 
 
 CALLER = ("caller.tool_id", "caller.caller_id")

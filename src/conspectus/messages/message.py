@@ -60,48 +60,27 @@ class Result(NamedTuple):
 
 @dataclass(slots=True)
 class Message:
-    """One message, read.
+    """One message, read."""
 
-    Attributes:
-        source: the caller's own object, never changed.
-        id: its id; without one, derived from its content and earlier occurrences.
-        key: identity and version: hash of id, content and occurrence.
-        role: the speaker's role.
-        text: its readable text: text, reasoning, media as short descriptions.
-        own: the speaker's own words in it, without the results of tools.
-        name: the speaker's or the tool's name, if given.
-        calls: tool calls that it makes.
-        answers: ids of calls that it answers.
-        results: the answers among its blocks, one by one.
-        needs: ids of calls that must stand before it, although it does not answer them.
-        joined: whether it continues the answer that the message before it began.
-        goes_on: `pause` if the next message of the model continues it, `response` if one that is
-            an item of OpenAI's Responses does.
-        date: when it was said, as the caller wrote it, if known.
-        media: its blocks without text, such as images and files, the caller's own.
-        given_id: its id as the caller gave it, if any.
-        redacted: whether secrets were taken out, so that it differs from the message sent.
-        memo: what was derived from it, by name; kept as long as its reading is remembered.
-    """
-
-    source: Source
-    id: str
-    key: str
-    role: Role
-    text: str
-    own: str = ""
-    name: str | None = None
-    calls: tuple[Call, ...] = ()
-    answers: tuple[str, ...] = ()
-    results: tuple[Result, ...] = ()
-    needs: tuple[str, ...] = ()
-    joined: bool = False
-    goes_on: str = ""
-    date: str | None = None
-    media: tuple[Mapping[str, Any], ...] = ()
-    given_id: str | None = None
-    redacted: bool = False
+    source: Source  # the caller's own object, never changed
+    id: str  # without one, derived from its content and earlier occurrences
+    key: str  # identity and version: hash of id, content and occurrence
+    role: Role  # of the speaker
+    text: str  # what can be read: text, reasoning, media as short descriptions
+    own: str = ""  # the speaker's own words in it, without the results of tools
+    name: str | None = None  # of the speaker or the tool, if it has one
+    calls: tuple[Call, ...] = ()  # tool calls that it makes
+    answers: tuple[str, ...] = ()  # ids of calls that it answers
+    results: tuple[Result, ...] = ()  # the answers among its blocks
+    needs: tuple[str, ...] = ()  # ids of calls that must stand before it, which it does not answer
+    joined: bool = False  # it continues the answer that the message before it began
+    goes_on: str = ""  # "pause": the model's next message continues it; "response": its next item
+    date: str | None = None  # when it was said, as the caller wrote it
+    media: tuple[Mapping[str, Any], ...] = ()  # blocks without text, the caller's own
+    given_id: str | None = None  # the id that the caller gave it
+    redacted: bool = False  # secrets were taken out, so that it differs from the message sent
     memo: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """What was derived from it, by name; kept as long as its reading is remembered."""
 
     @property
     def cite(self) -> str:

@@ -102,12 +102,12 @@ def with_recalled(
     Messages before that place are the same at each call of a turn, and stay in caches. If the user
     message also brings results of tools, which must follow their calls, they go behind it.
     """
-    place = newest_user(messages) if recalled is not None else None
-    if recalled is None or place is None:
+    at = newest_user(messages) if recalled is not None else None
+    if recalled is None or at is None:
         return list(messages)
-    if brings_results(messages[place]):  # between a call and its result a provider takes nothing
-        place += 1
-    return [*messages[:place], recalled, *messages[place:]]
+    if brings_results(messages[at]):  # between a call and its result a provider takes nothing
+        at += 1
+    return [*messages[:at], recalled, *messages[at:]]
 
 
 def brings_results(message: Source) -> bool:
