@@ -2,10 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import Callable
 from typing import Any
 
-import pytest
 from langchain_core.messages import AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.runtime import Runtime
@@ -17,7 +15,6 @@ from langchain_conformance.behaviour import (
     add,
     behaviour,
     caught,
-    kept,
     talk,
 )
 from langchain_conformance.effect import LINE, SETTINGS
@@ -25,10 +22,6 @@ from scripted_models import ScriptedChatModel
 
 WHO, READS, FAILS = "Who summarises", "What the summariser reads", "When the summariser fails"
 READ_ALL = "nothing leaves before a summariser has read it whole"
-KEEPS = (
-    "while there is room the history stays as it was, and the summary is tried again when it has "
-    'grown; `on_failure="raise"` raises'
-)
 
 
 MARK = re.compile(r"\n\(notes #\d{6}\)\Z")
@@ -37,16 +30,6 @@ MARK = re.compile(r"\n\(notes #\d{6}\)\Z")
 
 CITED = re.compile(r" \[\w+\]$")
 """The id of a message, with which the scripted model ends its answers."""
-
-
-class RateLimitError(Exception):
-    """Named as providers name it."""
-
-
-class Denied(Exception):
-    """What another try does not help."""
-
-    status_code = 401
 
 
 def said(update: Any) -> Any:
@@ -203,63 +186,3 @@ def _(side: Side) -> Any:
 
 
 # When it fails
-
-
-def hurried(observe: Callable[[Side], Any]) -> Callable[[Side], Any]:
-    """Without the pauses between tries."""
-    from types import SimpleNamespace
-
-    def quick(side: Side) -> Any:
-        with pytest.MonkeyPatch.context() as patch:
-            still = SimpleNamespace(sleep=lambda seconds: None)
-            patch.setattr("tenacity.nap.time", still)
-            patch.setattr("conspectus.bridge.time", still)
-            return observe(side)
-
-    return quick
-
-
-def failing(
-    *answers: Any, history: list[AnyMessage] | None = None, cites: bool = True, **settings: Any
-) -> Callable[[Side], Any]:
-    """What comes out, and in how many calls."""
-
-    def observe(side: Side) -> Any:
-        model = ScriptedChatModel(answers=list(answers), cites=cites)
-        given = {"model": model, **SETTINGS, **settings}
-        done = caught(lambda: side.step(history or talk(7), **given))
-        out = "the error" if isinstance(done, Raised) else kept(done)
-        return ("history stays" if out is None else out), len(model.calls)
-
-    return hurried(observe)
-
-
-add(
-    FAILS,
-    "two errors that pass, then an answer",
-    failing(RateLimitError("slow"), RateLimitError("slow"), SUMMARY),
-)
-add(FAILS, "errors that pass, each time", failing(*[RateLimitError("slow")] * 3), KEEPS)
-add(
-    FAILS,
-    "an error that nobody knows, twice, then an answer",
-    failing(RuntimeError("429 Too Many Requests"), ValueError("what?"), SUMMARY),
-)
-add(
-    FAILS,
-    "an error that another try does not help",
-    failing(*[Denied("key")] * 3),
-    f"it is not asked again; {KEEPS}",
-)
-add(
-    FAILS,
-    "an empty answer",
-    failing("", "", ""),
-    "an empty summary would lose everything that leaves",
-)
-
-
-@behaviour(FAILS, "a function that returns no text", f"its answer is not used; {KEEPS}")
-def _(side: Side) -> Any:
-    done = caught(lambda: side.step(talk(7), summarizer=lambda _: 7, **SETTINGS))
-    return done.kinds if isinstance(done, Raised) else kept(done)
