@@ -36,7 +36,7 @@ from conspectus.errors import (
     SummaryError,
 )
 from conspectus.messages import is_summary_message, read_messages, summary_message, summary_text
-from conspectus.observe import emit, log
+from conspectus.observe import log
 from conspectus.short_term.prompts import (
     TIMEOUT,
     PromptedSummarizer,
@@ -291,7 +291,6 @@ class Step:
         budget = self.own.max_tokens
         if needed <= budget:
             return
-        emit("stuck", self.scope, tokens_before=plan.tokens, needed=needed, budget=budget)
         reason = too_large(needed, budget)
         if self.own.on_failure == "raise":
             raise StuckError(reason, needed=needed, budget=budget)
