@@ -28,9 +28,8 @@ from conspectus.messages.blocks import without_cache_marks
 from conspectus.observe import heard_by
 from conspectus_serve.compaction import Asked
 from conspectus_serve.models import Learned, Models, Odd
-from conspectus_serve.originals import Originals
 from conspectus_serve.protocols import Route
-from conspectus_serve.threads import Mark, Match, Trail, find, hint_of, keep, trail_of
+from conspectus_serve.threads import Mark, Match, Originals, Trail, find, hint_of, keep, trail_of
 
 SIZES = 65_536  # messages whose size is remembered
 
@@ -156,14 +155,6 @@ class Fitter:
         fired = engine.policy.fired(Size(x.tokens, len(read)), limit)
         x.due = bool(x.match.head or over or fired or asked.at == 0)
 
-    def compact(self, x: Exchange) -> None:
-        """Put the thread's compactions in force, and compact what does not fit.
-
-        Raises ArchiveError, and TooLarge where nothing makes it fit.
-        """
-        assert x.engine is not None
-        self._compact(x, budget_of(x.engine.policy, x.room), x.asked.at == 0, x.asked.focus)
-
     def shrink(self, x: Exchange, error: Exception) -> bool:
         """Make a refused request smaller; False if that is impossible. Raises ArchiveError."""
         overflow, sent = read_overflow(error), x.sent + x.recalled
@@ -175,7 +166,7 @@ class Fitter:
             most = refused.having_tried(refused.budget, sent).most
             x.learned.refused = most + x.beside
         try:
-            self._compact(x, Window(refused.budget + x.beside, x.beside))
+            self.compact(x, Window(refused.budget + x.beside, x.beside))
         except TooLarge:
             return False
         return x.sent < sent
@@ -186,14 +177,18 @@ class Fitter:
         if not x.named and x.trail is not None:
             keep(self._archive, x.tenant, x.match, x.trail, x.head, x.hint)
 
-    def _compact(
-        self, x: Exchange, room: Window | None, now: bool = False, focus: str = ""
-    ) -> None:
+    def compact(self, x: Exchange, smaller: Window | None = None) -> None:
+        """Put the thread's compactions in force, and compact what does not fit.
+
+        Raises ArchiveError, and TooLarge where nothing makes it fit.
+        """
         assert x.engine is not None
+        room = smaller or budget_of(x.engine.policy, x.room)
+        now, focus = smaller is None and x.asked.at == 0, x.asked.focus
         # A client that gives up and sends its request again waits for the compaction under way.
         with self._locks.get_or_make(x.scope, threading.Lock):
             thread = Thread(x.engine, x.scope, room)
-            flow = compact(thread, x.plain, now, focus)
+            flow = compact(thread, x.plain, now, "" if smaller else focus)
             result = run(heard_by(x.engine.listeners, flow))
         over = room is not None and result.tokens_after > room.budget
         if over and result.failed == "archive":

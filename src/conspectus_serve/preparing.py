@@ -180,16 +180,23 @@ class Preparer:
                 view, x.recalled = self.recall(x).shown(turn, x.plain, view)
             view, body = self._formed(x, view, body)
         body = {**body, x.route.protocol.field: view}
-        if self._gets_tool(x, body):
-            body["tools"], x.with_tool = [*(body.get("tools") or ()), tool_in(name)], True
+        x.with_tool = self._may_have_tool(x, body)
+        spare = self.recall(x).spare if x.with_tool else None
+        if x.with_tool and (spare is None or spare >= LEAST_RECALL):
+            body["tools"] = [*(body.get("tools") or ()), tool_in(name)]
+        else:
+            x.with_tool = False
         with self._refusing():
             x.body, x.content = body, json.dumps(body, separators=(",", ":")).encode()
 
     def recall(self, x: Exchange) -> Recall:
-        """Return the originals of an exchange's thread."""
+        """Return the originals of an exchange's thread, with the room that there is for them."""
         assert x.engine is not None
-        tokens, spare = self._settings.recall_tokens, x.spare
-        return Recall(self._archive, x.scope, x.head, x.engine.meter, tokens, spare)
+        meter, spare = x.engine.meter, x.spare
+        if x.with_tool and spare is not None:
+            spare -= x.recalled + meter.tools([tool_in(x.route.protocol.name)])
+        tokens = self._settings.recall_tokens
+        return Recall(self._archive, x.scope, x.head, meter, tokens, spare)
 
     def _formed(
         self, x: Exchange, view: list[Any], body: dict[str, Any]
@@ -207,17 +214,12 @@ class Preparer:
             body, x.betas = {**body, "thinking": {**thinking, **binding}}, (BETA,)
         return view, body
 
-    def _gets_tool(self, x: Exchange, body: Mapping[str, Any]) -> bool:
-        if not (self._settings.recall_tool and x.view is not None and x.head and x.engine):
+    def _may_have_tool(self, x: Exchange, body: Mapping[str, Any]) -> bool:
+        if x.route.counts or not (self._settings.recall_tool and x.view is not None and x.head):
             return False
-        if x.route.counts or not may_have_tool(body):
-            return False
+        # An upstream that keeps the answer would know it by another name than the client.
         stored = x.route.protocol is RESPONSES and body.get("store") is not False
-        if stored and not self._holds:
-            return False  # the upstream would know the answer by another name than the client
-        if x.spare is not None:
-            x.spare -= x.recalled + x.engine.meter.tools([tool_in(x.route.protocol.name)])
-        return x.spare is None or x.spare >= LEAST_RECALL
+        return may_have_tool(body) and (self._holds or not stored)
 
     def again(self, x: Exchange, refusal: RefusedByUpstream) -> bool:
         """Write a refused request in a form that the upstream may take; False for none."""
