@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -86,13 +85,14 @@ def trail_of(history: Sequence[Any], protocol: str) -> Trail:
     System messages do not count, as they may hold a clock, unless there is nothing else. Raises
     ValueError, TypeError or RecursionError for a message that is not JSON.
     """
-    seen, marks, said, answers = Counter[str](), list[Mark](), list[str](), list[int]()
+    seen, marks, said, answers = dict[str, int](), list[Mark](), list[str](), list[int]()
     answered = False
     for message in history:
         mark = mark_of(message, protocol)
         if mark.name and not mark.unique:
-            seen[mark.name] += 1  # the same words again are another message
-            mark = replace(mark, name=f"{mark.name}-{seen[mark.name]}")
+            number = seen[mark.name] = seen.get(mark.name, 0) + 1
+            if number > 1:  # the same words again are another message
+                mark = replace(mark, name=f"{mark.name}-{number}")
         marks.append(mark)
         if mark.said and mark.name:
             said.append(mark.name)
