@@ -23,12 +23,25 @@ NEAR = 3
 _ENDS = ("\n", BREAK, ". ", "。", "! ", "? ", "！", "？", "; ", ", ", "、", "，", " ")
 """Where a text may be cut, the best places first."""
 
+UNSPACED = 0x0E00
+"""The first character of the scripts that are written without spaces, from Thai on."""
+
+_TERM = re.compile(r"[^\W_]+")
 _SPACES = re.compile(r"(?<![ \t])[ \t]*[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\s*")
 
 
 def one_line(text: str) -> str:
     """Return a text in one line, the ends of its own lines marked."""
     return _SPACES.sub(BREAK, text.strip())
+
+
+def terms(text: str) -> list[str]:
+    """Return the words of a text; of scripts without spaces, pairs of characters."""
+    words: list[str] = []
+    for word in _TERM.findall(text.casefold()):
+        pairs = not word.isascii() and len(word) > 2 and ord(max(word)) >= UNSPACED
+        words += [word[n : n + 2] for n in range(len(word) - 1)] if pairs else [word]
+    return words
 
 
 def shared(sizes: Iterable[float], room: float) -> float:

@@ -7,7 +7,6 @@ then those are left out that say least.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -48,10 +47,6 @@ WEIGHTS: tuple[tuple[Callable[[Line], bool], float], ...] = (
 )
 """What a line weighs, by the first test that it passes. So looks that were repeated give way first,
 then looks, calls, changes, what the agent said to the user, and last a model's findings."""
-
-_TERM = re.compile(r"[^\W_]+")
-UNSPACED = 0x0E00
-"""The first character of the scripts that are written without spaces, from Thai on."""
 
 Rooms = dict[int, float]
 """Characters of each line, by its `id()`; 0 for one that is only counted."""
@@ -128,7 +123,7 @@ class GivingWay:
         the words: what is said once would be lost, what is said often stands elsewhere, too.
         """
         firsts, newest = [line for line in self._words if not line.like], self._words[-1]
-        bags = [frozenset(_terms(line.text)) for line in firsts]
+        bags = [line.terms for line in firsts]
         weights = {
             word: log(len(bags) / times)
             for word, times in Counter(word for bag in bags for word in bag).items()
@@ -139,15 +134,6 @@ class GivingWay:
             tells = fsum(weights[word] for word in bag) * _named(line)
             order.append((not always, -tells / (min(len(line.text), 2 * SHORTEST) + 20), -n))
         return [(firsts[-n], not rest) for rest, _, n in sorted(order)]
-
-
-def _terms(text: str) -> list[str]:
-    """Return the words of a text; of scripts without spaces, pairs of characters."""
-    terms: list[str] = []
-    for word in _TERM.findall(text.casefold()):
-        pairs = not word.isascii() and len(word) > 2 and ord(max(word)) >= UNSPACED
-        terms += [word[n : n + 2] for n in range(len(word) - 1)] if pairs else [word]
-    return terms
 
 
 def _named(line: Line) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from conspectus.messages import Message, is_summary_message
@@ -90,14 +90,18 @@ def _last_named(messages: Sequence[Message]) -> dict[str, int]:
     for place, message in enumerate(messages):
         if message.role == "tool":
             continue
-        words = message.memo.get("identifiers")
-        if words is None:
-            words = message.memo["identifiers"] = frozenset(_identifiers(message.reading))
-        for word in words:
+        for word in _identifiers_of(message):
             last[word] = place
             times[word] = times.get(word, 0) + 1
     common = max(8, len(messages) // 4)
     return {word: place for word, place in last.items() if times[word] <= common}
+
+
+def _identifiers_of(message: Message) -> frozenset[str]:
+    words: frozenset[str] | None = message.memo.get("identifiers")
+    if words is None:
+        words = message.memo["identifiers"] = frozenset(_identifiers(message.reading))
+    return words
 
 
 def _identifiers(text: str) -> Iterable[str]:
@@ -131,17 +135,17 @@ class _Reader:
             if message.role == "user":
                 by = "" if message.name in (None, "", self._user) else str(message.name)
             kind: Kind = "said" if message.role == "user" and not by else "found"
-            worth = self._named(own, place)
+            worth = self._named(_identifiers_of(message), place)
             self.lines.append(Line(kind, (message.cite,), own, by, worth=worth))
         for number, call in enumerate(message.calls):
             self._call(message, call, place, "" if number or message.role == "tool" else own)
         for result in _results(message):
             self._result(message, result, place)
 
-    def _named(self, text: str, place: int) -> int:
-        """Return how many identifiers of a text are named later."""
+    def _named(self, words: Collection[str], place: int) -> int:
+        """Return how many of these identifiers are named later."""
         last = self._last
-        return sum(last.get(word, -1) > place for word in set(_identifiers(text)))
+        return sum(last.get(word, -1) > place for word in words)
 
     def _call(self, message: Message, call: Call, place: int, why: str) -> None:
         tool = self._tools[call.name]
@@ -162,7 +166,7 @@ class _Reader:
             call=call.name or "call",
             args=tuple((name, cut(value, STORED)) for name, value in args),
             effect=tool.effect,
-            worth=self._named(f"{why} {said}", place),
+            worth=self._named(set(_identifiers(f"{why} {said}")), place),
         )
         self.lines.append(line)
 
@@ -187,7 +191,9 @@ class _Reader:
             self.todo = self.todo if failed else self._todos.get(result.call, self.todo)
         named = []
         for piece in pieces:
-            named.append(-1 if piece in self._pieces else 2 * self._named(piece, place))
+            named.append(
+                -1 if piece in self._pieces else 2 * self._named(set(_identifiers(piece)), place)
+            )
             self._pieces.add(piece)
         self.lines[at] = replace(
             line,

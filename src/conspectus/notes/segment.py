@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from conspectus._newest import Newest
 from conspectus.core.plain import from_plain, to_plain
+from conspectus.notes.cutting import terms
 
 Kind = Literal["said", "done", "found"]
 
@@ -95,6 +96,11 @@ class Line:
         args = sum(len(name) + len(value) + 3 for name, value in self.args)
         outcome = sum(len(piece) + 3 for piece in self.outcome)
         return 12 + len(self.text) + len(self.call) + args + outcome + self.cites
+
+    @cached_property
+    def terms(self) -> frozenset[str]:
+        """The terms of the text."""
+        return frozenset(terms(self.text))
 
 
 @dataclass(frozen=True)
