@@ -147,8 +147,9 @@ class _Reading:
         self.prompt = partial(prompts.prompt, own._template, request)
         self.check = partial(wrong_with, min_tokens=own.min_tokens)
         # Measured with frames around nothing, so that no estimate is below what is really sent.
-        sizes = (caller.size(self.prompt(_messages("-"), part)) for part in (0, request.limit))
-        taken = max(sizes) + request.limit + PER_MESSAGE
+        self.frames: dict[str, str] = {}
+        self.base = caller.size(self.prompt(_messages("-"))) + request.count(prompts.PART)
+        taken = self.base + request.limit + 2 * PER_MESSAGE
         self.frame = request.count(prompts.framed("notes", "-", "999 of 999")) + 1
         self.room = own._window - taken  # for messages
         self.trim = max(own._trim or self.room, LEAST_READING)
@@ -160,8 +161,8 @@ class _Reading:
             )
 
     async def text(self) -> str:
-        parts = parts_of(self.request.entries, self._sizes)
         while True:
+            parts = parts_of(self.request.entries, self._sizes)
             try:
                 return await self._once(parts)
             except SummarizerOverflow as error:
@@ -172,8 +173,10 @@ class _Reading:
 
     async def _once(self, parts: Sequence[Part]) -> str:
         request, room, count = self.request, self.room, self._count
-        pieces, material = divide(parts, min(room, self.trim), count), self._framed(parts)
-        if len(pieces) > 1:
+        pieces, size = divide(parts, min(room, self.trim), count), 0
+        if len(pieces) == 1:
+            material, size = self._framed(parts), self.base + sum(part.size for part in parts)
+        else:
             share = room // (len(pieces) + 1) - self.frame  # so that all fit one reading
             limit = max(LEAST_NOTES, min(request.limit, share))
             flows = [self._notes_on(piece, limit) for piece in pieces]
@@ -184,7 +187,7 @@ class _Reading:
             labelled = ((f"{n} of {len(notes)}", text) for n, text in enumerate(notes, 1))
             material = "\n".join(prompts.framed("notes", text, label) for label, text in labelled)
         check, most = partial(self.check, request=request), request.most or request.limit
-        return await self.caller.ask(self.prompt(material), check, most=most)
+        return await self.caller.ask(self.prompt(material), check, most=most, size=size)
 
     async def _notes_on(self, piece: Sequence[Part], limit: int) -> str:
         entries = [self.request.entries[n] for n in dict.fromkeys(part.index for part in piece)]
@@ -194,13 +197,20 @@ class _Reading:
 
     def _framed(self, piece: Sequence[Part]) -> str:
         entries = self.request.entries
-        frames = (prompts.message_frame(entries[p.index], p.text, p.label) for p in piece)
-        return _messages("\n".join(frames))
+        return _messages("\n".join(self._frame(entries[p.index], p.text, p.label) for p in piece))
+
+    def _frame(self, entry: Message, text: str, label: str) -> str:
+        if label:
+            return prompts.message_frame(entry, text, label)
+        if entry.key not in self.frames:
+            self.frames[entry.key] = prompts.message_frame(entry, text)
+        return self.frames[entry.key]
 
     def _sizes(self, entry: Message) -> tuple[int, int]:
-        frames = ((entry.reading, ""), ("", "999 of 999"))
-        whole, frame = (self.request.count(prompts.message_frame(entry, *one)) for one in frames)
-        return whole + 1, frame + 1
+        size = self.request.count(self._frame(entry, entry.reading, "")) + 1
+        if size <= min(self.room, self.trim):  # it is not divided
+            return size, 0
+        return size, self.request.count(prompts.message_frame(entry, "", "999 of 999")) + 1
 
     def _count(self, text: str) -> int:
         return self.request.count(as_data(text))

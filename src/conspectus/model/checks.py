@@ -65,7 +65,10 @@ def wrong_with(
     if min_tokens is not None:
         return (f"it has fewer than {min_tokens:,} tokens",) if size < min_tokens else ()
     read = [*request.entries, *request.kept[: request.ahead]]
-    if any(said in " ".join(e.reading.split()) for e in read if len(e.reading) >= len(said)):
+    begin = said.split(" ", 8)[:8]  # most messages have not even these words
+    longer = (e.reading for e in read if len(e.reading) >= len(said))
+    alike = (reading for reading in longer if all(word in reading for word in begin))
+    if any(said in " ".join(reading.split()) for reading in alike):
         return ("it repeats a message",)
     if findings and document:
         return ("it is one JSON or markup document, not lines with their sources",)
