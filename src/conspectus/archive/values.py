@@ -27,6 +27,7 @@ Listed = tuple[str, int, int, int, str]
 """A message that may be searched: its key, its first passage's number, the number of its passages,
 of its words, and `about`. A plain tuple, as the garbage collector passes those by."""
 
+_WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _HEXADECIMAL = re.compile("(?:[0-9a-f]{2}){0,255}")
 SMALL = 4096  # Bytes up to which a small window of the compressor holds all, at a tenth of the cost
 
@@ -120,8 +121,7 @@ def manifest(chain: Chain) -> tuple[str, ...]:
 
 def packed(data: Any) -> bytes:
     """Return JSON data as bytes, compressed."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    raw = text.encode("utf-8", "surrogatepass")
+    raw = _WRITER.encode(data).encode("utf-8", "surrogatepass")
     bits, memory = (-12, 5) if len(raw) < SMALL else (-15, 8)
     deflate = zlib.compressobj(6, zlib.DEFLATED, bits, memory, 0, DICTIONARY)
     return deflate.compress(raw) + deflate.flush()
