@@ -12,7 +12,7 @@ from conspectus.core.records import Cost
 from conspectus.observe import Price, price_of, prices, set_prices
 from observe_support import compact, heard
 from scripted_models import ScriptedChatModel
-from test_observe_events import reporting
+from test_observe import reporting
 
 LONG = 300_000
 CACHED = Cost(

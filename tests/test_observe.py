@@ -1,0 +1,405 @@
+"""Telemetry: events and the lines in the log; metrics; spans, and whose children they are."""
+
+import asyncio
+import contextlib
+import logging
+import re
+import sys
+import time
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+from langgraph.store.memory import InMemoryStore
+from opentelemetry import trace
+from opentelemetry.trace import StatusCode
+
+from conspectus import ChatModelSummarizer, Compactor, PolicyError, SummaryError, __version__
+from conspectus.archive import Scope
+from conspectus.core.records import Cost
+from conspectus.observe import (
+    Event,
+    OpenTelemetry,
+    Price,
+    emit,
+    events,
+    listen,
+    log,
+    observing,
+    set_prices,
+    unlisten,
+)
+from graph_support import agent, middleware, on_a_loop, said, steps, thread
+from observe_support import SECRET, Own, alone, busy, compact, dicts, heard, instrumented
+from scripted_models import ScriptedChatModel
+
+SUMMARY = "## Done\n- Modules seen."
+
+
+def by_model(usage: Any = (12_000, 400), name: str = "gpt-5-mini") -> ScriptedChatModel:
+    return ScriptedChatModel(answers=[SUMMARY] * 9, model_name=name, usage=usage)
+
+
+# Off and on
+
+
+def test_without_the_extra_the_error_names_it(monkeypatch):
+    for name in [one for one in sys.modules if one.startswith("opentelemetry")]:
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError, match=r"pip install .*\[otel\]'"):
+        OpenTelemetry()
+
+
+def test_off_no_event_is_made_and_a_place_costs_next_to_nothing(monkeypatch):
+    monkeypatch.setattr(logging.getLogger("conspectus"), "level", logging.CRITICAL)
+    logging.getLogger("conspectus").manager._clear_cache()
+    made: list[Any] = []
+    monkeypatch.setattr(events, "Event", lambda **facts: made.append(facts))
+    with alone():
+        assert observing("compaction") is observing("archive")
+        compact(archive="memory:")
+        assert made == []
+        start = time.process_time()
+        for _ in range(10_000):
+            with observing("archive", None, name="write"):
+                pass
+        assert time.process_time() - start < 0.1  # 10 microseconds each; it takes about half of one
+    logging.getLogger("conspectus").manager._clear_cache()
+
+
+def test_what_happens_inside_belongs_to_the_work_around_it_and_is_added_up():
+    scope = Scope("local", "t")
+    with heard() as found:
+        with observing("compaction", scope):
+            emit("model_call", name="a", cost=Cost(1, 5).asked_of("a"))
+            with contextlib.suppress(ValueError), observing("model_call", name="b") as b:
+                b.add(cost=Cost(1, 7).asked_of("b"), request="smallest")
+                raise ValueError("broken\nagain")
+        emit("model_call", name="c")
+    inside, failed, whole, after = found
+    assert (inside.scope, failed.scope, after.scope) == (scope, scope, None)
+    assert (failed.outcome, failed.error) == ("error", "ValueError")
+    assert failed.error_message == "broken again"
+    assert failed.extra == {"request": "smallest"}
+    assert (whole.cost.calls, whole.cost.input_tokens) == (2, 12)
+    assert set(whole.cost.models) == {"a", "b"}
+    assert whole.seconds > 0 == after.seconds
+
+
+@pytest.mark.parametrize("wrong", [3, "otel", OpenTelemetry])
+def test_what_is_no_listener_is_refused(wrong):
+    with pytest.raises(PolicyError, match="a listener is a callable that takes an event"):
+        listen(wrong)
+    with pytest.raises(PolicyError, match="a listener is a callable"):
+        Compactor(telemetry=wrong)
+
+
+class Broken:
+    """A listener that fails whatever it hears."""
+
+    def begin(self, event: Event) -> Any:
+        raise RuntimeError("cannot begin")
+
+    def __call__(self, event: Event) -> None:
+        raise ValueError("cannot hear")
+
+
+def test_a_listener_that_fails_changes_nothing_and_is_said_once(caplog):
+    with alone():
+        expected = compact(archive="memory:")
+    with heard("compaction") as found:
+        broken = Broken()
+        listen(broken)
+        result = compact(archive="memory:")
+        unlisten(broken)
+    assert result.record == expected.record
+    assert len(found) == 1
+    lines = [one for one in caplog.records if "this is said once" in one.getMessage()]
+    assert [str(one.exc_info[1]) for one in lines if one.exc_info] == [
+        "cannot begin",
+        "cannot hear",
+    ]
+
+
+# Calls of models
+
+
+def reporting(**details: Any) -> AIMessage:
+    """An answer whose model reports what it took."""
+    usage: Any = {"input_tokens": 1_000, "output_tokens": 50, "total_tokens": 1_050, **details}
+    return AIMessage(f"{SUMMARY} [d0]", usage_metadata=usage)
+
+
+def test_what_a_model_reports_is_taken_with_its_details_and_else_estimated():
+    answer = reporting(
+        input_token_details={"cache_read": 600}, output_token_details={"reasoning": 20}
+    )
+    with heard("model_call") as found:
+        result = compact(ScriptedChatModel(answers=[answer, SUMMARY]))
+        other = compact(ScriptedChatModel(answers=[SUMMARY]))
+    first, second = (one.cost for one in found)
+    assert first == result.cost == Cost(1, 1_000, 50, cached_tokens=600, reasoning_tokens=20)
+    assert second == other.cost
+    assert (second.estimated_calls, second.input_tokens > 100) == (1, True)
+
+
+# The log
+
+
+def lines_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [f"{one.levelname} {one.getMessage()}" for one in caplog.records]
+
+
+def test_a_compaction_says_one_line_that_a_person_wants_to_read(caplog):
+    caplog.set_level(logging.INFO, "conspectus")
+    graph, _ = agent(steps(5), middleware(model=by_model(name="gpt-5-mini"), archive="memory:"))
+    graph.invoke(said("go"), thread("7"))
+    [line] = lines_of(caplog)
+    assert re.fullmatch(
+        r"INFO thread 7: compacted [\d,]+ → [\d,]+ tokens, \d+ messages archived, "
+        r"by gpt-5-mini in \d+\.\d s, \$0\.0038",
+        line,
+    )
+    [record] = caplog.records
+    assert vars(record)["conspectus"] == {"event": "compacted"}
+
+
+@pytest.mark.parametrize(
+    ("summarizer", "remedy"),
+    [
+        (lambda messages: "", "it is empty; it begins with ''; use another model"),
+        (Own(error=SummaryError("no key")), "no key; check the summariser's name, key and network"),
+    ],
+)
+def test_a_failure_is_one_line_with_the_remedy(caplog, summarizer, remedy):
+    caplog.set_level(logging.INFO, "conspectus")
+    compact(summarizer, name="7", on_failure="keep", archive="memory:")
+    [line] = [one for one in lines_of(caplog) if one.startswith("WARNING")]
+    assert line.startswith("WARNING thread 7: compaction failed, nothing has changed: ")
+    assert remedy in line
+
+
+def test_no_text_of_others_begins_a_line_of_the_log(caplog):
+    def fail(messages: list[Any]) -> str:
+        raise ValueError("no\nCRITICAL the disk is on fire\r\x1b[2J")
+
+    evil = "x\nCRITICAL forged" * 40
+    caplog.set_level(logging.DEBUG, "conspectus")
+    caplog.handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
+    compact(fail, name=evil, on_failure="keep", archive="memory:")
+    compact(name=evil)
+    log("sentence", "%s and %r", evil, evil)
+    try:
+        raise RuntimeError("boom\nCRITICAL forged")
+    except RuntimeError:
+        logging.getLogger("conspectus").exception("on_event failed at %s", evil)
+    assert "RuntimeError: boom" in caplog.text
+    assert "\x1b" not in caplog.text
+    assert not re.search(r"^(?!DEBUG|INFO|WARNING|ERROR|    )", caplog.text.rstrip("\n"), re.M)
+    assert max(map(len, caplog.text.splitlines())) < 2_000
+
+
+def test_no_text_of_a_conversation_is_in_events():
+    with heard() as found:
+        made = Compactor(
+            ScriptedChatModel(answers=[f"{SUMMARY} {SECRET}"]),
+            keep=("messages", 2),
+            archive="memory:",
+        )
+        made.compact(dicts(9), thread_id="t", force=True, focus=SECRET)
+        made.recall(SECRET, thread_id="t")
+    assert len(found) > 10
+    assert SECRET not in repr(found)
+    assert all(one.scope and one.scope.thread == "t" for one in found)
+
+
+ALERTED = ("stuck", "compaction.failures", "archive.failures", "guard.fits")
+
+
+def test_what_compactions_did_is_counted_by_cause_and_outcome():
+    compactor = Compactor(window=2_000, keep=("messages", 4), archive="memory:")
+    with instrumented() as found:
+        first = compactor.compact(dicts(40), thread_id="a")
+        forced = compactor.compact(dicts(12), thread_id="b", force=True)
+        assert found.points("conspectus.compactions") == {
+            (("cause", "trigger"), ("outcome", "compacted")): 1,
+            (("cause", "forced"), ("outcome", "compacted")): 1,
+        }
+        both = (first, forced)
+        freed = sum(one.tokens_before - one.tokens_after for one in both)
+        assert found.total("conspectus.tokens.freed") == freed
+        assert found.total("conspectus.messages.evicted") == sum(one.evicted for one in both)
+        assert found.total("conspectus.messages.clipped") == sum(one.clipped for one in both)
+        assert found.total("conspectus.compaction.duration", outcome="compacted") == 2
+        assert found.total("conspectus.compaction.failures") == 0
+        for operation in ("write", "read_back", "commit"):
+            assert found.total("conspectus.archive.duration", operation=operation) == 2
+
+
+class Full(InMemoryStore):
+    """A store whose disk is full."""
+
+    def batch(self, ops: Any) -> Any:
+        ops = list(ops)
+        if any(type(one).__name__ == "PutOp" for one in ops):
+            raise OSError(28, "no space left on device")
+        return super().batch(ops)
+
+
+def test_failures_are_counted_by_what_failed_in_series_that_stood_at_0():
+    """A series that begins with 1 has not grown: `increase(...) > 0` would miss the first."""
+    broken = ScriptedChatModel(answers=lambda messages: ValueError(SECRET))
+    empty = ScriptedChatModel(answers=lambda messages: "")
+    slow = ChatModelSummarizer(ScriptedChatModel(answers=["x"] * 9, delay=5), timeout=0.01)
+    with instrumented() as found:
+        before = {name: found.points(f"conspectus.{name}") for name in ALERTED}
+        assert all(set(points.values()) == {0} for points in before.values())
+        for number, one in enumerate((broken, empty, slow)):
+            assert compact(one, str(number), on_failure="keep").failed == "summary"
+        assert compact(name="f", archive=Full()).failed == "archive"
+        failures = found.points("conspectus.compaction.failures")
+        kinds = {dict(labels)["failure"]: v for labels, v in failures.items() if v}
+        assert kinds == {"summary": 1, "rejected": 1, "timeout": 1, "archive": 1}
+        assert found.total("conspectus.archive.duration", outcome="error") > 0
+        assert found.total("conspectus.tokens.freed") == 0
+        assert Compactor(window=60).compact(dicts(40), thread_id="s").outcome == "stuck"
+        assert found.total("conspectus.stuck") == 1
+        for name in ALERTED:
+            assert found.points(f"conspectus.{name}").keys() == before[name].keys()
+        assert SECRET not in found.everything
+
+
+def test_each_call_of_a_summariser_is_counted_with_its_tokens_and_price():
+    model = ScriptedChatModel(answers=busy(1, "## Done\n- Modules seen."), model_name="small")
+    with instrumented() as found:
+        set_prices({"small": Price(input=2.0, output=8.0)}, currency="EUR")
+        cost = compact(model).cost
+        who = "ScriptedChatModel:small"
+        assert found.total("conspectus.summarizer.calls", summarizer=who, outcome="ok") == 1
+        assert found.total("conspectus.summarizer.calls", summarizer=who, outcome="error") == 1
+        assert found.total("conspectus.summarizer.duration") == 2
+        assert found.total("conspectus.summarizer.tokens", type="input") == cost.input_tokens
+        assert found.total("conspectus.summarizer.tokens", type="output") == cost.output_tokens
+        expected = (cost.input_tokens * 2.0 + cost.output_tokens * 8.0) / 1_000_000
+        assert found.total("conspectus.summarizer.cost", currency="EUR") == pytest.approx(expected)
+        [whole] = found.told("conspectus.compaction")
+        assert whole["conspectus.money"] == pytest.approx(expected)
+
+
+ONE_COMPACTION = [
+    "user > conspectus.compaction > conspectus.archive.write",
+    "user > conspectus.compaction > conspectus.archive.read_back",
+    "user > conspectus.compaction > conspectus.archive.find_draft",
+    "user > conspectus.compaction > conspectus.step.summarize > chat scripted",
+    "user > conspectus.compaction > conspectus.step.summarize",
+    "user > conspectus.compaction > conspectus.step.check",
+    "user > conspectus.compaction > conspectus.archive.save_draft",
+    "user > conspectus.compaction > conspectus.step.commit > conspectus.archive.commit",
+    "user > conspectus.compaction > conspectus.step.commit",
+    "user > conspectus.compaction",
+]
+
+
+def tree_of(found: Any) -> list[str]:
+    """Paths within compactions, without what operations on the archive are made of."""
+    inner = re.compile(r"conspectus\.archive\.\w+ > ")
+    return [
+        path for path in found.paths if "conspectus.compaction" in path and not inner.search(path)
+    ]
+
+
+def test_an_agents_compaction_is_one_tree_inside_the_users_own_span():
+    graph, _ = agent(steps(5), middleware())
+    with instrumented() as found:
+        with found.user.start_as_current_span("user"):
+            graph.invoke(said("go"), thread())
+        assert tree_of(found) == ONE_COMPACTION
+        assert len({one.context.trace_id for one in found.spans}) == 1
+        [span] = found.named("conspectus.compaction")
+        attributes = dict(span.attributes or {})
+        assert attributes["conspectus.outcome"] == "compacted"
+        assert attributes["conspectus.cause"] == "trigger"
+        assert attributes["conspectus.tokens_before"] > attributes["conspectus.tokens_after"] > 0
+        assert attributes["conspectus.messages"] > 0
+        assert attributes["conspectus.calls"] == 1
+        assert span.status.status_code is StatusCode.UNSET
+        held = graph.get_state(thread()).values["_conspectus"]
+        assert attributes["conspectus.record"] == held["head"]
+        [call] = found.named("chat scripted")
+        assert call.kind is trace.SpanKind.CLIENT
+        assert call.attributes["gen_ai.operation.name"] == "chat"
+        assert call.attributes["gen_ai.request.model"] == "scripted"
+        assert call.attributes["gen_ai.usage.input_tokens"] > 0
+        [scope] = {span.instrumentation_scope for span in found.spans if span.name != "user"}
+        assert (scope.name, scope.version) == ("conspectus", __version__)
+
+
+def test_each_failed_try_is_a_span_with_its_error():
+    model = ScriptedChatModel(answers=busy(2, "## Done\n- Modules seen."))
+    with instrumented() as found:
+        assert compact(model).outcome == "compacted"
+        states = [one.status.status_code for one in found.named("chat scripted")]
+        assert states == [StatusCode.ERROR, StatusCode.ERROR, StatusCode.UNSET]
+        errors = [one.get("error.type") for one in found.told("chat scripted")]
+        assert errors == ["ConnectionError", "ConnectionError", None]
+        [whole] = found.told("conspectus.compaction")
+        assert whole["conspectus.tries_failed"] == 2
+        assert whole["conspectus.calls"] == 3
+
+
+@pytest.mark.parametrize("shown", [False, True])
+@pytest.mark.parametrize("raises", [False, True])
+def test_a_compaction_that_failed_says_so_and_what_was_said_only_if_asked(raises, shown):
+    model = ScriptedChatModel(answers=lambda messages: ValueError(f"bad: {SECRET}"))
+    error = pytest.raises(SummaryError) if raises else nullcontext()
+    with instrumented(error_messages=shown) as found:
+        with error:
+            compact(model, on_failure="raise" if raises else "keep", archive="memory:")
+        [whole] = found.named("conspectus.compaction")
+        attributes = dict(whole.attributes or {})
+        assert attributes["conspectus.outcome"] == "failed"
+        assert attributes["conspectus.failure"] == "summary"
+        assert attributes["error.type"] == "ValueError"
+        assert whole.status.status_code is StatusCode.ERROR
+        assert "conspectus.tokens_after" not in attributes
+        assert (SECRET in found.everything) is shown
+
+
+@on_a_loop
+async def test_spans_of_a_cancelled_compaction_end_and_are_no_errors():
+    asked = asyncio.Event()
+
+    async def write(messages: list[Any]) -> str:
+        asked.set()
+        await asyncio.sleep(60)
+        return ""
+
+    with instrumented() as found:
+        own = Compactor(write, keep=("messages", 2))
+        task = asyncio.ensure_future(own.acompact(dicts(9), thread_id="t", force=True))
+        await asked.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        [whole] = found.told("conspectus.compaction")
+        assert whole["conspectus.outcome"] == "cancelled"
+        assert all(one.status.status_code is StatusCode.UNSET for one in found.spans)
+
+
+def test_an_agent_that_stops_to_ask_a_person_is_no_error():
+    graph, _ = agent(steps(5), middleware(preview=True))
+    with instrumented() as found:
+        graph.invoke(said("go"), thread())
+        [asked] = found.told("conspectus.step.preview")
+        assert asked["conspectus.outcome"] == "interrupted"
+        assert all(one.status.status_code is StatusCode.UNSET for one in found.spans)
+        assert found.total("conspectus.compaction.failures") == 0
+
+
+@pytest.mark.parametrize(("naming", "shown"), [("plain", "ann"), ("off", None)])
+def test_a_thread_is_named_as_it_was_chosen(naming, shown):
+    with instrumented(thread=naming) as found:
+        compact(name="ann")
+        [whole] = found.told("conspectus.compaction")
+        assert whole.get("conspectus.thread") == shown
