@@ -79,7 +79,9 @@ class CallableSummarizer(Steps):
             mark = {"lc_source": "summarization"}
             so_far = HumanMessage(f"{SUMMARY_LINE}\n\n{text}", additional_kwargs=mark)
             messages = [so_far, *piece] if text else piece
-            text = await caller.ask(messages, partial(check, leaving=caller.size(piece)))
+            leaving = caller.size(piece)
+            size = leaving + request.count(text)
+            text = await caller.ask(messages, partial(check, leaving=leaving), size=size)
         return text
 
 
