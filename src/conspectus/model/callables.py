@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -75,11 +74,11 @@ class CallableSummarizer(Steps):
 
         request, text = replace(request, form="whole"), request.notes
         check = partial(wrong_with, request=request, min_tokens=self.min_tokens)
-        for piece in readings(request.entries, self._trim or sys.maxsize, request.count):
+        for piece in readings(request.entries, self._trim, request.count):
             mark = {"lc_source": "summarization"}
             so_far = HumanMessage(f"{SUMMARY_LINE}\n\n{text}", additional_kwargs=mark)
             messages = [so_far, *piece] if text else piece
-            leaving = caller.size(piece)
+            leaving = caller.size(piece)  # counted once, as it takes time
             size = leaving + request.count(text)
             text = await caller.ask(messages, partial(check, leaving=leaving), size=size)
         return text
@@ -87,14 +86,19 @@ class CallableSummarizer(Steps):
 
 def readings(
     entries: Sequence[Message],
-    room: int,
+    room: int | None,
     count: Callable[[str], int],
     size: Callable[[Message], tuple[int, int]] | None = None,
 ) -> Iterator[list[BaseMessage]]:
     """Return all entries as LangChain messages, in as many readings of `room` tokens as it takes.
 
+    Without a room it is one reading, and nothing is counted.
     `size` tells the tokens of a message, and of its frame alone. Default: those of its text, and 0.
     """
+    if room is None:
+        if entries:
+            yield self_contained([message_of(entry) for entry in entries])
+        return
     parts = parts_of(entries, size or (lambda entry: (count(entry.reading), 0)))
     for piece in divide(parts, room, count):
         yield self_contained([_part(message_of(entries[part.index]), part) for part in piece])
