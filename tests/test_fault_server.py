@@ -1,8 +1,6 @@
 """The fault server answers real clients as the providers do, and fails as it is told to."""
 
 import json
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +9,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 
-from fault_server import Answer, FaultServer, ToolCall, Usage, faults
+from fault_server import Answer, FaultServer, ToolCall, Usage
 from fault_support import PROTOCOLS, wired
 
 SAID = "Two  words,\nand a line: ünïcödé 汉字."
@@ -43,18 +41,6 @@ def test_an_answer_arrives_as_it_was_written_with_its_calls_and_usage(wires, pro
     ] * 2
 
 
-@both
-def test_a_request_larger_than_the_window_is_refused_in_the_providers_words(protocol):
-    with wired() as wires:
-        wires.server.restart(lambda request: "fine")
-        wires.server.window = 100
-        model = wires.model(protocol)
-        assert model.invoke("short").text == "fine"
-        with pytest.raises(Exception, match="maximum"):
-            model.invoke("long " * 200)
-        assert [one.number for one in wires.server.refused] == [2]
-
-
 CALL = AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": "c1"}])
 RESULT = ToolMessage("found", tool_call_id="c1")
 HI = HumanMessage("hi")
@@ -71,39 +57,6 @@ def test_torn_calls_are_refused_as_providers_do(wires, protocol, messages):
     assert len(wires.server.torn) == 1
 
 
-@both
-@pytest.mark.parametrize(
-    ("fault", "openai_status", "anthropic_status"),
-    [
-        (faults.unauthorized(), 401, 401),
-        (faults.rate_limited(), 429, 429),
-        (faults.no_credit(), 429, 400),
-        (faults.unavailable(), 503, 529),
-    ],
-)
-def test_an_error_has_the_status_of_its_provider(
-    wires, protocol, fault, openai_status, anthropic_status
-):
-    wires.server.restart([fault])
-    with pytest.raises(Exception) as caught:  # noqa: PT011
-        wires.model(protocol).invoke("hi")
-    status = caught.value.status_code  # type: ignore[attr-defined]
-    assert status == (openai_status if protocol == "openai" else anthropic_status)
-
-
-@both
-@streamed_or_not
-@pytest.mark.parametrize(
-    "fault", [faults.cut_before_headers(), faults.cut_in_the_middle(), faults.invalid_json()]
-)
-def test_half_of_an_answer_is_an_error(wires, protocol, streaming, fault):
-    wires.server.restart([fault, "and it goes on"])
-    model = wires.model(protocol, streaming=streaming)
-    with pytest.raises(Exception):  # noqa: B017, PT011
-        model.invoke("hi")
-    assert model.invoke("hi").text == "and it goes on"
-
-
 def test_a_script_that_ends_says_so_when_the_server_closes():
     def run() -> None:
         with wired() as wires, pytest.raises(Exception, match="the script failed"):
@@ -111,17 +64,6 @@ def test_a_script_that_ends_says_so_when_the_server_closes():
 
     with pytest.raises(IndexError, match="0 replies and this is request 1"):
         run()
-
-
-@pytest.mark.parametrize(
-    ("path", "body", "status"),
-    [("/v1/other", "{}", 404), ("/v1/messages", "no json", 400), ("/v1/responses", "{}", 400)],
-)
-def test_what_is_no_request_is_refused(wires, path, body, status):
-    with pytest.raises(urllib.error.HTTPError) as caught:
-        urllib.request.urlopen(wires.server.anthropic_url + path, body.encode())
-    assert caught.value.code == status
-    assert "error" in json.load(caught.value)
 
 
 # OpenAI's Responses

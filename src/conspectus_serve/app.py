@@ -16,14 +16,13 @@ from starlette.routing import Mount
 from conspectus.archive import Archive
 from conspectus.config import SummarizationConfig
 from conspectus_serve.compaction import Items
-from conspectus_serve.entrance import Entrance, Refusal
+from conspectus_serve.entrance import Entrance, Refusal, Secret, Tenants, secret_beside
 from conspectus_serve.exchange import Exchanges, Reply, Send, with_query
 from conspectus_serve.fitting import Exchange
 from conspectus_serve.operation import Operation, printable
 from conspectus_serve.preparing import Preparer
 from conspectus_serve.protocols import COMPACT, WITHOUT_HISTORY, route_of
 from conspectus_serve.settings import ServeSettings
-from conspectus_serve.tenants import Secret, Tenants, secret_beside
 from conspectus_serve.upstream import (
     Raw,
     Upstream,

@@ -14,14 +14,13 @@ from typing import Any, TypeVar
 from starlette.requests import ClientDisconnect, Request
 
 from conspectus_serve.answers import read_answer
-from conspectus_serve.entrance import Refusal
+from conspectus_serve.entrance import Refusal, Tenants
 from conspectus_serve.fitting import Exchange
 from conspectus_serve.held import Passing
 from conspectus_serve.models import window_in
 from conspectus_serve.preparing import Preparer
 from conspectus_serve.protocols import Protocol, Route, cleaned, error_body, error_event
 from conspectus_serve.recall import NAME, ROUNDS, without_tool
-from conspectus_serve.tenants import Tenants
 from conspectus_serve.upstream import (
     Raw,
     Upstream,

@@ -17,8 +17,7 @@ from conspectus.bridge import run
 from conspectus.errors import ArchiveError, InputError
 from conspectus.recall.for_agents import answer_flow
 from conspectus.tokens import TokenMeter
-from conspectus_serve.entrance import Entrance, Refusal
-from conspectus_serve.tenants import LOCAL, Tenants
+from conspectus_serve.entrance import LOCAL, Entrance, Refusal, Tenants
 
 if TYPE_CHECKING:
     from jinja2 import Template
