@@ -190,9 +190,8 @@ class Preparations:
         before = known._size
         if before is None or known._head != head or size.messages < before.messages:
             return True
-        if known.outcome == "ready":
-            return False
-        return grown(size.tokens, before.tokens) or grown(size.messages, before.messages)
+        more = grown(size.tokens, before.tokens) or grown(size.messages, before.messages)
+        return more and known.outcome != "ready"
 
     def begin(
         self,

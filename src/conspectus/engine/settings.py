@@ -148,13 +148,10 @@ class Engine:
 
     def identity(self, focus: str) -> str:
         """Name all that would change a summary, beside its messages."""
-        parts = [*(self.summarizers[name].identity for name in self.order), focus]
-        parts += [] if self.notes else ["no notes"]
-        parts += ["cached"] if self.cached else []
-        parts += [self.tools.identity] if self.tools.identity else []
-        parts += [repr(self.skills)] if self.skills is not None else []
-        parts += [self.redaction.identity] if self.redaction is not None else []
-        return "\0".join(parts)
+        names = [self.summarizers[name].identity for name in self.order]
+        redactor = "" if self.redaction is None else self.redaction.identity
+        more = (focus, self.notes, self.cached, self.tools.identity, self.skills, redactor)
+        return "\0".join(map(str, (*names, *more)))
 
     @property
     def where(self) -> str | None:

@@ -16,7 +16,7 @@ from conspectus.engine.background import foreseen
 from conspectus.engine.memory import FailedSummary
 from conspectus.engine.recognising import may_be_summaries
 from conspectus.engine.settings import SLACK, Engine
-from conspectus.engine.view import History, look, reports_of, with_briefs, with_floors
+from conspectus.engine.view import History, look, reports_of, with_floors
 from conspectus.messages import Message, summary_message, summary_text
 from conspectus.tokens import Report
 
@@ -223,11 +223,12 @@ class Thread:
         if policy.stale is not None:
             expendable = any(item.expendable for item in history.items)
             bounds.append(0 if expendable else policy.stale.over)
-        if clips and policy.arguments is not None:
-            history = with_briefs(history, engine)
-        if not clips or not bounds:  # nothing is shown short without a window
+        if not clips or not (bounds or policy.arguments):
+            return history, decide(history.items)  # nothing is shown short without a window
+        least = min(bounds) if bounds else math.inf
+        history = with_floors(history, engine, least, briefs=True)
+        if not bounds:
             return history, decide(history.items)
-        history = with_floors(history, engine, min(bounds))
         decided = decide(history.items)
         leaves = isinstance(decided, Compact) and decided.evicted and self.room is not None
         if isinstance(decided, Stuck) or leaves:

@@ -227,30 +227,24 @@ def shortened(original: Message, how: Clip | ClipMark, meter: TokenMeter, where:
     return short
 
 
-def with_floors(history: History, engine: Engine, over: int) -> History:
-    """Measure the least size of every message larger than `over` tokens."""
+def with_floors(history: History, engine: Engine, over: float, *, briefs: bool = False) -> History:
+    """Measure the least size of every message larger than `over` tokens.
+
+    With `briefs`, measure also each message whose large arguments could be shortened.
+    """
     newest, places, meter, where = newest_user(history.items), [], engine.meter, engine.where
+    how, sizes = engine.policy.arguments if briefs else None, engine.sizes
     assert where is not None
     for index, place in enumerate(history.places):
-        entry, large = place.entry, place.item.tokens > max(SMALL, over)
-        if entry is not None and place.item.floor < 0 and large:
+        entry, item = place.entry, place.item
+        if entry is not None and item.floor < 0 and item.tokens > max(SMALL, over):
             stay = index == newest and bool(entry.media)
             floor = smallest_clip(entry, meter.message, where, media_stay=stay)
-            place = replace(place, item=replace(place.item, floor=floor), media_stay=stay)
-        places.append(place)
-    return replace(history, places=tuple(places))
-
-
-def with_briefs(history: History, engine: Engine) -> History:
-    """Measure each message whose large arguments could be shortened."""
-    how, where, places = engine.policy.arguments, engine.where, []
-    assert where is not None
-    for place in history.places:
-        entry = place.entry
+            place = replace(place, item=replace(item, floor=floor), media_stay=stay)
         if how and entry and place.mark is None and has_long_arguments(place.source, how.longest):
             short = with_short_arguments(entry, how.longest, how.ending, where)
-            counted = -1 if engine.sizes is None else engine.sizes(short)
-            item = replace(place.item, brief=engine.meter.message(short), brief_counted=counted)
+            counted = -1 if sizes is None else sizes(short)
+            item = replace(place.item, brief=meter.message(short), brief_counted=counted)
             place = replace(place, item=item)
         places.append(place)
     return replace(history, places=tuple(places))
