@@ -74,13 +74,6 @@ def test_what_names_the_thing_is_shown_first_and_cut_last():
     assert "write_file(path=src/deep/in/a.py, content=word" in shown
 
 
-def test_the_agents_reason_stands_beside_its_call_without_what_the_call_says_too():
-    shown = notes(
-        *step("bash", {"command": "pytest -q tests"}, "2 passed", "a1", "I run:\npytest -q tests")
-    )
-    assert "- I run: bash(pytest -q tests) → 2 passed [a1, a1r]" in shown
-
-
 def test_the_newest_to_do_list_is_open_and_stands_once():
     first = [{"content": "read", "status": "pending"}, {"content": "write", "status": "pending"}]
     second = [{"content": "read", "status": "completed"}, {"content": "write", "status": "pending"}]

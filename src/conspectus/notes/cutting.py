@@ -118,21 +118,19 @@ def chosen(
     ends = {new[0], new[-1]} if tail else {0}
     near = set(new[-NEAR:]) if tail else set()
 
-    def rank(place: int) -> tuple[int, int, int]:
-        from_end = min(place, last - place) if tail else place
-        if place in ends or worth[place] > 1:
-            return (0, 0, from_end) if place in ends else (1, -worth[place], from_end)
-        return 2 if place in near else 4 - worth[place], 0, from_end
+    def rank(place: int) -> tuple[int, int]:
+        if place in ends:
+            return 0, 0
+        late = place in near and worth[place] < 2
+        return (1 if late else 2) - worth[place], min(place, last - place) if tail else place
 
     kept: dict[int, tuple[str, int]] = {}
-    left, most = room, room / len(ends) if last else room
+    left = room
     for place in sorted(range(last + 1), key=rank):
-        piece, weighty = pieces[place], place in ends or worth[place] > 0
-        if len(piece) + step > (min(left, most) if weighty else left):
-            # Columns of a table stay whole, and what nobody names is cut where there is much room.
-            fits = left > LEAST * (1 if weighty and tail else 4) and (tail or place)
-            piece = cut(piece, min(left - step, most)) if fits else ""
-        if piece:
+        piece = pieces[place]
+        if len(piece) + step > left and (place in ends or left > 4 * LEAST):
+            piece = cut(piece, min(left - step, room / len(ends)))
+        if len(piece) + step <= left:
             kept[place] = (piece, worth[place])
             left -= len(piece) + step
         if left <= LEAST:

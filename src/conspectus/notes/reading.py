@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from conspectus.messages import Message, is_summary_message
 from conspectus.messages.message import Call, Result
-from conspectus.notes.cutting import BREAK, GAP, cut, one_line
+from conspectus.notes.cutting import GAP, cut, one_line
 from conspectus.notes.segment import Answer, Kind, Line, Segment
 from conspectus.notes.shapes import arguments, shape_of
 from conspectus.notes.tools import Skills, Tool, ToolTable
@@ -22,9 +22,6 @@ _WORD = re.compile(r"[^\W_][\w./:@%+-]{2,80}")
 
 STORED = 4_000
 """Characters of one value that a line keeps at most; the archive has the rest."""
-
-SHORT = 8
-"""Characters up to which a line may stand anywhere by chance."""
 
 BRIEF = 60
 """Characters of what a tool answers to a to-do list, which often repeats it."""
@@ -162,7 +159,7 @@ class _Reader:
         line = Line(
             "done",
             (message.cite,),
-            cut(_without(why, args), STORED),
+            cut(why, STORED),
             call=call.name or "call",
             args=tuple((name, cut(value, STORED)) for name, value in args),
             effect=tool.effect,
@@ -203,21 +200,6 @@ class _Reader:
             named=(*line.named, *named),
             failed=line.failed or failed,
         )
-
-
-def _without(why: str, args: Sequence[tuple[str, str]]) -> str:
-    """Return a reason with a mark in the place of lines that stand in the call beside it."""
-    values = {line.strip() for _, value in args for line in value.split(BREAK)}
-    kept: list[str] = []
-    for line in why.split("\n"):
-        bare = line.strip()
-        if bare.startswith("```"):
-            continue
-        if len(bare) <= SHORT or bare not in values:
-            kept.append(line)
-        elif kept[-1:] != [GAP]:
-            kept.append(GAP)
-    return "\n".join(kept).strip().removesuffix(GAP).strip()
 
 
 def _results(message: Message) -> Sequence[Result]:
