@@ -15,7 +15,7 @@ import pytest
 from conspectus import Compactor
 from conspectus.archive import Archive, Scope
 from conspectus.tokens import TokenMeter
-from conspectus_serve.recall import NAME, ROUNDS, Recall
+from conspectus_serve.recall import NAME, ROUNDS, Chosen, Recall
 from fault_server import Answer, ToolCall, Usage, faults
 from serve_support import Serving, between, talked_about
 
@@ -114,13 +114,13 @@ def test_what_is_recalled_is_cut_to_the_room_that_there_is(tmp_path):
 
 def test_what_is_recalled_gives_way_within_its_turn_and_to_another_record():
     with Archive.open("memory:") as archive:
-        given, scope = history(), Scope("ann", "t")
+        given, scope, chosen = history(), Scope("ann", "t"), Chosen(8)
         compactor = Compactor(archive=archive, window=4_000)
         compactor.compact(given, tenant="ann", thread_id="t")
 
         def seen(tokens: int) -> tuple[list[Any], int]:
             head = archive.chain(scope)[-1].id
-            recall = Recall(archive, scope, head, TokenMeter(), 512, tokens)
+            recall = Recall(archive, scope, head, TokenMeter(), 512, tokens, chosen)
             return recall.shown("", given, given[-3:])
 
         view, size = seen(512)

@@ -26,13 +26,14 @@ from conspectus_serve.held import Held
 from conspectus_serve.models import Models
 from conspectus_serve.operation import printable
 from conspectus_serve.protocols import RESPONSES
-from conspectus_serve.recall import Recall, may_have_tool, tool_in
+from conspectus_serve.recall import Chosen, Recall, may_have_tool, tool_in
 from conspectus_serve.settings import ServeSettings
 from conspectus_serve.upstream import Raw, RefusedByUpstream, own_headers
 
 logger = logging.getLogger("conspectus.serve")
 
 LONGEST_NAME = 200  # maximum characters of a thread's name in a header, and of a model's name
+TURNS = 1_024  # turns whose recalled originals are remembered
 MODELS = 100  # models of which the log says that their window is not known
 
 UNREADABLE = (ConspectusError, ValueError, TypeError, KeyError, AttributeError)
@@ -65,7 +66,7 @@ class Preparer:
         self._archive, self._settings, self._items = archive, settings, items
         models = Models(settings, config, archive)
         self._fitter = Fitter(archive, models, send_stuck=settings.on_stuck == "send")
-        self._held = Held(archive)
+        self._held, self._chosen = Held(archive), Chosen(TURNS)
         self._holds = not config.redact  # they are kept as they were sent
         self._warned = set[str]()
 
@@ -175,7 +176,7 @@ class Preparer:
         if x.view is not None:
             view = x.view
             if self._settings.recall != "off" and x.head and x.trail:
-                end = newest_user(x.plain) or 0
+                end = (newest_user(x.plain) or 0) + 1
                 turn = "-".join(mark.name for mark in x.trail.marks[:end] if mark.said)
                 view, x.recalled = self.recall(x).shown(turn, x.plain, view)
             view, body = self._formed(x, view, body)
@@ -196,7 +197,7 @@ class Preparer:
         if x.with_tool and spare is not None:
             spare -= x.recalled + meter.tools([tool_in(x.route.protocol.name)])
         tokens = self._settings.recall_tokens
-        return Recall(self._archive, x.scope, x.head, meter, tokens, spare)
+        return Recall(self._archive, x.scope, x.head, meter, tokens, spare, self._chosen)
 
     def _formed(
         self, x: Exchange, view: list[Any], body: dict[str, Any]

@@ -1,22 +1,20 @@
 """Recall archived originals in compacted requests: unasked for a turn, and by the model's own tool.
 
-What is shown unasked is chosen when a turn begins and kept beside the thread, so that every
-instance sends the same bytes for each request of the turn, and the provider's cache stays valid.
+What is shown unasked is chosen once a turn and record, so that each request of the turn has the
+same bytes, and the provider's cache stays valid.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
-from conspectus.archive.values import manifest
 from conspectus.bridge import run
-from conspectus.core.records import Chain
 from conspectus.errors import ArchiveError, InputError
 from conspectus.messages import read_messages
 from conspectus.messages.recalled import (
@@ -44,6 +42,10 @@ ROUNDS = 6  # maximum requests to the upstream for one answer
 KINDS = {"query": "string", "id": "string", "until": "string", "at": "integer"}
 
 
+Chosen = Newest[tuple[Scope, str, str], str]
+"""The text that is shown in a turn, by thread, record in force and name of the turn."""
+
+
 @dataclass(slots=True)
 class Recall:
     """The originals of one thread, for one request."""
@@ -54,6 +56,7 @@ class Recall:
     meter: TokenMeter
     tokens: int  # maximum of what is shown unasked; a call has twice as many
     spare: int | None  # free tokens of the window; None if unknown
+    chosen: Chosen  # what was shown before
 
     def shown(
         self, turn: str, history: Sequence[Any], view: Sequence[Any]
@@ -62,7 +65,6 @@ class Recall:
 
         `turn` names what was said before; `history` is whole, `view` is to be sent.
         """
-        tokens = self.tokens if self.spare is None else min(self.tokens, self.spare)
         last, place, made = newest_user(history), newest_user(view), list(view)
         if last is None or place is None:
             return made, 0
@@ -71,45 +73,39 @@ class Recall:
             first -= 1
         while place and is_users(made[place - 1]):
             place -= 1
-        key = json.dumps([turn, *history[first : last + 1]], sort_keys=True)
-        name = hashlib.sha256(key.encode()).hexdigest()[:32]
-        try:
-            chain = self.archive.chain_at(self.scope, self.head)
-            note = self.archive.notes(self.scope, "recalled", [name]).get(name)
-            if note is None and chain:
-                note = self._chosen(chain, history[first : last + 1], tokens)
-                self.archive.note(self.scope, "recalled", {name: note})
-        except ArchiveError as error:
-            logger.warning("nothing could be recalled for a request: %s", error)
-            return made, 0
-        # A record may be gone or replaced; then the thread holds fewer originals.
-        if note is None or not note["text"] or not set(note["keys"]).issubset(manifest(chain)):
-            return made, 0
-        message = {"role": "user", "content": str(note["text"])}
+        asked, key = history[first : last + 1], (self.scope, self.head, turn)
+        text = self.chosen.get(key)
+        if text is None:
+            try:
+                text = self._chosen(asked)
+            except ArchiveError as error:
+                logger.warning("nothing could be recalled for a request: %s", error)
+                return made, 0
+            self.chosen.put(key, text)
+        message = {"role": "user", "content": text}
         size = self.meter.message(message)
-        if size > tokens:
+        if not text or (self.spare is not None and size > self.spare):
             return made, 0
         if brings_results(made[place]):  # nothing may stand between a call and its result
             place += 1
         return [*made[:place], message, *made[place:]], size
 
-    def _chosen(self, chain: Chain, asked: Sequence[Any], tokens: int) -> dict[str, Any]:
-        entries, found, meter = read_messages(asked), None, self.meter
-        if tokens >= LEAST_RECALL:
-            flow = unasked_flow(
-                self.archive,
-                self.scope,
-                chain,
-                query=question_of([entry.own for entry in entries]),
-                own=frozenset(entry.id for entry in entries),
-                tokens=tokens,
-                count=lambda text: meter.message({"role": "user", "content": recalled_text(text)}),
-            )
-            found = run(flow)
-        if found is None:
-            return {"text": "", "keys": []}
-        keys = list(dict.fromkeys(hit.key for hit in found.hits))
-        return {"text": recalled_text(found.text), "keys": keys}
+    def _chosen(self, asked: Sequence[Any]) -> str:
+        tokens = self.tokens if self.spare is None else min(self.tokens, self.spare)
+        if tokens < LEAST_RECALL:
+            return ""
+        entries, meter = read_messages(asked), self.meter
+        flow = unasked_flow(
+            self.archive,
+            self.scope,
+            self.archive.chain_at(self.scope, self.head),
+            query=question_of([entry.own for entry in entries]),
+            own=frozenset(entry.id for entry in entries),
+            tokens=tokens,
+            count=lambda text: meter.message({"role": "user", "content": recalled_text(text)}),
+        )
+        found = run(flow)
+        return recalled_text(found.text) if found is not None else ""
 
     def looked_up(self, protocol: str, answer: Answer) -> list[dict[str, Any]]:
         """Carry out the calls of an answer, and return it with their results as messages."""
