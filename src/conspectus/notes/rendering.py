@@ -107,7 +107,7 @@ class Notes:
             if (over := count(text) - room) <= 0:
                 return text
             left -= over
-        return _smallest(lines, [*before, *end], room, count, archived)
+        return _within(text, room, count)
 
     def kept(self) -> Segment:
         """Return the newest segment with not much more of its lines than the text shows of them.
@@ -233,32 +233,6 @@ def _text(parts: Sequence[Sequence[Line]], archived: bool) -> str:
             ]
             text += section(name, shown)
     return "\n".join(text)
-
-
-def _smallest(
-    segments: Sequence[Sequence[Line]],
-    texts: Sequence[str],
-    room: int,
-    count: Count,
-    archived: bool,
-) -> str:
-    """Return what the user said first and last, and how much is left out, where no more fits."""
-    lines = [line for one in segments for line in one]
-    whole = [line for line in lines if line.kind == "said" and not line.times]
-    ends = (*whole[:1], *whole[1:][-1:])
-    left = {
-        kind: [line for line in lines if line.kind == kind and all(line is not end for end in ends)]
-        for kind in HEADINGS
-    }
-    rest = {kind: [counted(some, archived)] if some else [] for kind, some in left.items()}
-    after = [*section(HEADINGS["done"], rest["done"]), *section(HEADINGS["found"], rest["found"])]
-    after += texts
-    space = room - count("\n".join([*section(HEADINGS["said"], rest["said"]), *after])) - len(ends)
-    words = [text_of(replace(line, ids=()), archived=archived) for line in ends]
-    if words and space > 0:
-        words = [_within(one, space // len(words), count) for one in words]
-    said = section(HEADINGS["said"], [*words[:1], *rest["said"], *words[1:]])
-    return _within("\n".join([*said, *after]).strip(), room, count)
 
 
 def _within(text: str, room: int, count: Count) -> str:
