@@ -172,7 +172,8 @@ def make_app(
     """Return the endpoint as an ASGI application.
 
     Args:
-        settings, config: as `load_settings` gives them.
+        settings: of the endpoint, as `load_settings` gives them.
+        config: of summarization, likewise.
         archive: where originals go. Default: the one that the settings name, closed at the end.
         secret: names tenants. Default: the one in the settings' file.
 
