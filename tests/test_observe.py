@@ -387,16 +387,6 @@ async def test_spans_of_a_cancelled_compaction_end_and_are_no_errors():
         assert all(one.status.status_code is StatusCode.UNSET for one in found.spans)
 
 
-def test_an_agent_that_stops_to_ask_a_person_is_no_error():
-    graph, _ = agent(steps(5), middleware(preview=True))
-    with instrumented() as found:
-        graph.invoke(said("go"), thread())
-        [asked] = found.told("conspectus.step.preview")
-        assert asked["conspectus.outcome"] == "interrupted"
-        assert all(one.status.status_code is StatusCode.UNSET for one in found.spans)
-        assert found.total("conspectus.compaction.failures") == 0
-
-
 @pytest.mark.parametrize(("naming", "shown"), [("plain", "ann"), ("off", None)])
 def test_a_thread_is_named_as_it_was_chosen(naming, shown):
     with instrumented(thread=naming) as found:
