@@ -247,19 +247,19 @@ def around_a_giant(tokens: int) -> list[Item]:
     """A task, exchanges, a giant result whose call came long before the end, and exchanges."""
     items = [item("user", 100, 0)]
     for n in range(1, 41, 2):
-        result = tokens if n == 31 else 60
-        items.append(item("assistant", 60, n, calls=(f"c{n}",)))
+        result = tokens if n == 31 else 120
+        items.append(item("assistant", 120, n, calls=(f"c{n}",)))
         items.append(item("tool", result, n + 1, floor=20, answers=(f"c{n}",)))
     return items
 
 
 def test_what_was_said_before_a_large_result_stays_where_that_fits_short():
     policy = Policy.build(keep=("messages", 20))
-    items, window = around_a_giant(3_900), Window(8_000)
+    items, window = around_a_giant(1_900), Window(8_000)
     found = compacting(items, policy, window, force=True)
     assert [clip.index for clip in found.clips] == [32]
-    assert kept(items, found)[1] == 21, "as much stays as `keep` asks for"
-    assert 8_000 // 16 < found.clips[0].limit < 3_900, "it takes all the room that is left"
+    assert 21 <= kept(items, found)[1] < 31, "as much stays as fits"
+    assert 8_000 // 16 < found.clips[0].limit < 1_900, "it takes all the room that is left"
     assert found.at_most <= 0.62 * 8_000
     without = compacting(items, policy, window, force=True, clip=False)
     assert kept(items, without)[1] > 32
