@@ -98,7 +98,8 @@ class Archive:
         `where` is a path or `sqlite:///path`, `postgresql://...`, or `memory:`.
 
         Raises:
-            InputError, PolicyError: an argument is invalid; no part of a password is shown.
+            InputError: the address is unknown or malformed; no part of a password is shown.
+            PolicyError: the ttl or the timeout is invalid.
             ArchiveError: it cannot be opened, or an extra is missing; says what to do.
         """
         check_seconds(ttl, timeout)
