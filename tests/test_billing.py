@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conspectus.core.records import Cost
-from conspectus.observe import Price, prices
+from conspectus.observe import Price
 from conspectus_lab.billing import (
     FIVE_MINUTES,
     Bill,
@@ -209,11 +209,6 @@ def test_the_summariser_is_paid_at_its_own_price_or_the_agents(agent, own, cost,
     till.summarizer(cost)
     assert till.bill().summarizer_money == till.bill().money == pytest.approx(money)
     assert till.bill().summarizer.calls == 1
-
-
-def test_without_known_prices_a_replay_has_no_bill(monkeypatch):
-    monkeypatch.setattr(prices, "find_spec", lambda name: None)
-    assert replay(talk(2), policies="none").runs[0].bills == ()
 
 
 def test_without_compaction_costs_what_the_policy_without_compaction_costs():

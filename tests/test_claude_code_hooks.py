@@ -115,26 +115,6 @@ def test_a_session_is_archived_before_it_is_compacted_and_what_binds_comes_back(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(6))
-def test_whatever_a_session_went_through_all_of_it_is_archived(place, seed):
-    session = worked(seed, 3)
-    for _ in range(12):
-        getattr(session, session.random.choice(["rewind", "resume", "noise", "compact"]))()
-        session.ask(f"And then {session.random.random()}?")
-        session.work(session.random.randrange(1, 4))
-        if session.random.random() < 0.4:
-            place.write(session)
-            archive_session(place.data("PreCompact"), str(place.archive))
-    place.write(session)
-    archive_session(place.data("PreCompact"), str(place.archive))
-    everything = "\n".join(texts(place.kept()))
-    for _, blocks in session.said:
-        for block in blocks:
-            part = block.get("content") if block["type"] == "tool_result" else block.get("text", "")
-            assert json.dumps(part, ensure_ascii=False)[1:-1] in everything
-
-
-@pytest.mark.slow
 def test_a_hook_never_breaks_the_client(place):
     data = place.data("PreCompact")
     broken: list[tuple[str, object]] = [

@@ -4,7 +4,7 @@ from typing import Any
 
 from conspectus import Summary, SummaryRequest, is_summary_message
 from engine import Scripted, compacted, engine, short
-from histories import agent, talk, tool, user
+from histories import talk, tool, user
 
 
 def test_a_summariser_that_skips_messages_is_refused():
@@ -15,21 +15,6 @@ def test_a_summariser_that_skips_messages_is_refused():
     result = compacted(talk(40), engine(Skipping(short)), force=True)
     assert result.outcome == "kept"
     assert "1 of 60 messages were not read" in result.reason
-
-
-def test_a_message_that_came_back_clipped_is_read_from_the_archive_whole():
-    scripted = Scripted(short)
-    compactor = engine(scripted, window=9_000, trigger=("tokens", 8_000), keep=("messages", 4))
-    messages = agent(6)
-    messages[5] = tool("c1", "needle " + "hay " * 9_000)
-    first = compacted(messages, compactor)
-    assert (first.clipped, first.evicted, scripted.requests) == (1, 0, [])
-    more = [*first.messages, *talk(16, 300)]
-    second = compacted(more, compactor)
-    assert second.evicted
-    texts = [e.text for request in scripted.requests for e in request.entries]
-    assert "needle " + "hay " * 9_000 in texts
-    assert not any("clipped:" in text for text in texts)
 
 
 def test_a_function_that_reads_in_several_calls_gets_what_it_has_written_so_far():

@@ -22,16 +22,6 @@ def test_no_pair_is_broken_and_nothing_pending_leaves(messages, window, keep):
     check_nothing_missing(messages, result, compactor)
 
 
-@given(histories(), st.integers(1, 6))
-def test_the_newest_user_message_and_leading_system_messages_stay(messages, keep):
-    result = compacted(messages, engine(keep=("messages", keep)), force=True)
-    shown = [m for m in result.messages if not is_summary_message(m)]
-    newest = [m for m in messages if m["role"] == "user"][-1:]
-    assert all(any(m is s for s in shown) for m in newest)
-    if messages and messages[0]["role"] == "system":
-        assert result.messages[0] is messages[0]
-
-
 def test_the_summary_stands_after_the_system_message_and_before_all_else():
     messages = [{"role": "system", "content": "be brief"}, *talk(40)]
     result = compacted(messages, engine(), force=True)

@@ -4,7 +4,6 @@ import copy
 
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from conspectus import is_summary_message
 from engine import check_nothing_missing, compacted, engine
@@ -22,22 +21,6 @@ def test_what_is_not_clipped_is_the_callers_own_object_unchanged(messages, windo
     assert len(changed) == result.clipped
     assert all("original archived as" in str(m) or "archived as" in str(m) for m in changed)
     check_nothing_missing(messages, result, compactor)
-
-
-def test_a_clip_is_marked_recorded_and_reversible():
-    call = {"name": "cat", "args": {}, "id": "c", "type": "tool_call"}
-    big = ToolMessage("row\n" * 20_000, tool_call_id="c", id="big", artifact={"rows": 20_000})
-    messages = [HumanMessage("go", id="u"), AIMessage("", tool_calls=[call], id="a"), big]
-    compactor = engine(window=4_000)
-    result = compacted(messages, compactor)
-    (clip,) = [m for m in result.messages if isinstance(m, ToolMessage)]
-    assert clip.id == "big"
-    assert clip.additional_kwargs["conspectus"] == {"clip_of": "big"}
-    assert [c.limit for c in result.record.clips]
-    check_nothing_missing(messages, result, compactor)
-    again = compacted(result.messages, compactor)
-    assert again.messages == result.messages
-    assert compacted(messages, compactor).messages == result.messages
 
 
 def test_the_summary_stands_before_the_request_that_is_under_way():

@@ -17,9 +17,8 @@ from conspectus.messages.framing import as_notes
 from conspectus.messages.recalled import recalled_text
 from conspectus.model.prompts import message_frame
 from engine import Scripted, compacted, engine
-from hostile_texts import CLASSES, OURS, SECRET, marks
+from hostile_texts import CLASSES, SECRET, marks
 from notes_read import said_in
-from scripted_models import ScriptedChatModel
 
 SOME = [text for texts in CLASSES.values() for text in texts[:: max(1, len(texts) // 6)]]
 PLACES = ("user", "tool", "assistant", "arguments", "names", "ids")
@@ -101,30 +100,6 @@ def test_a_compaction_gives_it_no_authority_wherever_it_stands(hostile, place):
                 assert line.startswith(("[", "  ", "("))
             tool = recalled_text(recalled.text)
             assert tool.count("<recalled>") == tool.count("</recalled>") == 1
-
-
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("place", PLACES)
-def test_a_summarising_model_gets_it_as_data(place):
-    for hostile in SOME[::6]:
-        read: list[Any] = []
-
-        class Reader(ScriptedChatModel):
-            def _generate(self, given: Any, *args: Any, **more: Any) -> Any:
-                read.append(given)  # noqa: B023
-                return super()._generate(given, *args, **more)
-
-        compactor = engine(Reader(answers=["- They work on the parser."] * 6), keep=("messages", 3))
-        result = compacted(history(hostile, place), compactor, force=True, focus=hostile)
-        assert result.outcome == "compacted", result.reason
-        for request in read:
-            assert [m.type for m in request] == ["system", "human"]
-            assert SECRET not in str(request[0].content)
-            text = str(request[1].content)
-            for tag in OURS:
-                assert text.count(f"</{tag}>") == text.count(f"<{tag}>") + text.count(f"<{tag} ")
-                if tag != "message":
-                    assert text.count(f"</{tag}>") <= 1
 
 
 @given(

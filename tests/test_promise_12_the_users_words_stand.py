@@ -47,15 +47,6 @@ def in_order(texts: list[str], summary: str) -> None:
     assert places == sorted(places)
 
 
-@pytest.mark.parametrize("window", [3_000, 8_000, 100_000])
-def test_every_message_of_the_user_stands_as_it_was_and_in_order(window):
-    history = [*conversation(SAYINGS), assistant("It is as you say. " * 60), *talk(4)]
-    result = compacted(history, engine(window=window, keep=("messages", 2)), force=True)
-    assert result.outcome == "compacted"
-    in_order(SAYINGS, said_in(result.summary))
-    assert not left_out(result.summary)
-
-
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_no_model_can_push_them_out(answer):

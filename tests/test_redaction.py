@@ -5,11 +5,9 @@ The secrets are put together when the tests run; see `made_secrets`.
 
 import asyncio
 import contextlib
-import gc
 import json
 import logging
 import time
-import weakref
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +27,11 @@ from conspectus import (
     SummarizationMiddleware,
     SummaryError,
 )
-from conspectus.messages import read_messages
-from conspectus.redaction import Redaction
 from conspectus_secrets import SecretRedactor
 from engine import SCOPE, Scripted, compacted, engine, short
 from graph_support import agent, thread
-from redaction_support import MADE, PASSWORD, SECRETS, TOKEN, history, in_the_store, no_secret
+from redaction_support import MADE, PASSWORD, TOKEN, history, in_the_store, no_secret
 from scripted_models import ScriptedChatModel
-from stored_values import stored
 
 
 def kept_rows(compactor: Compactor) -> list[dict[str, Any]]:
@@ -152,16 +147,6 @@ def test_a_redactor_of_ones_own_names_values_that_go_everywhere():
     assert "I am [redacted: badge]." in compactor.recall(id="u1", thread_id="t").text
 
 
-def test_a_history_sent_again_is_known_by_the_keys_of_the_messages_as_sent():
-    compactor = engine(Scripted(short), keep=("messages", 4), redact=True)
-    messages = history()
-    first = compacted(messages, compactor, force=True)
-    assert set(first.record.covers) <= {read.key for read in read_messages(messages)}
-    again = compacted(messages, compactor)
-    assert (again.outcome, again.record, again.dropped) == ("kept", None, first.evicted)
-    assert again.messages == first.messages
-
-
 LINES = "\n".join(f"{n} PASSWORD={PASSWORD} all is well here" for n in range(400))
 
 
@@ -217,12 +202,6 @@ def test_a_message_that_was_nearly_all_secret_still_fits_and_says_what_it_is():
     assert key.split("\n")[40] not in repr(result.messages)
     assert result.redacted == {"private-key": 1}
     assert compacted(messages, compactor).messages == result.messages
-
-
-def test_off_unless_it_is_asked_for():
-    compactor = engine(keep=("messages", 4))
-    assert compacted(history(), compactor, force=True).redacted == {}
-    assert TOKEN in compactor.recall(id="a1", thread_id="t").text
 
 
 def test_another_redactor_makes_another_draft():
@@ -400,20 +379,6 @@ def test_no_listener_record_or_log_is_told_of_a_secret(on_failure, caplog):
     assert any("[redacted: github-token]" in message for message in messages)
 
 
-def test_no_file_beside_an_archive_holds_a_secret(tmp_path):
-    with Archive.open(tmp_path / "archive.db") as archive:
-        compactor = engine(archive=archive, keep=("messages", 4), redact=True)
-        compacted(history(), compactor, force=True)
-        compactor.recall("password", thread_id="t")
-        values = [one.text for one in stored(archive)]
-    no_secret(values)
-    assert any("[redacted: github-token]" in text for text in values)
-    for file in tmp_path.rglob("*"):
-        if file.is_file():
-            raw = file.read_bytes()
-            assert not any(secret.encode() in raw for secret in SECRETS), file
-
-
 def test_the_log_tells_no_secret_that_a_models_provider_quotes(caplog):
     said = f"Error code: 400 - prompt is too long: 9000 tokens > 3000 maximum, near '{TOKEN}'"
     model = ScriptedChatModel(answers=["one", "two", ValueError(said), *["on"] * 9])
@@ -426,18 +391,6 @@ def test_the_log_tells_no_secret_that_a_models_provider_quotes(caplog):
             graph.invoke({"messages": [HumanMessage(f"Look at m{turn}. " * 200)]}, thread())
     assert "the request was too long (Error code: 400" in caplog.text
     no_secret(caplog.text)
-
-
-def test_nothing_is_kept_of_redacted_messages_that_are_gone():
-    redaction = Redaction.of(True, None)
-    assert redaction is not None
-    messages = history()
-    gone = [weakref.ref(message) for message in messages]
-    for _ in range(2):
-        asyncio.run(redaction.entries(read_messages(messages)))
-    del messages
-    gc.collect()
-    assert [one for one in gone if one() is not None] == []
 
 
 # Redactors that misbehave
@@ -503,13 +456,6 @@ def test_a_redactor_that_misbehaves_leaves_everything_as_it_was(redactor, why, a
         compacted(messages, Compactor(scripted, on_failure="raise", **given), force=True)
 
 
-def test_a_redactor_that_leaves_nothing_is_told_as_what_failed():
-    for scripted in (Scripted(short), Scripted(lambda request: "")):
-        result = compacted(history(), engine(scripted, redact=lambda text: ""), force=True)
-        assert result.outcome == "kept"
-        assert "left nothing of" in result.reason
-
-
 @pytest.mark.parametrize("archive", ["memory:", None])
 def test_a_guard_that_is_stuck_says_that_redaction_failed(archive):
     from langchain.agents import create_agent
@@ -520,23 +466,6 @@ def test_a_guard_that_is_stuck_says_that_redaction_failed(archive):
     for _ in range(2):  # the second one tries nothing, and says why
         with pytest.raises(StuckError, match=r"redact.*raises failed with ValueError"):
             graph.invoke({"messages": [*long, HumanMessage("And now?")]})
-
-
-def test_a_redactor_that_fails_once_does_no_lasting_harm():
-    calls: list[str] = []
-
-    def flaky(text: str) -> str:
-        calls.append(text)
-        if len(calls) == 3:
-            raise OSError
-        return text.replace(TOKEN, "[gone]")
-
-    compactor = engine(Scripted(short), keep=("messages", 4), redact=flaky)
-    assert compacted(history(), compactor, force=True).failed == "redaction"
-    result = compacted(history(), compactor, force=True)
-    assert result.outcome == "compacted", result.reason
-    assert result.redacted["redacted"] > 3
-    assert TOKEN not in compactor.recall(id="a1", thread_id="t").text
 
 
 class TakesNoName:

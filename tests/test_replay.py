@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 from langchain.agents.middleware import AgentMiddleware
-from langchain.tools import ToolRuntime
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import (
     AIMessage,
     BaseMessage,
@@ -22,21 +20,16 @@ from conspectus.errors import InputError, MessageError, PolicyError, SummaryErro
 from conspectus.messages import read_messages
 from conspectus.model import Summary, SummaryRequest
 from conspectus.observe import Price
-from conspectus_lab.agent import recorded_tools
 from conspectus_lab.measure import Measure
-from conspectus_lab.needs import identifiers, quoted
+from conspectus_lab.needs import quoted
 from conspectus_lab.policies import POLICIES, Policy
-from conspectus_lab.recording import Recording, broken_pairs
+from conspectus_lab.recording import Recording
 from conspectus_lab.replay import (
-    Lost,
     PolicyRun,
     Question,
     Replay,
-    Step,
     replay,
-    worse,
 )
-from conspectus_lab.results import all_as_json
 from recorded_sessions import CODE_LINE, EXAM, PATH, PATH_LINE, agent
 from scripted_models import ScriptedChatModel
 
@@ -321,55 +314,6 @@ def test_conspectus_keeps_what_the_user_said_and_recalls_what_it_does_not():
     assert {one.recalled for one in shown.lost} >= {True}
 
 
-@pytest.mark.parametrize(
-    ("figures", "told"),
-    [
-        ({}, []),
-        ({"quoted_share": 0.495}, []),
-        ({"quoted_share": 0.4}, ["notes: quoted_share fell from 0.500 to 0.400"]),
-        ({"with_recall_share": None}, ["notes: with_recall_share fell from 0.000 to 0.000"]),
-        ({"over": 1}, ["notes: over rose from 0 to 1"]),
-    ],
-)
-def test_what_got_worse_is_named(figures, told):
-    before = all_as_json([measurement("notes", quoted=1)])
-    after = json.loads(json.dumps(before))
-    after["totals"]["notes"] |= figures
-    after["totals"]["theirs"]["over"] = 9
-    assert worse(before, after) == told
-
-
-def measurement(policy: str, quoted: int) -> Replay:
-    steps = (Step(1, 9, 1, False, 0, 0, needed=2, quoted=quoted),)
-    runs = [
-        PolicyRun(name, "", steps, (), 0, asked=1, lost=(Lost("?", ("x",), False),), ours=ours)
-        for name, ours in ((policy, True), ("theirs", False))
-    ]
-    return Replay("a", "d", 1, 1, 100, "t", "k", "s", tuple(runs))
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("see https://example.org/a_b/2024).", "https://example.org/a_b/2024"),
-        ("in ./src/app/main.py:", "src/app/main.py"),
-        ("open setup.cfg now", "setup.cfg"),
-        ("a KeyError came", "KeyError"),
-        ("commit 3f2a9bc was", "3f2a9bc"),
-        ("booking ZX81Q7", "ZX81Q7"),
-        ("ask user_4711", "user_4711"),
-        ("write to a.b@example.org", "a.b@example.org"),
-        ("the snake_case name", "snake_case"),
-        ("a ClassName here", "ClassName"),
-        ("on 2024-05-01.", "2024-05-01"),
-        ("version 1.2.3", "1.2.3"),
-        ("and/or s/a.py/b.py/ or 12 or 123, e.g. stdout, Hello", None),
-    ],
-)
-def test_each_kind_of_identifier_is_found(text, value):
-    assert identifiers(text) == ({value} if value else set())
-
-
 LINE = "one two three four src/core/engine.py five six seven eight nine"
 
 
@@ -448,24 +392,6 @@ def test_a_request_without_the_newest_messages_ends_the_run_with_the_reason(meas
     assert "newest messages have left" in run.stopped
     run = measured(Changing(lambda messages: [HumanMessage("a summary", id="s")]))
     assert "none of the recorded messages" in run.stopped
-
-
-@pytest.mark.parametrize(
-    ("form", "broken"),
-    [
-        ("a(x,y) ry rx", ""),
-        ("a(x)", "x"),
-        ("rx", "x"),
-        ("a(x) ry", "x y"),
-        ("a(x) u rx", "x x"),
-        ("a(x) rx rx", "x"),
-        ("a(x) rx a(x) rx", ""),
-        ("a(x) rx a(x)", "x"),
-    ],
-)
-def test_pairs_are_matched_as_a_provider_matches_them(form, broken):
-    pairs = broken_pairs(Recording.of([said(), *rows_of(form)]).messages)
-    assert sorted(call for _, call in pairs) == broken.split()
 
 
 # Summarisers
@@ -547,24 +473,3 @@ def test_a_summariser_that_fails_ends_langchains_run_and_not_ours():
 def test_settings_that_mean_nothing_are_refused(settings, told):
     with pytest.raises(PolicyError, match=told):
         replay(SESSION, **settings)
-
-
-def test_a_recorded_tool_writes_nothing_out_but_its_arguments():
-    """Parallel calls would read the state of the graph while it changes."""
-    inputs: list[str] = []
-
-    class Listens(BaseCallbackHandler):
-        def on_tool_start(self, serialized: Any, input_str: str, **more: Any) -> None:
-            inputs.append(input_str)
-
-    call = {"name": "look", "args": {"page": 3}, "id": "c1", "type": "tool_call"}
-    spoke = AIMessage("", id="m1", tool_calls=[call])
-    heard = [HumanMessage("go"), spoke, ToolMessage("found", tool_call_id="c1")]
-    [tool] = recorded_tools(Recording.of(heard))
-    runtime = ToolRuntime(
-        state={"messages": [spoke]}, tool_call_id="c1", config={}, context=None, store=None,
-        stream_writer=print,
-    )  # fmt: skip
-    args = {**call, "args": {"page": 3, "runtime": runtime}}
-    assert tool.invoke(args, {"callbacks": [Listens()]}).content == "found"
-    assert inputs == ["{'page': 3}"]

@@ -1,18 +1,15 @@
 """`Fitter` with the clients of OpenAI and Anthropic: sessions of ten windows, nothing too long."""
 
-import asyncio
 import importlib
-import math
 import sys
 from typing import Any, ClassVar
 
 import pytest
 from anthropic import Anthropic
-from openai import AsyncOpenAI, OpenAI
+from openai import OpenAI
 
 from conspectus import PolicyError, StuckError
 from conspectus.archive import Scope
-from conspectus.errors import InputError
 from conspectus_sdk import Fitter
 from conspectus_serve import load_settings
 from fault_server import FaultServer
@@ -137,31 +134,6 @@ def test_a_session_of_ten_windows_stays_inside_and_loses_nothing(loop, fitter):
     check_kept(fitter.archive, HERE, talk.history, [*sent, talk.history[-1]])
 
 
-@pytest.mark.slow
-def test_several_sessions_at_once_on_an_event_loop(fitter):
-    async def talk(server: FaultServer, number: int) -> None:
-        history: list[Any] = [{"role": "system", "content": PROMPT}]
-        where = {"model": "gpt-4o", "thread_id": f"s{number}", "tenant": f"tenant {number}"}
-        async with AsyncOpenAI(base_url=server.openai_url, api_key="none") as client:
-            for turn in range(25):
-                history.append({"role": "user", "content": f"{asking(turn)} {looked(number)}"})
-                result = await fitter.afit(history, **where)
-                answer = await client.chat.completions.create(
-                    model="gpt-4o", messages=result.messages
-                )
-                history.append(answer.choices[0].message.model_dump(exclude_none=True))
-                assert f"module_{number + 1}.py: line" not in str(result.messages)
-
-    async def main(server: FaultServer) -> None:
-        await asyncio.gather(*(talk(server, 100 + 10 * number) for number in range(4)))
-
-    with FaultServer(lambda request: "Sound.", window=WINDOW) as server:
-        asyncio.run(main(server))
-        check_requests(server)
-    for number in range(4):
-        assert fitter.archive.export(Scope(f"tenant {100 + 10 * number}", f"s{100 + 10 * number}"))
-
-
 def test_a_mark_for_the_cache_that_moves_changes_no_message(fitter):
     history: list[Any] = []
     for turn in range(20):
@@ -263,18 +235,3 @@ def test_a_name_of_a_window_counts_as_it_does_for_the_endpoint(model, limit):
         assert fitter.fit(HI, model=model, thread_id="t").budget == limit
     settings, _ = load_settings(given={"upstream": "http://127.0.0.1:9", "windows": windows})
     assert settings.window_of(model) == limit
-
-
-@pytest.mark.parametrize(
-    ("request_", "error", "told"),
-    [
-        ({"thread_id": ""}, InputError, "must be a text that names it"),
-        ({"tenant": ""}, InputError, "must be a text that names it"),
-        ({"answer_tokens": -1}, PolicyError, "answer_tokens"),
-        ({"answer_tokens": math.inf}, PolicyError, "answer_tokens"),
-        ({"answer_tokens": math.nan}, PolicyError, "answer_tokens"),
-    ],
-)
-def test_a_request_that_means_nothing_is_refused(fitter, request_, error, told):
-    with pytest.raises(error, match=told):
-        fitter.fit(HI, **{"model": "x", "thread_id": "t", **request_})

@@ -10,7 +10,7 @@ import pytest
 from conspectus.archive import Scope
 from conspectus.errors import StuckError
 from conspectus_sdk import Fitter
-from fault_server import Answer, FaultServer, Request, ToolCall
+from fault_server import FaultServer
 from sdk_support import (
     PROMPT,
     WINDOW,
@@ -68,39 +68,6 @@ def test_a_session_of_ten_windows_stays_inside_and_keeps_everything(fitter, tmp_
     shown = asyncio.run(session.get_items())
     assert len(shown) < len(items)
     check_kept(fitter.archive, Scope("ann", "s"), items, shown)
-
-
-def test_one_run_of_many_turns_stays_inside_by_the_filter_alone(fitter):
-    from agents import RunConfig, Runner
-
-    from conspectus_sdk.openai_agents import input_filter
-
-    turns = 50
-
-    def working(request: Request) -> Answer:
-        if request.number > turns:
-            return Answer("All are sound.")
-        return Answer("I look.", calls=(ToolCall("look", {"n": request.number}),))
-
-    config = RunConfig(
-        tracing_disabled=True, call_model_input_filter=input_filter(fitter, thread_id="run")
-    )
-
-    async def main(server: FaultServer) -> list[Any]:
-        async with agent_at(server) as agent:
-            done = await Runner.run(
-                agent, "Look at all modules.", run_config=config, max_turns=turns + 2
-            )
-        assert done.final_output == "All are sound."
-        return done.to_input_list()
-
-    with FaultServer(working, window=WINDOW) as server:
-        history = asyncio.run(main(server))
-        check_requests(server)
-        assert "Look at all modules." in server.requests[-1].text
-    assert size(history) > 5 * WINDOW
-    shown = fitter.fit(history, model="gpt-4o", thread_id="run").messages
-    check_kept(fitter.archive, Scope("local", "run"), history, shown)
 
 
 def test_the_session_is_what_the_one_inside_is(fitter):

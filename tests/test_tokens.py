@@ -25,11 +25,10 @@ from conspectus.tokens import (
     TokenMeter,
     correction,
     estimate,
-    families,
 )
 from conspectus.tokens.media import PAGE_BYTES, PER_PAGE, UNPACKED, media_tokens, pdf_pages
 from engine import compacted, engine
-from histories import assistant, user
+from histories import user
 
 # Texts and messages
 
@@ -40,15 +39,6 @@ def test_any_text_takes_a_token_and_at_most_its_bytes_and_a_longer_one_never_les
     for family in FAMILIES:
         assert bool(text) <= estimate(text, family) <= 4 * size + 4 * bool(text)
         assert estimate(text, family) <= estimate(text + more, family)
-
-
-@pytest.mark.parametrize(
-    ("text", "least", "most"),
-    [("Yes.", 1, 3), ("Thank you!", 2, 5), ("src/app/main.py", 4, 9), ("да", 1, 3), ("好的", 1, 4)],
-)
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_few_words_take_a_few_tokens(text, least, most, family):
-    assert least <= estimate(text, family) <= most
 
 
 @pytest.mark.parametrize(
@@ -64,15 +54,6 @@ def test_a_few_words_take_a_few_tokens(text, least, most, family):
 def test_the_family_follows_from_the_model(names, family):
     for name in names.split():
         assert TokenMeter(model=name).family == family
-
-
-def test_names_arguments_and_reasoning_count():
-    meter = TokenMeter()
-    assert meter.message(assistant("", ("c", "x " * 200))) > 150
-    thought = {"type": "thinking", "thinking": "One more thing to weigh. " * 50, "signature": "s"}
-    assert meter.message(AIMessage([thought])) > 200
-    named = HumanMessage("hi", name="a very long name of a speaker")
-    assert meter.message(named) > meter.message(HumanMessage("hi"))
 
 
 def test_tools_count_with_their_schemas():
@@ -98,22 +79,6 @@ HOLDS_ITSELF["parameters"] = HOLDS_ITSELF
 def test_what_is_no_list_of_tools_is_refused(odd):
     with pytest.raises(PolicyError, match="tool"):
         TokenMeter().tools(odd)
-
-
-class ScriptedThing:
-    model_name = "scripted-1"
-
-
-def test_a_model_whose_tokenizer_is_not_known_is_named_once_in_a_process(caplog, monkeypatch):
-    monkeypatch.setattr(families, "_warned", [])
-    for known in ("unknown", None, ScriptedThing(), object(), "gpt-4o"):
-        TokenMeter(model=known)
-    TokenMeter(count_tokens_approximately, model="nonsense-2")
-    assert not caplog.records
-    for name in ("nonsense-1", "nonsense-1", "nonsense-3"):
-        Compactor(token_counter=name)
-    [said] = [record.message for record in caplog.records if "is not known" in record.message]
-    assert "'nonsense-1'" in said
 
 
 # What models report
@@ -332,22 +297,6 @@ def test_media_count_by_their_rule_in_a_window():
 
 
 # Counters
-
-
-def test_a_message_is_counted_once_and_a_changed_one_anew():
-    calls = []
-
-    def counter(messages: Any) -> int:
-        calls.append(messages)
-        return sum(len(str(m.content)) for m in messages)
-
-    meter = TokenMeter(counter)
-    message = HumanMessage("hello there", id="1")
-    assert [meter.message(message) for _ in range(3)] == [11] * 3
-    assert len(calls) == 1
-    message.content = "hello there, world"
-    assert (meter.message(message), meter.message(HumanMessage("other", id="1"))) == (18, 5)
-    assert len(calls) == 3
 
 
 @pytest.mark.parametrize(
