@@ -1,5 +1,6 @@
 """Messages: read in every form, remembered, named, written and read back, shown short, framed."""
 
+import gc
 from typing import Any
 
 import pytest
