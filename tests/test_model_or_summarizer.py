@@ -44,15 +44,19 @@ def test_the_tokenizer_counts_and_does_nothing_else():
         made = Compactor(**more).compact([HumanMessage("wörter zählen " * 40)], thread_id="t")
         return made.tokens_before
 
-    named = {name: tokens(token_counter=name) for name in ("gpt-4o", "claude-sonnet-4-5")}
+    named = {name: tokens(tokenizer=name) for name in ("gpt-4o", "claude-sonnet-4-5")}
     assert named["gpt-4o"] != named["claude-sonnet-4-5"]
     model = chat()
-    assert tokens(model=model, token_counter="gpt-4o") == named["gpt-4o"]
+    assert tokens(model=model, tokenizer="gpt-4o") == named["gpt-4o"]
     assert model.calls == []
     with pytest.raises(PolicyError, match="token_counter must be"):
         Compactor(token_counter=7)  # type: ignore[arg-type]
+    with pytest.raises(PolicyError, match="tokenizer must be"):
+        Compactor(tokenizer=7)  # type: ignore[arg-type]
+    with pytest.raises(PolicyError, match="not both"):
+        Compactor(tokenizer="gpt-4o", token_counter=len)
     with pytest.raises(PolicyError, match="tiktoken"):
-        Compactor(token_counter="tiktoken:no-such-encoding")
+        Compactor(tokenizer="tiktoken:no-such-encoding")
 
 
 @pytest.mark.parametrize(

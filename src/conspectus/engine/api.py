@@ -74,11 +74,13 @@ class Compactor(Closing):
         archive: where originals go: an `Archive`, a LangGraph `BaseStore`, a path or a URL
             (`sqlite:///...`, `postgresql://...`, `memory:`). Without one, results say
             `archived=False`, nothing is clipped, and nothing can be recalled.
-        token_counter: a LangChain `token_counter`; a vocabulary such as `"tiktoken:o200k_base"` or
-            `"tokenizers:path/to/tokenizer.json"` (extra `tokens`); or the name of a model, whose
-            tokenizer is estimated. Default: an estimate for `model`, corrected by the usage that
-            models reported in the history; without a model, or for an unknown name (which is
-            logged), for each piece of a text the tokens of the family that takes most.
+        token_counter: a LangChain `token_counter`, or a vocabulary as for `tokenizer`. Default: an
+            estimate, corrected by the usage that models reported in the history.
+        tokenizer: what counts tokens, and does nothing else: the name of a model, whose tokenizer
+            is estimated, or a vocabulary such as `"tiktoken:o200k_base"` or
+            `"tokenizers:path/to/tokenizer.json"` (extra `tokens`). Default: that of `model`;
+            without one, or for an unknown name (which is logged), for each piece of a text the
+            tokens of the family that takes most.
         max_summary_tokens: most tokens of the text of a summary, without the first line and the
             note of its message, some 35 tokens. A longer one is asked for once more, shorter, then
             cut at the end of a line, and `Record.cut` says so. Default: a third of the budget is
@@ -111,8 +113,7 @@ class Compactor(Closing):
         telemetry: one or several listeners for this compactor only, such as
             `conspectus.observe.OpenTelemetry()`. Default: only those of the process.
         background: True prepares the next notes in the background, from seven tenths of the trigger
-            on, in a thread or as a task of the event loop; `{"prepare": 0.5}` from another share of
-            it on. At the trigger they are swapped in. Until they are finished the history is kept
+            on, in a thread; `{"prepare": 0.5}` from another share of it on. At the trigger they are swapped in. Until they are finished the history is kept
             as it is while it fits the window. Default: False. See `docs/operations.md`.
         summary_request: `"cached"` asks for a summary with the messages of the last result and one
             instruction after them, if all that leaves stands there, so that the provider reads them
@@ -144,6 +145,7 @@ class Compactor(Closing):
         reserved_tokens: int = 0,
         archive: AnyArchive | None = None,
         token_counter: TokenCounter | str | None = None,
+        tokenizer: str | None = None,
         max_summary_tokens: int | None = None,
         notes: bool = True,
         tool_table: Sequence[Tool] = (),
@@ -180,7 +182,7 @@ class Compactor(Closing):
             warnings.warn(caveat, UserWarning, stacklevel=2)
         if is_runnable(summary_request):
             given["summary_request"] = "cached"
-        meter = meter_of(token_counter, model)
+        meter = meter_of(token_counter, tokenizer, model)
         self._engine = Engine.build(given, policy, meter)
         self._last_request = last_request_of(self._engine, summary_request, window)
         self.policy, self.archive = self._engine.policy, self._engine.archive

@@ -253,8 +253,16 @@ def model_of(model: AnySummarizer | None, summarizer: AnySummarizer | None) -> A
     return model
 
 
-def meter_of(counter: TokenCounter | str | None, model: Any) -> TokenMeter:
-    """Make the meter of a counter, of a vocabulary, or of a model or its name."""
+def meter_of(counter: TokenCounter | str | None, tokenizer: str | None, model: Any) -> TokenMeter:
+    """Make the meter of a counter, of a tokenizer, or of the model."""
+    if tokenizer is not None and (not isinstance(tokenizer, str) or not tokenizer):
+        raise PolicyError(
+            "tokenizer must be the name of a model, such as 'gpt-4o', or a vocabulary, such as "
+            f"'tiktoken:o200k_base', not {tokenizer!r}; a function goes into token_counter="
+        )
+    if tokenizer is not None and counter is not None:
+        raise PolicyError("give tokenizer= or token_counter=, not both: each says what counts")
+    counter = counter if tokenizer is None else tokenizer
     if isinstance(counter, str) and counter.partition(":")[0] not in ("tiktoken", "tokenizers"):
         counter, model = None, counter
     named = isinstance(model, str) or is_runnable(model)
