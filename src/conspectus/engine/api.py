@@ -112,9 +112,10 @@ class Compactor(Closing):
             nothing is archived, and the history stays. Default: None, for off.
         telemetry: one or several listeners for this compactor only, such as
             `conspectus.observe.OpenTelemetry()`. Default: only those of the process.
-        background: True prepares the next notes in the background, from seven tenths of the trigger
-            on, in a thread; `{"prepare": 0.5}` from another share of it on. At the trigger they are swapped in. Until they are finished the history is kept
-            as it is while it fits the window. Default: False. See `docs/operations.md`.
+        background: True prepares the next notes in the background, in a thread, from seven tenths
+            of the trigger on; `{"prepare": 0.5}` from another share of it on. At the trigger they
+            are swapped in. Until they are finished the history is kept as it is while it fits the
+            window. Default: False. See `docs/operations.md`.
         summary_request: `"cached"` asks for a summary with the messages of the last result and one
             instruction after them, if all that leaves stands there, so that the provider reads them
             from its cache: for loops whose model also summarises. A Runnable says how the loop
