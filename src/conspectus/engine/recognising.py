@@ -116,18 +116,23 @@ def _unmarked(
     return None
 
 
-_COUNTED: Newest[str, Mapping[str, int]] = Newest(64)
+_COUNTED: Newest[str, Mapping[str, int]] = Newest(64, 262_144, len)
+"""Counts by the head of their chain, beside the newest of so many contents at most."""
 
 
 def _counted(chain: Sequence[Record]) -> Mapping[str, int]:
-    """Count the contents that a chain covers, from what its parent's chain covers."""
-    known = next((n for n in range(len(chain), 0, -1) if _COUNTED.get(chain[n - 1].id)), 0)
-    counts = dict(_COUNTED.get(chain[known - 1].id) or {}) if known else {}
+    """Count the contents that a chain covers, from what is known of its beginning."""
+    known, counts = len(chain), dict[str, int]()
+    while known:
+        if (before := _COUNTED.get(chain[known - 1].id)) is not None:
+            counts = dict(before)
+            break
+        known -= 1
     for record in chain[known:]:
         for stem, count in occurrences(record.covers).items():
             counts[stem] = max(counts.get(stem, 0), count)
-        _COUNTED.put(record.id, counts)
-        counts = dict(counts) if record is not chain[-1] else counts
+    if known < len(chain):
+        _COUNTED.put(chain[-1].id, counts)
     return counts
 
 
