@@ -29,8 +29,4 @@ class NothingUnreadLeavesCompactor(NothingUnreadLeaves, CompactorWorld):
 TestNothingUnreadLeavesThroughCompactor = budgeted(NothingUnreadLeavesCompactor, short=7, long=600)
 
 
-class NothingUnreadLeavesAgent(NothingUnreadLeaves, AgentWorld):
-    pass
-
-
-TestNothingUnreadLeavesThroughAgents = budgeted(NothingUnreadLeavesAgent, short=2, long=100)
+TestNothingUnreadLeavesThroughAgents = budgeted(NothingUnreadLeaves, AgentWorld, short=2, long=100)

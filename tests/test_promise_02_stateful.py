@@ -36,11 +36,7 @@ class CommitRule:
             assert not reach - counted(look.whole), "the archive holds what was never said here"
 
 
-class CommitRuleCompactor(CommitRule, CompactorWorld):
-    pass
-
-
-TestFailuresChangeNothingThroughCompactor = budgeted(CommitRuleCompactor, short=7, long=600)
+TestFailuresChangeNothingThroughCompactor = budgeted(CommitRule, CompactorWorld, short=7, long=600)
 
 
 class CommitRuleAgent(AgentWorld):

@@ -62,15 +62,7 @@ class ValidSequences:
             assert short or plain(message) in {plain(m) for m in own}, "what was asked last left"
 
 
-class ValidSequencesCompactor(ValidSequences, CompactorWorld):
-    pass
+TestSequencesStayValidThroughCompactor = budgeted(ValidSequences, CompactorWorld, short=7, long=600)
 
 
-TestSequencesStayValidThroughCompactor = budgeted(ValidSequencesCompactor, short=7, long=600)
-
-
-class ValidSequencesAgent(ValidSequences, AgentWorld):
-    pass
-
-
-TestSequencesStayValidThroughAgents = budgeted(ValidSequencesAgent, short=2, long=100)
+TestSequencesStayValidThroughAgents = budgeted(ValidSequences, AgentWorld, short=2, long=100)

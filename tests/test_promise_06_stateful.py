@@ -33,6 +33,7 @@ LIMITS = tuple(
 
 
 class FactsSurvive:
+    settings_of: ClassVar = {"max_summary_tokens": 1_200, "window": 9_000}
     unseen = False
     """Something may have been written since the last look."""
 
@@ -79,16 +80,10 @@ class FactsSurvive:
                 assert look.summary.rfind(old) < holds, "a limit that was changed stands last"
 
 
-class FactsSurviveCompactor(FactsSurvive, CompactorWorld):
-    settings_of: ClassVar = {"max_summary_tokens": 1_200, "window": 9_000}
-
-
-TestFactsSurviveThroughCompactor = budgeted(FactsSurviveCompactor, short=7, long=600)
+TestFactsSurviveThroughCompactor = budgeted(FactsSurvive, CompactorWorld, short=7, long=600)
 
 
 class FactsSurviveAgent(FactsSurvive, AgentWorld):
-    settings_of: ClassVar = {"max_summary_tokens": 1_200, "window": 9_000}
-
     @rule(fact=st.sampled_from(RULES), on_a_loop=st.booleans())
     def a_rule_is_stated_before_much_talk(self, fact: str, on_a_loop: bool) -> None:
         self.somebody_states_a_rule(fact)

@@ -36,6 +36,8 @@ def bare(text: str) -> str:
 
 
 class WordsStand:
+    settings_of: ClassVar = {"max_summary_tokens": 1_200, "window": 9_000}
+
     @rule(text=st.sampled_from(REMARKS + BINDING))
     def a_user_says_something_short(self, text: str) -> None:
         self.say(speaking(self.form, "user", text, name=self.name()))  # type: ignore[attr-defined]
@@ -65,16 +67,10 @@ class WordsStand:
                 assert any(piece in one for one in said), f"nobody said {piece}"
 
 
-class WordsStandCompactor(WordsStand, CompactorWorld):
-    settings_of: ClassVar = {"max_summary_tokens": 1_200, "window": 9_000}
-
-
-TestWordsStandThroughCompactor = budgeted(WordsStandCompactor, short=6, long=600)
+TestWordsStandThroughCompactor = budgeted(WordsStand, CompactorWorld, short=6, long=600)
 
 
 class WordsStandAgent(WordsStand, AgentWorld):
-    settings_of: ClassVar = {"max_summary_tokens": 1_200, "window": 9_000}
-
     @rule(text=st.sampled_from(REMARKS + BINDING), on_a_loop=st.booleans())
     def something_short_is_said_before_much_talk(self, text: str, on_a_loop: bool) -> None:
         self.a_user_says_something_short(text)

@@ -19,6 +19,8 @@ DEED = re.compile(r"deed-(\d+)-(well|badly)")
 
 
 class DeedsAreTold:
+    settings_of: ClassVar = {"max_summary_tokens": 1_200, "window": 9_000}
+
     @rule(well=st.lists(st.booleans(), min_size=1, max_size=3), at_once=st.booleans())
     def the_agent_does_something(self, well: list[bool], at_once: bool) -> None:
         """Deeds that go well or badly, each by a number of its own; side by side or in turn."""
@@ -65,16 +67,10 @@ class DeedsAreTold:
         assert missing <= dropped, f"{missing} deeds are gone and {dropped} are said to be"
 
 
-class DeedsAreToldCompactor(DeedsAreTold, CompactorWorld):
-    settings_of: ClassVar = {"max_summary_tokens": 1_200, "window": 9_000}
-
-
-TestDeedsAreToldThroughCompactor = budgeted(DeedsAreToldCompactor, short=6, long=600)
+TestDeedsAreToldThroughCompactor = budgeted(DeedsAreTold, CompactorWorld, short=6, long=600)
 
 
 class DeedsAreToldAgent(DeedsAreTold, AgentWorld):
-    settings_of: ClassVar = {"max_summary_tokens": 1_200, "window": 9_000}
-
     def judge(self, look: Look) -> None:
         if look.known:
             super().judge(look)

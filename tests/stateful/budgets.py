@@ -21,14 +21,19 @@ def few(short: int) -> int:
     return max(1, short // 8) if FAST else short
 
 
-def budgeted(machine: type[RuleBasedStateMachine], *, short: int, long: int) -> Any:
+def budgeted(
+    machine: type[Any], world: type[RuleBasedStateMachine] | None = None, *, short: int, long: int
+) -> Any:
     """A test case that runs a machine.
 
     Args:
-        machine: the world with its promise.
+        machine: the world with its promise, or the promise alone.
+        world: the world that the promise is held against, if it is alone.
         short: examples in the short profile.
         long: and in the long one.
     """
+    if world is not None:
+        machine = type(f"{machine.__name__}{world.__name__}", (machine, world), {})
     if LONG:  # from one seed, machines with the same rules would all take the same walks
         machine = seed(SEED + zlib.crc32(machine.__name__.encode()))(machine)  # type: ignore[assignment,arg-type]
     case: Any = machine.TestCase
