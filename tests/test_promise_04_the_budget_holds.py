@@ -1,11 +1,14 @@
 """Promise 4: after a compaction the messages fit, or the answer is stuck with the numbers."""
 
+import json
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages.utils import count_tokens_approximately
 
-from conspectus import SummaryError
+from conspectus import Compactor, SummaryError
 from conspectus.tokens import TokenMeter
 from engine import Scripted, compacted, engine, short
 from histories import agent, histories, talk, tool, user
@@ -89,3 +92,31 @@ def test_without_a_summary_a_history_over_the_window_is_stuck_and_says_so():
     result = compacted(talk(60), compactor)
     assert (result.outcome, result.failed) == ("stuck", "summary")
     assert result.messages == talk(60)
+
+
+@pytest.mark.parametrize("seed", [1134, 1207])
+def test_it_holds_where_what_replaces_a_secret_is_longer(seed):
+    draw = random.Random(seed)
+    window = draw.choice([300, 600, 1500, 4000])
+    messages = []
+    for n in range(draw.randint(2, 25)):
+        secret = f"ask {n} sk-{'a1B2c3D4' * 6} "
+        messages.append({"role": "user", "content": secret * draw.randint(1, 40)})
+        if draw.random() < 0.7:
+            path = json.dumps({"path": "p" * draw.randint(1, 900)}, separators=(",", ":"))
+            function = {"name": "read_file", "arguments": path}
+            call = {"id": f"c{n}", "type": "function", "function": function}
+            messages.append({"role": "assistant", "content": "", "tool_calls": [call]})
+            text = "line of result\n" * draw.randint(1, 400)
+            messages.append({"role": "tool", "tool_call_id": f"c{n}", "content": text})
+    archive = draw.choice(["memory:", None])
+    keep = draw.choice([("messages", 2), ("messages", 20), ("tokens", 100)])
+    compactor = Compactor(
+        window=window,
+        archive=archive,
+        keep=keep,
+        redact=lambda text: text.replace("sk-", "[a much longer placeholder for a secret] "),
+    )
+    result = compactor.compact(messages, thread_id="t")
+    assert result.outcome == "compacted"
+    assert result.tokens_after <= window

@@ -42,7 +42,7 @@ def oldest_first(items: Sequence[Item], limits: Limits, *, clip: bool) -> Plan:
     share = max(1, limits.share, limits.frame)
     slack = limits.share + limits.frame + limits.slack - share
     ladder = Ladder(
-        items, limits.most, limit=share + slack, floor=max(1, limits.floor), slack=slack
+        items, limits.most, limit=share + slack, floor=min(share, limits.floor), slack=slack
     )
     tokens, left = ladder.tokens, ladder.kept[1:]
     over, whole = tokens > limits.most, tokens - ladder.standing

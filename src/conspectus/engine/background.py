@@ -171,11 +171,6 @@ class Preparations:
             )
         return cls(share)
 
-    @property
-    def busy(self) -> bool:
-        """Whether a preparation may be using a store."""
-        return any(job.under_way or not job.is_at_rest for job in list(self._begun))
-
     def latest(self, scope: Scope) -> Preparation | None:
         return self._known.get(scope)
 

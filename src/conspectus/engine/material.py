@@ -150,8 +150,10 @@ async def gather(made: Material) -> None:
         fine = min(fine, int(budget / REARM) - made.tokens)
         if engine.size is not None and budget < SMALLEST_SUMMARY:
             most = fine = max(most, budget)
-    made.asked = min(plan.summary_tokens, max(FLOOR, made.replaced))
-    made.fine, made.most = max(made.asked, fine), max(made.asked, most)
+    # Clips of redacted text may be larger than planned: the summary then gets what is left.
+    made.most = max(1, most)
+    made.asked = min(plan.summary_tokens, made.most)
+    made.fine = max(made.asked, fine)
 
 
 async def _redact(made: Material, redaction: Redaction) -> None:

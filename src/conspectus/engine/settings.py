@@ -305,6 +305,6 @@ def scope_of(tenant: str | None, thread_id: ThreadId, session: str) -> Scope:
     return Scope(LOCAL if tenant is None else tenant, str(thread_id), session)
 
 
-def warn_caller(text: str, kind: type[Warning], own: object = None) -> None:
+def warn_caller(text: str, kind: type[Warning]) -> None:
     """Warn about the line that builds or sets an object."""
     warnings.warn(text, kind, stacklevel=4)

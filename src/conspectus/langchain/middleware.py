@@ -135,8 +135,9 @@ class SummarizationMiddleware(
             archive, or `"preserve"`. Default: None.
         summary_request: `"cached"` asks for a summary after the agent's last request, if possible,
             so that the provider reads it from its cache (`docs/cost.md`). Default: `"smallest"`.
-        on_failure, fallbacks, max_summary_tokens, notes, tool_table, pin, telemetry, redact,
-            summarizer_timeout, background, stale_results: as for `Compactor`.
+
+    `on_failure`, `fallbacks`, `max_summary_tokens`, `notes`, `tool_table`, `pin`, `telemetry`,
+    `redact`, `summarizer_timeout`, `background` and `stale_results` are as for `Compactor`.
 
     Each is an attribute, read at each step: `middleware.keep = ("messages", 5)` counts from the
     next one on. Agents and their states depend on `archive`, `history`, `recall`, `recall_tokens`,

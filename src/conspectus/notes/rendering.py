@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -107,7 +108,7 @@ class Notes:
             if (over := count(text) - room) <= 0:
                 return text
             left -= over
-        return _within(text, room, count)
+        return _least(text, room, count)
 
     def kept(self) -> Segment:
         """Return the newest segment with not much more of its lines than the text shows of them.
@@ -233,6 +234,46 @@ def _text(parts: Sequence[Sequence[Line]], archived: bool) -> str:
             ]
             text += section(name, shown)
     return "\n".join(text)
+
+
+def _least(text: str, room: int, count: Count) -> str:
+    """Leave out whole entries until a text fits, the user's first and newest words last.
+
+    A cut through the text could put somebody's words under another's heading.
+    """
+    entries: list[tuple[str, str]] = []
+    heading = ""
+    for line in text.split("\n"):
+        if line.startswith("# "):
+            heading = line
+        elif line.startswith("## "):
+            heading = f"{heading.partition(chr(10))[0]}\n{line}".lstrip("\n")
+        elif line.startswith("- ") or not entries or entries[-1][0] != heading:
+            entries.append((heading, line))
+        else:
+            entries[-1] = heading, f"{entries[-1][1]}\n{line}"
+    said = [at for at, (name, _) in enumerate(entries) if name.endswith(HEADINGS["said"])]
+    words = [at for at in said if not entries[at][1].startswith("- (")]
+    ends = {*words[:1], *words[-1:]}
+    others = [at for at in reversed(range(len(entries))) if at not in said]
+    order = [*others, *(at for at in said if at not in ends)]
+
+    def without(number: int) -> str:
+        gone, lines, last = set(order[:number]), list[str](), ""
+        for at, (name, entry) in enumerate(entries):
+            if at not in gone:
+                lines += [*([name] if name and name != last else []), entry]
+                last = name
+        return "\n".join([*lines, f"- ({number} lines left out)"])
+
+    number = bisect_left(range(len(order)), True, key=lambda n: count(without(n)) <= room)
+    if count(fewest := without(number)) <= room:
+        return fewest
+    entries = [
+        (name, _within(entry, max(1, room // 4), count)) if at in ends else (name, entry)
+        for at, (name, entry) in enumerate(entries)
+    ]
+    return _within(without(len(order)), room, count)
 
 
 def _within(text: str, room: int, count: Count) -> str:

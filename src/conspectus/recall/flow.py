@@ -87,8 +87,9 @@ async def recall_flow(
 def unknown_thread(tenant: str, thread: str) -> NotFoundError:
     """Return the error for an unknown thread: a typing error must not look like an empty one."""
     return NotFoundError(
-        f"the archive keeps no thread {_shown(thread)} of {_shown(tenant)}; 'conspectus archive "
-        "list', or Archive.threads in Python, names those that it keeps"
+        f"the archive keeps no thread {_shown(thread)} of {_shown(tenant)}: nothing is archived "
+        "before its first compaction; 'conspectus archive list', or Archive.threads in Python, "
+        "names those that it keeps"
     )
 
 
