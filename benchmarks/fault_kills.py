@@ -65,7 +65,11 @@ def rows(count: int) -> Iterator[Row]:
             with tempfile.TemporaryDirectory(dir=MEMORY) as made:
                 folder = Path(made)
                 try:
-                    while kills < wanted and _killed(run, folder, draw.uniform(0, took)):
+                    # One that ended may be killed as it leaves; started once more, it would go
+                    # back to the first turn, and the archive would export that turn's branch.
+                    while kills < wanted and not (folder / "view").exists():
+                        if not _killed(run, folder, draw.uniform(0, took)):
+                            break
                         kills += 1
                     wrong += _judged(name, run, folder)
                 except RuntimeError as error:
