@@ -79,5 +79,8 @@ def test_an_agents_step_goes_on_behind_such_an_artifact():
             model, trigger=("messages", 10), keep=("messages", 4), archive=archive
         )
         agent = create_agent(model, [], middleware=[middleware])
-        state = agent.invoke({"messages": [*history(nested(50_000)), HumanMessage("And now?")]})
+        try:
+            state = agent.invoke({"messages": [*history(nested(50_000)), HumanMessage("And now?")]})
+        except RecursionError:
+            pytest.fail("the step failed")
     assert state["messages"][-1].content == "Done."

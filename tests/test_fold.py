@@ -42,7 +42,7 @@ def test_a_whole_history_sent_again_is_folded_and_covered_messages_are_dropped()
     view = fold([R1, R2], sent("s", "a", "b", "c", "d", "e"))
     assert shown(view) == ["s", "SUMMARY", "e"]
     assert view.dropped == 4
-    assert view.head == R2
+    assert view.chain[-1] == R2
 
 
 def test_what_was_given_back_and_is_sent_again_keeps_its_place():

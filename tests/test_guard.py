@@ -131,6 +131,13 @@ def test_reserved_tokens_of_the_middleware_count_in_the_guards_window():
     assert largest[0] > WINDOW - 1_800 + 400 > largest[1]
 
 
+def test_a_window_that_nobody_knows_is_said_once(caplog):
+    Agent(ContextGuard(archive="memory:")).talk(3)
+    assert caplog.text.count("window=") == 1
+    Agent(ContextGuard(window=WINDOW, archive="memory:")).talk(3)
+    assert caplog.text.count("window=") == 1
+
+
 def test_the_size_beside_the_messages_reaches_the_next_plan():
     middle = summarization(window=WINDOW)
     agent = Agent(middle, ContextGuard(middle))

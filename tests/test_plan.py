@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from conspectus.core.boundaries import exchanges, must_stay
 from conspectus.core.items import Compact, Item, Keep, Plan, Size, Stuck, Window
-from conspectus.core.plan import plan
+from conspectus.core.plan import plan, plan_draft
 from conspectus.core.policy import Arguments, Policy
 
 
@@ -290,3 +290,12 @@ def test_where_messages_are_counted_the_notes_have_half_of_what_leaves(window, t
     policy = Policy.build(trigger=("messages", 50), keep=("messages", 20), keep_first=True)
     found = compacting(talk(50, tokens), policy, window and Window(window), floor=170)
     assert (len(found.evicted), found.summary_tokens) == (30, share)
+
+
+def test_for_a_prepared_draft_just_what_it_stands_for_leaves():
+    talk = [Item(f"{n}", "user" if n % 2 == 0 else "assistant", 100) for n in range(12)]
+    decided = Compact("trigger", tuple(range(8)), (), 200, 1_200, 600, 1_500)
+    planned = plan_draft(talk, Window(1_500), decided, [0, 1, 2, 3], 150)
+    assert planned is not None
+    assert planned.evicted == (0, 1, 2, 3)
+    assert planned.at_most <= 1_500

@@ -1,6 +1,7 @@
 """Money: by the caller's prices, else by genai-prices; what is not known has none, and is named."""
 
 import logging
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -101,6 +102,8 @@ def test_records_are_the_same_whatever_they_took():
     data = record.to_json()
     slow = Record.from_json({**data, "bill": {"seconds": 9.0, "waited": 9.0}})
     assert slow == record
+    parts = {one.name: getattr(record, one.name) for one in fields(Record) if one.name != "id"}
+    assert Record.make(**{**parts, "bill": slow.bill}).id == record.id
     with pytest.raises(TypeError):
         Record.from_json({**data, "bill": "9 seconds"})
 

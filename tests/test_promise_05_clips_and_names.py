@@ -29,12 +29,13 @@ def test_a_clip_that_comes_back_under_a_new_id_is_still_known():
     assert compactor.recall("SECRET-7788", thread_id="t").hits
 
 
-def test_a_message_that_is_said_again_is_another_message():
+@pytest.mark.parametrize("named", [{}, {"id": "y"}], ids=["no id", "the same id"])
+def test_a_message_that_is_said_again_is_another_message(named):
     compactor = engine(keep=("messages", 2))
     history: list[Any] = []
     evicted = 0
     for n in range(4):
-        history += [user("yes"), assistant("done"), user(f"round {n}"), assistant("ok")]
+        history += [user("yes", **named), assistant("done"), user(f"round {n}"), assistant("ok")]
         result = compacted(history, compactor, force=True)
         history, evicted = list(result.messages), evicted + result.evicted
     rows = compactor.archive.export(SCOPE)

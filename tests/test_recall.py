@@ -278,7 +278,8 @@ def test_an_abandoned_branch_is_not_recalled(archive):
     assert found(archive, "start") == {"we start"}
 
 
-def test_what_others_say_changes_nothing(archive):
+def test_what_others_say_changes_nothing(archive, monkeypatch):
+    monkeypatch.setattr("conspectus.archive.tables.MOST", 20)
     scopes = [Scope("ann", "a"), Scope("ann", "b"), Scope("bob", "a"), Scope("ann", "a", "sub")]
     keep(archive, ["alpha beta", "gamma"], scopes[0])
     alone = recall(archive, scopes[0], query="alpha")

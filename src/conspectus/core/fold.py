@@ -49,10 +49,6 @@ class View:
     shown: tuple[Shown, ...]
     dropped: int
 
-    @property
-    def head(self) -> Record | None:
-        return self.chain[-1] if self.chain else None
-
 
 def fold(chain: Chain, history: Sequence[Sent]) -> View:
     """Return the view of a history, given the records of its thread.

@@ -24,7 +24,6 @@ from conspectus.archive import Archive, Scope
 from conspectus.archive.calls import GATE, Gate, Stopped
 from conspectus.bridge import arun, io, run
 from conspectus.core.items import Size
-from conspectus.core.plan import foreseen as foreseen
 from conspectus.core.policy import grown
 from conspectus.errors import PolicyError
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ from conspectus.engine.material import Material, gather
 from conspectus.engine.thread import Thread
 from conspectus.engine.view import History
 from conspectus.engine.writing import confirm, hash_of, write
-from conspectus.errors import ConspectusError
+from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.messages import Message
 from conspectus.observe import emit, heard_by, observing
 
@@ -179,7 +180,8 @@ async def _ready(thread: Thread, history: History, plan: Compact) -> Chosen | No
 async def drop(thread: Thread, history: History, draft: Draft, why: str) -> None:
     """Let nobody use a prepared draft again."""
     if why != CHANGED:
-        await thread.save_draft(_name(thread, history), NOTHING)
+        with suppress(ArchiveError):  # it is looked at again, and dropped then
+            await thread.save_draft(_name(thread, history), NOTHING)
     count = len(draft.read)
     emit("preparation", thread.scope, name="dropped", outcome="dropped", reason=why, messages=count)
 

@@ -10,17 +10,23 @@ from functools import partial
 from conspectus.archive import Scope
 from conspectus.core.items import Compact, Plan, Size, Stuck, Window
 from conspectus.core.ladder import GIANT, SHORT
-from conspectus.core.plan import plan
+from conspectus.core.plan import foreseen, plan
 from conspectus.core.records import Draft, Record
-from conspectus.engine.background import foreseen
 from conspectus.engine.memory import FailedSummary
 from conspectus.engine.recognising import may_be_summaries
 from conspectus.engine.settings import SLACK, Engine
 from conspectus.engine.view import History, look, reports_of, with_floors
+from conspectus.errors import ArchiveError
 from conspectus.messages import Message, summary_message, summary_text
+from conspectus.observe import log
 from conspectus.tokens import Report
 
 SUMMARY_FLOOR = 120  # Tokens beside its frame below which a summary holds little more than one rule
+
+HEAD_NOT_MOVED = (
+    "the history has gone back, which the archive could not note: until the next call, recall may "
+    "bring what was taken back: %s"
+)
 
 Chain = tuple[Record, ...]
 
@@ -146,7 +152,12 @@ class Thread:
                 engine.memory.of(self.scope).chain = chain
             else:
                 self.pointer = chain[-1].id if chain else ""
-                await archive.flow(archive.set_head, self.scope, self.pointer or None)
+                try:
+                    await archive.flow(archive.set_head, self.scope, self.pointer or None)
+                except ArchiveError as error:
+                    if engine.on_failure == "raise":
+                        raise
+                    log("head_not_moved", HEAD_NOT_MOVED, error)
         return history
 
     def corrected(self, reports: Sequence[Report]) -> Thread:

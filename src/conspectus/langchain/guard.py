@@ -52,6 +52,10 @@ from conspectus.observe import emit, heard_by, listening, log, observing
 
 Request = ModelRequest[Any]
 OnStuck = Literal["raise", "send"]
+NO_WINDOW = (
+    "the window of the model is not known, so that requests are not measured by it: give "
+    "ContextGuard(window=...). What the provider refuses as too long is made smaller all the same"
+)
 
 
 class ContextGuard(AgentMiddleware[CompactionState, ContextT, ResponseT]):
@@ -155,6 +159,8 @@ class ContextGuard(AgentMiddleware[CompactionState, ContextT, ResponseT]):
             self._meter = meter = Meter(setup, self.window, self.reserved_tokens)
         call = _Call(Channel(setup, request.state, request.runtime), request)
         await call.begin(meter)
+        if call.room is None:
+            setup.say_once(NO_WINDOW)
         if call.room is not None and call.tokens() > call.room.budget:
             await self._fit(call)
         refused = Refused()
