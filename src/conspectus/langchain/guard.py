@@ -34,7 +34,7 @@ from conspectus.langchain.channel import Channel, laid_over
 from conspectus.langchain.middleware import SummarizationMiddleware
 from conspectus.langchain.overflow import TRIES, Refused, StillTooLong, read_overflow
 from conspectus.langchain.planner import size_of
-from conspectus.langchain.requests import Meter, Send, send_thoughtful, sending
+from conspectus.langchain.requests import NO_WINDOW, Meter, Send, send_thoughtful, sending
 from conspectus.langchain.state import (
     HELD,
     RECALLED,
@@ -52,10 +52,6 @@ from conspectus.observe import emit, heard_by, listening, log, observing
 
 Request = ModelRequest[Any]
 OnStuck = Literal["raise", "send"]
-NO_WINDOW = (
-    "the window of the model is not known, so that requests are not measured by it: give "
-    "ContextGuard(window=...). What the provider refuses as too long is made smaller all the same"
-)
 
 
 class ContextGuard(AgentMiddleware[CompactionState, ContextT, ResponseT]):

@@ -35,6 +35,11 @@ MOST_OUTPUT = 0.5
 
 TOOL_SETS = 8  # sets of tools whose size is cached; the cache holds their tools
 
+NO_WINDOW = (
+    "the window of the model is not known, so that requests are not measured by it: give "
+    "ContextGuard(window=...). What the provider refuses as too long is made smaller all the same"
+)
+
 
 def reserved_for_answer(holders: Sequence[object], window: int | None) -> int:
     """Return the tokens of an answer, by the first of settings or models that limits it."""
