@@ -179,8 +179,7 @@ class _Reading:
         else:
             share = room // (len(pieces) + 1) - self.frame  # so that all fit one reading
             limit = max(LEAST_NOTES, min(request.limit, share))
-            flows = [self._notes_on(piece, limit) for piece in pieces]
-            notes: list[str] = await gather(flows, self.concurrency)
+            notes = await gather(partial(self._notes_on, limit=limit), pieces, self.concurrency)
             if sum(count(text) + self.frame for text in notes) > room:
                 share = max(1, room // len(notes) - self.frame)
                 notes = [cut_short(text, share, count)[0] for text in notes]
