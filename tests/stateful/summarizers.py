@@ -210,10 +210,10 @@ def embedded_is_heard(readings: Callable[[], list[Reading]]) -> Iterator[None]:
     """Note what the embedded summariser reads; and no try waits for the next one."""
     real = writing._answer
 
-    async def answer(material: Any, by: str, request: SummaryRequest, seen: Any) -> Any:
+    async def answer(material: Any, by: str, request: SummaryRequest) -> Any:
         if isinstance(material.thread.engine.summarizers[by], EmbeddedSummarizer):
             readings().append(reading_of(request, "embedded"))
-        return await real(material, by, request, seen)
+        return await real(material, by, request)
 
     with (
         patch.object(writing, "_answer", answer),

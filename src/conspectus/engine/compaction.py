@@ -20,7 +20,7 @@ from conspectus.engine.drafts import Refused, approved
 from conspectus.engine.hooks import SummarizationEvent, call_hooks, copied
 from conspectus.engine.material import Material, gather
 from conspectus.engine.memory import FailedSummary, Seen
-from conspectus.engine.prepared import choose, drop
+from conspectus.engine.prepared import choose
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.thread import Thread
 from conspectus.engine.view import History, applied
@@ -134,8 +134,6 @@ async def _carried_out(
             record = await _put_in_force(material)
             seen.add(messages=len(material.leaving))
         except ConspectusError as error:
-            if ready is not None and not isinstance(error, ArchiveError):
-                await drop(thread, history, ready, "it was refused")
             reason = await _failed(material, error, seen)
             if isinstance(error, ArchiveOvertaken):
                 error.cost = material.spent

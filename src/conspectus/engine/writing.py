@@ -6,13 +6,15 @@ import asyncio
 import hashlib
 import json
 import math
-import threading
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from conspectus.archive import Scope
 from conspectus.bridge import StepTimeout, home, io, pause
 from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Cost, Draft
@@ -27,10 +29,8 @@ from conspectus.errors import (
     SummaryError,
 )
 from conspectus.model.base import EmbeddedSummarizer, Summary, SummaryRequest
-from conspectus.model.calls import outcome_of
 from conspectus.model.provider_errors import is_way_out
-from conspectus.observe import Observation, emit, log, observing
-from conspectus.observe.events import ended_by
+from conspectus.observe import log, observing
 
 RETRY_AFTER = (0.5, 2.0)
 """Seconds before the second and the third try of one summariser, unless its provider asks for
@@ -41,8 +41,14 @@ LONGEST_WAIT = 20.0
 again."""
 
 LOOK_AGAIN, LONGEST_LOOK = 0.02, 600.0
-"""Seconds between two checks of a summary that another worker is writing, and until its task is
-taken to be lost."""
+"""Seconds between two looks at a draft that another worker is writing, and until its task is taken
+to be lost."""
+
+_WRITING: dict[tuple[int, Scope, str], tuple[int, object]] = {}
+"""The drafts that workers of this process are writing, each with the thread that it needs."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_WRITING.clear)
 
 
 async def write(material: Material) -> tuple[Draft, bool]:
@@ -58,67 +64,68 @@ async def write(material: Material) -> tuple[Draft, bool]:
         ArchiveError: a draft could not be read or stored.
         RedactionError: the redactor failed.
     """
-    thread, engine = material.thread, material.thread.engine
-    start, identity, budget = (
-        time.monotonic(),
-        engine.identity(material.focus),
-        material.plan.budget,
-    )
+    thread, start, paid = material.thread, time.monotonic(), Cost()
     # By this name of all that would change it, any process finds the draft.
+    identity = thread.engine.identity(material.focus)
     named = [material.history.head_id, material.keys, material.asked, identity, material.standing]
-    plan, order = hash_of(named), engine.order
-    if budget is not None and material.plan.tokens > budget and engine.on_failure == "degrade":
-        order = (*order, *({EMBEDDED} - {*order}))  # the last resort where the window is full
-    ready = material.ready
-    mine = ready is None and await _claimed(thread, plan)
-    error: SummaryError | None = None
-    try:
-        draft, paid = ready or await thread.find_draft(plan), Cost()
+    plan = hash_of(named)
+    async with alone(thread, plan):
+        draft = material.ready or await thread.find_draft(plan)
         if draft is not None:
             draft, wrong = checked(material, draft)
             if not wrong:
-                material.spent = Cost() if ready is None else draft.cost
+                material.spent = Cost() if material.ready is None else draft.cost
                 return draft, True
             paid = draft.cost
-        for by in order:
+        draft = await _written(material)
+        # Tries that failed were paid for too; the record is all that says so.
+        seconds = round(time.monotonic() - start, 3)
+        draft = replace(draft, cost=paid + material.spent, seconds=seconds)
+        await thread.save_draft(plan, draft)
+    return draft, False
+
+
+async def _written(material: Material) -> Draft:
+    """Ask each summariser in turn, up to three times where its failure may pass."""
+    thread, engine, plan = material.thread, material.thread.engine, material.plan
+    over = plan.budget is not None and plan.tokens > plan.budget
+    resort = {EMBEDDED} if over and engine.on_failure == "degrade" else set[str]()
+    error = SummaryError("no summariser was given")
+    try:
+        for by in (*engine.order, *(resort - {*engine.order})):
             last = engine.memory.of(thread.scope).last_request
-            for tries, wait in enumerate((*RETRY_AFTER, None)):
-                asked, cached, transient = 0.0, False, False
+            rest = engine.memory.rests(by)
+            for wait in (*RETRY_AFTER, None):
+                cached = False
                 try:
-                    with observing("step", name="summarize", by=by) as seen:
-                        # After a pause asked for here, which has waited, it is tried again.
-                        if not tries and (rest := engine.memory.rests(by)):
+                    with observing("step", name="summarize", by=by):
+                        if rest:
                             raise _resting(by, rest)
                         request = request_of(material, by)
-                        if not material.failures or last is not None:
+                        if engine.cached and (last is not None or not material.failures):
                             request = riding(material, by, request, last)
                         cached, last = request.last is not None, None
-                        draft = await _answer(material, by, request, seen)
+                        draft = await _answer(material, by, request)
                         draft = in_notes(material, by, draft, request)
-                    material.spent += draft.cost
                     draft, wrong = checked(material, draft)
                     if not wrong:
-                        # Tries that failed were paid for too; the record is all that says so.
-                        seconds = round(time.monotonic() - start, 3)
-                        draft = replace(draft, cost=paid + material.spent, seconds=seconds)
-                        await thread.save_draft(plan, draft)
-                        return draft, False
-                    error = refused(by, draft, wrong)
+                        material.spent += draft.cost
+                        return draft
+                    raise refused(by, draft, wrong)
                 except SummaryError as failure:
-                    error, transient, asked = failure, failure.transient, _pause_asked(failure)
-                    material.spent += _cost_by(by, getattr(failure, "cost", Cost()))
-                reason = str(error)
+                    error = failure
+                material.spent += _cost_by(by, getattr(error, "cost", Cost()))
+                reason, asked = str(error), _pause_asked(error)
                 material.failures += (reason if f"{by} " in reason else f"{by}: {reason}",)
                 await tell(material, "attempt_failed", by=by, reason=reason)
-                if wait is None or not (cached or transient) or asked > LONGEST_WAIT:
+                if wait is None or not (cached or error.transient) or asked > LONGEST_WAIT:
                     break
-                if transient or asked:
+                if error.transient or asked:
                     await pause(max(wait, asked))
-        raise error or SummaryError("no summariser was given")
+                    rest = 0.0  # the pause that was asked for here is over
+        raise error
     finally:
-        if mine:
-            engine.memory.writers.pop((thread.scope, plan), None)
-        error = None  # it holds this frame
+        del error  # it holds this frame
 
 
 async def confirm(material: Material) -> None:
@@ -144,33 +151,33 @@ def hash_of(parts: Sequence[Any]) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
-async def _claimed(thread: Thread, plan: str) -> bool:
-    """Claim the summary of a plan for this worker, who must then take the claim back.
+@asynccontextmanager
+async def alone(thread: Thread, name: str) -> AsyncIterator[None]:
+    """Wait until no other worker of this process writes a draft of this name.
 
-    If another worker of this process has it, wait and return False: its draft is there then, or it
-    has failed. Nobody waits for a thread that has ended, or that waits for this one.
+    Nobody waits for work that needs the thread which would wait.
     """
-    memory, name = thread.engine.memory, (thread.scope, plan)
-    until = time.monotonic() + LONGEST_LOOK
-    with memory.lock:
-        if name not in memory.writers:
-            memory.writers[name] = home()
-            return True
-    while (owner := memory.writers.get(name)) is not None and time.monotonic() < until:
-        lives = any(one.ident == owner for one in threading.enumerate())
+    engine, until = thread.engine, time.monotonic() + LONGEST_LOOK
+    key = (id(engine.memory if engine.archive is None else engine.archive), thread.scope, name)
+    mine = (home(), object())
 
-        def wait(owner: int = owner, lives: bool = lives) -> bool:
-            if owner == home() or not lives:
-                return False
-            time.sleep(LOOK_AGAIN)
-            return True
+    def look(needs: int) -> bool:
+        if needs == home():
+            return False
+        time.sleep(LOOK_AGAIN)
+        return True
 
-        if not await io(wait, partial(asyncio.sleep, LOOK_AGAIN, lives)):
+    while (writer := _WRITING.setdefault(key, mine)) is not mine and time.monotonic() < until:
+        if not await io(partial(look, writer[0]), partial(asyncio.sleep, LOOK_AGAIN, True)):
             break
-    return False
+    try:
+        yield
+    finally:
+        if _WRITING.get(key) is mine:
+            del _WRITING[key]
 
 
-async def _answer(material: Material, by: str, request: SummaryRequest, seen: Observation) -> Draft:
+async def _answer(material: Material, by: str, request: SummaryRequest) -> Draft:
     """Ask a summariser, by its own steps where it has some, else by one call, within its time.
 
     Raises:
@@ -178,58 +185,51 @@ async def _answer(material: Material, by: str, request: SummaryRequest, seen: Ob
         RedactionError: nothing is left of its answer.
     """
     engine = material.thread.engine
-    summarizer, answer = engine.summarizers[by], None
+    summarizer = engine.summarizers[by]
     if isinstance(summarizer, EmbeddedSummarizer):  # the notes are written from messages alone
         return Draft("", by, tuple(entry.key for entry in request.entries))
-    start, facts = time.perf_counter(), dict[str, Any]()
-    own = getattr(summarizer, "summarize_flow", None)  # it sets a time for each of its own calls
+    steps = getattr(summarizer, "summarize_flow", None)
     try:
-        if own is not None:
-            answer = await own(request)
+        if steps is not None:  # it sets a time for each of its calls, and reports them
+            answer = await steps(request)
         else:
-            call = partial(summarizer.summarize, request)
-            answer = await io(call, partial(summarizer.asummarize, request), engine.timeout)
-        if not isinstance(answer, Summary) or not (
-            isinstance(answer.text, str)
-            and isinstance(answer.read, tuple)
-            and isinstance(answer.cost, Cost)
-            and isinstance(answer.request, str)
-        ):
-            facts = {"outcome": "rejected"}
-            raise SummaryError(
-                f"{by} must answer with a Summary(text, read: tuple of keys, cost), and "
-                f"answered with {answer!r:.200}"
-            )
-        cost = _cost_by(by, answer.cost)
-        draft = Draft(answer.text, by, answer.read, cost, request=answer.request)
-        facts = {"cost": cost} if cost.calls else {}
-        if seen and own is None and not cost.calls:
-            read = sum(request.count(entry.reading) for entry in request.entries)
-            sent, got = read + request.count(request.notes), request.count(answer.text)
-            facts["cost"] = Cost(1, sent, got, estimated_calls=1).asked_of(by)
-    except StepTimeout as error:
-        facts = {"outcome": "timeout"}
-        late = f"{by} did not answer within {engine.timeout:g} seconds"
-        raise SummarizerTimeout(late) from error
+            answer = await _call(summarizer, by, request, engine.timeout)
     except SummaryError as error:
-        facts = facts or {**ended_by(error), "outcome": outcome_of(error)}
         if asked := _pause_asked(error):
             engine.memory.rest(by, asked)
         raise
-    except BaseException as error:
-        facts = ended_by(error)
-        if not isinstance(error, Exception) or isinstance(error, RedactionError):
-            raise
-        if is_way_out(error):
+    except Exception as error:
+        if isinstance(error, RedactionError) or is_way_out(error):
             raise
         raise SummaryError(f"{by} failed: {type(error).__name__}: {error}") from error
-    finally:
-        # A summariser that uses one of ours has events of its own.
-        if seen and own is None and not seen.calls:
-            spent = facts.pop("cost", None) or Cost(1).asked_of(by)
-            name, seconds = ", ".join(spent.models) or by, time.perf_counter() - start
-            emit("model_call", name=name, summarizer=by, seconds=seconds, cost=spent, **facts)
-    return replace(draft, text=await clean_summary(material, draft.text))
+    text = await clean_summary(material, answer.text)
+    return Draft(text, by, answer.read, _cost_by(by, answer.cost), request=answer.request)
+
+
+async def _call(summarizer: Any, by: str, request: SummaryRequest, timeout: float | None) -> Any:
+    """Call a summariser of the caller's own within its time; return its `Summary`."""
+    ask, aask = partial(summarizer.summarize, request), partial(summarizer.asummarize, request)
+    with observing("model_call", name=by, summarizer=by) as seen:
+        spent = Cost(1).asked_of(by)
+        try:
+            answer = await io(ask, aask, timeout)
+            parts = (("text", str), ("read", tuple), ("cost", Cost), ("request", str))
+            if not isinstance(answer, Summary) or not all(
+                isinstance(getattr(answer, name), kind) for name, kind in parts
+            ):
+                seen.add(outcome="rejected")
+                raise SummaryError(
+                    f"{by} must answer with a Summary(text, read: tuple of keys, cost), and "
+                    f"answered with {answer!r:.200}"
+                )
+            spent = _cost_by(by, answer.cost) if answer.cost.calls else spent
+            return answer
+        except StepTimeout as error:
+            seen.add(outcome="timeout")
+            late = f"{by} did not answer within {timeout:g} seconds"
+            raise SummarizerTimeout(late) from error
+        finally:  # the calls of a summariser of ours that it uses have events of their own
+            seen.add(cost=Cost() if seen.calls else spent, name=", ".join(spent.models) or by)
 
 
 def _pause_asked(error: SummaryError) -> float:
