@@ -5,8 +5,7 @@ import math
 import pytest
 
 from conspectus.core.items import Size
-from conspectus.core.policy import Policy
-from conspectus.core.sizes import parse_trigger
+from conspectus.core.policy import Policy, parse_trigger
 from conspectus.errors import PolicyError
 
 

@@ -7,8 +7,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 
 from conspectus import Compactor, MessageError
-from conspectus.archive import Archive, Scope
-from conspectus.engine import recognising
+from conspectus.archive import Archive
 
 
 def talk(count: int) -> list[dict[str, Any]]:
@@ -61,19 +60,3 @@ def test_what_is_no_history_is_named_on_a_known_thread_too():
     for wrong in ("hi", None, 7):
         with pytest.raises(MessageError):
             compactor.compact(wrong, thread_id="t")  # type: ignore[arg-type]
-
-
-def test_what_is_remembered_of_a_chain_is_remembered_once():
-    recognising._COUNTED.clear()
-    with Archive.open("memory:") as archive:
-        own, fresh = pair(archive)
-        view: list[Any] = []
-        for _ in range(8):
-            view = [*own.compact([*view, *talk(60)], thread_id="t").messages]
-        chain = archive.chain(Scope("local", "t"))
-        assert len(chain) > 6
-        warm = recognising._counted(chain)
-        recognising._COUNTED.clear()
-        assert recognising._counted(chain) == warm, "step by step, and all at once"
-        assert len(recognising._COUNTED) == 1, "of the head alone"
-        assert same(own.compact(view, thread_id="t"), fresh.compact(view, thread_id="t"))

@@ -17,8 +17,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.store.base import BaseStore
 from langgraph.store.sqlite import SqliteStore
 
-from conspectus.core.policy import names_embedded
-from conspectus.core.sizes import check_size, parse_trigger, whole
+from conspectus.core.policy import check_size, names_embedded, parse_trigger, whole
 from conspectus.errors import PolicyError
 from conspectus.messages import Source
 from conspectus.model import ChatModelSummarizer, EmbeddedSummarizer, Summarizer

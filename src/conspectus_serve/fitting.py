@@ -13,12 +13,11 @@ from typing import Any
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import run
-from conspectus.core.fold import fold
 from conspectus.core.items import Size, Window
 from conspectus.core.plan import budget_of
 from conspectus.core.records import Cost
 from conspectus.engine.compaction import compact
-from conspectus.engine.recognising import sent_of
+from conspectus.engine.folding import fold
 from conspectus.engine.settings import Engine
 from conspectus.engine.thread import Thread
 from conspectus.errors import ArchiveError, ConspectusError, MessageError
@@ -211,7 +210,7 @@ class Fitter:
         """Copy the compactions of the former thread that still fit; False for none."""
         chain = self._archive.chain(source)
         entries = read_messages(x.plain)
-        fitting = fold(chain, sent_of(entries, chain)).chain if chain else ()
+        fitting = fold(chain, entries).chain
         if fitting:
             self._archive.copy(source, x.scope, fitting[-1].id)
         return bool(fitting)

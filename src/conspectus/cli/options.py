@@ -45,7 +45,7 @@ def triggers(values: list[str]) -> list[dict[str, int | float]] | None:
 
 def size(value: str, option: str) -> tuple[str, int | float]:
     """Parse one size, such as `tokens:8000`."""
-    from conspectus.core.sizes import check_size
+    from conspectus.core.policy import check_size
 
     kind, _, amount = value.strip().partition(":")
     try:

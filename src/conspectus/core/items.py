@@ -1,4 +1,4 @@
-"""A history for the core, items without text, and the possible plans."""
+"""What the core plans over, a message in view by its sizes and calls; and the possible plans."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Role = Literal["system", "user", "assistant", "tool", "other"]
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One message as the core sees it.
+    """One message in view, as far as plans go by it; the engine adds the message itself.
 
     Attributes:
         key: identity and version of the original; equal keys mean equal bytes.
@@ -24,7 +24,6 @@ class Item:
         counted: its size by the caller's count, for `keep`; -1 if that is `tokens`.
         marked: it has the mark of a summary, so it is no user's, even if treated as a message.
         brief: its tokens with its large arguments shortened; -1 without any.
-        brief_counted: the same by the caller's count; -1 if that is `brief`.
         tools: names of the tools whose results it holds.
         expendable: a tool marked its result as not needed again.
     """
@@ -43,7 +42,6 @@ class Item:
     counted: int = -1
     marked: bool = False
     brief: int = -1
-    brief_counted: int = -1
     tools: tuple[str, ...] = ()
     expendable: bool = False
 

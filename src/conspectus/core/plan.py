@@ -62,7 +62,7 @@ def plan(
     size = asked or Size(whole, len(items))
     short = _old_arguments(items, policy, size, limit) if clip else {}
     if short:
-        saved = sum(items[i].kept_as - one.kept_as for i, one in short.items())
+        saved = sum(items[i].tokens - one.tokens for i, one in short.items())
         items = [short.get(i, item) for i, item in enumerate(items)]
         size = Size(max(0, size.tokens - saved), size.messages)
     tokens = sum(item.tokens for item in items)
@@ -189,11 +189,12 @@ def _old_arguments(
         return {}
     old = how.old([item.kept_as for item in items], limit)
     whole = never_clipped(items, exchanges(items))
-    return {
-        i: replace(item, tokens=item.brief, counted=-1 if item.counted < 0 else item.brief_counted)
-        for i, item in enumerate(items[:old])
-        if 0 <= item.brief < item.tokens and not (item.clipped or item.pinned or i in whole)
-    }
+    short: dict[int, Item] = {}
+    for i, item in enumerate(items[:old]):
+        if 0 <= item.brief < item.tokens and not (item.clipped or item.pinned or i in whole):
+            counted = max(-1, item.counted - item.tokens + item.brief)
+            short[i] = replace(item, tokens=item.brief, counted=counted)
+    return short
 
 
 def _with_arguments(

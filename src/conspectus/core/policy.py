@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from itertools import accumulate
+from typing import Any, Literal, get_args
 
 from conspectus.core.items import Item, Size
-from conspectus.core.sizes import (
-    ContextSize,
-    TriggerClause,
-    check_size,
-    parse_trigger,
-    whole,
-)
 from conspectus.errors import PolicyError
+
+Unit = Literal["tokens", "messages", "fraction"]
+ContextSize = tuple[Unit, int | float]
+"""`("tokens", 4000)`, `("messages", 20)` or `("fraction", 0.8)` of the answering model's window."""
 
 OnFailure = Literal["degrade", "keep", "raise"]
 FAILURES: tuple[OnFailure, ...] = ("degrade", "keep", "raise")
@@ -36,6 +35,15 @@ of a summariser's own text."""
 
 SMALLEST_SUMMARY = 64  # Tokens below which a summary is not worth its frame
 
+RIGHT_FORM = (
+    'Write ("tokens", 4000), ("messages", 20) or ("fraction", 0.8) with a fraction above 0 and '
+    "at most 1"
+)
+TRIGGER_FORM = (
+    RIGHT_FORM + '; conditions that must all hold as {"tokens": 4000, "messages": 10}; '
+    "alternatives as a list of these"
+)
+
 
 def names_embedded(value: object) -> bool:
     """Tell whether a setting asks for the embedded summariser by its name."""
@@ -45,6 +53,121 @@ def names_embedded(value: object) -> bool:
 def grown(now: int, before: int) -> bool:
     """Tell whether a history has grown enough to try again."""
     return now >= round(before * REARM, 6)  # 1,500 times 1.1 is a little more than 1,650
+
+
+# Sizes and triggers in LangChain's forms
+
+
+def whole(value: object, name: str, least: int = 1) -> int:
+    """Return a whole number of at least `least`, or raise `PolicyError`."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise PolicyError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+    return value
+
+
+def check_size(value: object, name: str) -> ContextSize:
+    """Return one size, checked; a `PolicyError` shows the right form."""
+    if not (isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str)):
+        raise PolicyError(f"{name} cannot be {value!r}. {RIGHT_FORM}.")
+    return _checked(*value, name)
+
+
+def _checked(kind: Any, amount: Any, name: str) -> ContextSize:
+    # The first words are those that users of LangChain's middleware look for.
+    number = isinstance(amount, (int, float)) and not isinstance(amount, bool)
+    wrong, meant = "", ""
+    if kind not in get_args(Unit):
+        wrong = f"Unsupported {name} metric: {kind!r}"
+    elif kind == "fraction" and not (number and 0 < amount <= 1):
+        wrong = f"Fractional {name} values must be between 0 and 1"
+        meant = f" Did you mean {amount / 100:g}?" if number and 1 < amount <= 100 else ""
+    elif number and amount <= 0:
+        wrong = f"{name} thresholds must be greater than 0"
+    elif kind != "fraction" and type(amount) is not int:
+        wrong = f"{kind} {name} values must be integers"
+    if wrong:
+        raise PolicyError(f"{wrong}, got {amount!r}.{meant} {RIGHT_FORM}.")
+    return (kind, float(amount) if kind == "fraction" else amount)
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerClause:
+    """Sizes that must all be reached; None asks nothing.
+
+    Attributes:
+        tokens: size of the history, in tokens.
+        messages: its length, in messages.
+        fraction: share of the answering model's window.
+    """
+
+    tokens: int | None = None
+    messages: int | None = None
+    fraction: float | None = None
+
+    def threshold(self, limit: int | None) -> int | None:
+        """Return the tokens that this clause waits for, in a window of `limit`."""
+        wanted = [] if self.tokens is None else [self.tokens]
+        if self.fraction is not None and limit is not None:
+            wanted.append(max(1, int(limit * self.fraction)))
+        return max(wanted, default=None)
+
+    def met(self, size: Size, limit: int | None) -> bool:
+        """Tell whether all of it holds; a fraction of an unknown window never does."""
+        if self.fraction is not None and limit is None:
+            return False
+        return size.tokens >= (self.threshold(limit) or 0) and size.messages >= (self.messages or 0)
+
+    def __str__(self) -> str:
+        parts = [f"{self.tokens:,} tokens"] if self.tokens is not None else []
+        parts += [f"{self.messages:,} messages"] if self.messages is not None else []
+        parts += [f"{self.fraction:g} of the window"] if self.fraction is not None else []
+        return " and ".join(parts)
+
+
+def parse_trigger(value: object, name: str = "trigger") -> tuple[TriggerClause, ...]:
+    """Parse LangChain's forms of a trigger into clauses, any of which is enough.
+
+    Example:
+        >>> [str(c) for c in parse_trigger([("messages", 50), {"tokens": 4000, "messages": 10}])]
+        ['50 messages', '4,000 tokens and 10 messages']
+    """
+    if value is None:
+        return ()
+    if isinstance(value, list) and not value:
+        raise PolicyError(f"{name} is an empty list; pass None for no trigger. {TRIGGER_FORM}.")
+    return tuple(_clause(one, name) for one in (value if isinstance(value, list) else [value]))
+
+
+def _clause(value: object, name: str) -> TriggerClause:
+    if isinstance(value, TriggerClause):
+        return value
+    if isinstance(value, tuple):
+        sizes = [check_size(value, name)]
+    elif isinstance(value, Mapping) and value:
+        sizes = [_checked(kind, amount, name) for kind, amount in value.items()]
+    else:
+        raise PolicyError(f"{name} cannot be {value!r}. {TRIGGER_FORM}.")
+    return TriggerClause(**dict[str, Any](sizes))
+
+
+def first_kept(keep: ContextSize, sizes: Sequence[int], limit: int | None, base: int = 0) -> int:
+    """Return the place of the first message that `keep` keeps; 20 of an unknown window's share.
+
+    Of tokens, `base` go to no message.
+    """
+    kind, amount = keep
+    tokens = keep_tokens(keep, limit)
+    if tokens is None:
+        return max(0, len(sizes) - int(amount if kind == "messages" else 20))
+    return len(sizes) - bisect_right([*accumulate(reversed(sizes))], tokens - base)
+
+
+def keep_tokens(keep: ContextSize, limit: int | None) -> int | None:
+    """Return the tokens that `keep` asks for; None when it counts messages."""
+    kind, amount = keep
+    if kind == "messages" or (kind == "fraction" and limit is None):
+        return None
+    return int(amount) if kind == "tokens" else max(1, int((limit or 0) * amount))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +243,9 @@ class Policy:
         return self.max_summary_tokens and self.max_summary_tokens + self.summary_frame
 
     def keep_tokens(self, limit: int | None) -> int | None:
-        """Return the tokens that `keep` asks for; None when it counts messages."""
-        kind, amount = self.keep
-        if kind == "messages" or (kind == "fraction" and limit is None):
-            return None
-        tokens = int(amount) if kind == "tokens" else max(1, int((limit or 0) * amount))
-        return tokens - self.keep_base
+        """Return the tokens of messages that `keep` asks for; None when it counts messages."""
+        tokens = keep_tokens(self.keep, limit)
+        return None if tokens is None else tokens - self.keep_base
 
     def fired(
         self, size: Size, limit: int | None, last: Size | None = None
@@ -192,19 +312,18 @@ class StaleResults:
                 f"not {value!r}"
             )
         settings: dict[str, Any] = {} if value is True else dict(value)
-        for name, least in (("over", 201), ("newest", 0), ("least", 1)):  # shortened: up to 200
-            if settings.get(name, least) is not None or name != "least":
-                whole(settings.get(name, least), f"stale_results {name}", least)
-        for name in {"tools", "exclude"} & set(settings):
-            tools = settings[name]
-            many = isinstance(tools, (Sequence, Set)) and not isinstance(tools, (str, bytes))
-            if not (many and all(isinstance(one, str) and one for one in tools)):
-                raise PolicyError(
-                    f"stale_results {name} must be a list of names of tools, not {tools!r}"
-                )
-            settings[name] = frozenset(tools)
-        if not isinstance(settings.get("arguments", True), bool):
-            raise PolicyError("stale_results arguments must be True or False")
+        for name, amount in settings.items():
+            if name in ("tools", "exclude"):
+                many = isinstance(amount, (Sequence, Set)) and not isinstance(amount, (str, bytes))
+                if not (many and all(isinstance(one, str) and one for one in amount)):
+                    raise PolicyError(
+                        f"stale_results {name} must be a list of names of tools, not {amount!r}"
+                    )
+                settings[name] = frozenset(amount)
+            elif name == "arguments" and not isinstance(amount, bool):
+                raise PolicyError("stale_results arguments must be True or False")
+            elif name in _LEAST and not (name == "least" and amount is None):
+                whole(amount, f"stale_results {name}", _LEAST[name])
         return cls(**settings)
 
     def stale(self, items: Sequence[Item]) -> list[int]:
@@ -214,18 +333,16 @@ class StaleResults:
         places = []
         for i, item in enumerate(items):
             large = item.tokens > self.over
-            if item.role == "assistant":
-                large = large and self.arguments
-            elif item.role == "tool":
+            if item.role == "tool":
                 wanted = self.tools is None or self.tools.issuperset(item.tools)
                 large = (large and i not in newest) or item.expendable
                 large = large and wanted and self.exclude.isdisjoint(item.tools)
-            else:
-                continue
-            if large:
+            if large and (item.role == "tool" or (item.role == "assistant" and self.arguments)):
                 places.append(i)
         return places
 
+
+_LEAST = {"over": 201, "newest": 0, "least": 1}  # a result is shortened to 200 tokens
 
 AnyStale = bool | StaleResults | Mapping[str, Any] | None
 
@@ -245,33 +362,25 @@ class Arguments:
     @classmethod
     def build(cls, settings: object) -> Arguments | None:
         """Read Deep Agents' settings; None for none, or for those without a trigger."""
-        name = "truncate_args_settings"
+        name, known = "truncate_args_settings", ("keep", "max_length", "trigger", "truncation_text")
         if settings is None:
             return None
-        known = ("trigger", "keep", "max_length", "truncation_text")
         if not isinstance(settings, Mapping) or set(settings) - set(known):
             raise PolicyError(
                 f"{name} must be a dict with some of {', '.join(known)}, not {settings!r}"
             )
-        ending = settings.get("truncation_text", cls().ending)
+        usual = cls()
+        ending = settings.get("truncation_text", usual.ending)
         if not isinstance(ending, str):
             raise PolicyError(f"{name} truncation_text must be a text, not {ending!r}")
         trigger = parse_trigger(settings.get("trigger"), f"{name} trigger")
-        longest = whole(settings.get("max_length", cls().longest), f"{name} max_length")
-        keep = check_size(settings.get("keep", cls().keep), f"{name} keep")
+        longest = whole(settings.get("max_length", usual.longest), f"{name} max_length")
+        keep = check_size(settings.get("keep", usual.keep), f"{name} keep")
         return cls(trigger, keep, longest, ending) if trigger else None
 
     def old(self, sizes: Sequence[int], limit: int | None) -> int:
         """Return the place before which messages are old."""
-        kind, amount = self.keep
-        if kind == "messages" or (kind == "fraction" and limit is None):
-            return max(0, len(sizes) - int(amount if kind == "messages" else 20))
-        left = max(1, int(amount if kind == "tokens" else (limit or 0) * amount))
-        for place in range(len(sizes) - 1, -1, -1):
-            left -= sizes[place]
-            if left < 0:
-                return place + 1
-        return 0
+        return first_kept(self.keep, sizes, limit)
 
     def fired(self, size: Size, limit: int | None) -> bool:
         """Tell whether the trigger asks for shortening."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NotRequired, TypedDict
 
-from conspectus.core.sizes import ContextSize
+from conspectus.core.policy import ContextSize
 from conspectus.engine.settings import window_of
 from conspectus.errors import install_command
 from conspectus.langchain.requests import reserved_for_answer

@@ -354,7 +354,7 @@ def _may_repeat(thread: Thread, history: History | None = None) -> bool:
         return ours and thread.engine.policy.arguments is None
     # What was shown whole as it could not be redacted, or is no summary only as it comes last.
     short = thread.engine.redaction is not None and any(one.clips for one in history.chain)
-    users = [one for one in history.places if one.entry is not None and one.item.role == "user"]
+    users = [one for one in history.places if one.entry is not None and one.role == "user"]
     return not short and not (users and is_summary_message(users[-1].source))
 
 

@@ -72,7 +72,7 @@ class Material:
 
         The latter leave later, and the archive must know where they stood.
         """
-        items, leaving = self.history.items, set(self.keys)
+        items, leaving = self.history.places, set(self.keys)
         known = {key for record in self.history.chain for key in record.order}
         last = max((i for i, item in enumerate(items) if item.key in leaving), default=-1)
         order = tuple(
@@ -100,8 +100,8 @@ async def gather(made: Material) -> None:
     short = [places[clip.index] for clip in plan.clips]
     for place in (*made.leaving, *short):
         assert place.entry is not None
-        made.originals[place.item.key] = place.entry
-    back = [place.item.key for place in (*made.leaving, *short) if place.back]
+        made.originals[place.key] = place.entry
+    back = [place.key for place in (*made.leaving, *short) if place.back]
     if back and engine.archive is not None:
         archived = await engine.archive.flow(engine.archive.find, thread.scope, back)
         for key, original in archived.items():
@@ -111,7 +111,7 @@ async def gather(made: Material) -> None:
         made.lost = len(set(back) - set(archived))
     last = max(gone, default=0)
     for i, place in enumerate(places):
-        if i not in gone and place.entry is not None and not place.item.summary:
+        if i not in gone and place.entry is not None and not place.summary:
             made.staying.append(place.entry)
             made.ahead += i < last
     made.foreign = tuple(
@@ -119,26 +119,26 @@ async def gather(made: Material) -> None:
     )
     made.segments = tuple(map(_segment_of, history.chain or history.before))
     # A clip must be the same whenever it is made again, so it goes by its own message only.
-    to_show = {place.item.key: made.originals[place.item.key] for place in short}
+    to_show = {place.key: made.originals[place.key] for place in short}
     if made.redaction is not None:
         alone = await made.redaction.entries(list(to_show.values()))
         to_show = dict(zip(to_show, alone, strict=True))
         await _redact(made, made.redaction)
     for clip in plan.clips:
         place = places[clip.index]
-        shown = to_show[place.item.key]
+        shown = to_show[place.key]
         if shown.redacted and place.entry is not None:
             shown = for_view(shown, place.entry)
         made.clips[clip.index] = clipped(place, shown, clip, engine)
     for i, place in enumerate(places):
-        if i not in gone and not (place.item.summary and summarised):
-            made.tokens += made.clips.get(i, place).item.tokens
+        if i not in gone and not (place.summary and summarised):
+            made.tokens += made.clips.get(i, place).tokens
             made.count += 1
         else:
-            made.replaced += place.item.tokens
-    made.keys = tuple(place.item.key for place in made.leaving)
+            made.replaced += place.tokens
+    made.keys = tuple(place.key for place in made.leaving)
     made.entries = [made.originals[key] for key in made.keys]
-    made.read = [made.originals[p.item.key] for p in made.leaving if not p.item.summary]
+    made.read = [made.originals[p.key] for p in made.leaving if not p.summary]
     notes = history.head.summary if history.head else ""
     made.standing = "\n".join(filter(None, (notes, *made.foreign)))
     # A summary in a tiny budget need only fit by itself where its message is the caller's own.

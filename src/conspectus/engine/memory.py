@@ -133,7 +133,7 @@ class Seen:
             pointer=pointer,
             chain=history.chain,
             sources=history.sources,
-            sizes=[one.item.tokens for one in history.places],
+            sizes=[one.tokens for one in history.places],
             reports=reports_of(history),
             foreign=history.foreign,
             counts=history.counts,

@@ -12,8 +12,7 @@ from uuid import UUID
 from conspectus._langchain import is_chat_model, is_message, is_runnable, is_store
 from conspectus.archive import Archive, Scope
 from conspectus.core.items import Window
-from conspectus.core.policy import EMBEDDED, FAILURES, OnFailure, Policy, names_embedded
-from conspectus.core.sizes import whole
+from conspectus.core.policy import EMBEDDED, FAILURES, OnFailure, Policy, names_embedded, whole
 from conspectus.engine.background import Preparations
 from conspectus.engine.hooks import BeforeSummarization, Preview, hooks_of
 from conspectus.engine.memory import Memory

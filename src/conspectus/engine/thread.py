@@ -12,8 +12,8 @@ from conspectus.core.items import Compact, Plan, Size, Stuck, Window
 from conspectus.core.ladder import GIANT, SHORT
 from conspectus.core.plan import foreseen, plan
 from conspectus.core.records import Draft, Record
+from conspectus.engine.folding import may_be_summaries
 from conspectus.engine.memory import FailedSummary
-from conspectus.engine.recognising import may_be_summaries
 from conspectus.engine.settings import SLACK, Engine
 from conspectus.engine.view import History, look, reports_of, with_floors
 from conspectus.errors import ArchiveError
@@ -232,18 +232,18 @@ class Thread:
         )
         bounds = [self.room.budget // GIANT] if self.room is not None else []
         if policy.stale is not None:
-            expendable = any(item.expendable for item in history.items)
+            expendable = any(item.expendable for item in history.places)
             bounds.append(0 if expendable else policy.stale.over)
         if not clips or not (bounds or policy.arguments):
-            return history, decide(history.items)  # nothing is shown short without a window
+            return history, decide(history.places)  # nothing is shown short without a window
         least = min(bounds) if bounds else math.inf
         history = with_floors(history, engine, least, briefs=True)
         if not bounds:
-            return history, decide(history.items)
-        decided = decide(history.items)
+            return history, decide(history.places)
+        decided = decide(history.places)
         leaves = isinstance(decided, Compact) and decided.evicted and self.room is not None
         if isinstance(decided, Stuck) or leaves:
             over = 0 if self.room is None or not leaves else self.room.budget // SHORT
             history = with_floors(history, engine, over)
-            decided = decide(history.items)
+            decided = decide(history.places)
         return history, decided

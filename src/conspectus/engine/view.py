@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import is_ai_message
 from conspectus.core.boundaries import newest_user
-from conspectus.core.fold import fold, place_of_summary
 from conspectus.core.items import Clip, Item, Size
 from conspectus.core.records import ClipMark, Record
-from conspectus.engine.recognising import bears_mark, clip_text, sent_of
+from conspectus.engine.folding import Folded, bears_mark, clip_text, fold
 from conspectus.errors import RedactionError
 from conspectus.messages import (
     ARCHIVED,
@@ -39,13 +38,12 @@ if TYPE_CHECKING:
 SMALL = 80  # Messages of up to this many tokens are never clipped: the pointer takes as much
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """One message of the view."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place(Item):
+    """One message of the view: the item that is planned over, with the message itself."""
 
-    item: Item
     source: Source
-    entry: Message | None  # the message as it was sent; None for the standing summary
+    entry: Message | None = None  # the message as it was sent; None for the standing summary
     back: bool = False  # the entry is a clip that came back, not the original
     mark: ClipMark | None = None  # the mark of its clip, if it is shown short
     media_stay: bool = False  # it is the user's newest message, whose images and files stay
@@ -53,7 +51,7 @@ class Place:
     @property
     def foreign(self) -> bool:
         """Whether it is a summary by another library."""
-        return self.item.summary and self.entry is not None
+        return self.summary and self.entry is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +67,6 @@ class History:
     before: tuple[Record, ...] = ()
 
     @property
-    def items(self) -> list[Item]:
-        return [place.item for place in self.places]
-
-    @property
     def head(self) -> Record | None:
         return self.chain[-1] if self.chain else None
 
@@ -82,7 +76,7 @@ class History:
 
     @property
     def size(self) -> Size:
-        return Size(sum(place.item.tokens for place in self.places), len(self.places))
+        return Size(sum(place.tokens for place in self.places), len(self.places))
 
     @property
     def sources(self) -> list[Source]:
@@ -97,17 +91,16 @@ class History:
     def counts(self) -> dict[str, Any]:
         """The counts of a `CompactionResult`."""
         return {
-            "kept": sum(not place.item.summary for place in self.places),
-            "clipped": sum(place.item.clipped for place in self.places),
+            "kept": sum(not place.summary for place in self.places),
+            "clipped": sum(place.clipped for place in self.places),
             "dropped": self.dropped,
         }
 
     def corrected(self, ratio: float) -> History:
-        def scaled(place: Place) -> Place:
-            tokens = math.ceil(place.item.tokens * ratio)
-            return replace(place, item=replace(place.item, tokens=tokens))
-
-        return replace(self, places=tuple(map(scaled, self.places)))
+        """Scale the tokens of each message."""
+        sizes = (math.ceil(place.tokens * ratio) for place in self.places)
+        places = zip(self.places, sizes, strict=True)
+        return replace(self, places=tuple(replace(place, tokens=size) for place, size in places))
 
 
 def like_of(messages: Sequence[Source]) -> type:
@@ -117,42 +110,26 @@ def like_of(messages: Sequence[Source]) -> type:
 
 async def look(engine: Engine, entries: list[Message], chain: Sequence[Record]) -> History:
     """Fold the records of a thread over a history, and measure the view."""
-    view = fold(chain, sent_of(entries, chain))
-    short = [s.index for s in view.shown if s.index is not None and s.clip and not s.back]
-    whole: dict[int, Message | None] = {index: entries[index] for index in short}
-    if engine.redaction is not None and short:
-        try:
-            clean = await engine.redaction.entries([entries[index] for index in short])
-            whole = {i: for_view(e, entries[i]) for i, e in zip(short, clean, strict=True)}
-        except RedactionError as error:
-            whole = dict.fromkeys(short)
-            log("shown_whole", "messages that were shown short are shown whole for now: %s", error)
+    folded = fold(chain, entries)
+    whole = await _whole(engine, entries, folded)
     meter, sizes, pin = engine.meter, engine.sizes, engine.pin
     like = like_of([entry.source for entry in entries])
     newest = max((i for i, e in enumerate(entries) if e.role == "user"), default=-1)
     first = next((i for i, e in enumerate(entries) if e.role != "system"), -1)
     tools = tools_of(entries)
     places = []
-    for shown in view.shown:
-        if shown.index is None:
-            record = next(r for r in reversed(view.chain) if r.summary)
-            places.append(summary_place(record, engine, like))
-            continue
-        entry = entries[shown.index]
-        source, mark = entry.source, shown.clip
-        if mark is not None and not shown.back:
-            original = whole[shown.index]
-            where = mark.where or ARCHIVED
-            short_form = None if original is None else shortened(original, mark, meter, where)
-            if short_form is None or (mark.shown and _clip_text(short_form) != mark.shown):
-                # Another redactor or way to count: sent back, it would not be known for a clip.
+    for index, key, mark, back in folded.shown:
+        entry, source = entries[index], entries[index].source
+        if mark is not None and not back:
+            short = whole[index] and shortened(whole[index], mark, meter, mark.where or ARCHIVED)
+            if short and (not mark.shown or _clip_text(short) == mark.shown):
+                source = short
+            else:  # another redactor or way to count: sent back, it would not be known for a clip
                 mark = None
-            else:
-                source = short_form
         pinned = pin is not None and bool(pin(entry.source))
-        alone = like is not dict or (shown.index == first and shown.index != newest)
-        item = Item(
-            key=shown.key,
+        alone = like is not dict or (index == first and index != newest)
+        place = Place(
+            key=key,
             role=entry.role,
             tokens=meter.entry(entry) if source is entry.source else meter.message(source),
             calls=tuple(call.id for call in entry.calls if call.id),
@@ -164,11 +141,30 @@ async def look(engine: Engine, entries: list[Message], chain: Sequence[Record]) 
             clipped=mark is not None,
             counted=-1 if sizes is None else sizes(source),
             marked=bears_mark(entry),
-            tools=tools[shown.index],
+            tools=tools[index],
             expendable=entry.role == "tool" and is_expendable(source),
+            source=source,
+            entry=entry,
+            back=back,
+            mark=mark,
         )
-        places.append(Place(item, source, entry, shown.back, mark))
-    return History(tuple(places), view.chain, view.dropped, like)
+        places.append(place)
+    if record := next((one for one in reversed(folded.chain) if one.summary), None):
+        places.insert(folded.first, summary_place(record, engine, like))
+    return History(tuple(places), folded.chain, folded.dropped, like)
+
+
+async def _whole(engine: Engine, entries: list[Message], folded: Folded) -> dict[int, Any]:
+    """Return the messages to show short, without secrets; None for each if that failed."""
+    short = [one.place for one in folded.shown if one.clip and not one.back]
+    if engine.redaction is None or not short:
+        return {index: entries[index] for index in short}
+    try:
+        clean = await engine.redaction.entries([entries[index] for index in short])
+        return {i: for_view(e, entries[i]) for i, e in zip(short, clean, strict=True)}
+    except RedactionError as error:
+        log("shown_whole", "messages that were shown short are shown whole for now: %s", error)
+        return dict.fromkeys(short)
 
 
 def _clip_text(message: Source) -> str:
@@ -179,9 +175,8 @@ def summary_place(record: Record, engine: Engine, like: type) -> Place:
     text = summary_text(record.summary, archived=record.archived, mark=record.mark)
     message = summary_message(text, record.id, like=like)
     counted = -1 if engine.sizes is None else engine.sizes(message)
-    tokens = engine.meter.message(message)
-    item = Item(f"summary:{record.id}", "user", tokens, summary=True, counted=counted)
-    return Place(item, message, None)
+    name, tokens = f"summary:{record.id}", engine.meter.message(message)
+    return Place(name, "user", tokens, summary=True, counted=counted, source=message)
 
 
 # Reports of usage
@@ -200,7 +195,7 @@ def reports_of(history: History) -> list[Report]:
         usage = reported(place.source)
         if usage and index >= before:
             reports.append(Report(tokens, usage))
-        tokens += place.item.tokens
+        tokens += place.tokens
     return reports
 
 
@@ -232,20 +227,18 @@ def with_floors(history: History, engine: Engine, over: float, *, briefs: bool =
 
     With `briefs`, measure also each message whose large arguments could be shortened.
     """
-    newest, places, meter, where = newest_user(history.items), [], engine.meter, engine.where
-    how, sizes = engine.policy.arguments if briefs else None, engine.sizes
+    newest, places, meter, where = newest_user(history.places), [], engine.meter, engine.where
+    how = engine.policy.arguments if briefs else None
     assert where is not None
     for index, place in enumerate(history.places):
-        entry, item = place.entry, place.item
-        if entry is not None and item.floor < 0 and item.tokens > max(SMALL, over):
+        entry = place.entry
+        if entry is not None and place.floor < 0 and place.tokens > max(SMALL, over):
             stay = index == newest and bool(entry.media)
             floor = smallest_clip(entry, meter.message, where, media_stay=stay)
-            place = replace(place, item=replace(item, floor=floor), media_stay=stay)
+            place = replace(place, floor=floor, media_stay=stay)
         if how and entry and place.mark is None and has_long_arguments(place.source, how.longest):
             short = with_short_arguments(entry, how.longest, how.ending, where)
-            counted = -1 if sizes is None else sizes(short)
-            item = replace(place.item, brief=meter.message(short), brief_counted=counted)
-            place = replace(place, item=item)
+            place = replace(place, brief=meter.message(short))
         places.append(place)
     return replace(history, places=tuple(places))
 
@@ -266,22 +259,22 @@ def clipped(place: Place, original: Message, how: Clip, engine: Engine) -> Place
         return place  # it says nowhere what it is short for
     archived = where == ARCHIVED
     shown, elsewhere = clip_text(read) if archived else "", "" if archived else where
-    mark = ClipMark(place.item.key, shown, limit, elsewhere, how.longest, how.ending)
-    item = replace(place.item, tokens=meter.message(short), clipped=True)
-    return Place(item, short, place.entry, place.back, mark)
+    mark = ClipMark(place.key, shown, limit, elsewhere, how.longest, how.ending)
+    return replace(place, source=short, tokens=meter.message(short), clipped=True, mark=mark)
 
 
 def applied(
     history: History, record: Record, gone: set[int], clips: dict[int, Place], engine: Engine
 ) -> History:
     """Apply a record to the view, as folding it over the whole history would."""
-    places: list[Place] = []
     covers = set(record.covers)
-    for index, place in enumerate(history.places):
-        replaced = record.summary and (place.entry is None or place.item.key in covers)
-        if index not in gone and not (place.item.summary and replaced):
-            places.append(clips.get(index, place))
+    places = [
+        clips.get(index, place)
+        for index, place in enumerate(history.places)
+        if index not in gone
+        and not (record.summary and place.summary and (place.entry is None or place.key in covers))
+    ]
     if record.summary:
-        first = place_of_summary([p.item.role == "system" and not p.item.summary for p in places])
-        places.insert(first, summary_place(record, engine, history.like))
+        others = (i for i, one in enumerate(places) if one.role != "system" or one.summary)
+        places.insert(next(others, len(places)), summary_place(record, engine, history.like))
     return replace(history, places=tuple(places), chain=(*history.chain, record))

@@ -18,7 +18,6 @@ from langchain_core.messages import BaseMessage, HumanMessage
 
 from conspectus.archive import Archive, Scope
 from conspectus.archive.values import manifest
-from conspectus.core.fold import place_of_summary
 from conspectus.core.items import Size, Window
 from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Record
@@ -274,6 +273,7 @@ def laid_over(
     for message in view:
         if message.id not in own and message.id not in there:
             last = next((n for n, m in enumerate(out) if before and m.id == before[-1]), -1)
-            out.insert(max(last + 1, place_of_summary([m.type == "system" for m in out])), message)
+            first = next((n for n, m in enumerate(out) if m.type != "system"), len(out))
+            out.insert(max(last + 1, first), message)
         before.append(message.id)
     return out

@@ -15,8 +15,7 @@ from langgraph.types import interrupt
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
 from conspectus.core.items import Window
-from conspectus.core.policy import Arguments, Policy, names_embedded
-from conspectus.core.sizes import TRIGGER_FORM, TriggerClause
+from conspectus.core.policy import TRIGGER_FORM, Arguments, Policy, TriggerClause, names_embedded
 from conspectus.engine.hooks import PreviewRequest
 from conspectus.engine.settings import Engine, warn_caller, window_of
 from conspectus.errors import PolicyError

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
-from conspectus.core.policy import EMBEDDED
+from conspectus.core.policy import EMBEDDED, whole
 from conspectus.core.records import Cost
-from conspectus.core.sizes import whole
 from conspectus.errors import PolicyError
 from conspectus.messages import Message
 from conspectus.notes.reading import read_segment

@@ -18,9 +18,8 @@ from conspectus.archive import Archive, Scope
 from conspectus.bridge import StepTimeout, io
 from conspectus.core.items import Compact, Keep, Plan, Size, Stuck, Window
 from conspectus.core.oldest_first import Limits, oldest_first, too_large
-from conspectus.core.policy import Policy, grown
+from conspectus.core.policy import Policy, TriggerClause, grown, whole
 from conspectus.core.records import Record
-from conspectus.core.sizes import TriggerClause, whole
 from conspectus.engine.background import Preparations
 from conspectus.engine.compaction import carry_out
 from conspectus.engine.memory import Memory
@@ -230,7 +229,7 @@ class Step:
         self._complain_of(plan)
         if isinstance(plan, Compact):
             refuse_equal_ids(m.id for m in self.rest)
-        ids = {p.item.key: p.entry.id for p in history.places if p.entry and not p.item.summary}
+        ids = {p.key: p.entry.id for p in history.places if p.entry and not p.summary}
 
         def after(record: Record) -> RunningSummary | None:
             if not record.covers:
@@ -280,8 +279,7 @@ class Step:
         history = await look(engine, read_messages([*self.system, *between, *self.rest]), chain)
         size = sum(map(engine.meter.message, self.standing))
         places = (
-            replace(place, item=replace(place.item, tokens=size)) if place.item.summary else place
-            for place in history.places
+            replace(place, tokens=size) if place.summary else place for place in history.places
         )
         return replace(history, places=tuple(places))
 
@@ -333,9 +331,9 @@ class Turn(Thread):
         share = own.max_summary_tokens
         slack = min(SLACK, share // SLACK_SHARE)
         limits = Limits(own.max_tokens, reach, share, frame, frame + SUMMARY_FLOOR, slack)
-        plan = oldest_first(history.items, limits, clip=False)
+        plan = oldest_first(history.places, limits, clip=False)
         fits = isinstance(plan, Compact) and plan.at_most <= own.max_tokens
         if not clip or self.engine.archive is None or fits or history.size.tokens <= limits.most:
             return history, plan
         history = with_floors(history, self.engine, SMALL)
-        return history, oldest_first(history.items, limits, clip=True)
+        return history, oldest_first(history.places, limits, clip=True)
