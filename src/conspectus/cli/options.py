@@ -69,9 +69,9 @@ def summarizer_of(name: str, option: str = "--summarizer") -> Any:
 
 def known_model(model: str | None) -> str | None:
     """Return the name of a model whose tokenizer is known; None for another."""
-    from conspectus.tokens.families import family_of
+    from conspectus.tokens import family_of
 
-    return model if model and family_of(model) != "unknown" else None
+    return model if model and family_of(model)[0] != "unknown" else None
 
 
 def archive_of(address: str | None) -> str:

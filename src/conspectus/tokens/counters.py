@@ -17,7 +17,6 @@ TokenCounter = Callable[[Iterable[Any]], int]
 """Tokens of a list of messages: the form of LangChain's `token_counter`."""
 
 FILLER = "."  # The text of messages that stand beside a counted one
-
 FORM = "write tiktoken:o200k_base, or tokenizers:path/to/tokenizer.json"
 
 
@@ -48,30 +47,31 @@ class MessageCounter:
     def __call__(self, message: BaseMessage) -> int:
         """Return the tokens of a message, with the base; raise `PolicyError` for no number."""
         kind = type(message), bool(getattr(message, "tool_calls", None))
-        failure: Exception | None = None
-        for alone in (True, False)[kind in self._refused :]:
-            try:
-                if alone:
+        try:
+            if kind not in self._refused:
+                try:
                     return self._ask([message])
-                history, others = _legal_history(message)
-                size = max(0, self._ask(history) - self._ask(others)) + self.base
-            except PolicyError:
-                raise
-            except Exception as error:
-                failure = error
-            else:
-                self._refused.add(kind)
-                return size
-        if not self._logged:
-            self._logged = True
-            log(
-                "counter_failed",
-                "token_counter does not count every message (%s: %.200s): those are estimated; "
-                "give one that takes any list of messages",
-                type(failure).__name__,
-                failure,
-            )
-        return self._estimate(message) + self.base
+                except PolicyError:
+                    raise
+                except Exception:
+                    pass
+            history, others = _legal_history(message)
+            size = max(0, self._ask(history) - self._ask(others)) + self.base
+        except PolicyError:
+            raise
+        except Exception as error:
+            if not self._logged:
+                self._logged = True
+                log(
+                    "counter_failed",
+                    "token_counter does not count every message (%s: %.200s): those are "
+                    "estimated; give one that takes any list of messages",
+                    type(error).__name__,
+                    error,
+                )
+            return self._estimate(message) + self.base
+        self._refused.add(kind)
+        return size
 
     def _ask(self, messages: Sequence[Any]) -> int:
         count: Any = self._counter(list(messages))
@@ -95,10 +95,9 @@ def _legal_history(message: BaseMessage) -> tuple[list[BaseMessage], list[BaseMe
     if isinstance(message, SystemMessage):
         return [message, asked], [asked]
     if isinstance(message, ToolMessage):
-        name, call_id = message.name or "tool", message.tool_call_id
-        call = AIMessage("", tool_calls=[{"name": name, "args": {}, "id": call_id}])
-        result = ToolMessage(FILLER, tool_call_id=call_id, name=message.name)
-        return [asked, call, message], [asked, call, result]
+        call: Any = {"name": message.name or "tool", "args": {}, "id": message.tool_call_id}
+        before = [asked, AIMessage("", tool_calls=[call])]
+        return [*before, message], [*before, message.model_copy(update={"content": FILLER})]
     calls = getattr(message, "tool_calls", ())
     results = [ToolMessage(FILLER, tool_call_id=call["id"] or "") for call in calls]
     return [asked, message, *results], [asked]

@@ -13,17 +13,42 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 from operator import mul
-from typing import Any
+from typing import Any, Literal, get_args
 from zlib import adler32
 
-from conspectus.tokens.families import Family
+Family = Literal["o200k", "cl100k", "deepseek", "claude", "unknown"]
+Maker = Literal["openai", "anthropic", "google", "unknown"]
+
+FAMILIES: tuple[Family, ...] = get_args(Family)
+KNOWN: tuple[Family, ...] = FAMILIES[:-1]
+
+_OPENAI = r"o200k|gpt-?4o|gpt-?4[.-]1|gpt-?4\.5|gpt-?5|gpt-oss|chatgpt|\bo[1-9](?![0-9a-z])"
+MODELS: tuple[tuple[str, Family, Maker], ...] = (
+    (r"deepseek", "deepseek", "unknown"),
+    (r"claude|anthropic", "claude", "anthropic"),
+    (_OPENAI, "o200k", "openai"),
+    (r"cl100k|gpt-?4|gpt-?3\.?5|text-embedding-(?:3|ada)", "cl100k", "openai"),
+    (r"gemini|gemma|google|vertex", "unknown", "google"),
+    (r"", "unknown", "unknown"),
+)
+"""Patterns of models' names, tried in turn: the family of the tokenizer, and whose rules count
+media. Those of OpenAI follow its list of models and encodings."""
 
 UNIT = 0.01  # Tokens of one step of a weight, which is a byte
 BLOCK = 1 << 16  # Characters coded at once, so that memory stays bounded
+
+
+def family_of(name: str) -> tuple[Family, Maker]:
+    """Return the family of a model, and the maker whose rules count the tokens of media.
+
+    Example:
+        >>> family_of("openai:gpt-4.1-mini"), family_of("llama3")
+        (('o200k', 'openai'), ('unknown', 'unknown'))
+    """
+    return next(row[1:] for row in MODELS if re.search(row[0], name.lower()))
 
 
 def estimate(text: str, family: Family = "unknown") -> int:
@@ -41,7 +66,7 @@ def estimate(text: str, family: Family = "unknown") -> int:
     tables, per_rare = _weights(family)
     steps = 0
     for start in range(0, len(text), BLOCK):
-        views, rare = coded(text[start : start + BLOCK])
+        views, rare = _coded(text[start : start + BLOCK])
         costs = b"".join(map(bytes.translate, views, tables))
         # Half of adler32 is one more than the sum of at most 256 bytes, and faster than sum().
         for at in range(0, len(costs), 256):
@@ -50,43 +75,44 @@ def estimate(text: str, family: Family = "unknown") -> int:
     return max(1, round(steps * UNIT))
 
 
-def coded(text: str) -> tuple[list[bytes], list[int]]:
+def _coded(text: str) -> tuple[list[bytes], list[int]]:
     """Return the views of a text, and its numbers of rare Han and Hangul characters."""
-    raw = text.encode("latin-1", "ignore")
-    views = [_view(raw, tables) for tables in _latin()]
-    if len(raw) == len(text):
-        return views, []
-    wide = text.encode("utf-16-le", "surrogatepass")
-    high, here, before = wide[1::2], _table("script", 4), _table("script")
-    column = int.from_bytes(wide[::2].translate(_table("column")), "little")
-    column |= int.from_bytes(high.translate(here), "little")
-    views += [column.to_bytes(len(high), "little"), _view(high, (here, before))]
-    scripts, rare = high.translate(before), []
-    for number, common in _common():
-        count = scripts.count(number)
-        rare.append(count and count - sum(map(len, common.findall(text))))
-    return views, rare
+    raw, rare = text.encode("latin-1", "ignore"), list[int]()
+    kind, shape, letter, *pairs = [_number(raw, table) for table in _tables()[:5]]
+    views = [kind | kind << 12, shape | shape << 10 | shape << 20 | shape << 30]
+    low, high = _MASKS
+    for pair in pairs:  # two classes of the character before, three bits each
+        views += letter | (pair & low) << 13, letter | (pair & high) << 10
+    coded = [view.to_bytes(len(raw) + 4, "little")[: len(raw)] for view in views]
+    if len(raw) < len(text):
+        wide, (column, script) = text.encode("utf-16-le", "surrogatepass"), _tables()[5:]
+        here = _number(wide[1::2], script)
+        for view in (_number(wide[::2], column) | here << 4, here << 4 | here << 8):
+            coded.append(view.to_bytes(len(wide), "little")[: len(wide) // 2])
+        scripts = wide[1::2].translate(script)
+        for number, common in _common():
+            count = scripts.count(number)
+            rare.append(count and count - sum(map(len, common.findall(text))))
+    return coded, rare
 
 
-def _view(raw: bytes, tables: Sequence[bytes]) -> bytes:
-    """Code each byte by a table, and those before it by the next tables, the nearest first."""
-    number = shift = 0
-    for table in tables:
-        number |= int.from_bytes(raw.translate(table), "little") << shift
-        shift += 8
-    return number.to_bytes(len(raw) + 4, "little")[: len(raw)]
+def _number(raw: bytes, table: bytes) -> int:
+    return int.from_bytes(raw.translate(table), "little")
 
 
-@cache
-def _latin() -> list[list[bytes]]:
-    kinds, shapes = [_table("kind", n) for n in (0, 4)], [_table("shape", n) for n in (0, 2, 4, 6)]
-    return [kinds, shapes, *([_table("letter"), _table(f"left{n}", 5)] for n in range(4))]
+_MASKS = [int.from_bytes(bits * BLOCK, "little") for bits in (b"\x07", b"\x38")]
 
 
 @cache
-def _table(classes: str, shift: int = 0) -> bytes:
-    """Map each byte to its class, moved to its bits."""
-    return bytes(int(digit, 36) << shift for digit in _data()["classes"][classes])
+def _tables() -> list[bytes]:
+    """Return the class of each byte, one table a view; two of left letters are in one table."""
+    classes = {
+        name: [int(digit, 36) for digit in row] for name, row in _data()["classes"].items()
+    }
+    left = [classes.pop(f"left{n}") for n in range(4)]
+    pairs = [bytes(a | b << 3 for a, b in zip(*left[at : at + 2], strict=True)) for at in (0, 2)]
+    kind, shape, letter, column, script = map(bytes, classes.values())
+    return [kind, shape, letter, *pairs, column, script]
 
 
 @cache

@@ -8,16 +8,16 @@ to audio and video. Where no size can be read, the estimate is rather too high.
 
 from __future__ import annotations
 
-import math
 import re
 import struct
 import zlib
 from collections.abc import Mapping
 from itertools import zip_longest
+from math import ceil
 from typing import Any
 
 from conspectus.messages.media import Media, media_of
-from conspectus.tokens.families import Maker
+from conspectus.tokens.estimate import Maker
 
 PER_IMAGE: dict[Maker, int] = {"openai": 1_105, "anthropic": 1_600, "google": 1_120}
 """Tokens of an image of unknown size: at OpenAI six tiles, at the others the most that one takes.
@@ -31,7 +31,7 @@ NAMED_PAGES = 10  # Pages of a file that is only an id or an address, a recordin
 PAGE_BYTES = 10_000  # Bytes of a page if a PDF does not say its pages: few, so as not to miss any
 PER_SECOND: dict[Maker, int] = {"openai": 10, "anthropic": 32, "google": 32, "unknown": 32}
 PER_VIDEO_SECOND = 300
-TEXT_BYTES, FILE_BYTES = 3, 4  # Bytes a token of a text file, and of any other
+BYTES_A_TOKEN = {"text": 3, "file": 4, "sealed": 4}
 SOUND, FILM = 4_000, 62_500  # Bytes a second of compressed sound and film, of a low usual quality
 BYTES_A_SECOND = dict.fromkeys(("pcm", "pcm16", "l16"), 48_000)  # as OpenAI takes it
 BYTES_A_SECOND |= dict.fromkeys(("wav", "x-wav", "wave", "flac", "x-flac", "aiff"), 16_000)
@@ -45,49 +45,43 @@ _LEAF = re.compile(rb"/Type\s*/Page\b")
 
 
 def media_tokens(block: Mapping[str, Any], maker: Maker) -> int:
-    """Estimate the tokens of a content block without text, of any provider.
-
-    A document or recording that is only an id or an address counts as ten pages of a PDF.
-    """
+    """Estimate the tokens of a content block without text, of any provider."""
     media = media_of(block)
     if media.kind == "image":
-        return _image(media, maker)
+        makers: tuple[Maker, ...] = ("openai", "anthropic") if maker == "unknown" else (maker,)
+        return max(_image(media, one) for one in makers)
     if not media.data and media.kind != "sealed":
         return NAMED_PAGES * PER_PAGE[maker]
     if media.kind == "pdf":
-        pages = pdf_pages(media.raw()) or math.ceil(media.size / PAGE_BYTES)
+        pages = pdf_pages(media.raw()) or ceil(media.size / PAGE_BYTES)
         return PER_PAGE[maker] * pages
     if media.kind == "audio":
         seconds = media.size / BYTES_A_SECOND.get(media.mime.rpartition("/")[2], SOUND)
-        return math.ceil(seconds * PER_SECOND[maker])
+        return ceil(seconds * PER_SECOND[maker])
     if media.kind == "video":
-        return math.ceil(media.size / FILM * PER_VIDEO_SECOND)
-    return math.ceil(media.size / (TEXT_BYTES if media.kind == "text" else FILE_BYTES))
+        return ceil(media.size / FILM * PER_VIDEO_SECOND)
+    return ceil(media.size / BYTES_A_TOKEN[media.kind])
 
 
 def _image(media: Media, maker: Maker) -> int:
-    if maker == "google":
-        return PER_IMAGE["google"]
-    if maker == "unknown":
-        return max(_image(media, "openai"), _image(media, "anthropic"))
     if maker == "openai" and media.detail == "low":
         return 85
     try:
-        width, height = _size(media.raw(_HEAD)) or (0, 0)
+        width, height = _size(media.raw(_HEAD)) if maker != "google" else (0, 0)
     except (struct.error, IndexError):
         width = height = 0
     if not (width and height):
         return PER_IMAGE[maker]
     if maker == "anthropic":
         scale = min(1.0, 1_568 / max(width, height))
-        return min(PER_IMAGE[maker], math.ceil(width * height * scale**2 / 750))
+        return min(PER_IMAGE[maker], ceil(width * height * scale**2 / 750))
     scale = min(1.0, 2_048 / max(width, height))
     scale = min(scale, 768 / min(width, height))
-    return 85 + 170 * math.ceil(width * scale / 512) * math.ceil(height * scale / 512)
+    return 85 + 170 * ceil(width * scale / 512) * ceil(height * scale / 512)
 
 
-def _size(raw: bytes) -> tuple[int, int] | None:
-    """Read width and height of a PNG, GIF or JPEG; None if unknown."""
+def _size(raw: bytes) -> tuple[int, int]:
+    """Read width and height of a PNG, GIF or JPEG; 0 if they are not known."""
     for begin, form, at in ((b"\x89PNG\r\n\x1a\n", ">II", 16), (b"GIF8", "<HH", 6)):
         if raw.startswith(begin):
             return struct.unpack_from(form, raw, at)
@@ -97,7 +91,7 @@ def _size(raw: bytes) -> tuple[int, int] | None:
             height, width = struct.unpack_from(">HH", raw, at + 5)
             return width, height
         at += 2 + max(2, int.from_bytes(raw[at + 2 : at + 4], "big"))
-    return None
+    return 0, 0
 
 
 def pdf_pages(raw: bytes) -> int | None:

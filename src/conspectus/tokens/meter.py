@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from conspectus._langchain import is_message
 from conspectus._newest import Newest
 from conspectus.errors import PolicyError
 from conspectus.messages import Message, Source, read_message
+from conspectus.observe import log
 from conspectus.tokens.counters import MessageCounter, TokenCounter, vocabulary
-from conspectus.tokens.estimate import estimate
-from conspectus.tokens.families import family_and_maker, warn_unknown
+from conspectus.tokens.estimate import estimate, family_of
 from conspectus.tokens.media import media_tokens
-
-if TYPE_CHECKING:
-    from langchain_core.messages import BaseMessage
 
 PER_MESSAGE = 4  # Tokens that a chat format spends on each message: role and delimiters
 PER_CALL = 8  # Tokens that it spends on each tool call: id, type, name and delimiters
@@ -38,6 +36,14 @@ One above the most may count tools, and is cut; one as far above the window, too
 request that a model has answered, and is ignored."""
 
 LEAST_GROWTH = 500  # Least estimated tokens of a report, and between two of them, that are used
+
+UNKNOWN = (
+    "the tokenizer of the model {name!r} is not known, so its tokens are estimated a little high; "
+    "give a token_counter for exact sizes"
+)
+
+_NAMES = ("model_name", "model", "model_id", "azure_deployment", "deployment_name")
+_warned: list[str] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +108,8 @@ class TokenMeter:
     """
 
     def __init__(self, counter: TokenCounter | str | None = None, *, model: Any = None) -> None:
-        self.family, self.maker = family_and_maker(model)
+        model, name = _named(model)
+        self.family, self.maker = family_of(name)
         self.exact, self.ratio = counter is not None, 1.0
         self._counter: MessageCounter | None = None
         self._text: Callable[[str], int] = partial(estimate, family=self.family)
@@ -119,9 +126,8 @@ class TokenMeter:
                 f"tokens, or the name of a vocabulary, not {counter!r}"
             )
         elif self.family == "unknown":
-            warn_unknown(model)
+            _warn_unknown(model, name)
         self._sizes: Newest[str, int] = Newest(REMEMBERED)
-        self._nothing: int | None = None  # What a counter says of an empty message
 
     def entry(self, message: Message) -> int:
         """Count the tokens of a message that has been read."""
@@ -130,8 +136,8 @@ class TokenMeter:
             digest: str = message.memo.get("digest", "")
             known = self._sizes.get(digest)  # as of a copy that is gone
             if known is None:
-                counted = self._counter is not None
-                known = self._ask(message.source) if counted else self._estimate(message)
+                counter = self._counter
+                known = counter(_as_langchain(message)) if counter else self._estimate(message)
                 if digest:
                     self._sizes.put(digest, known)
             message.memo["tokens"] = self._way, (size := known)
@@ -149,9 +155,8 @@ class TokenMeter:
         """Count the tokens of a text inside a message."""
         if self._counter is None:
             return self._corrected(self._text(text))
-        if self._nothing is None:
-            self._nothing = self._ask({"role": "user", "content": ""})
-        return max(0, self._ask({"role": "user", "content": text}) - self._nothing)
+        whole, frame = ({"role": "user", "content": part} for part in (text, ""))
+        return max(0, self.message(whole) - self.message(frame))
 
     def tools(self, tools: Sequence[Any]) -> int:
         """Count the tokens that tools, in any form, add to a request; or raise `PolicyError`."""
@@ -183,27 +188,43 @@ class TokenMeter:
         return size if self.ratio == 1.0 else math.ceil(size * self.ratio)
 
     def _estimate(self, message: Message) -> int:
-        texts = [message.text, message.name]
-        texts += [part for call in message.calls for part in (call.name, call.args)]
+        texts = [message.text, message.name or ""]
+        for call in message.calls:
+            texts += call.name, call.args
         media = sum(media_tokens(block, self.maker) for block in message.media)
         # Several short texts cost several times as much to estimate as one.
         size = self._text("\n".join(filter(None, texts)))
         return PER_MESSAGE + PER_CALL * len(message.calls) + size + media
 
-    def _ask(self, message: Source) -> int:
-        assert self._counter is not None
-        return self._counter(_as_langchain(message))
+
+def _named(model: Any) -> tuple[Any, str]:
+    """Return the model inside bound tools, and its name or an empty text."""
+    for _ in range(8):
+        model = getattr(model, "bound", None) or model
+    names = (getattr(model, field, None) for field in _NAMES)
+    name = model if isinstance(model, str) else next(filter(None, names), "")
+    return model, name if isinstance(name, str) else ""
 
 
-def _as_langchain(message: Source) -> BaseMessage:
+def _warn_unknown(model: Any, name: str) -> None:
+    """Log once in this process that a model's tokenizer is not known; never for a fake model."""
+    kinds = " ".join(one.__name__ for one in type(model).__mro__)
+    fake = re.search("fake|scripted|mock", f"{name} {kinds}".lower())
+    if name and name != "unknown" and not fake and not _warned:
+        _warned.append(name)
+        log("tokenizer_unknown", "%s", UNKNOWN.format(name=name))
+
+
+def _as_langchain(message: Message) -> Any:
     from langchain_core.messages import HumanMessage, convert_to_messages
 
-    if is_message(message):
-        return message
+    source = message.source
+    if is_message(source):
+        return source
     try:
-        return convert_to_messages([dict(message)])[0]
+        return convert_to_messages([dict(source)])[0]
     except (ValueError, TypeError, KeyError, NotImplementedError):
-        return HumanMessage(read_message(message).reading)
+        return HumanMessage(message.reading)
 
 
 def _schema(tool: Any) -> str:
