@@ -106,9 +106,7 @@ _MASKS = [int.from_bytes(bits * BLOCK, "little") for bits in (b"\x07", b"\x38")]
 @cache
 def _tables() -> list[bytes]:
     """Return the class of each byte, one table a view; two of left letters are in one table."""
-    classes = {
-        name: [int(digit, 36) for digit in row] for name, row in _data()["classes"].items()
-    }
+    classes = {name: [int(digit, 36) for digit in row] for name, row in _data()["classes"].items()}
     left = [classes.pop(f"left{n}") for n in range(4)]
     pairs = [bytes(a | b << 3 for a, b in zip(*left[at : at + 2], strict=True)) for at in (0, 2)]
     kind, shape, letter, column, script = map(bytes, classes.values())

@@ -1,5 +1,6 @@
 """Histories in files: chat messages, and the sessions of Claude Code, Codex and others."""
 
-from conspectus.transcripts.files import FORMS, HistoryFile, read_history, write_history
+from conspectus.transcripts.files import HistoryFile, read_history, write_history
+from conspectus.transcripts.forms import FORMS
 
 __all__ = ["FORMS", "HistoryFile", "read_history", "write_history"]

@@ -10,74 +10,78 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
-
-from conspectus.transcripts.records import Form, Parsed, Reading, Record
 
 SYNTHETIC = "<synthetic>"  # the model of what Claude Code says in the agent's name
 
 Name = tuple[Any, ...]
+Row = Mapping[str, Any]
 
 
 @dataclass(eq=False, slots=True)
 class _Line:
     """A message, or a part of one, that is no copy of an earlier one."""
 
-    part: Record
+    row: Row
     index: int
     before: _Line | None  # the line that it follows
     blocks: list[Any]  # those that no earlier line of its message has
 
 
-def _knows(data: Mapping[str, Any]) -> bool:
-    return _is_message(data) or ("type" in data and not {"sessionId", "leafUuid"}.isdisjoint(data))
+def is_message(row: Row) -> bool:
+    """Return whether a line is a message."""
+    message = row.get("message")
+    typed = row.get("type") in ("user", "assistant") and isinstance(message, Mapping)
+    return typed and isinstance(message.get("content"), (str, list))  # type: ignore[union-attr]
 
 
-def _read(parsed: Parsed) -> Reading:
+def read_session(rows: Sequence[Row]) -> tuple[list[dict[str, Any]], int, str]:
     """Read a session as Anthropic-style dicts; lines of one assistant message are joined.
 
     Left out are lines outside the conversation, side chains, meta lines, errors of the API,
     repeated lines, rewound branches, and Claude Code's own summaries if their originals are in the
-    file. If all messages are of a side chain, the file is a subagent's own.
+    file. If all messages are of a side chain, the file is a subagent's own. Return also the number
+    of lines that were used, and the model that answered last.
     """
-    parts = [replace(part, data=_with_queued(part.data)) for part in parsed.records]
-    if not any(_speaks(part.data) for part in parts):
-        parts = [replace(part, data={**part.data, "isSidechain": False}) for part in parts]
-    messages: list[Record] = []
-    by_message: dict[str, dict[str, Any]] = {}
+    rows = list(map(_with_queued, rows))
+    if not any(map(_speaks, rows)):
+        rows = [{**row, "isSidechain": False} for row in rows]
+    messages: list[dict[str, Any]] = []
+    by_id: dict[str, dict[str, Any]] = {}
     used, model = 0, ""
-    for line in _in_force(_lines(parts)):
-        data, said = line.part.data, line.part.data["message"]
-        if data.get("isCompactSummary") and messages:
+    for line in _in_force(_lines(rows)):
+        row, said = line.row, line.row["message"]
+        if row.get("isCompactSummary") and messages:
             continue
         used += 1
         if said.get("model") not in (None, SYNTHETIC):
             model = str(said["model"])
-        whole = by_message.get(_message_id(data))
-        if whole is not None:
-            whole["content"] = [*_blocks(whole["content"]), *line.blocks]
+        name = _message_id(row)
+        if name in by_id:
+            by_id[name]["content"] = [*_blocks(by_id[name]["content"]), *line.blocks]
             continue
         content = line.blocks if isinstance(said["content"], list) else said["content"]
-        message = {"role": said.get("role", data["type"]), "content": content}
-        names = {"id": "uuid", "timestamp": "timestamp"}.items()
-        message |= {key: data[name] for key, name in names if data.get(name) is not None}
-        if _message_id(data):
-            by_message[_message_id(data)] = message
-        messages.append(Record(message, line.part.index, line.part.line))
-    return Reading(messages, len(parts) - used, model)
+        message = {"role": said.get("role", row["type"]), "content": content}
+        stamp = {"id": row.get("uuid"), "timestamp": row.get("timestamp")}
+        message |= {key: value for key, value in stamp.items() if value is not None}
+        if name:
+            by_id[name] = message
+        messages.append(message)
+    return messages, used, model
 
 
-def _with_queued(data: Mapping[str, Any]) -> Mapping[str, Any]:
+def _with_queued(row: Row) -> Row:
     """Make a user's message of what was typed during a turn."""
-    more: Any = data.get("attachment")
-    more = more if isinstance(more, Mapping) else {}
-    if more.get("type") != "queued_command" or more.get("commandMode", "prompt") != "prompt":
-        return data
-    return {**data, "type": "user", "message": {"role": "user", "content": more.get("prompt")}}
+    more = row.get("attachment")
+    typed = isinstance(more, Mapping) and more.get("type") == "queued_command"
+    if not typed or more.get("commandMode", "prompt") != "prompt":  # type: ignore[union-attr]
+        return row
+    prompt = more.get("prompt")  # type: ignore[union-attr]
+    return {**row, "type": "user", "message": {"role": "user", "content": prompt}}
 
 
-def _lines(parts: Sequence[Record]) -> list[_Line]:
+def _lines(rows: Sequence[Row]) -> list[_Line]:
     """Return the lines that are no copies, in the order of the file.
 
     A summary follows all that was in force when it was written, and no later line goes back behind
@@ -87,24 +91,23 @@ def _lines(parts: Sequence[Record]) -> list[_Line]:
     by_uuid: dict[Any, _Line | None] = {}
     known: dict[Name, _Line] = {}
     floor = 0
-    for part, names in zip(parts, _names(parts), strict=True):
-        data = part.data
-        uuid, summary = data.get("uuid"), data.get("isCompactSummary")
+    for row, names in zip(rows, _names(rows), strict=True):
+        uuid, summary = row.get("uuid"), row.get("isCompactSummary")
         if isinstance(uuid, str) and uuid in by_uuid:
             continue
         last = lines[-1] if lines else None
-        parent = str(data.get("parentUuid") or data.get("logicalParentUuid"))
+        parent = str(row.get("parentUuid") or row.get("logicalParentUuid"))
         line = (None if summary else by_uuid.get(parent)) or last
         if line is not None and line.index < floor:
             line = lines[floor]
         if names and all(name in known for name in names):
             line = known[names[-1]]
         elif names:  # a line that says nothing stands for the one that it follows
-            blocks = _blocks(data["message"]["content"])
+            blocks = _blocks(row["message"]["content"])
             if len(names) == len(blocks):
                 pairs = zip(names, blocks, strict=True)
                 blocks = [block for name, block in pairs if name not in known]
-            line = _Line(part, len(lines), line, blocks)
+            line = _Line(row, len(lines), line, blocks)
             lines.append(line)
             floor = line.index if summary else floor
             for name in names:
@@ -113,27 +116,28 @@ def _lines(parts: Sequence[Record]) -> list[_Line]:
     return lines
 
 
-def _names(parts: Sequence[Record]) -> list[list[Name]]:
+def _names(rows: Sequence[Row]) -> list[list[Name]]:
     """Name what each line says, a name for each block or one for all; copies have equal names.
 
     Words without an id of their own are known by the answer that comes next, and how far it is.
     """
     names: list[list[Name]] = []
     answer, ahead = "", 0
-    for part in reversed(parts):
-        data, own = part.data, list[Name]()
-        if _speaks(data):
-            content, message = data["message"]["content"], _message_id(data)
-            blocks = _blocks(content)
-            results = [block.get("tool_use_id") for block in _typed(blocks, "tool_result")]
+    for row in reversed(rows):
+        own: list[Name] = []
+        if _speaks(row):
+            content, message = row["message"]["content"], _message_id(row)
+            results = _ids(_blocks(content), "tool_result", "tool_use_id")
             if message:
                 answer, ahead = message, 0
-                own = [(message, _block_name(block)) for block in blocks]
+                calls = [_ids([block], "tool_use", "id") for block in _blocks(content)]
+                parts = zip(_blocks(content), calls, strict=True)
+                own = [(message, *(call or [_hash(block)])) for block, call in parts]
             elif results:
                 own = [("results", *results)]
             else:
                 ahead += 1
-                behind = () if data.get("isCompactSummary") else (answer, ahead)
+                behind = () if row.get("isCompactSummary") else (answer, ahead)
                 own = [("said", _hash(content), *behind)]
         names.append(own)
     return names[::-1]
@@ -149,50 +153,34 @@ def _in_force(lines: Sequence[_Line]) -> Iterator[_Line]:
     while at is not None:
         path.add(at.index)
         at = at.before
-    messages = {_message_id(line.part.data) for line in lines if line.index in path} - {""}
+    messages = {_message_id(lines[index].row) for index in path} - {""}
     calls: set[Any] = set()
     for line in lines:
-        results = {block.get("tool_use_id") for block in _typed(line.blocks, "tool_result")}
-        joined = _message_id(line.part.data) in messages
+        results = set(_ids(line.blocks, "tool_result", "tool_use_id"))
+        joined = _message_id(line.row) in messages
         if line.index in path or joined or (results and results <= calls):
-            calls |= {block.get("id") for block in _typed(line.blocks, "tool_use")}
+            calls.update(_ids(line.blocks, "tool_use", "id"))
             yield line
 
 
-def _is_message(data: Mapping[str, Any]) -> bool:
-    message = data.get("message")
-    return (
-        data.get("type") in ("user", "assistant")
-        and isinstance(message, Mapping)
-        and isinstance(message.get("content"), str | list)
-    )
-
-
-def _speaks(data: Mapping[str, Any]) -> bool:
+def _speaks(row: Row) -> bool:
     """Tell whether a line is a message of the main conversation, with content."""
-    aside = any(data.get(key) for key in ("isSidechain", "isMeta", "isApiErrorMessage"))
-    return _is_message(data) and bool(data["message"]["content"]) and not aside
+    aside = any(row.get(key) for key in ("isSidechain", "isMeta", "isApiErrorMessage"))
+    return is_message(row) and bool(row["message"]["content"]) and not aside
 
 
-def _message_id(data: Mapping[str, Any]) -> str:
-    return str(data["message"].get("id") or "") if data["type"] == "assistant" else ""
-
-
-def _block_name(block: Any) -> str:
-    call = isinstance(block, Mapping) and block.get("type") == "tool_use" and block.get("id")
-    return f"call {call}" if call else _hash(block)
+def _message_id(row: Row) -> str:
+    return str(row["message"].get("id") or "") if row["type"] == "assistant" else ""
 
 
 def _blocks(content: Any) -> list[Any]:
     return content if isinstance(content, list) else [{"type": "text", "text": content}]
 
 
-def _typed(blocks: Sequence[Any], kind: str) -> list[Mapping[str, Any]]:
-    return [one for one in blocks if isinstance(one, Mapping) and one.get("type") == kind]
+def _ids(blocks: Sequence[Any], kind: str, key: str) -> list[Any]:
+    rows = [block for block in blocks if isinstance(block, Mapping)]
+    return [row.get(key) for row in rows if row.get("type") == kind]
 
 
 def _hash(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
-
-
-FORM = Form("claude-code", _knows, _read, True, ("id", "timestamp"))

@@ -8,19 +8,43 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from conspectus._langchain import is_message
 from conspectus.errors import InputError, MessageError
 from conspectus.messages import Source, read_messages
-from conspectus.transcripts import chat, claude_code, codex, gemini_cli, opencode
+from conspectus.transcripts.forms import FORMS, Form
 from conspectus.transcripts.pairs import Mended, mend
-from conspectus.transcripts.records import KINDS, Form, Parsed, parse
 
-SESSIONS = (claude_code.FORM, codex.FORM, gemini_cli.FORM, opencode.FORM)
-FORMS = (*SESSIONS, chat.LANGCHAIN, chat.ANTHROPIC, chat.OPENAI)
-"""All forms; the first one that knows a record is that of the file."""
+DEEPEST = 200  # most levels of nesting; real tool arguments have a dozen
+TRIES = 1_000  # places in a damaged line at which a record may begin
+KINDS = {type(None): "null", bool: "boolean", str: "string", list: "list"} | dict.fromkeys(
+    (int, float), "number"
+)  # JSON's names
+
+EXPECTED = (
+    'expected a list of chat messages, an object with one under "messages", or one message a line'
+)
+_DECODER = json.JSONDecoder()
+_BEGIN, _SPACE = re.compile(r'\{\s*"'), re.compile(r"\s*")
+
+
+@dataclass(slots=True)
+class Parsed:
+    """The records of a file."""
+
+    records: list[Any]
+    lines: list[int] | None = None  # the line of each, if they stand on lines of their own
+    wrapper: Mapping[str, Any] | None = None  # the object that holds their list
+    broken: int = 0  # lines that are no records, or not only records
+    flat: bool = False  # the whole file is one line
+
+    def where(self, index: int) -> str:
+        """Name a record in an error; -1 is the system prompt beside the list."""
+        name = "the system prompt" if index < 0 else f"message {index}"
+        return name if self.lines is None else f"line {self.lines[index]}: {name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +90,7 @@ def read_history(source: str | Path) -> HistoryFile:
     """
     path = None if str(source) == "-" else Path(source)
     name = "standard input" if path is None else str(path)
-    parsed = parse(_bytes(path, name), name)
+    parsed = _parsed(_text(path, name), name)
     try:
         return _history(parsed, path)
     except MessageError as error:
@@ -85,16 +109,18 @@ def write_history(messages: Sequence[Source], like: HistoryFile, encoding: str =
         if is_message(message):
             from langchain_core.messages import messages_to_dict
 
-            rows.extend(messages_to_dict([message]))
+            rows += messages_to_dict([message])
         else:
             rows.append({k: v for k, v in message.items() if k not in like.form.added})
-    parsed, session = like.parsed, like.form.session
-    if parsed.lines and not session:
-        return "".join(f"{dump(row, encoding=encoding)}\n" for row in rows)
+    parsed: Parsed = like.parsed
     whole: Any = rows
-    if parsed.wrapper is not None and not session:
+    if like.form.session:
+        return dump(rows, None if parsed.flat else 2, encoding) + "\n"
+    if parsed.lines is not None:
+        return "".join(f"{dump(row, encoding=encoding)}\n" for row in rows)
+    if parsed.wrapper is not None:
         whole = dict(parsed.wrapper)
-        if "system" in whole and like.form is not chat.LANGCHAIN:
+        if "system" in whole and like.form.name != "langchain":
             del whole["system"]
             if rows and rows[0].get("role") == "system":
                 whole = {**parsed.wrapper, "system": rows.pop(0)["content"]}
@@ -115,9 +141,9 @@ def dump(value: Any, indent: int | None = None, encoding: str = "utf-8") -> str:
     return text
 
 
-def _bytes(path: Path | None, name: str) -> bytes:
+def _text(path: Path | None, name: str) -> str:
     try:
-        return sys.stdin.buffer.read() if path is None else path.read_bytes()
+        data = sys.stdin.buffer.read() if path is None else path.read_bytes()
     except FileNotFoundError as error:
         raise InputError(f"{name} does not exist; check the path") from error
     except IsADirectoryError as error:
@@ -125,31 +151,127 @@ def _bytes(path: Path | None, name: str) -> bytes:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"{name} cannot be read: {reason}") from error
+    try:
+        text = data.decode("utf-8" if data.startswith(b"\0\0") else json.detect_encoding(data))
+    except UnicodeDecodeError as error:
+        if not data.lstrip(b"\0\r\n\t ").startswith(b"{"):
+            at = f"byte {error.start:,} cannot be read"
+            raise InputError(f"{name} is no text in UTF-8 or UTF-16 ({at}); {EXPECTED}") from error
+        text = data.decode("utf-8", "replace")  # a record was cut within a letter
+    text = text.replace("\0", "")  # what a file system may leave after a crash
+    if not text.strip():
+        raise InputError(f"{name} is empty; {EXPECTED} (an empty history is written [])")
+    return text
+
+
+def _parsed(text: str, name: str) -> Parsed:
+    """Read the records of a text: one JSON value, or lines, of which half may be damaged."""
+    try:
+        whole = json.loads(text)
+        if _is_deep(whole):
+            raise RecursionError
+    except json.JSONDecodeError as error:
+        return _parsed_lines(text, name, error)
+    except RecursionError as error:
+        said = f"{name} is nested deeper than {DEEPEST} levels, which no history is; check the file"
+        raise InputError(said) from error
+    except ValueError as error:  # of Python's own, which reads no number of so many digits
+        raise InputError(f"{name} cannot be read as JSON: {error}") from error
+    flat = "\n" not in text.strip()
+    if isinstance(whole, list):
+        return Parsed(whole, flat=flat)
+    if not isinstance(whole, dict):
+        raise InputError(f"{name} holds a JSON {KINDS[type(whole)]}; {EXPECTED}")
+    for holder in (whole, whole.get("values")):
+        if isinstance(holder, dict) and isinstance(holder.get("messages"), list):
+            return Parsed(holder["messages"], wrapper=whole, flat=flat)
+    if "role" in whole or "type" in whole:
+        return Parsed([whole], [1])
+    keys = ", ".join(repr(key) for key in list(whole)[:5]) or "nothing"
+    raise InputError(f"{name} holds a JSON object with {keys} and no messages; {EXPECTED}")
+
+
+def _parsed_lines(text: str, name: str, error: json.JSONDecodeError) -> Parsed:
+    """Read the records of lines; `error` says why the whole is no JSON."""
+    records, lines, sound, broken = list[Any](), list[int](), 0, 0
+    # Not splitlines: Unicode's separators may stand in a string.
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            values, whole = _objects(line)
+            sound, broken = sound + whole, broken + (not whole)
+            records += values
+            lines += [number] * len(values)
+    if not records or broken > sound:
+        at = f"line {error.lineno}, column {error.colno}: {error.msg}"
+        raise InputError(f"{name} is not JSON ({at}); {EXPECTED}")
+    if all(isinstance(r.get("messages"), list) and "role" not in r for r in records):
+        said = f"{name} holds {len(records):,} conversations, one a line; put one of them into a "
+        raise InputError(f"{said}file of its own")
+    return Parsed(records, lines, broken=broken)
+
+
+def _objects(line: str) -> tuple[list[dict[str, Any]], bool]:
+    """Return the JSON objects at the end of a line, and whether it holds nothing else.
+
+    A writer that was stopped leaves a part of a record, and the next one stands right behind it.
+    """
+    first: list[dict[str, Any]] = []
+    for begin in islice(_BEGIN.finditer(line), TRIES):
+        objects, at = list[dict[str, Any]](), begin.start()
+        try:
+            while at < len(line):
+                value, at = _DECODER.raw_decode(line, at)
+                if _is_deep(value):
+                    break
+                objects.append(value)
+                at = _SPACE.match(line, at).end()  # type: ignore[union-attr]
+            else:
+                return objects, not line[: begin.start()].strip()
+        except (ValueError, RecursionError):
+            pass
+        first = first or objects
+    return first, False
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        level = [
+            part
+            for outer in level
+            if isinstance(outer, (dict, list))
+            for part in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+    return bool(level)
 
 
 def _history(parsed: Parsed, path: Path | None) -> HistoryFile:
-    for part in parsed.records:
-        if not isinstance(part.data, dict):
+    for index, record in enumerate(parsed.records):
+        if not isinstance(record, dict):
             right = 'a message is an object such as {"role": "user", "content": "..."}'
-            raise MessageError(f"{part.where} is a JSON {KINDS[type(part.data)]}; {right}")
-    every: list[Mapping[str, Any]] = [part.data for part in parsed.records]
-    every += [parsed.wrapper] if parsed.wrapper is not None else []
-    form = next((form for form in FORMS if any(map(form.knows, every))), chat.OPENAI)
-    reading = form.read(parsed)
-    if form.session and not reading.records:
+            kind = KINDS[type(record)]
+            raise MessageError(f"{parsed.where(index)} is a JSON {kind}; {right}")
+    every = [*parsed.records, parsed.wrapper or {}]
+    form = next(form for form in FORMS if any(map(form.knows, every)))
+    reading = form.read(parsed.records, parsed.wrapper or {})
+    if form.session and not reading.messages:
         raise MessageError(f"this session ({form.name}) holds no message yet")
     sound: list[Source] = []
-    for part in reading.records:
+    before = len(reading.messages) - len(parsed.records)  # a system prompt beside the list
+    for index, message in enumerate(reading.messages):
         try:
-            read_messages([part.data])
-            sound.append(part.data)
+            made = form.made(message)
+            read_messages([made])
         except MessageError as error:
-            if not form.session:  # what a program wrote for itself may hold more than messages
-                raise MessageError(str(error).replace("message 0", part.where, 1)) from error
-    seed = dump(parsed.records[0].data) if parsed.records else ""
+            if not form.session:
+                where = parsed.where(index - before)
+                raise MessageError(str(error).replace("message 0", where, 1)) from error
+        else:  # what a program wrote for itself may hold more than messages
+            sound.append(made)
+    seed = dump(parsed.records[0]) if parsed.records else ""
     stem = "stdin"
     if path is not None:
         stem, seed = re.sub(r"[^\w.-]+", "-", path.stem)[:40] or "file", str(path.resolve())
     hint = f"{stem}-{hashlib.sha256(seed.encode('utf-8', 'backslashreplace')).hexdigest()[:8]}"
-    skipped = reading.skipped + len(reading.records) - len(sound)
+    skipped = len(parsed.records) - reading.used + len(reading.messages) - len(sound)
     return HistoryFile(sound, form, parsed, path, hint, skipped, reading.model, reading.window)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from conspectus._langchain import is_message
-from conspectus.messages import Source
+from conspectus.messages import Source, read_messages
+from conspectus.messages.blocks import TOOL_USE, blocks_of, first_id
 
 NAMED = 5  # messages that a note names
 UNKNOWN = "[The result of this call was not recorded.]"  # in place of a missing result
@@ -34,61 +35,47 @@ def mend(messages: Sequence[Source], *, orphans: bool) -> Mended:
     are left out; with `orphans` they stay, so that a compaction archives them.
     """
     waiting: dict[str, list[int]] = defaultdict(list)  # places of the calls of an id
-    lost: dict[int, set[int]] = {}  # results without a call, by the place of their message
-    last = -1
-    for at, source in enumerate(messages):
-        results = _results(source)
-        for index, call in results.items():
-            if waiting[call]:
-                waiting[call].pop()
-            else:
-                lost.setdefault(at, set()).add(index)
-        for call in _calls(source):
-            waiting[call].append(at)
-        if not results or (not _is_result(source) and len(results) < len(_blocks(source))):
-            last = at
-    unanswered = sorted({at for places in waiting.values() for at in places})
+    lost: dict[int, list[str]] = defaultdict(list)  # results without a call, by their place
     missing: dict[int, list[str]] = defaultdict(list)
-    for call, places in waiting.items():
+    last = -1
+    for at, entry in enumerate(read_messages(messages)):
+        for call in entry.calls:
+            waiting[call.id].append(at)
+        for answer in entry.answers:
+            if waiting[answer]:
+                waiting[answer].pop()
+            else:
+                lost[at].append(answer)
+        last = at if entry.role != "tool" else last
+    for name, places in waiting.items():
         for at in places:
-            if at < last:
-                missing[at].append(call)
+            if _awaits(messages[at], name):
+                missing[at].append(name)
     mended: list[Source] = []
     for at, source in enumerate(messages):
-        if orphans or at not in lost:
-            mended.append(source)
-        elif isinstance(source, Mapping) and not _is_result(source):
-            rest = [block for i, block in enumerate(_blocks(source)) if i not in lost[at]]
-            mended += [{**source, "content": rest}] if rest else []
-        mended += _unknown(source, missing.get(at, ()))
-    notes = tuple(
-        _note(what, sorted(at)) for what, at in ((MISSING, missing), (ORPHAN, lost)) if at
-    )
+        mended += [source] if orphans or at not in lost else _without(source, lost[at])
+        mended += _unknown(source, missing[at]) if at in missing and at < last else []
+    noted = ((MISSING, [at for at in sorted(missing) if at < last]), (ORPHAN, list(lost)))
+    notes = tuple(_note(what, places) for what, places in noted if places)
     left_out = 0 if orphans else len(lost)
-    return Mended(mended, notes, tuple(unanswered), tuple(sorted(lost)), left_out)
+    return Mended(mended, notes, tuple(sorted(missing)), tuple(lost), left_out)
 
 
-def _results(source: Source) -> dict[int, str]:
-    """Return the ids of the calls that a message answers, by the places of the blocks."""
-    if _is_result(source):
-        return {0: str(_get(source, "tool_call_id"))}
-    return {
-        index: str(_get(block, "tool_use_id"))
-        for index, block in enumerate(_blocks(source))
-        if _get(block, "type") == "tool_result"
-    }
+def _awaits(source: Source, call: str) -> bool:
+    """Return whether the caller is to make a call's result; a provider's server makes others."""
+    fields: Any = vars(source) if is_message(source) else source
+    calls = [fields.get(key) or () for key in ("tool_calls", "invalid_tool_calls")]
+    uses = [block for block in blocks_of(source) if block.get("type") == "tool_use"]
+    return any(one.get("id") == call for listed in (*calls, uses) for one in listed)
 
 
-def _is_result(source: Source) -> bool:
-    return _get(source, "tool_call_id") is not None
-
-
-def _calls(source: Source) -> list[str]:
-    """Return the ids of a message's calls, each once; LangChain's messages list them twice."""
-    lists = (_get(source, key) for key in ("tool_calls", "invalid_tool_calls"))
-    calls = [call for one in lists if isinstance(one, list) for call in one]
-    calls += [block for block in _blocks(source) if _get(block, "type") == "tool_use"]
-    return list(dict.fromkeys(str(_get(call, "id")) for call in calls if _get(call, "id")))
+def _without(source: Source, calls: Collection[str]) -> list[Source]:
+    """Return a message without the results of some calls; nothing if it holds nothing else."""
+    blocks = blocks_of(source)
+    rest = [b for b in blocks if first_id(b, TOOL_USE) not in calls]
+    if is_message(source) or not rest or len(rest) == len(blocks):
+        return []
+    return [{**source, "content": rest}]
 
 
 def _unknown(source: Source, calls: Sequence[str]) -> list[Source]:
@@ -97,22 +84,12 @@ def _unknown(source: Source, calls: Sequence[str]) -> list[Source]:
         from langchain_core.messages import ToolMessage
 
         return [ToolMessage(UNKNOWN, tool_call_id=call, status="error") for call in calls]
-    if _get(source, "tool_calls"):
+    if source.get("tool_calls"):
         return [{"role": "tool", "tool_call_id": call, "content": UNKNOWN} for call in calls]
     kind = {"type": "tool_result", "content": UNKNOWN, "is_error": True}
-    blocks = [{**kind, "tool_use_id": call} for call in calls]
-    return [{"role": "user", "content": blocks}] if blocks else []
+    return [{"role": "user", "content": [{**kind, "tool_use_id": call} for call in calls]}]
 
 
 def _note(what: str, at: Sequence[int]) -> str:
     named = ", ".join(map(str, at[:NAMED])) + (f" and {len(at) - NAMED:,} more" * (len(at) > NAMED))
     return f"message{'s' * (len(at) > 1)} {named}: {what}"
-
-
-def _get(source: Any, key: str) -> Any:
-    return source.get(key) if isinstance(source, Mapping) else getattr(source, key, None)
-
-
-def _blocks(source: Source) -> list[Any]:
-    content = _get(source, "content")
-    return content if isinstance(content, list) else []
