@@ -22,8 +22,8 @@ from conspectus.archive import Archive, Scope
 from conspectus.cli.app import app
 from conspectus.errors import ConfigError
 from conspectus_serve import load_settings, make_app
-from conspectus_serve.entrance import secret_beside
 from conspectus_serve.settings import LARGEST_BODY
+from conspectus_serve.tenants import secret_beside
 from fault_server import FaultServer, faults
 from serve_support import SECRET, Serving, running, serving
 

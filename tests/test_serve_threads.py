@@ -10,8 +10,9 @@ import pytest
 from conspectus.archive import Archive, Scope
 from conspectus.tokens import TokenMeter
 from conspectus_serve import load_settings
-from conspectus_serve.fitting import Exchange, Fitter
-from conspectus_serve.models import Models
+from conspectus_serve.compaction import Items
+from conspectus_serve.exchange import Exchange
+from conspectus_serve.fitting import Fitter
 from conspectus_serve.protocols import CHAT, MESSAGES, Route
 from fault_server import Answer, ToolCall
 from serve_support import SECRET, WINDOW, before, between, chat, message, own, post, talk
@@ -25,14 +26,13 @@ class Endpoint:
     def __init__(self, archive: Archive) -> None:
         settings, config = load_settings(given={"upstream": "http://h", "window": 4_000})
         self.archive = archive
-        self.fitter = Fitter(archive, Models(settings, config, archive))
+        self.fitter = Fitter(archive, settings, config, Items(["a key that signs"]))
 
     def look(self, history: list[Any], tenant: str = "ann", protocol: Any = CHAT) -> Exchange:
-        route = Route("chat/completions", protocol)
-        x = Exchange(tenant, route, b"", {}, history=history, model="m")
-        self.fitter.measure(x)
-        if x.due:
-            self.fitter.compact(x)
+        body = json.dumps({"model": "m", protocol.field: history}).encode()
+        x = Exchange(tenant, Route("chat/completions", protocol), body, {})
+        self.fitter.read(x)
+        self.fitter.fit(x)
         return x
 
     def ask(self, history: list[Any], tenant: str = "ann", protocol: Any = CHAT) -> Exchange:

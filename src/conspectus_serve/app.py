@@ -1,13 +1,16 @@
-"""Assemble the ASGI application: own pages, requests with a history, and all others."""
+"""The ASGI application: own pages, and each request's way to the upstream and back."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
@@ -15,17 +18,29 @@ from starlette.routing import Mount
 
 from conspectus.archive import Archive
 from conspectus.config import SummarizationConfig
+from conspectus_serve.answers import Passing, read_answer
 from conspectus_serve.compaction import Items
-from conspectus_serve.entrance import Entrance, Refusal, Secret, Tenants, secret_beside
-from conspectus_serve.exchange import Exchanges, Reply, Send, with_query
-from conspectus_serve.fitting import Exchange
-from conspectus_serve.operation import Operation, printable
-from conspectus_serve.preparing import Preparer
-from conspectus_serve.protocols import COMPACT, WITHOUT_HISTORY, route_of
+from conspectus_serve.entrance import Entrance
+from conspectus_serve.exchange import Exchange, Reply, Send, headers_of
+from conspectus_serve.fitting import Fitter
+from conspectus_serve.models import window_in
+from conspectus_serve.operation import Operation
+from conspectus_serve.protocols import (
+    COMPACT,
+    WITHOUT_HISTORY,
+    Refusal,
+    cleaned,
+    error_event,
+    printable,
+    route_of,
+)
+from conspectus_serve.recall import NAME, ROUNDS, without_tool
 from conspectus_serve.settings import ServeSettings
+from conspectus_serve.tenants import Secret, Tenants, secret_beside
 from conspectus_serve.upstream import (
     Raw,
     Upstream,
+    UpstreamAnswer,
     UpstreamFailed,
     own_headers,
     to_client,
@@ -34,7 +49,14 @@ from conspectus_serve.upstream import (
 
 logger = logging.getLogger("conspectus.serve")
 
+T = TypeVar("T")
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+RETRIES = 6  # maximum further requests for one that the upstream refuses
+DRAINED = 0.2  # seconds to end an answer after its last event, for the connection to be used again
+QUICK, SLOW = 8, 128  # threads for steps of milliseconds, and for those that may wait for a model
+NEEDED = 2_000  # tokens of a history from which an upstream is asked for the window of its model
+PATIENCE = 3.0  # seconds that it has for that
 
 NOT_READ = "histories at this path are not read; the request went on as it came"
 
@@ -45,19 +67,20 @@ class Endpoint:
     def __init__(
         self, settings: ServeSettings, config: SummarizationConfig, archive: Archive, secret: Secret
     ) -> None:
-        self._settings, self._secret = settings, secret
-        self._enabled, self._entrance = config.enabled, Entrance(settings)
+        self._settings, self._secret, self._enabled = settings, secret, config.enabled
+        self._entrance, self._upstream = Entrance(settings), Upstream(settings)
         items = Items(settings.signing_keys or [secret.signing_key()])
-        preparer = Preparer(archive, settings, config, items)
-        self._upstream, tenants = Upstream(settings), Tenants(archive)
-        self._exchanges = Exchanges(preparer, self._upstream, tenants)
-        self._operation = Operation(archive, self._entrance, tenants)
+        self._fitter, self._tenants = Fitter(archive, settings, config, items), Tenants(archive)
+        self._operation = Operation(archive, self._entrance, self._tenants)
+        self._quick = ThreadPoolExecutor(QUICK, "conspectus-serve")
+        self._slow = ThreadPoolExecutor(SLOW, "conspectus-compacting")
         self._warned: set[str] = set()
 
     async def close(self) -> None:
         """Close connections, and let archiving finish."""
         await self._upstream.close()
-        await self._exchanges.close()
+        for pool in (self._quick, self._slow):
+            await asyncio.to_thread(pool.shutdown)
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -71,18 +94,19 @@ class Endpoint:
             return
         reply = Reply(send, self._settings.keep_alive)
         route = route_of(scope["path"]) if request.method == "POST" else None
-        x, begun = None, time.monotonic()
+        x, begun, read = None, time.monotonic(), asyncio.Event()
         self._operation.in_flight += 1
         try:
             self._entrance.check(request)
             theirs = self._settings.compaction == "upstream" and route and route.name == COMPACT
             if route is None or theirs or not self._enabled:
-                read = asyncio.Event()
-                await _while_there(self._through(request, read, reply), request.receive, read)
+                work = self._through(request, read, reply)
             else:
                 tenant = self._secret.tenant_of(request, self._settings.by)
                 x = Exchange(tenant, route, await self._entrance.body(request), request.headers)
-                await _while_there(self._exchanges.answer(request, x, reply), request.receive)
+                read.set()
+                work = self._answer(request, x, reply)
+            await _while_there(work, request.receive, read)
         except ClientDisconnect:
             return
         except Refusal as error:
@@ -106,25 +130,21 @@ class Endpoint:
             read.set()
 
         content: bytes | AsyncIterator[bytes] = body()
-        given, headers = request.headers, to_upstream(request.headers.raw)
-        if "transfer-encoding" not in given and given.get("content-length", "0") == "0":
-            content = b""
-            read.set()
-        elif "transfer-encoding" not in given:
+        came, headers = request.headers, to_upstream(request.headers.raw)
+        if "transfer-encoding" not in came:
             # A length beside a transfer coding means nothing (RFC 9112, 6.3).
-            headers.append((b"content-length", given["content-length"].encode()))
-        target = with_query(request, request.scope["raw_path"].decode("latin-1"))
+            length = came.get("content-length", "0")
+            if length == "0":
+                content = b""
+                read.set()
+            else:
+                headers.append((b"content-length", length.encode()))
+        target = _with_query(request, request.scope["raw_path"].decode("latin-1"))
         answer = await self._upstream.send(request.method, target, headers, content)
         try:
-            await reply.start(answer.status, to_client(answer.headers) + self._noted(request))
-            async for piece in answer.pieces():
-                await reply.body(piece)
-        except UpstreamFailed:
-            logger.warning("the upstream has broken off in the middle of an answer")
-            raise ClientDisconnect from None
+            await self._relay(answer, reply, self._noted(request), None)
         finally:
             await answer.close()
-        await reply.body(b"", more=False)
 
     def _noted(self, request: Request) -> Raw:
         """Say that a request may hold a history that is not read, and log it once for a path."""
@@ -137,15 +157,186 @@ class Endpoint:
             logger.warning("%s: %s", printable(path), NOT_READ)
         return own_headers(note=NOT_READ)
 
+    def _do(self, step: Callable[..., T], *args: Any, slow: bool = False) -> asyncio.Future[T]:
+        """Take a step in a thread, to its end even if the client has gone."""
+        pool = self._slow if slow else self._quick
+        return asyncio.get_running_loop().run_in_executor(pool, step, *args)
+
+    async def _answer(self, request: Request, x: Exchange, reply: Reply) -> None:
+        """Answer a request with a history."""
+        protocol, fitter, settling = x.route.protocol, self._fitter, None
+        await self._do(fitter.read, x)
+        unknown = x.trail is not None and x.room is None and x.tokens >= NEEDED
+        if unknown and await self._learned_window(request, x):
+            await self._do(fitter.read, x)
+        if x.due or x.filled:
+            await reply.until(self._do(fitter.fit, x, slow=x.due), protocol, x.streamed)
+        if x.fresh:  # it is settled
+            await self._do(self._tenants.add, x.tenant)
+        elif x.trail is not None:  # while the upstream works
+            settling = self._do(fitter.settle, x)
+        if x.answer is not None:
+            kind = b"text/event-stream" if x.streamed else b"application/json"
+            await reply.start(200, [(b"content-type", kind), *headers_of(x)])
+            await reply.body(x.answer, more=False)
+            return
+        answer = await self._sent(request, x, reply)
+        try:
+            for _ in range(RETRIES):
+                refusal = await answer.refusal(protocol, x.streamed)
+                if refusal is None or not await self._do(fitter.again, x, refusal, slow=True):
+                    break
+                await answer.close()
+                x.retries += 1
+                answer = await self._sent(request, x, reply)
+            if x.with_tool:
+                work = asyncio.ensure_future(self._looked_up(request, x, answer))
+                answer = await reply.until(work, protocol, x.streamed)
+            if settling is not None:
+                await settling
+            await self._relay(answer, reply, headers_of(x), x)
+        finally:
+            await answer.close()
+
+    async def _learned_window(self, request: Request, x: Exchange) -> bool:
+        """Ask the upstream for its models with the client's own key; False without the window."""
+        if not x.model or not x.learned.shall_ask():
+            return False
+        gone = (b"content-type", b"accept-encoding", b"idempotency-key")
+        headers = [one for one in to_upstream(request.headers.raw) if one[0] not in gone]
+        headers.append((b"accept-encoding", b"identity"))
+        try:
+            answer = await self._upstream.send("GET", "/v1/models", headers, timeout=PATIENCE)
+            try:
+                listed = json.loads(await answer.whole()) if answer.status == 200 else None
+            finally:
+                await answer.close()
+        except (UpstreamFailed, ValueError, RecursionError):
+            return False
+        x.learned.listed = window_in(listed, x.model) or x.learned.listed
+        return x.learned.listed is not None
+
+    async def _sent(self, request: Request, x: Exchange, reply: Reply) -> UpstreamAnswer:
+        sending = asyncio.ensure_future(self._send(request, x, x.content))
+        try:
+            return await reply.until(sending, x.route.protocol, reply.alive)
+        finally:
+            sending.cancel()
+
+    async def _send(self, request: Request, x: Exchange, content: bytes) -> UpstreamAnswer:
+        target = _with_query(request, cleaned(request.scope["raw_path"].decode("latin-1")))
+        gone = (b"content-encoding", b"accept-encoding", b"anthropic-beta")
+        raw = to_upstream(request.headers.raw)
+        headers = [one for one in raw if one[0] not in gone]
+        headers.append((b"accept-encoding", b"identity"))  # it is read on the way
+        betas = [value for name, value in raw if name == b"anthropic-beta"] + [*x.betas]
+        headers += [(b"anthropic-beta", b",".join(betas))] if betas else []
+        if content != x.raw:
+            # Another request than the client's, whose answer is another one's.
+            mark = b"-" + hashlib.sha256(content).hexdigest()[:12].encode()
+            headers = [(k, v + mark if k == b"idempotency-key" else v) for k, v in headers]
+        return await self._upstream.send(request.method, target, headers, content)
+
+    async def _looked_up(
+        self, request: Request, x: Exchange, answer: UpstreamAnswer
+    ) -> UpstreamAnswer:
+        """Carry out calls of the endpoint's own tool, and ask again, until an answer has none.
+
+        An answer that also calls tools of the client's is asked for again without our tool.
+        """
+        recall, body, name = self._fitter.recall(x), x.body, x.route.protocol.name
+        stored, field = body.get("store") is not False, x.route.protocol.field
+        for left in range(ROUNDS - 2, -2, -1):
+            raw = await answer.whole()
+            if answer.status != 200 or NAME.encode() not in raw or left < 0:
+                break
+            try:
+                made = read_answer(name, raw, streamed=x.streamed, stored=stored)
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                # The client decides how an answer must look.
+                logger.info("an answer was not understood: %s", type(error).__name__)
+                break
+            names = {call.name for call in made.calls}
+            if NAME not in names:
+                break
+            if names == {NAME}:
+                messages = await self._do(recall.looked_up, name, made)
+                body = {**body, field: [*body[field], *messages]}
+            if names != {NAME} or left <= 0:
+                body = without_tool(name, body)
+            await answer.close()
+            content = json.dumps(body, separators=(",", ":")).encode()
+            answer = await self._send(request, x, content)
+        return answer
+
+    async def _relay(
+        self, answer: UpstreamAnswer, reply: Reply, headers: Raw, x: Exchange | None
+    ) -> None:
+        """Pass an answer on as it comes, and learn from that to a request with a history."""
+        good, head = answer.status == 200, to_client(answer.headers) + headers
+        if reply.alive and not good and x is not None:
+            reply.status = answer.status
+            body = error_event(x.route.protocol, await answer.whole())
+            await reply.body(body, more=False)
+            return
+        passing = None if x is None else Passing(x.route.protocol, good and x.streamed)
+        keeps, held = good and x is not None and self._fitter.keeps(x), list[bytes]()
+        pieces = answer.pieces()
+        if x is None:
+            await reply.start(answer.status, head)
+        try:
+            async for piece in pieces:
+                await reply.start(answer.status, head)
+                if passing is not None:
+                    passing.see(piece)
+                # The end is held back until the response is kept: a client that has it may
+                # continue at once.
+                if keeps and passing is not None and passing.complete:
+                    held.append(piece)
+                else:
+                    await reply.body(piece)
+                if passing is not None and passing.ended:  # some upstreams leave their stream open
+                    break
+        except UpstreamFailed:
+            if not reply.begun or reply.alive:
+                raise
+            # The client must see that the body is not whole: its connection ends without the rest.
+            logger.warning("the upstream has broken off in the middle of an answer")
+            if held:
+                await reply.body(b"".join(held))
+            raise ClientDisconnect from None
+        if passing is not None and passing.ended:
+            with suppress(TimeoutError, UpstreamFailed):
+                await asyncio.wait_for(_drained(pieces), DRAINED)
+        # With the end of the answer its client may go, and what is under way then is cancelled.
+        await answer.close()
+        await reply.start(answer.status, head)
+        if x is not None and passing is not None:
+            if keeps and (ended := passing.response()) is not None:
+                await asyncio.shield(self._do(self._fitter.keep_response, x, *ended))
+            reported = passing.reported() if good and x.trail and not x.with_tool else None
+            if reported is not None:
+                x.learned.see_usage(x.sent + x.recalled + x.beside, reported)
+        await reply.body(b"".join(held), more=False)
+
+
+async def _drained(pieces: AsyncIterator[bytes]) -> None:
+    async for _ in pieces:
+        pass
+
+
+def _with_query(request: Request, path: str) -> str:
+    query = request.scope["query_string"].decode("latin-1")
+    return f"{path}?{query}" if query else path
+
 
 async def _while_there(
-    work: Coroutine[Any, Any, None], receive: Receive, read: asyncio.Event | None = None
+    work: Coroutine[Any, Any, None], receive: Receive, read: asyncio.Event
 ) -> None:
     """Await work until it ends, or its client disconnects once its body is `read`."""
 
     async def gone() -> None:
-        if read is not None:
-            await read.wait()
+        await read.wait()
         while (await receive())["type"] != "http.disconnect":
             pass
 

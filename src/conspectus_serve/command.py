@@ -67,8 +67,8 @@ def serve(
     except ModuleNotFoundError as error:
         need = f"the endpoint needs the extra `serve` ({error.name} is missing)"
         raise InputError(f"{need}; install it with {install_command('serve')}") from error
-    from conspectus_serve.entrance import LOCAL, secret_beside
     from conspectus_serve.settings import load_settings
+    from conspectus_serve.tenants import LOCAL, secret_beside
 
     given = {"upstream": upstream, "listen": listen, "token": token, "archive": archive}
     settings, summarization = load_settings(

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from conspectus.core.records import Cost
-from conspectus.errors import InputError
-from conspectus_serve.protocols import COMPACT
+from conspectus_serve.protocols import COMPACT, Refusal
 
 MARK = "conspectus.v1."  # before the content of our items; a provider's own begins otherwise
 CONTENT = "encrypted_content"  # the field that clients send back untouched, in both protocols
@@ -30,6 +29,12 @@ REPEATED = (
 )
 """Fields of a request that each response repeats."""
 
+NOT_OURS = (
+    "a compaction item is not one that this endpoint has signed for this key: it was changed, "
+    "belongs to another key, or its signing key is gone; leave it out, or send the history that it "
+    "stands for"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -44,11 +49,12 @@ class Asked:
 def asked_of(name: str, body: dict[str, Any]) -> Asked:
     """Read the compaction that a request asks for, by the name of its route.
 
-    Raises InputError if a trigger is misplaced, or a compaction is asked for without a model.
+    Raises Refusal if a trigger is misplaced, or a compaction is asked for without a model.
     """
     asked = _asked(name, body)
     if asked.alone and not (isinstance(body.get("model"), str) and body["model"]):
-        raise InputError("model is missing; name the model for which the history is compacted")
+        why = "model is missing; name the model for which the history is compacted"
+        raise Refusal(400, why)
     return asked
 
 
@@ -58,7 +64,7 @@ def _asked(name: str, body: dict[str, Any]) -> Asked:
     items = body.get("input")
     if name == "responses" and isinstance(items, list) and TRIGGER in items:
         if items.index(TRIGGER) != len(items) - 1:
-            raise InputError("a compaction_trigger must be the last item of the input, once")
+            raise Refusal(400, "a compaction_trigger must be the last item of the input, once")
         return Asked({**body, "input": items[:-1]}, 0, True)
     if not name.startswith("messages"):
         return Asked(body)
@@ -79,10 +85,6 @@ def _asked(name: str, body: dict[str, Any]) -> Asked:
     at = value if isinstance(value, int) and not isinstance(value, bool) else EDIT_FROM
     pauses = ours[-1].get("pause_after_compaction") is True
     return Asked(rest, max(0, at), pauses, str(ours[-1].get("instructions") or ""))
-
-
-class BadItem(InputError):
-    """A compaction item has our prefix and no valid signature."""
 
 
 class Items:
@@ -106,16 +108,12 @@ class Items:
         return f"{MARK}{_signature(self._keys[0], tenant, text)}.{text}"
 
     def read(self, tenant: str, content: str) -> tuple[str, list[Any]]:
-        """Return the thread and the view of an item; raise BadItem if no key of ours signed it."""
+        """Return the thread and the view of an item; a Refusal if no key of ours signed it."""
         signature, _, text = content.removeprefix(MARK).partition(".")
-        given = signature.encode("utf-8", "surrogatepass")
+        signed = signature.encode("utf-8", "surrogatepass")
         right = [_signature(key, tenant, text).encode() for key in self._keys]
-        if not any(hmac.compare_digest(one, given) for one in right):
-            raise BadItem(
-                "a compaction item is not one that this endpoint has signed for this key: it was "
-                "changed, belongs to another key, or its signing key is gone; leave it out, or "
-                "send the history that it stands for"
-            )
+        if not any(hmac.compare_digest(one, signed) for one in right):
+            raise Refusal(400, NOT_OURS, "invalid_compaction_item")
         data = json.loads(text)
         return data["thread"], data["view"]
 
@@ -156,41 +154,31 @@ def answer_of(
     name: str, asked: Mapping[str, Any], content: str, notes: str, cost: Cost, *, stream: bool
 ) -> bytes:
     """Write an answer that is one signed item, with notes for people, as its route has it."""
-    usage: dict[str, Any] = {
-        "input_tokens": cost.input_tokens,
-        "output_tokens": cost.output_tokens,
-    }
-    item = {"type": "compaction", CONTENT: content}
+    item: dict[str, Any] = {"type": "compaction", CONTENT: content}
     if name == "messages":
         item["content"] = notes or "Nothing was left out."
-        whole, events = _message(asked, item, usage)
+        whole, events = _message(asked, item, cost)
     else:
         item["id"] = f"cmp_{secrets.token_hex(12)}"
-        usage |= {
-            "input_tokens_details": {"cached_tokens": cost.cached_tokens, "cache_write_tokens": 0},
-            "output_tokens_details": {"reasoning_tokens": cost.reasoning_tokens},
-            "total_tokens": cost.tokens,
-        }
-        whole, events = _response(name, asked, item, usage)
+        whole, events = _response(name, asked, item, cost)
     if not stream:
         return json.dumps(whole).encode()
     return b"".join(f"event: {one['type']}\ndata: {json.dumps(one)}\n\n".encode() for one in events)
 
 
-def _message(
-    asked: Mapping[str, Any], item: dict[str, Any], usage: dict[str, Any]
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    frame: dict[str, Any] = {
-        "id": f"msg_{secrets.token_hex(12)}",
-        "type": "message",
-        "role": "assistant",
-    }
-    ends: dict[str, Any] = {"stop_reason": "compaction", "stop_sequence": None}
-    frame |= {"role": "assistant", "model": asked["model"], **ends, "usage": usage}
-    begun = {**frame, "content": [], "stop_reason": None}
+Written = tuple[dict[str, Any], list[dict[str, Any]]]
+"""An answer as a whole, and as the events of a stream."""
+
+
+def _message(asked: Mapping[str, Any], item: dict[str, Any], cost: Cost) -> Written:
+    usage = {"input_tokens": cost.input_tokens, "output_tokens": cost.output_tokens}
+    ends = {"stop_reason": "compaction", "stop_sequence": None}
+    whole: dict[str, Any] = {"id": f"msg_{secrets.token_hex(12)}", "type": "message"}
+    whole |= {"role": "assistant", "model": asked["model"], **ends, "usage": usage}
+    whole["content"] = [item]
     block: dict[str, Any] = {"type": "compaction", "content": None}
-    return {**frame, "content": [item]}, [
-        {"type": "message_start", "message": begun},
+    return whole, [
+        {"type": "message_start", "message": {**whole, "content": [], "stop_reason": None}},
         {"type": "content_block_start", "index": 0, "content_block": block},
         {"type": "content_block_delta", "index": 0, "delta": {**item, "type": "compaction_delta"}},
         {"type": "content_block_stop", "index": 0},
@@ -199,13 +187,20 @@ def _message(
     ]
 
 
-def _response(
-    name: str, asked: Mapping[str, Any], item: dict[str, Any], usage: dict[str, Any]
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    kind, now = "response.compaction" if name == COMPACT else "response", int(time.time())
-    whole: dict[str, Any] = {"id": f"resp_{secrets.token_hex(16)}", "object": kind}
-    whole |= {"created_at": now, "model": asked["model"], "output": [item], "usage": usage}
-    if name != COMPACT:
+def _response(name: str, asked: Mapping[str, Any], item: dict[str, Any], cost: Cost) -> Written:
+    usage = {
+        "input_tokens": cost.input_tokens,
+        "input_tokens_details": {"cached_tokens": cost.cached_tokens, "cache_write_tokens": 0},
+        "output_tokens": cost.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": cost.reasoning_tokens},
+        "total_tokens": cost.tokens,
+    }
+    whole: dict[str, Any] = {"id": f"resp_{secrets.token_hex(16)}", "object": "response"}
+    whole |= {"created_at": int(time.time()), "model": asked["model"]}
+    whole |= {"output": [item], "usage": usage}
+    if name == COMPACT:
+        whole["object"] = "response.compaction"
+    else:
         whole |= {"status": "completed", "error": None, "incomplete_details": None}
         whole |= {field: asked.get(field) for field in REPEATED}
         whole |= {"tools": [], "tool_choice": "auto", "parallel_tool_calls": True}

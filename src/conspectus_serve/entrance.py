@@ -1,53 +1,27 @@
-"""Check who may send a request, say whose it is, and read its body."""
+"""Check who may send a request or see a page, and read the body of a request."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
-import hashlib
 import hmac
-import json
-import logging
-import os
 import re
-import secrets
 import zlib
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
-from conspectus._newest import Newest
-from conspectus.archive import Archive, default_archive_path
-from conspectus.archive.sqlite import private_folder
-from conspectus.errors import ArchiveError, ConfigError, install_command
+from conspectus.errors import install_command
+from conspectus_serve.protocols import Refusal
 from conspectus_serve.settings import ServeSettings, is_loopback
-
-logger = logging.getLogger("conspectus.serve")
-
-LENGTH = 32  # bytes of a secret, as many as the digest of SHA-256 has
-LOCAL = "local"  # the tenant of an endpoint with one tenant: also that of the command line
-LONGEST_NAME = 100  # maximum characters of a tenant's name that stands for itself
-MOST = 1_000  # tenants whose names are kept
-CREDENTIALS = ("authorization", "x-api-key", "api-key")  # OpenAI's, Anthropic's, Azure's
-
-_SCHEME = re.compile(r"^(?:bearer|basic)\s", re.IGNORECASE)
 
 CODINGS = ("gzip", "x-gzip", "deflate", "zstd", "br")
 """Codings of bodies that are read."""
 
 _DOTS = re.compile(r"(?:^|[/\\]|%2f|%5c)(?:\.|%2e){1,2}(?:$|[/\\?#]|%2f|%5c)|\\", re.IGNORECASE)
 """Dot segments: the upstream would resolve the path to another than the one checked."""
-
-
-class Refusal(Exception):
-    """A request that the endpoint refuses, or that its upstream cannot answer."""
-
-    def __init__(self, status: int, message: str, code: str | None = None) -> None:
-        super().__init__(message)
-        self.status, self.code = status, code
 
 
 class Entrance:
@@ -83,16 +57,15 @@ class Entrance:
         if not here and (token is None or self._settings.by != "one"):
             raise Refusal(403, "this page is for this machine alone, as it shows all tenants")
         scheme, _, coded = request.headers.get("authorization", "").partition(" ")
-        given = request.headers.get("x-conspectus-token", "")
+        password = request.headers.get("x-conspectus-token", "")
         if scheme.lower() == "basic":
             with suppress(ValueError):
-                given = base64.b64decode(coded).decode("utf-8", "replace").partition(":")[2]
-        if token is not None and not self._is_token(given):
+                password = base64.b64decode(coded).decode("utf-8", "replace").partition(":")[2]
+        if token is not None and not self._is_token(password):
             raise Refusal(401, "the token of this endpoint is the password of this page")
 
-    def _is_token(self, given: str) -> bool:
-        token = self._settings.token or ""
-        return hmac.compare_digest(given.encode(), token.encode())
+    def _is_token(self, text: str) -> bool:
+        return hmac.compare_digest(text.encode(), (self._settings.token or "").encode())
 
     def _check_site(self, request: Request) -> None:
         """Keep web pages out: a browser on this machine reaches loopback for any site.
@@ -124,8 +97,7 @@ class Entrance:
         raw, most = bytearray(), self._settings.max_body_bytes
         async for piece in request.stream():
             raw += piece
-            if len(raw) > most:
-                raise _too_large(most)
+            _check_size(raw, most)
         whole = bytes(raw)
         for coding in reversed(request.headers.get("content-encoding", "").lower().split(",")):
             if coding.strip() not in ("", "identity"):
@@ -133,9 +105,10 @@ class Entrance:
         return whole
 
 
-def _too_large(most: int) -> Refusal:
-    cure = "send less at once, or raise serve.max_body_bytes"
-    return Refusal(413, f"the request is larger than {most:,} bytes; {cure}")
+def _check_size(raw: bytes | bytearray, most: int) -> None:
+    if len(raw) > most:
+        cure = "send less at once, or raise serve.max_body_bytes"
+        raise Refusal(413, f"the request is larger than {most:,} bytes; {cure}")
 
 
 def _decoded(raw: bytes, coding: str, most: int) -> bytes:
@@ -150,8 +123,7 @@ def _decoded(raw: bytes, coding: str, most: int) -> bytes:
         raise Refusal(415, f"{need}; send it as it is, or {install_command('serve')}") from None
     except Exception:  # each library has errors of its own
         raise Refusal(400, f"the body is not in {coding}, as its header says") from None
-    if len(text) > most:
-        raise _too_large(most)
+    _check_size(text, most)
     return text
 
 
@@ -176,145 +148,3 @@ def _unpacked(raw: bytes, coding: str, most: int) -> bytes:
         if not piece and reader.can_accept_more_data():
             raise ValueError("the end is missing")
     return b"".join(made)
-
-
-class Secret:
-    """Hold bytes that only the operator has.
-
-    Example:
-        >>> Secret(b"s" * 32).tenant("Bearer k1") == Secret(b"s" * 32).tenant("k1")
-        True
-    """
-
-    def __init__(self, raw: bytes) -> None:
-        self._raw = raw
-
-    def __repr__(self) -> str:
-        return "Secret(...)"
-
-    def tenant(self, *credentials: str) -> str:
-        """Name the tenant of credentials by a keyed hash, which does not reveal them.
-
-        All keys count: the endpoint does not know which one the upstream reads, and one may be a
-        placeholder that several clients send.
-        """
-        keys = (_SCHEME.sub("", one.strip()).strip() for one in credentials)
-        text = "\0".join(dict.fromkeys(filter(None, keys)))
-        return self._digest("tenant", text.encode("utf-8", "surrogateescape"))[:32]
-
-    def named(self, name: str) -> str:
-        """Return the tenant of a name that the operator's clients give, as it is if it is plain.
-
-        It never equals the tenant of a key.
-
-        Example:
-            >>> Secret(b"s" * 32).named("ann@example.org")
-            'by-name:ann@example.org'
-        """
-        if len(name) > LONGEST_NAME or not re.fullmatch(r"[\w.@+-]+", name, re.ASCII):
-            name = self._digest("name", name.encode("utf-8", "surrogateescape"))[:32]
-        return f"by-name:{name}"
-
-    def tenant_of(self, request: Request, by: str) -> str:
-        """Name the tenant of a request, by a header, a claim of its token, or else its keys."""
-        kind, _, name = by.partition(":")
-        if kind == "one":
-            return LOCAL
-        given = [value for name in CREDENTIALS for value in request.headers.getlist(name)]
-        if kind == "header" and (value := request.headers.get(name.strip(), "").strip()):
-            return self.named(value)
-        claims = (_claim(one, name.strip()) for one in given) if kind == "claim" else ()
-        claimed = next(filter(None, claims), "")
-        return self.named(claimed) if claimed else self.tenant(*given)
-
-    def signing_key(self) -> str:
-        """Return the default signing key."""
-        return self._digest("signing", b"")
-
-    def _digest(self, purpose: str, data: bytes) -> str:
-        return hmac.new(self._raw, purpose.encode() + b"\0" + data, hashlib.sha256).hexdigest()
-
-
-def _claim(credential: str, name: str) -> str:
-    """Return a claim of a JSON Web Token (RFC 7519), which the upstream checks; else nothing."""
-    try:
-        _, payload, _ = credential.split()[-1].split(".")
-        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-        value = claims.get(name)
-    except (ValueError, AttributeError, IndexError, RecursionError):
-        return ""
-    return str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
-
-
-def secret_beside(archive: str, file: Path | None) -> Secret:
-    """Read the secret of a file, by default beside the archive; make it at the first start.
-
-    Only its owner can read it. Raises ConfigError.
-    """
-    if file is None:
-        scheme, mark, rest = archive.partition("://")
-        if archive in ("memory:", ":memory:"):
-            return Secret(secrets.token_bytes(LENGTH))
-        if mark and scheme != "sqlite":
-            need = "several instances on one archive need one secret: name a file that all of them"
-            cure = "read, with --secret-file or serve.secret_file; it is made where it is missing"
-            raise ConfigError((f"{need} {cure}",))
-        beside = Path(rest[1:] if mark else archive).expanduser()
-        file = beside.with_name(beside.name + ".secret")
-    try:
-        if file.absolute().parent == default_archive_path().parent:
-            private_folder(file.absolute().parent)  # the archive comes after its secret
-        _make(file)
-        raw = bytes.fromhex(file.read_text("ascii").strip())
-    except (OSError, ValueError) as error:
-        why = (
-            str(error.strerror) if isinstance(error, OSError) else "it holds no hexadecimal digits"
-        )
-        cure = "name another with --secret-file"
-        raise ConfigError((f"the secret {file} cannot be used ({why}); {cure}",)) from None
-    if len(raw) < LENGTH:
-        why = f"is shorter than {LENGTH} bytes; delete it to have one made"
-        raise ConfigError((f"the secret {file} {why}",))
-    return Secret(raw)
-
-
-def _make(file: Path) -> None:
-    """Make a missing secret; of two made at once, one stands."""
-    if file.exists():
-        return
-    mine = file.with_name(f"{file.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    try:
-        number = os.open(mine, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(number, "w") as stream:
-            stream.write(secrets.token_hex(LENGTH) + "\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        with suppress(FileExistsError):
-            os.link(mine, file)
-    finally:
-        mine.unlink(missing_ok=True)
-
-
-class Tenants:
-    """The names of the tenants of whom something is archived, for pages and `archive list`.
-
-    They are a note beside the threads of the command line's own tenant.
-    """
-
-    def __init__(self, archive: Archive) -> None:
-        self._archive, self._known = archive, Newest[str, bool](MOST)
-
-    def names(self) -> list[str]:
-        """Return them, sorted; `local` where there are none. Raises ArchiveError."""
-        note = self._archive.notes(LOCAL, "tenants", ["serve"]).get("serve", {})
-        return sorted({*note.get("names", ()), *self._known.keys()}) or [LOCAL]
-
-    def add(self, tenant: str) -> None:
-        """Keep a name; a failure does not stop the answer."""
-        if self._known.get(tenant) is not None:
-            return
-        self._known.put(tenant, True)
-        try:
-            self._archive.note(LOCAL, "tenants", {"serve": {"names": self.names()[-MOST:]}})
-        except ArchiveError as error:
-            logger.warning("the name of a tenant could not be kept: %s", error)

@@ -1,11 +1,16 @@
-"""Make a request fit: find its thread, measure it, and compact it."""
+"""Turn the bytes of a request into the bytes to send, or into the endpoint's own answer.
+
+Each public method of `Fitter` is a step of an exchange, in a worker thread.
+"""
 
 from __future__ import annotations
 
 import json
+import logging
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from operator import is_
 from types import NoneType
 from typing import Any
@@ -15,22 +20,32 @@ from conspectus.archive import Archive, Scope
 from conspectus.bridge import run
 from conspectus.core.items import Size, Window
 from conspectus.core.plan import budget_of
-from conspectus.core.records import Cost
 from conspectus.engine.compaction import compact
 from conspectus.engine.folding import fold
 from conspectus.engine.settings import Engine
 from conspectus.engine.thread import Thread
 from conspectus.errors import ArchiveError, ConspectusError, MessageError
-from conspectus.langchain.overflow import TRIES, Refused, read_overflow
+from conspectus.langchain.overflow import TRIES, read_overflow
 from conspectus.messages import read_messages
 from conspectus.messages.blocks import without_cache_marks
+from conspectus.messages.recalled import LEAST_RECALL, newest_user
+from conspectus.model.provider_errors import is_overflow
 from conspectus.observe import heard_by
-from conspectus_serve.compaction import Asked
-from conspectus_serve.models import Learned, Models, Odd
-from conspectus_serve.protocols import Route
-from conspectus_serve.threads import Mark, Match, Originals, Trail, find, hint_of, keep, trail_of
+from conspectus_serve.compaction import MARK, Asked, Items, answer_of, asked_of
+from conspectus_serve.exchange import Exchange
+from conspectus_serve.models import Models, Odd, form_of, formed
+from conspectus_serve.protocols import RESPONSES, Refusal, printable
+from conspectus_serve.recall import Chosen, Recall, may_have_tool, tool_in
+from conspectus_serve.settings import ServeSettings
+from conspectus_serve.threads import Held, Mark, Match, Originals, find, hint_of, keep, trail_of
+from conspectus_serve.upstream import RefusedByUpstream
 
+logger = logging.getLogger("conspectus.serve")
+
+LONGEST_NAME = 200  # maximum characters of a thread's name in a header, and of a model's name
 SIZES = 65_536  # messages whose size is remembered
+TURNS = 1_024  # turns whose recalled originals are remembered
+MODELS = 100  # models of which the log says that their window is not known
 
 LEAST_NOTES, NOTES_SHARE = 1_024, 0.25
 """Maximum tokens of notes that a client asked for: a share of its history, but at least the
@@ -42,84 +57,88 @@ PLAIN = frozenset(("user", "assistant", "system", "developer"))
 MILLION_BETA = "context-1m"
 """Beginning of the beta by which Anthropic gives a model its window of a million tokens."""
 
+UNREADABLE = (ConspectusError, ValueError, TypeError, KeyError, AttributeError)
+"""Errors of messages that are not understood."""
 
-class TooLarge(ConspectusError):
-    """Nothing makes the history of a request fit; the text has the numbers."""
-
-
-@dataclass(slots=True)
-class Exchange:
-    """A request with a history, and what is sent in its place."""
-
-    tenant: str
-    route: Route
-    raw: bytes
-    headers: Mapping[str, str]
-    asked: Asked = field(default_factory=lambda: Asked({}))  # with the body for the upstream
-    model: str = ""  # its name, at most so much of it as is kept and logged
-    history: Sequence[Any] = ()  # whole
-    before: Sequence[Any] = ()  # the part of it up to the response that the client names
-    new: Sequence[Any] = ()  # the part that the client has sent
-    parent: str = ""  # id of that response
-    named: str = ""  # the thread that the client, an item or a response names
-    streamed: bool = False
-    filled: bool = False  # the body for the upstream is not the client's own in any case
-    state: str = ""  # which server holds the history, if the client leaves it to one
-    note: str = ""  # for the client
-    hint: str = ""  # the client's name of its session
-    trail: Trail | None = None  # None for a history that is not read
-    match: Match = field(default_factory=lambda: Match(""))
-    engine: Engine | None = None
-    learned: Learned = field(default_factory=Learned)  # of its model
-    plain: Sequence[Any] = ()  # the history as it is archived, whole where the client has cleared
-    marks: Sequence[Mark] = ()  # of the messages of `plain`
-    came: Mapping[int, Any] = field(default_factory=dict)  # messages by the id() in `plain`
-    room: Window | None = None
-    tokens: int = 0  # of the history as it came
-    due: bool = False  # it does not fit, or a compaction is in force
-    view: list[Any] | None = None  # the messages sent in its place; None if it is sent as it came
-    sent: int = 0  # tokens of what is sent, beside the recalled ones
-    recalled: int = 0
-    left_out: int = 0
-    head: str = ""  # id of the record in force
-    fresh: bool = False  # a compaction was made for this request
-    compactions: int = 0
-    retries: int = 0  # further requests to the upstream
-    notes: str = ""
-    cost: Cost = field(default_factory=Cost)
-    spare: int | None = None  # free tokens of the window
-    refused: Refused = field(default_factory=Refused)
-    content: bytes = b""  # to send
-    answer: bytes | None = None  # the endpoint's own
-    body: Mapping[str, Any] = field(default_factory=dict)  # in `content`, if not the client's own
-    with_tool: bool = False  # the model has the endpoint's own tool
-    betas: Sequence[bytes] = ()  # more of Anthropic's beta headers
-
-    @property
-    def scope(self) -> Scope:
-        return Scope(self.tenant, self.match.thread)
-
-    @property
-    def beside(self) -> int:
-        """Tokens of the window that the history cannot have."""
-        return 0 if self.room is None else self.room.reserved
+NO_WINDOW = (
+    "its window is not known, so nothing is compacted before the upstream refuses; give --window, "
+    "or serve.windows in the file of --config"
+)
 
 
 class Fitter:
-    """Make requests fit, and keep the progress of each thread; for worker threads."""
+    """Read requests, make them fit, write what is sent, and keep the progress of each thread."""
 
-    def __init__(self, archive: Archive, models: Models, *, send_stuck: bool = False) -> None:
-        self._archive, self._models, self._send_stuck = archive, models, send_stuck
+    def __init__(
+        self, archive: Archive, settings: ServeSettings, config: Any, items: Items
+    ) -> None:
+        self._archive, self._settings, self._items = archive, settings, items
+        self._models = Models(settings, config, archive)
+        self._held, self._originals = Held(archive), Originals(archive)
+        self._holds = not config.redact  # histories left to the server are kept as they were sent
+        self._chosen, self._warned = Chosen(TURNS), set[str]()
         self._sizes = Newest[tuple[str, bytes], int](SIZES)
         self._locks = Newest[Scope, threading.Lock](1_024)
-        self._originals = Originals(archive)
 
-    def measure(self, x: Exchange) -> None:
-        """Measure a request and find its thread; `due` says that it must be compacted.
+    @contextmanager
+    def _refusing(self, x: Exchange) -> Iterator[None]:
+        """Turn errors of the engine into refusals; a message that is not understood goes on."""
+        try:
+            yield
+        except ArchiveError as error:
+            raise Refusal(503, f"the archive is not there just now: {error}") from None
+        except RecursionError:
+            raise Refusal(400, "the request is nested too deeply; send less of it") from None
+        except UNREADABLE as error:
+            if x.filled or x.asked.alone:
+                raise Refusal(400, f"a message is not understood: {error}") from None
+            logger.info("sent on as it came: %s", type(error).__name__)
+            x.note = "a message was not understood; the request is sent on as it came"
+            x.trail, x.view, x.due = None, None, False
 
-        Raises ArchiveError, and MessageError, ValueError or TypeError for a message that cannot be
-        understood.
-        """
+    # Read
+
+    def read(self, x: Exchange) -> None:
+        """Read a request, measure it, and find its thread. Raises Refusal."""
+        x.named, x.note, x.content = x.headers.get("x-conspectus-thread", ""), "", x.raw
+        if len(x.named) > LONGEST_NAME or (not x.named and "x-conspectus-thread" in x.headers):
+            raise Refusal(400, f"x-conspectus-thread is a name of up to {LONGEST_NAME} characters")
+        body, protocol = _parsed(x.raw), x.route.protocol
+        x.streamed = body.get("stream") is True and not x.route.counts
+        here = self._settings.compaction == "here"
+        x.asked = asked_of(x.route.name, body) if here else Asked(body)
+        if x.route.counts:
+            x.asked = replace(x.asked, alone=False)
+        model = body.get("model") if isinstance(body.get("model"), str) else x.route.model
+        x.model = str(model)[:LONGEST_NAME]
+        if body.get("conversation"):
+            x.state = "upstream"
+            return
+        x.new, of_item = protocol.history(x.asked.body), ""
+        parent = body.get("previous_response_id")
+        with self._refusing(x):
+            if isinstance(parent, str) and parent and protocol is RESPONSES:
+                held = self._held.history(x.tenant, parent) if self._holds else None
+                x.state = "upstream" if held is None else "held"
+                if held is None:
+                    return
+                x.parent, (x.named, x.before) = parent, held
+                rest = {k: v for k, v in x.asked.body.items() if k != "previous_response_id"}
+                x.asked = replace(x.asked, body=rest)
+            x.history = [*x.before, *x.new]
+            if x.before or MARK.encode() in x.raw:
+                x.history, of_item = self._items.expanded(x.tenant, x.history)
+            x.named, x.filled = x.named or of_item, x.asked.body is not body or bool(of_item)
+            if x.history:
+                self._measure(x)
+        if x.trail and not x.room and x.engine and not x.engine.policy.trigger:
+            x.note = NO_WINDOW
+            if x.model not in self._warned and len(self._warned) < MODELS:
+                self._warned.add(x.model)
+                logger.warning("model %s: %s", printable(x.model), NO_WINDOW)
+
+    def _measure(self, x: Exchange) -> None:
+        """Find the thread of a history; `due` says that it must be compacted."""
         if not all(isinstance(one, dict) for one in x.history):
             raise TypeError("a message is no object")
         bare = [without_cache_marks(one) for one in x.history]
@@ -154,58 +173,6 @@ class Fitter:
         fired = engine.policy.fired(Size(x.tokens, len(read)), limit)
         x.due = bool(x.match.head or over or fired or asked.at == 0)
 
-    def shrink(self, x: Exchange, error: Exception) -> bool:
-        """Make a refused request smaller; False if that is impossible. Raises ArchiveError."""
-        overflow, sent = read_overflow(error), x.sent + x.recalled
-        refused = x.refused.and_again(sent, x.beside, overflow)
-        if refused.tries > TRIES:
-            return False
-        x.refused = refused
-        if overflow.limit is not None or x.room is None:
-            most = refused.having_tried(refused.budget, sent).most
-            x.learned.refused = most + x.beside
-        try:
-            self.compact(x, Window(refused.budget + x.beside, x.beside))
-        except TooLarge:
-            return False
-        return x.sent < sent
-
-    def settle(self, x: Exchange) -> None:
-        """Keep the thread's progress. Raises ArchiveError."""
-        self._originals.remember(x.scope, x.marks, x.plain)
-        if not x.named and x.trail is not None:
-            keep(self._archive, x.tenant, x.match, x.trail, x.head, x.hint)
-
-    def compact(self, x: Exchange, smaller: Window | None = None) -> None:
-        """Put the thread's compactions in force, and compact what does not fit.
-
-        Raises ArchiveError, and TooLarge where nothing makes it fit.
-        """
-        assert x.engine is not None
-        room = smaller or budget_of(x.engine.policy, x.room)
-        now, focus = smaller is None and x.asked.at == 0, x.asked.focus
-        # A client that gives up and sends its request again waits for the compaction under way.
-        with self._locks.get_or_make(x.scope, threading.Lock):
-            thread = Thread(x.engine, x.scope, room)
-            flow = compact(thread, x.plain, now, "" if smaller else focus)
-            result = run(heard_by(x.engine.listeners, flow))
-        over = room is not None and result.tokens_after > room.budget
-        if over and result.failed == "archive":
-            raise ArchiveError(f"{result.reason}; send the request again")
-        if (over or result.outcome == "stuck") and not self._send_stuck:
-            beside = "system prompt, tools and the room for the answer take"
-            raise TooLarge(f"{result.reason} ({beside} {x.beside:,})")
-        if result.record is not None:
-            x.compactions += 1
-            self._originals.cover(x.scope, result.record, x.marks, x.plain)
-        view = [x.came.get(id(message), message) for message in result.messages]
-        same = len(view) == len(x.history) and all(map(is_, view, x.history))
-        x.view, x.sent = None if same else view, result.tokens_after
-        x.left_out, x.head = result.dropped + result.evicted, result.record_id or thread.pointer
-        x.fresh, x.notes = now or result.record is not None, result.summary
-        x.cost = result.cost
-        x.spare = None if room is None else room.budget - result.tokens_after
-
     def _took_along(self, x: Exchange, source: Scope) -> bool:
         """Copy the compactions of the former thread that still fit; False for none."""
         chain = self._archive.chain(source)
@@ -224,6 +191,167 @@ class Fitter:
                 self._sizes.put((kind, mark.digest), size)
             total += size
         return total
+
+    # Fit
+
+    def fit(self, x: Exchange) -> None:
+        """Compact a history for which that is due, and write what is sent. Raises Refusal."""
+        with self._refusing(x):
+            if x.due:
+                self._compact(x)
+            if x.fresh:  # its client may have gone, and sends the same request again
+                self.settle(x)
+            self._write(x)
+
+    def _compact(self, x: Exchange, smaller: Window | None = None) -> None:
+        """Put the thread's compactions in force, and compact what does not fit."""
+        assert x.engine is not None
+        room = smaller or budget_of(x.engine.policy, x.room)
+        now, focus = smaller is None and x.asked.at == 0, x.asked.focus
+        # A client that gives up and sends its request again waits for the compaction under way.
+        with self._locks.get_or_make(x.scope, threading.Lock):
+            thread = Thread(x.engine, x.scope, room)
+            flow = compact(thread, x.plain, now, "" if smaller else focus)
+            result = run(heard_by(x.engine.listeners, flow))
+        over = room is not None and result.tokens_after > room.budget
+        if over and result.failed == "archive":
+            raise ArchiveError(f"{result.reason}; send the request again")
+        if (over or result.outcome == "stuck") and self._settings.on_stuck == "refuse":
+            beside = f"(system prompt, tools and the room for the answer take {x.beside:,})"
+            raise Refusal(400, f"{result.reason} {beside}", "context_length_exceeded")
+        if result.record is not None:
+            x.compactions += 1
+            self._originals.cover(x.scope, result.record, x.marks, x.plain)
+        view = [x.came.get(id(message), message) for message in result.messages]
+        same = len(view) == len(x.history) and all(map(is_, view, x.history))
+        x.view, x.sent = None if same else view, result.tokens_after
+        x.left_out, x.head = result.dropped + result.evicted, result.record_id or thread.pointer
+        x.fresh, x.notes = now or result.record is not None, result.summary
+        x.cost = result.cost
+        x.spare = None if room is None else room.budget - result.tokens_after
+
+    def settle(self, x: Exchange) -> None:
+        """Keep the thread's progress; a failure does not stop the answer."""
+        self._originals.remember(x.scope, x.marks, x.plain)
+        try:
+            if not x.named and x.trail is not None:
+                keep(self._archive, x.tenant, x.match, x.trail, x.head, x.hint)
+        except ArchiveError as error:
+            logger.warning("how far a thread has come could not be kept: %s", error)
+
+    # Write
+
+    def _write(self, x: Exchange) -> None:
+        """Write the bytes to send, or the endpoint's own answer."""
+        if x.trail is None:
+            return
+        if x.asked.alone and x.fresh:
+            view = x.plain if x.view is None else x.view
+            item = self._items.written(x.tenant, x.match.thread, view)
+            asked = {**x.asked.body, "previous_response_id": x.parent or None}
+            x.answer = answer_of(x.route.name, asked, item, x.notes, x.cost, stream=x.streamed)
+            return
+        if not x.filled and x.view is None:
+            return
+        view, protocol = list(x.history), x.route.protocol
+        body: Mapping[str, Any] = x.asked.body
+        x.recalled, x.betas, x.with_tool = 0, (), False
+        if x.view is not None:
+            view = x.view
+            if self._settings.recall != "off" and x.head:
+                end = (newest_user(x.plain) or 0) + 1
+                turn = "-".join(mark.name for mark in x.trail.marks[:end] if mark.said)
+                view, x.recalled = self.recall(x).shown(turn, x.plain, view)
+            view, body, x.betas = formed(
+                protocol.name, view, body, x.learned.forms, self._settings.alternate_roles
+            )
+        x.body = {**body, protocol.field: view}
+        x.with_tool = self._may_have_tool(x, body)
+        if x.with_tool:
+            spare = self.recall(x).spare
+            x.with_tool = spare is None or spare >= LEAST_RECALL
+        if x.with_tool:
+            x.body["tools"] = [*(body.get("tools") or ()), tool_in(protocol.name)]
+        x.content = json.dumps(x.body, separators=(",", ":")).encode()
+
+    def _may_have_tool(self, x: Exchange, body: Mapping[str, Any]) -> bool:
+        if x.route.counts or not (self._settings.recall_tool and x.view is not None and x.head):
+            return False
+        # An upstream that keeps the answer would know it by another name than the client.
+        stored = x.route.protocol is RESPONSES and body.get("store") is not False
+        return may_have_tool(body) and (self._holds or not stored)
+
+    def recall(self, x: Exchange) -> Recall:
+        """Return the originals of an exchange's thread, with the room that there is for them."""
+        assert x.engine is not None
+        meter, spare = x.engine.meter, x.spare
+        if x.with_tool and spare is not None:
+            spare -= x.recalled + meter.tools([tool_in(x.route.protocol.name)])
+        tokens = self._settings.recall_tokens
+        return Recall(self._archive, x.scope, x.head, meter, tokens, spare, self._chosen)
+
+    def again(self, x: Exchange, refusal: RefusedByUpstream) -> bool:
+        """Write a refused request in a form that the upstream may take; False for none."""
+        if x.trail is None:
+            return False
+        forms = x.learned.forms
+        if is_overflow(refusal):
+            try:
+                smaller = self._shrink(x, refusal)
+            except (Refusal, ConspectusError) as error:
+                logger.warning("a refused request could not be made smaller: %s", error)
+                return False
+            if smaller and x.fresh:
+                self.settle(x)
+        else:
+            thinking, alternate = x.asked.body.get("thinking"), self._settings.alternate_roles
+            form = form_of(str(refusal), forms, thinking, alternate) if x.view is not None else ""
+            smaller = bool(form)
+            forms |= {form} if form else set()
+        if smaller:
+            self._write(x)
+        return smaller
+
+    def _shrink(self, x: Exchange, error: Exception) -> bool:
+        """Make a refused request smaller; False if that is impossible."""
+        overflow, sent = read_overflow(error), x.sent + x.recalled
+        refused = x.refused.and_again(sent, x.beside, overflow)
+        if refused.tries > TRIES:
+            return False
+        x.refused = refused
+        if overflow.limit is not None or x.room is None:
+            most = refused.having_tried(refused.budget, sent).most
+            x.learned.refused = most + x.beside
+        self._compact(x, Window(refused.budget + x.beside, x.beside))
+        return x.sent < sent
+
+    # Keep
+
+    def keeps(self, x: Exchange) -> bool:
+        """Return whether a later request may name the response."""
+        stored = x.asked.body.get("store") is not False and not x.route.counts
+        return self._holds and stored and x.trail is not None and x.route.protocol is RESPONSES
+
+    def keep_response(self, x: Exchange, response: str, output: list[Any]) -> None:
+        """Keep a response that a later request may name."""
+        try:
+            self._held.keep(x.scope, response, x.parent, x.before, [*x.new, *output])
+        except ArchiveError as error:
+            logger.warning("a response could not be kept: %s", error)
+
+
+def _parsed(raw: bytes) -> dict[str, Any]:
+    try:
+        body = json.loads(raw.decode("utf-8"))
+    except RecursionError:
+        raise Refusal(400, "the body is nested too deeply; send less of it") from None
+    except ValueError as error:
+        known = isinstance(error, json.JSONDecodeError)
+        why = str(error).partition(":")[0] if known else type(error).__name__
+        raise Refusal(400, f"the body is no JSON in UTF-8 ({why}); check it") from None
+    if not isinstance(body, dict):
+        raise Refusal(400, "the body is no JSON object; send {...}")
+    return body
 
 
 def _is_odd(message: Mapping[str, Any]) -> bool:

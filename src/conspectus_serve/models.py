@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from conspectus._newest import Newest
 from conspectus.archive import Archive
 from conspectus.config import SummarizationConfig
-from conspectus.config.building import (
-    counter_of,
-    declared_window,
-    pin_of,
-    sizes_of,
-    summarizer_of,
-)
+from conspectus.config.building import counter_of, declared_window, pin_of, sizes_of, summarizer_of
 from conspectus.config.schema import redactor
 from conspectus.core.items import Window
 from conspectus.core.policy import EMBEDDED, Policy, names_embedded
@@ -26,6 +21,7 @@ from conspectus.engine.settings import Engine, predicate
 from conspectus.errors import PolicyError
 from conspectus.langchain.requests import reserved_for_answer
 from conspectus.messages.blocks import without_cache_marks
+from conspectus.messages.thoughts import REFUSED, without_stale_thoughts
 from conspectus.model.windows import profile_of
 from conspectus.tokens import TokenMeter
 from conspectus_serve.protocols import Protocol
@@ -38,16 +34,9 @@ AGAIN = 3_600.0  # seconds after which an upstream is asked again for its list o
 MILLION = 1_000_000  # the window that Anthropic's beta `context-1m` gives a model
 
 FIELDS = (
-    "loaded_context_length",
-    "max_model_len",
-    "context_length",
-    "context_window",
-    "max_context_length",
-    "max_input_tokens",
-    "inputTokenLimit",
-    "n_ctx",
-    "max_context_window_tokens",
-)
+    "loaded_context_length max_model_len context_length context_window max_context_length"
+    " max_input_tokens inputTokenLimit n_ctx max_context_window_tokens"
+).split()
 """Fields of a model with its window: LM Studio, vLLM, OpenRouter, Groq, Mistral, Anthropic and
 LiteLLM, Gemini, llama.cpp, GitHub Copilot. The first one counts."""
 
@@ -98,9 +87,13 @@ class Models:
         self._learned = Newest[tuple[str, str], Learned](LEARNED)
         self._counter = None if config.token_counter is None else counter_of(config)
         self._pin, self._redact = predicate(pin_of(config)), redactor(config.redact)
+        if "trim_tokens_to_summarize" not in config.model_fields_set:
+            # DeerFlow's default is for its own loop: here a summary waits in a request, and reads
+            # as much at once as its model takes.
+            self._config = config.model_copy(update={"trim_tokens_to_summarize": None})
         if config.model_name and not names_embedded(config.model_name):
             # Its library takes seconds to load, which no request shall wait for.
-            summarizer_of(config, config.model_name)
+            summarizer_of(self._config, config.model_name)
 
     def learned(self, tenant: str, model: str) -> Learned:
         """Return what is to be remembered of a model."""
@@ -130,9 +123,8 @@ class Models:
         """
         if notes is not None:
             return self._made(model, window, at, notes)
-        return self._engines.get_or_make(
-            (model, window, at), lambda: self._made(model, window, at, None)
-        )
+        key = (model, window, at)
+        return self._engines.get_or_make(key, lambda: self._made(model, window, at, None))
 
     def room(
         self, protocol: Protocol, body: Mapping[str, Any], engine: Engine, window: int | None
@@ -140,12 +132,13 @@ class Models:
         """Return the window of a request, with the tokens that stand beside the history."""
         if window is None:
             return None
-        own = max(self._config.reserved_tokens, reserved_for_answer((body,), window))
-        meter = engine.meter
+        size = max(self._config.reserved_tokens, reserved_for_answer((body,), window))
         for name in protocol.beside:
             if text := body.get(name):
-                own += meter.message(without_cache_marks({"role": "system", "content": text}))
-        return Window(window, own + sum(self._schema(body.get(s), meter) for s in protocol.schemas))
+                system = {"role": "system", "content": text}
+                size += engine.meter.message(without_cache_marks(system))
+        size += sum(self._schema(body.get(name), engine.meter) for name in protocol.schemas)
+        return Window(window, size)
 
     def _schema(self, schemas: Any, meter: TokenMeter) -> int:
         if not schemas:
@@ -169,15 +162,13 @@ class Models:
         if notes is not None:
             notes = config.max_summary_tokens or notes
             sizes |= {"keep": ("messages", 1), "max_summary_tokens": notes}
-        policy = Policy.build(**sizes, stale_results=config.stale_results)
         first, *others = (
             summarizer_of(config, EMBEDDED if names_embedded(one) else one)
             for one in (config.model_name or EMBEDDED, *config.fallback_models)
         )
-        given = {
+        settings = {
             "summarizer": first,
             "archive": self._archive,
-            "trim_tokens_to_summarize": config.trim_tokens_to_summarize,
             "fallbacks": others,
             "on_failure": config.on_failure,
             "pin": lambda one: isinstance(one, Odd) or bool(self._pin and self._pin(one)),
@@ -185,7 +176,8 @@ class Models:
             "redact": self._redact,
             "notes": config.notes,
         }
-        return Engine.build(given, policy, TokenMeter(self._counter, model=model or None))
+        policy = Policy.build(**sizes, stale_results=config.stale_results)
+        return Engine.build(settings, policy, TokenMeter(self._counter, model=model or None))
 
 
 def window_in(listed: Any, model: str) -> int | None:
@@ -210,10 +202,78 @@ def window_in(listed: Any, model: str) -> int | None:
 
 
 def _limits(holder: Any) -> Iterator[int]:
-    if not isinstance(holder, Mapping):
-        return
-    for name in FIELDS:
-        value = holder.get(name)
-        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-            yield value
-    yield from _limits(holder.get("limits"))
+    if isinstance(holder, Mapping):
+        for value in map(holder.get, FIELDS):
+            if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+                yield value
+        yield from _limits(holder.get("limits"))
+
+
+ALTERNATE = re.compile(
+    r"(?:roles?|messages?)\b.{0,80}?\balternat|multiple .{0,20}?roles? in a row|"
+    r"consecutive .{0,30}?(?:messages|roles?)|unexpected role|after role\b",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Words of refusals by templates of Mistral, Gemma and others, and by strict gateways."""
+
+SWITCH = "drop_block"
+BETA = b"thinking-binding-controls-2026-08-01"
+"""The provider's own switch for thoughts behind another beginning, and the beta header that it
+needs (its page on preserved thinking)."""
+
+Formed = tuple[list[Any], Mapping[str, Any], Sequence[bytes]]
+
+
+def form_of(refusal: str, forms: Collection[str], thinking: Any, alternate: str) -> str:
+    """Return the form that a refusal of a compacted request asks for; empty for none.
+
+    `forms` has those that are in use, `thinking` is the request's, `alternate` the setting.
+    """
+    if ALTERNATE.search(refusal) and alternate == "auto":
+        return "" if "roles" in forms else "roles"
+    if not REFUSED.search(refusal) or "thoughtless" in forms:
+        return ""
+    off = isinstance(thinking, Mapping) and thinking.get("type") == "disabled"
+    return "thoughtless" if SWITCH not in refusal or off or "switch" in forms else "switch"
+
+
+def formed(
+    protocol: str, view: list[Any], body: Mapping[str, Any], forms: Collection[str], alternate: str
+) -> Formed:
+    """Give a compacted request the form that its upstream takes: view, body, further betas."""
+    view = without_stale_thoughts(view, all_of_them="thoughtless" in forms)
+    if alternate == "on" or (alternate == "auto" and "roles" in forms):
+        view = alternating(view)
+    if "switch" not in forms or protocol != "messages":
+        return view, body, ()
+    thinking = body.get("thinking")
+    thinking = thinking if isinstance(thinking, Mapping) else {"type": "adaptive"}
+    binding = {"block_binding": {"prefix_mismatch_behavior": SWITCH}}
+    return view, {**body, "thinking": {**thinking, **binding}}, (BETA,)
+
+
+def alternating(view: Sequence[Any]) -> list[Any]:
+    """Join messages of the user that stand one after another.
+
+    Example:
+        >>> alternating([{"role": "user", "content": "Notes."}, {"role": "user", "content": "Hi."}])
+        [{'role': 'user', 'content': 'Notes.\\n\\nHi.'}]
+    """
+    made: list[Any] = []
+    for message in view:
+        before = made[-1] if made else {}
+        if not before.get("role") == message.get("role") == "user":
+            made.append(message)
+            continue
+        first, second = before.get("content"), message.get("content")
+        content: Any = [*_blocks(first), *_blocks(second)]
+        if isinstance(first, str) and isinstance(second, str):
+            content = f"{first}\n\n{second}"
+        made[-1] = {**before, **message, "content": content}
+    return made
+
+
+def _blocks(content: Any) -> list[Any]:
+    if isinstance(content, list):
+        return content
+    return [{"type": "text", "text": str(content)}] if content else []

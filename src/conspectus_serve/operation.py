@@ -17,19 +17,20 @@ from conspectus.bridge import run
 from conspectus.errors import ArchiveError, InputError
 from conspectus.recall.for_agents import answer_flow
 from conspectus.tokens import TokenMeter
-from conspectus_serve.entrance import LOCAL, Entrance, Refusal, Tenants
+from conspectus_serve.entrance import Entrance
+from conspectus_serve.protocols import Refusal, printable
+from conspectus_serve.tenants import LOCAL, Tenants
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
-    from conspectus_serve.fitting import Exchange
+    from conspectus_serve.exchange import Exchange
 
 logger = logging.getLogger("conspectus.serve")
 
 HEALTH, METRICS, PAGE = "/healthz", "/metrics", "/conspectus"
 
 BOUNDS = (0.05, 0.25, 1.0, 5.0, 30.0, 120.0)  # of the histogram of seconds
-LONGEST = 80  # maximum characters of a client's text in the log
 
 HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; "
@@ -61,11 +62,11 @@ class Operation:
         kind, about = "other", "model=- tenant=- thread=- tokens=0 sent=0"
         if x is not None:
             kind, sent = x.route.name, x.sent + x.recalled
-            model, thread = printable(x.model) or "-", printable(x.match.thread) or "-"
+            model, thread = printable(x.model), printable(x.match.thread)
             about = f"model={model} tenant={x.tenant} thread={thread} tokens={x.tokens} sent={sent}"
             amounts = {"tokens_in": x.tokens, "tokens_sent": sent, "compactions": x.compactions}
             self._totals.update({**amounts, "retries": x.retries})
-        client = printable(request.headers.get("user-agent", "").partition(" ")[0]) or "-"
+        client = printable(request.headers.get("user-agent", "").partition(" ")[0])
         logger.info("%s %s %s %s status=%d %.2fs", client, kind, about, outcome, status, took)
         self._requests[kind, outcome] += 1
         self._took += took
@@ -169,9 +170,3 @@ def _original(row: dict[str, Any]) -> dict[str, str]:
     text = content if isinstance(content, str) else str(content)
     cut = text if len(text) <= LETTERS else f"{text[:LETTERS]} …"
     return {"role": str(row["role"]), "cite": str(row["cite"]), "text": cut}
-
-
-def printable(text: str) -> str:
-    """Return a client's text as it may stand in one line of the log."""
-    short = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
-    return "".join(letter if letter.isprintable() else "?" for letter in short)

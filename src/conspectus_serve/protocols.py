@@ -21,6 +21,23 @@ ANTHROPIC_KINDS = {
 """Types of Anthropic's errors by status (its API reference); others: `api_error`."""
 
 
+LONGEST = 80  # maximum characters of a client's text in the log
+
+
+class Refusal(Exception):
+    """A request that the endpoint refuses, or that its upstream cannot answer."""
+
+    def __init__(self, status: int, message: str, code: str | None = None) -> None:
+        super().__init__(message)
+        self.status, self.code = status, code
+
+
+def printable(text: str) -> str:
+    """Return a client's text as it may stand in one line of the log; `-` for none."""
+    short = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+    return "".join(letter if letter.isprintable() else "?" for letter in short) or "-"
+
+
 @dataclass(frozen=True, slots=True)
 class Protocol:
     """One protocol."""
@@ -36,7 +53,7 @@ class Protocol:
     def history(self, body: Mapping[str, Any]) -> list[Any]:
         """Return the history of a request; nothing if it is malformed."""
         history = body.get(self.field)
-        if self.name == "responses" and isinstance(history, str):
+        if self is RESPONSES and isinstance(history, str):
             return [{"role": "user", "content": history}]
         return history if isinstance(history, list) else []
 
@@ -173,8 +190,8 @@ def error_body(path: str, status: int, message: str, code: str | None = None) ->
 def error_event(protocol: Protocol, body: bytes) -> bytes:
     """Write an error's body, or a text that is none, as the event with which a stream ends."""
     try:
-        whole = json.loads(body)
-        error = whole.get("error", whole) if isinstance(whole, dict) else whole
+        error = json.loads(body)
+        error = error.get("error", error) if isinstance(error, dict) else error
     except ValueError:
         error = body[:1_000].decode("utf-8", "replace")
     error = error if isinstance(error, dict) else {"message": str(error)}
@@ -182,7 +199,7 @@ def error_event(protocol: Protocol, body: bytes) -> bytes:
         return f"data: {json.dumps({'error': error})}\n\ndata: [DONE]\n\n".encode()
     event: dict[str, Any] = {"type": "error", "error": error}
     if protocol is RESPONSES:
-        message = error.get("message") or "the upstream has refused the request"
-        rest = {"code": error.get("code"), "message": str(message), "param": error.get("param")}
-        event = {"type": "error", "sequence_number": 0, **rest}
+        message = str(error.get("message") or "the upstream has refused the request")
+        event = {"type": "error", "code": error.get("code"), "message": message}
+        event |= {"param": error.get("param"), "sequence_number": 0}
     return f"event: error\ndata: {json.dumps(event)}\n\n".encode()

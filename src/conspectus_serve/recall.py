@@ -41,7 +41,6 @@ NAME = "conspectus_recall"  # of the tool; it is not given beside a client's too
 ROUNDS = 6  # maximum requests to the upstream for one answer
 KINDS = {"query": "string", "id": "string", "until": "string", "at": "integer"}
 
-
 Chosen = Newest[tuple[Scope, str, str], str]
 """The text that is shown in a turn, by thread, record in force and name of the turn."""
 
@@ -73,11 +72,11 @@ class Recall:
             first -= 1
         while place and is_users(made[place - 1]):
             place -= 1
-        asked, key = history[first : last + 1], (self.scope, self.head, turn)
+        key = (self.scope, self.head, turn)
         text = self.chosen.get(key)
         if text is None:
             try:
-                text = self._chosen(asked)
+                text = self._chosen(history[first : last + 1])
             except ArchiveError as error:
                 logger.warning("nothing could be recalled for a request: %s", error)
                 return made, 0
@@ -86,8 +85,7 @@ class Recall:
         size = self.meter.message(message)
         if not text or (self.spare is not None and size > self.spare):
             return made, 0
-        if brings_results(made[place]):  # nothing may stand between a call and its result
-            place += 1
+        place += brings_results(made[place])  # nothing may stand between a call and its result
         return [*made[:place], message, *made[place:]], size
 
     def _chosen(self, asked: Sequence[Any]) -> str:
@@ -126,8 +124,8 @@ class Recall:
             return "There is no room to show any more. Answer with what you have."
         try:
             chain = self.archive.chain_at(self.scope, self.head)
-            given, count = _arguments(call.arguments), self.meter.text
-            flow = answer_flow(self.archive, self.scope, chain, **given, tokens=room, count=count)
+            words, count = _arguments(call.arguments), self.meter.text
+            flow = answer_flow(self.archive, self.scope, chain, **words, tokens=room, count=count)
             return run(flow)
         except ArchiveError as error:
             return unreadable(error)
@@ -138,12 +136,12 @@ class Recall:
 def _arguments(text: str) -> dict[str, Any]:
     """Parse the arguments of a call; an InputError is for the model."""
     try:
-        given = json.loads(text or "{}")
+        parsed = json.loads(text or "{}")
     except (ValueError, RecursionError):
-        given = None
-    if not isinstance(given, dict):
+        parsed = None
+    if not isinstance(parsed, dict):
         raise InputError("The arguments are no JSON object. Give query, or id, or id and until.")
-    known = {name: value for name, value in given.items() if name in ABOUT and value is not None}
+    known = {name: value for name, value in parsed.items() if name in ABOUT and value is not None}
     for name, value in known.items():
         right = int if name == "at" else str
         if not isinstance(value, right) or isinstance(value, bool):
@@ -154,10 +152,8 @@ def _arguments(text: str) -> dict[str, Any]:
 def tool_in(protocol: str) -> dict[str, Any]:
     """Write the tool in the form of a protocol."""
     fields = {name: {"type": KINDS[name], "description": ABOUT[name]} for name in ABOUT}
-    named, schema = (
-        {"name": NAME, "description": ABOUT_TOOL},
-        {"type": "object", "properties": fields},
-    )
+    named = {"name": NAME, "description": ABOUT_TOOL}
+    schema = {"type": "object", "properties": fields}
     if protocol == "chat":
         return {"type": "function", "function": {**named, "parameters": schema}}
     if protocol == "messages":

@@ -26,10 +26,8 @@ from conspectus.messages import read_messages
 
 _WRITE = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
-_TAGS = ("system-reminder", "think", "thinking", "thought", "reasoning")
-_OPENS = re.compile(f"<({'|'.join(_TAGS)})>", re.IGNORECASE)
-_CLOSES = {tag: re.compile(f"</{tag}>", re.IGNORECASE) for tag in _TAGS}
-"""Parts of texts that clients add to messages, or take out of them, from request to request."""
+_TAG = re.compile("(</?(?:system-reminder|think|thinking|thought|reasoning)>)", re.IGNORECASE)
+"""Around parts of texts that clients add to messages, or take out, from request to request."""
 
 _THOUGHTS = ("thinking", "redacted_thinking", "reasoning")
 _ARGUMENTS = ("name", "input", "arguments", "function")
@@ -53,7 +51,7 @@ class Mark:
     """A message as it is known again."""
 
     name: str  # hash of what clients leave alone; empty if there is nothing such
-    digest: bytes  # of the whole message; another one means that the client has changed it
+    digest: bytes  # of the whole message
     size: int  # characters of its JSON
     said: bool  # it holds more than results of tools, and is no system message
     by_model: bool
@@ -98,7 +96,7 @@ def trail_of(history: Sequence[Any], protocol: str) -> Trail:
             said.append(mark.name)
             answered = answered or mark.by_model
             answers += [len(said)] if mark.by_model or not answered else []
-    said = said or [hashlib.sha256(_WRITE([protocol, *history]).encode()).hexdigest()[:24]]
+    said = said or [_hashed([protocol, *history])]
     return Trail(marks, said, answers or [len(said)])
 
 
@@ -123,15 +121,23 @@ def mark_of(message: Any, protocol: str = "") -> Mark:
     unique = bool(ids) and all(map(_is_random, ids))
     if not unique:  # then the arguments tell a call from another one
         said += parts["arguments"]
-    known = _WRITE([protocol, role or type_, *said, *ids]) if said or ids else ""
-    name = hashlib.sha256(known.encode()).hexdigest()[:24] if known else ""
     by_model = role in ("assistant", "model")
     if role is None:
         by_model = not type_.endswith(("_output", "_response", "_reference", "_trigger"))
-    speaks = bool(parts["id"] or said) and role not in ("system", "developer")
-    mark = Mark(name, digest, len(text), speaks, by_model, unique)
+    mark = Mark(
+        name=_hashed([protocol, role or type_, *said, *ids]) if said or ids else "",
+        digest=digest,
+        size=len(text),
+        said=bool(parts["id"] or said) and role not in ("system", "developer"),
+        by_model=by_model,
+        unique=unique,
+    )
     _KNOWN.put((protocol, digest), mark)
     return mark
+
+
+def _hashed(values: Sequence[Any]) -> str:
+    return hashlib.sha256(_WRITE(values).encode()).hexdigest()[:24]
 
 
 def _parts(part: Any) -> Iterator[tuple[str, str]]:
@@ -162,19 +168,18 @@ def _is_random(name: str) -> bool:
 
 def _plain(text: str) -> str:
     """Return a text without passing parts, its spaces made one."""
-    if "<" not in text:
-        return " ".join(text.split())
-    kept, at, unclosed = list[str](), 0, set[str]()
-    for opening in _OPENS.finditer(text):
-        tag = opening[1].lower()
-        if opening.start() < at or tag in unclosed:
-            continue
-        if (closing := _CLOSES[tag].search(text, opening.end())) is None:
-            unclosed.add(tag)
-            continue
-        kept.append(text[at : opening.start()])
-        at = closing.end()
-    return " ".join("".join([*kept, text[at:]]).split())
+    pieces = _TAG.split(text)  # each second one is a tag
+    closings = {piece.lower(): at for at, piece in enumerate(pieces) if at % 2}
+    kept, closing = list[str](), ""
+    for at, piece in enumerate(pieces):
+        tag = piece.lower() if at % 2 else ""
+        if closing:
+            closing = "" if tag == closing else closing
+        elif closings.get(f"</{tag[1:]}", -1) > at and not tag.startswith("</"):
+            closing = f"</{tag[1:]}"
+        else:
+            kept.append(piece)
+    return " ".join("".join(kept).split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,8 +220,7 @@ def find(archive: Archive, tenant: str, trail: Trail, hint: str = "") -> Match:
         if hint and theirs not in ("", hint):
             continue
         first = next(at for at, name in enumerate(tail) if name in held)
-        there = sum(name in held for name in tail[first:])
-        hinted = bool(hint and theirs)
+        there, hinted = sum(name in held for name in tail[first:]), bool(hint and theirs)
         # Something must be theirs alone: the hint, an id, or the message that they begin with.
         sure = hinted or trail.said[0] == place["first"] or not own.isdisjoint(tail)
         if sure and there >= max(2, (HINTED if hinted else ALIKE) * len(tail[first:])):
@@ -244,10 +248,10 @@ def hint_of(headers: Mapping[str, str], body: Mapping[str, Any]) -> str:
     """Return the client's name of its session, hashed; empty for none."""
     metadata = body.get("metadata")
     user = metadata.get("user_id") if isinstance(metadata, Mapping) else None
-    given = [*map(headers.get, HINTS), body.get("prompt_cache_key")]
+    named = [*map(headers.get, HINTS), body.get("prompt_cache_key")]
     if isinstance(user, str) and "session" in user:  # Claude Code's
-        given.append(user)
-    first = next((one for one in given if isinstance(one, str) and one.strip()), "")
+        named.append(user)
+    first = next((one for one in named if isinstance(one, str) and one.strip()), "")
     return hashlib.sha256(first.encode("utf-8", "replace")).hexdigest()[:24] if first else ""
 
 
@@ -267,24 +271,21 @@ class Originals:
         self._seen = Newest[Scope, Seen](
             THREADS, CHARACTERS, lambda seen: sum(mark.size for mark, _ in seen.values())
         )
-        self._covered = Newest[tuple[Scope, str], dict[str, list[Any]]](CHAINS)
+        self._covered = Newest[tuple[Scope, str], dict[str, tuple[str, int]]](CHAINS)
 
     def restored(
         self, scope: Scope, head: str, marks: Sequence[Mark], messages: Sequence[Any]
     ) -> tuple[list[Any], list[Mark]]:
         """Return a history with its originals, and their marks; `head` is the record in force."""
         made, whole = list(messages), list(marks)
-        seen = self._seen.get(scope) or {}
-        covered = self._covered_of(scope, head) if head else {}
+        seen, covered = self._seen.get(scope) or {}, self._covered_until(scope, head)
         wanted: dict[int, str] = {}
         for place, mark in enumerate(marks):
-            if (held := seen.get(mark.name)) is not None:
-                if _was_cleared(mark, held[0].digest, held[0].size):
-                    whole[place], made[place] = held
-            elif (row := covered.get(mark.name)) is not None:
-                key, digest, size = row
-                if _was_cleared(mark, bytes.fromhex(digest), size):
-                    wanted[place] = key
+            if (known := seen.get(mark.name)) is not None:
+                if _was_cleared(mark, known[0].size):
+                    whole[place], made[place] = known
+            elif (row := covered.get(mark.name)) is not None and _was_cleared(mark, row[1]):
+                wanted[place] = row[0]
         originals = self._archive.find(scope, list(wanted.values())) if wanted else {}
         for place, key in wanted.items():
             if (original := originals.get(key)) is not None and original.lossless:
@@ -300,30 +301,74 @@ class Originals:
     def cover(
         self, scope: Scope, record: Record, marks: Sequence[Mark], messages: Sequence[Any]
     ) -> None:
-        """Note which messages a new record covers: by mark the key, digest and size."""
+        """Note which messages a new record covers: by mark their keys and sizes."""
         covers = set(record.covers)
         rows = {
-            mark.name: [entry.key, mark.digest.hex(), mark.size]
+            mark.name: (entry.key, mark.size)
             for mark, entry in zip(marks, read_messages(messages), strict=True)
             if mark.name and mark.size > SMALL and entry.key in covers
         }
         self._archive.note(scope, "covered", {record.id: {"messages": rows}})
 
-    def _covered_of(self, scope: Scope, head: str) -> dict[str, list[Any]]:
-        known = self._covered.get((scope, head))
-        if known is not None:
-            return known
-        names = [record.id for record in self._archive.chain_at(scope, head)]
-        notes = self._archive.notes(scope, "covered", names)
-        made = {k: v for name in names for k, v in notes.get(name, {}).get("messages", {}).items()}
-        if names:
+    def _covered_until(self, scope: Scope, head: str) -> Mapping[str, tuple[str, int]]:
+        if not head:
+            return {}
+        made = self._covered.get((scope, head))
+        if made is None:
+            names = [record.id for record in self._archive.chain_at(scope, head)]
+            notes = self._archive.notes(scope, "covered", names).values()
+            made = {name: row for note in notes for name, row in note["messages"].items()}
             self._covered.put((scope, head), made)
         return made
 
 
-def _was_cleared(mark: Mark, digest: bytes, size: int) -> bool:
-    """Return whether a message is what a client has left of a known one.
+def _was_cleared(mark: Mark, size: int) -> bool:
+    """Return whether a message is what a client has left of a known one of this size.
 
     One whose name another conversation may have too must have become much shorter.
     """
-    return mark.digest != digest and mark.size < (size if mark.unique else size // 2)
+    return mark.size < (size if mark.unique else size // 2)
+
+
+KNOWN = 16  # histories left to the server that are remembered, beside the archive
+
+
+class Held:
+    """Keep the histories that clients leave to the server, by the ids of responses.
+
+    A client that sends `previous_response_id` sends no history. The items of each response are kept
+    in the namespace of their thread, so that the whole history can be compacted and any upstream
+    can answer it.
+    """
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self._known = Newest[tuple[str, str], tuple[str, list[Any]]](KNOWN)
+
+    def history(self, tenant: str, response: str) -> tuple[str, list[Any]] | None:
+        """Return the thread and the history up to a response, with it; None if it is unknown."""
+        slip = self._archive.notes(tenant, "response", [response]).get(response, {})
+        thread, items, name = slip.get("thread"), list[Any](), response
+        passed = set[str]()
+        while isinstance(thread, str) and name not in passed:  # an upstream may give one id twice
+            passed.add(name)
+            if (known := self._known.get((tenant, name))) is not None:
+                name, items = "", [*known[1], *items]
+            else:
+                row = self._archive.notes(Scope(tenant, thread), "response", [name]).get(name)
+                if row is None:  # expired or forgotten: the rest is not the whole history
+                    return None
+                name, items = row["parent"], [*row["items"], *items]
+            if not name:
+                self._known.put((tenant, response), (thread, items))
+                return thread, items
+        return None
+
+    def keep(
+        self, scope: Scope, response: str, parent: str, before: Sequence[Any], new: Sequence[Any]
+    ) -> None:
+        """Keep a response after its parent: items before it, and new ones. Raises ArchiveError."""
+        row = {response: {"parent": parent, "items": list(new)}}
+        self._archive.note(scope, "response", row)
+        self._archive.note(scope.tenant, "response", {response: {"thread": scope.thread}})
+        self._known.put((scope.tenant, response), (scope.thread, [*before, *new]))

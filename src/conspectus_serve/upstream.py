@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import ssl
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -16,8 +15,8 @@ from urllib.parse import urlsplit
 import httpx
 
 from conspectus.errors import ConfigError
-from conspectus_serve.entrance import Refusal
-from conspectus_serve.protocols import Protocol, target_of
+from conspectus_serve.answers import EVENT_END
+from conspectus_serve.protocols import Protocol, Refusal, target_of
 from conspectus_serve.settings import ServeSettings
 
 Raw = list[tuple[bytes, bytes]]
@@ -26,7 +25,6 @@ OURS = b"x-conspectus-"  # before own headers: none goes to the upstream or come
 LARGEST_ERROR = 1_000_000  # bytes of a refusal; a larger one is not a provider's error
 IDLE = 4.0  # seconds that an unused connection is kept: less than by servers, which close it
 LARGEST_HELD, LONGEST_HELD = 64_000, 2.0  # of an answer of 200 in which an error is looked for
-END = re.compile(rb"\r\n\r\n|\n\n|\r\r")  # of an event in a stream
 
 HOP_BY_HOP = frozenset(
     b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer"
@@ -153,7 +151,7 @@ class UpstreamAnswer:
                 break  # it is raised again where the rest is read
             piece, self._next = self._next.result(), None
             self._begun += piece
-            while (end := END.search(self._begun, at)) is not None:
+            while (end := EVENT_END.search(self._begun, at)) is not None:
                 event, at = self._begun[at : end.end()], end.end()
                 if protocol.begins.search(event) is None:
                     return _error_in(event)
