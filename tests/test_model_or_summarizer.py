@@ -49,14 +49,6 @@ def test_the_tokenizer_counts_and_does_nothing_else():
     model = chat()
     assert tokens(model=model, tokenizer="gpt-4o") == named["gpt-4o"]
     assert model.calls == []
-    with pytest.raises(PolicyError, match="token_counter must be"):
-        Compactor(token_counter=7)  # type: ignore[arg-type]
-    with pytest.raises(PolicyError, match="tokenizer must be"):
-        Compactor(tokenizer=7)  # type: ignore[arg-type]
-    with pytest.raises(PolicyError, match="not both"):
-        Compactor(tokenizer="gpt-4o", token_counter=len)
-    with pytest.raises(PolicyError, match="tiktoken"):
-        Compactor(tokenizer="tiktoken:no-such-encoding")
 
 
 @pytest.mark.parametrize(
@@ -100,6 +92,26 @@ def test_a_name_whose_package_is_missing_still_says_which_tokens_where_another_o
     assert len(counts) == 1
 
 
-def test_what_is_no_model_beside_a_summarizer_is_an_error():
-    with pytest.raises(PolicyError, match="model must be"):
-        Compactor(lambda _: "text", summarizer="embedded")
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"model": lambda _: "text", "summarizer": "embedded"}, "model must be"),
+        ({"model": ScriptedChatModel}, r"a class: give an instance of it, as in ScriptedChatModel"),
+        ({"summarizer": ScriptedChatModel}, "a class: give an instance"),
+        ({"model": "embeded"}, "did you mean 'embedded'"),
+        ({"summarizer": "embeded"}, "did you mean 'embedded'"),
+        ({"triger": ("tokens", 4_000)}, "Compactor has no parameter 'triger'; did you mean 'trig"),
+        ({"model_kwargs": {}}, r"no parameter 'model_kwargs'; help\(Compactor\) lists them"),
+        (
+            {"tokenizer": "o200kk"},
+            "did you mean 'o200k_base'. Write it as in 'tik",
+        ),
+        ({"tokenizer": "tiktoken:no-such-encoding"}, "tiktoken"),
+        ({"tokenizer": 7}, "tokenizer must be"),
+        ({"token_counter": 7}, "token_counter must be"),
+        ({"tokenizer": "gpt-4o", "token_counter": len}, "not both"),
+    ],
+)
+def test_a_wrong_setting_says_what_to_write(wrong, says):
+    with pytest.raises(PolicyError, match=says):
+        Compactor(**wrong)

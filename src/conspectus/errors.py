@@ -5,7 +5,13 @@ Each message names a remedy. Catch `ConspectusError` to catch them all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import wraps
+from inspect import signature
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -55,6 +61,31 @@ class ConspectusError(Exception):
 
 class PolicyError(ConspectusError, ValueError):
     """An invalid setting, such as a trigger, `keep` or limit."""
+
+
+class UnknownParameter(PolicyError, TypeError):
+    """A parameter that a constructor or a function does not have."""
+
+
+def spelt(function: Callable[P, T]) -> Callable[P, T]:
+    """Let a function raise `UnknownParameter`, with the likely name, for one that it does not have.
+
+    Example:
+        >>> spelt(lambda keep: keep)(kep=1)
+        Traceback (most recent call last):
+        conspectus.errors.UnknownParameter: <lambda> has no parameter 'kep'; did you mean 'keep'?
+    """
+    known = signature(function).parameters
+
+    @wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+        if unknown := next((name for name in kwargs if name not in known), None):
+            name = function.__qualname__.removesuffix(".__init__").rpartition(">.")[2]
+            meant = did_you_mean(unknown, known) or f" help({name}) lists them"
+            raise UnknownParameter(f"{name} has no parameter {unknown!r};{meant}")
+        return function(*args, **kwargs)
+
+    return checked
 
 
 class MessageError(ConspectusError, ValueError):

@@ -35,7 +35,7 @@ from conspectus.engine.settings import (
     window_of,
 )
 from conspectus.engine.thread import Thread
-from conspectus.errors import InputError, PolicyError
+from conspectus.errors import InputError, PolicyError, spelt
 from conspectus.messages import Source, is_summary_message, read_messages
 from conspectus.messages.reading import as_messages
 from conspectus.model.calls import profile_window
@@ -135,6 +135,7 @@ class Compactor(Closing):
         'kept'
     """
 
+    @spelt
     def __init__(
         self,
         model: AnySummarizer | None = None,
@@ -180,7 +181,7 @@ class Compactor(Closing):
                 "window=<its input limit in tokens>, or use tokens or messages instead"
             )
         for caveat in policy.caveats:
-            warnings.warn(caveat, UserWarning, stacklevel=2)
+            warnings.warn(caveat, UserWarning, stacklevel=3)
         if is_runnable(summary_request):
             given["summary_request"] = "cached"
         meter = meter_of(token_counter, tokenizer, model)

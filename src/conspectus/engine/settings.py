@@ -16,18 +16,22 @@ from conspectus.core.policy import EMBEDDED, FAILURES, OnFailure, Policy, names_
 from conspectus.engine.background import Preparations
 from conspectus.engine.hooks import BeforeSummarization, Preview, hooks_of
 from conspectus.engine.memory import Memory
-from conspectus.errors import InputError, PolicyError, RedactionError
+from conspectus.errors import InputError, PolicyError, RedactionError, did_you_mean
 from conspectus.messages import ARCHIVED, summary_message, summary_text
 from conspectus.model.base import EmbeddedSummarizer, Summarizer
 from conspectus.notes.tools import Skills, Tool, ToolTable
 from conspectus.observe import Listener, listeners_of
 from conspectus.redaction import Redaction
 from conspectus.tokens import TokenCounter, TokenMeter
+from conspectus.tokens.families import KNOWN
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.runnables import Runnable
     from langgraph.store.base import BaseStore
+
+ENCODINGS = ("o200k_base", "o200k_harmony", "cl100k_base", "p50k_base", "r50k_base")
+"""Vocabularies of tiktoken, which need their library's name before them."""
 
 LOCAL = "local"  # The tenant where none is named
 SLACK = 4  # Tokens of the limit left free, as a whole message may count for more than its parts
@@ -87,34 +91,12 @@ class Engine:
         """
         check_settings(given)
         timeout = given.get("summarizer_timeout", 120.0)
-        trim, prompt = given.get("trim_tokens_to_summarize"), given.get("summary_prompt")
-
-        def writer(own: Any, *, answers: bool = False) -> Summarizer:
-            if own is None or names_embedded(own):
-                return EmbeddedSummarizer()
-            if isinstance(own, str) or is_chat_model(own) or (answers and is_runnable(own)):
-                from conspectus.model.chat_model import ChatModelSummarizer
-
-                return ChatModelSummarizer(
-                    own, prompt=prompt, trim_tokens_to_summarize=trim, timeout=timeout
-                )
-            if isinstance(own, Summarizer):
-                return own
-            if is_runnable(own) or callable(own):
-                from conspectus.model.callables import CallableSummarizer
-
-                return CallableSummarizer(own, trim_tokens_to_summarize=trim, timeout=timeout)
-            raise PolicyError(
-                f"{own!r} cannot summarise: give a chat model, a 'provider:model' string, "
-                "'embedded', a callable or Runnable that takes messages and returns text, or an "
-                "object with name, identity, summarize and asummarize"
-            )
-
-        model, summarizer = given.get("model"), given.get("summarizer")
         # Whatever stands for the model answers prompts, and is no function of messages.
-        first = writer(model, answers=True) if summarizer is None else writer(summarizer)
+        answers = given.get("summarizer") is None
+        first = given.get("model") if answers else given["summarizer"]
         named: dict[str, Summarizer] = {}
-        for made in (first, *map(writer, given.get("fallbacks", ()))):
+        for at, writer in enumerate((first, *given.get("fallbacks", ()))):
+            made = _summarizer_of(writer, given, timeout, answers=answers and not at)
             name = made.name
             # The embedded one's name is its own: it is the last resort under it.
             while name in named or (name == EMBEDDED and not isinstance(made, EmbeddedSummarizer)):
@@ -180,6 +162,50 @@ class Engine:
         ]
 
 
+def _summarizer_of(
+    writer: Any, given: Mapping[str, Any], timeout: float | None, *, answers: bool
+) -> Summarizer:
+    """Return the summariser of a setting; a Runnable that `answers` prompts is a chat model."""
+    if writer is None or names_embedded(writer):
+        return EmbeddedSummarizer()
+    refuse_class(writer)
+    trim = given.get("trim_tokens_to_summarize")
+    if isinstance(writer, str) or is_chat_model(writer) or (answers and is_runnable(writer)):
+        from conspectus.model.chat_model import ChatModelSummarizer
+
+        refuse_misspelt(writer)
+        prompt = given.get("summary_prompt")
+        return ChatModelSummarizer(
+            writer, prompt=prompt, trim_tokens_to_summarize=trim, timeout=timeout
+        )
+    if isinstance(writer, Summarizer):
+        return writer
+    if is_runnable(writer) or callable(writer):
+        from conspectus.model.callables import CallableSummarizer
+
+        return CallableSummarizer(writer, trim_tokens_to_summarize=trim, timeout=timeout)
+    raise PolicyError(
+        f"{writer!r} cannot summarise: give a chat model, a 'provider:model' string, 'embedded', a "
+        "callable or Runnable that takes messages and returns text, or an object with name, "
+        "identity, summarize and asummarize"
+    )
+
+
+def refuse_class(model: object) -> None:
+    """Raise `PolicyError` for a class in the place of its instance."""
+    if isinstance(model, type):
+        name = model.__name__
+        raise PolicyError(f"{name} is a class: give an instance of it, as in {name}(...)")
+
+
+def refuse_misspelt(name: object) -> None:
+    """Raise `PolicyError` for a text that is nearly 'embedded'."""
+    if isinstance(name, str) and ":" not in name and (meant := did_you_mean(name, [EMBEDDED])):
+        raise PolicyError(
+            f"{name!r} names no model;{meant} A model is written as in 'openai:gpt-5-mini'"
+        )
+
+
 def _is_tool_table(value: object) -> bool:
     return isinstance(value, (list, tuple)) and all(isinstance(one, Tool) for one in value)
 
@@ -235,9 +261,11 @@ def model_of(model: AnySummarizer | None, summarizer: AnySummarizer | None) -> A
     Raises:
         PolicyError: it writes and cannot be built, or is no model and another one writes.
     """
+    refuse_class(model)
     if isinstance(model, str) and not names_embedded(model):
         from conspectus.model.chat_model import chat_model_named
 
+        refuse_misspelt(model)
         try:
             return chat_model_named(model)
         except PolicyError:
@@ -263,6 +291,12 @@ def meter_of(counter: TokenCounter | str | None, tokenizer: str | None, model: A
         raise PolicyError("give tokenizer= or token_counter=, not both: each says what counts")
     counter = counter if tokenizer is None else tokenizer
     if isinstance(counter, str) and counter.partition(":")[0] not in ("tiktoken", "tokenizers"):
+        meant = "" if counter in KNOWN else did_you_mean(counter, ENCODINGS)
+        if meant:
+            raise PolicyError(
+                f"{counter!r} is neither a model nor a vocabulary;{meant} Write it as in "
+                "'tiktoken:o200k_base', or give the name of a model, as in 'gpt-4o'"
+            )
         counter, model = None, counter
     named = isinstance(model, str) or is_runnable(model)
     return TokenMeter(counter, model=model if named else None)

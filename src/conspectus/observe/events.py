@@ -77,19 +77,19 @@ def unlisten(listener: Listener) -> None:
     _listeners = tuple(one for one in _listeners if one != listener)
 
 
-def listeners_of(value: object) -> tuple[Listener, ...]:
+def listeners_of(setting: object) -> tuple[Listener, ...]:
     """Return the value of a `telemetry=` as listeners: None, one, or several.
 
     Raises:
         PolicyError: one of them cannot be called with an event.
     """
-    several = tuple(value) if isinstance(value, (list, tuple)) else (value,)
-    if value is None:
+    several = tuple(setting) if isinstance(setting, (list, tuple)) else (setting,)
+    if setting is None:
         return ()
     if not all(callable(one) and not isinstance(one, type) for one in several):
         raise PolicyError(
             "a listener is a callable that takes an event, such as a function or "
-            f"conspectus.observe.OpenTelemetry(), not {value!r}"
+            f"conspectus.observe.OpenTelemetry(), not {setting!r}"
         )
     return several
 
@@ -101,7 +101,9 @@ def listening() -> bool:
 
 async def heard_by(own: Sequence[Listener], work: Awaitable[T]) -> T:
     """Do work whose events these listeners hear too, beside those of the process."""
-    token = _own.set((*_own.get(), *(one for one in own if one not in _own.get())))
+    if not own:
+        return await work
+    token = _own.set((*_own.get(), *own))
     try:
         return await work
     finally:
@@ -111,20 +113,13 @@ async def heard_by(own: Sequence[Listener], work: Awaitable[T]) -> T:
 
 def observing(kind: str, scope: Any = None, /, **facts: Any) -> Observation:
     """Observe work in a `with`, sync or async; its history is by default that of the outer one."""
-    if kind == "model_call":
-        prices.load()
-    if not listening() and not is_logged(kind):
-        return UNOBSERVED
-    return Observation(kind, scope, facts)
+    return Observation(kind, scope, facts) if listening() or is_logged(kind) else UNOBSERVED
 
 
 def emit(kind: str, scope: Any = None, /, **facts: Any) -> None:
-    """Tell of an event without a length, or of a known one (`seconds=`)."""
+    """Tell of an event without a length."""
     if listening():
-        work = Observation(kind, scope, facts)
-        if work.hides_errors:
-            facts.pop("error_message", None)
-        work.end({})
+        Observation(kind, scope, facts).end({})
 
 
 class Observation:
@@ -134,7 +129,7 @@ class Observation:
         self._kind, self._facts = kind, facts
         self._around = outer = _around.get()
         self._scope: Any = scope or (outer._scope if outer else None)
-        self.hides_errors: bool = outer is not None and outer.hides_errors
+        self._hides_errors: bool = outer is not None and outer._hides_errors
         self._spent = Cost()
         everyone = dict.fromkeys((*_listeners, *_own.get()))
         self._ends: list[tuple[Listener, Listener]] = [(one, one) for one in everyone]
@@ -149,7 +144,7 @@ class Observation:
 
     def hide_errors(self) -> None:
         """Leave out texts of errors from here on, but those that are added: they may be secret."""
-        self.hides_errors = self is not UNOBSERVED
+        self._hides_errors = self is not UNOBSERVED
 
     @property
     def calls(self) -> int:
@@ -168,10 +163,10 @@ class Observation:
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if self:
-            ended = {"seconds": time.perf_counter() - self._start, **ended_by(error)}
+            ended = {"seconds": time.perf_counter() - self._start, **_ended_by(error)}
             with contextlib.suppress(ValueError):
                 _around.reset(self._token)
-            if self.hides_errors:
+            if self._hides_errors:
                 ended.pop("error_message", None)
             event = self.end(ended)
             if error is None:
@@ -202,19 +197,23 @@ class Observation:
 
 UNOBSERVED = Observation("step", None, {})
 
+ENDS = {
+    **dict.fromkeys((GeneratorExit, asyncio.CancelledError, KeyboardInterrupt), "cancelled"),
+    ArchiveOvertaken: "overtaken",
+}
+"""The outcomes of work that ended by something other than an error."""
 
-def ended_by(error: BaseException | None) -> dict[str, Any]:
+
+def _ended_by(error: BaseException | None) -> dict[str, Any]:
     """Return the fields of an event that describe how work ended."""
     if error is None:
         return {}
-    if isinstance(error, (GeneratorExit, asyncio.CancelledError, KeyboardInterrupt)):
-        return {"outcome": "cancelled"}
-    if isinstance(error, ArchiveOvertaken):
-        return {"outcome": "overtaken"}
+    kinds = type(error).__mro__
     # LangGraph's way out of a node, known by name, as nothing here imports it.
-    if any(kind.__name__ == "GraphBubbleUp" for kind in type(error).__mro__):
+    if any(kind.__name__ == "GraphBubbleUp" for kind in kinds):
         return {"outcome": "interrupted"}
-    return {"outcome": "error", **error_fields(error)}
+    outcome = next((ENDS[kind] for kind in kinds if kind in ENDS), "error")
+    return {"outcome": outcome, **(error_fields(error) if outcome == "error" else {})}
 
 
 def error_fields(error: BaseException) -> dict[str, str]:

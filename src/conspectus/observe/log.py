@@ -101,20 +101,15 @@ def _compacted(event: Event) -> str:
         f"{event.messages:,} messages {gone}" if event.messages else "",
         f"{extra['clipped']:,} shown short" if extra.get("clipped") else "",
         f"{by}in {extra.get('waited', event.seconds):.1f} s",
-        money(event.money, event.currency) if event.cost.calls else "",
+        _money(event) if event.cost.calls else "",
         f"after {extra['tries_failed']:,} failed tries" if extra.get("tries_failed") else "",
     ]
     return ", ".join(part for part in parts if part)
 
 
-def money(amount: float | None, currency: str = "USD") -> str:
-    """Return money to be read.
-
-    Example:
-        >>> money(0.00412), money(12.3), money(3.5, "EUR"), money(None)
-        ('$0.0041', '$12.30', '3.50 EUR', 'price unknown')
-    """
-    if amount is None:
+def _money(event: Event) -> str:
+    if event.money is None:
         return "price unknown"
+    amount = event.money
     text = f"{amount:.2f}" if amount >= 1 or not amount else f"{max(amount, 1e-6):.2g}"
-    return f"${text}" if currency == "USD" else f"{text} {currency}"
+    return f"${text}" if event.currency == "USD" else f"{text} {event.currency}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -148,8 +147,8 @@ class OpenTelemetry:
                 self._record[metric.name] = histogram.record
             else:
                 self._record[metric.name] = meter.create_counter(name, unit).add
-        self._begun = False
-        self._begin_series()
+        for alert, labels in ALERTS:
+            self._record[alert](0, labels)
 
     def begin(self, event: Event) -> Listener:
         """Begin a span, current until its end; return what ends it."""
@@ -168,26 +167,23 @@ class OpenTelemetry:
         """Report an event that had no beginning."""
         if event.kind == "stuck":
             self._trace.get_current_span().add_event("conspectus.stuck", attributes_of(event))
-        if event.seconds:
-            self._end(self._span(event, time.time_ns() - int(event.seconds * 1e9)), event)
-        else:
-            self._measure(event)
+        self._measure(event)
 
-    def _span(self, event: Event, start: int | None = None) -> Span:
+    def _span(self, event: Event) -> Span:
         scope, names = event.scope, dict[str, Any]()
         if scope is not None and self._thread != "off":
             for label, hashed in zip(("tenant", "thread", "session"), scope.hashes, strict=True):
                 plain = getattr(scope, label)
                 shown = self._thread == "plain" or plain == "main"
                 names[f"conspectus.{label}"] = plain if shown else hashed[:16]
-        name, kind = f"conspectus.{event.kind}", self._trace.SpanKind.INTERNAL
-        if event.kind in ("model_call", "archive"):
-            kind = self._trace.SpanKind.CLIENT
-        if event.kind in ("step", "archive", "guard"):
-            name += f".{event.name}"
-        elif event.kind == "model_call":
+        kinds = self._trace.SpanKind
+        kind = kinds.CLIENT if event.kind in ("model_call", "archive") else kinds.INTERNAL
+        name = f"conspectus.{event.kind}"
+        if event.kind == "model_call":
             name = f"chat {event.name}"
-        return self._tracer.start_span(name, kind=kind, attributes=names, start_time=start)
+        elif event.kind in ("step", "archive", "guard"):
+            name += f".{event.name}"
+        return self._tracer.start_span(name, kind=kind, attributes=names)
 
     def _end(self, span: Span, event: Event) -> None:
         span.set_attributes(attributes_of(event))
@@ -198,14 +194,7 @@ class OpenTelemetry:
         span.end()
         self._measure(event)
 
-    def _begin_series(self) -> None:
-        for name, labels in ALERTS:
-            self._record[name](0, labels)
-
     def _measure(self, event: Event) -> None:
-        if not self._begun:  # the global provider may have been set since
-            self._begun = True
-            self._begin_series()
         facts = facts_of(event)
         for metric in METRICS:
             amount = facts.get(metric.value) if metric.value else 1
