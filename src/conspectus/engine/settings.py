@@ -22,8 +22,7 @@ from conspectus.model.base import EmbeddedSummarizer, Summarizer
 from conspectus.notes.tools import Skills, Tool, ToolTable
 from conspectus.observe import Listener, listeners_of
 from conspectus.redaction import Redaction
-from conspectus.tokens import TokenCounter, TokenMeter
-from conspectus.tokens.families import KNOWN
+from conspectus.tokens import KNOWN, TokenCounter, TokenMeter
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
