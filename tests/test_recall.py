@@ -140,7 +140,7 @@ def test_a_range_is_inclusive_and_in_order_and_says_how_much_is_left_out(archive
     count = len(result.hits)
     assert result.truncated
     assert ids(result) == [f"m{n}" for n in range(count)]
-    left = f"({300 - count} more left out for lack of room; next: id=m{count})"
+    left = f"({300 - count} more left out for lack of room; next: id=m{count} until=m299)"
     assert result.text.splitlines()[-1] == left
 
 

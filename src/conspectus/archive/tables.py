@@ -43,7 +43,7 @@ items have a number of their own. What never expires does so at 0, which takes n
 SPAN = 32
 """Bits of a passage's number within its scope; the number of the scope stands before them."""
 
-MOST = 6_000
+MOST = 2_000
 """Passages of one word that are looked up; a word that more of them hold tells little."""
 
 AT_ONCE = 500  # Items read or deleted by one statement

@@ -18,9 +18,8 @@ from conspectus.recall.ranking import Catalog, Held, ranked
 from conspectus.recall.words import Query, query_of, stem
 
 WHOLE_UP_TO = 720  # Characters up to which a message that fits is shown whole
-AT_ONCE = 50  # Messages read at a time, as the last of them seldom fit
+AT_ONCE = 20  # Messages read at a time, as the last of them seldom fit
 RESULTS_WITHIN = 100  # Messages from a call on among which its results are looked for
-COMMON = 500  # Passages that hold a word, above which they are kept in memory
 ALIKE = 0.9  # Share of common words above which a second message says nothing new
 _RANGE = re.compile(r"\s*\[?([^\s\[\]]+)\]?\s+(?:to|until|-|–)\s+\[?([^\s\[\]]+)\]?\s*")
 
@@ -134,17 +133,9 @@ class _Search:
         return None
 
     def _holding(self, query: Query, hidden: frozenset[int]) -> Held:
-        """Return the passages that hold each word, without those that hold almost every passage.
-
-        Those of common words are kept in memory.
-        """
-        known = self._catalog.held
+        """Return the passages that hold each word, without words that too many hold."""
         words = dict.fromkeys(word for part in (query, *query.parts) for word in part.words)
-        new = self._archive.backend.holding(self._scope, [w for w in words if not known.get(w)])
-        for word, numbers in new.items():
-            if len(numbers) > COMMON:
-                known.put(word, numbers)
-        held = {word: new.get(word) or known.get(word) or frozenset() for word in words}
+        held = self._archive.backend.holding(self._scope, list(words))
         rarer = {word: one for word, one in held.items() if len(one) < MOST}
         kept = rarer if any(rarer.values()) else held
         return {word: one - hidden if hidden else one for word, one in kept.items()}
@@ -194,12 +185,12 @@ class _Search:
         keys, results = self._catalog.keys, list[str]()
         place = keys.index(key)
         for other in range(place + 1, min(place + RESULTS_WITHIN, len(keys)) if waiting else 0):
-            fact = self._catalog.fact(other)
-            if fact.act == "c":  # made anew: it has another result
-                waiting -= {link.partition(":")[2] for link in fact.links}
-            elif fact.act == "r" and waiting & {*fact.links}:
+            act, links = self._catalog.acts[other], self._catalog.links(other)
+            if act == "c":  # made anew: it has another result
+                waiting -= {link.partition(":")[2] for link in links}
+            elif act in "rx" and waiting & {*links}:
                 results.append(keys[other])
-                waiting -= {*fact.links}
+                waiting -= {*links}
         return list(self._archive.find(self._scope, results).values())
 
     def by_range(self, ends: tuple[str, str]) -> None:
@@ -213,6 +204,7 @@ class _Search:
                 f"the range runs backwards: {_shown(ends[0])} comes after {_shown(ends[1])}; swap "
                 "them"
             )
+        self._room.until = ends[1].strip(" []")
         for first in range(start, end + 1, AT_ONCE):
             places = range(first, min(first + AT_ONCE, end + 1))
             read = self._archive.find(self._scope, [order[place] for place in places])

@@ -123,7 +123,7 @@ class Packing:
 
     Without `cited` only shortened messages are named, as more of them can be read. `before` returns
     the places that a message follows over others; `left_out` is the number of known messages that
-    do not fit, and `next_cite` names the first of them.
+    do not fit, `next_cite` names the first of them, and `until` the last of a range.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class Packing:
         self.tokens, self.count, self.cited, self.most = tokens, count, cited, most
         self.before: Callable[[int], Sequence[int]] = lambda place: ()
         self.hits: list[Hit] = []
-        self.left_out, self.next_cite = 0, ""
+        self.left_out, self.next_cite, self.until = 0, "", ""
         self._missed, self._used, self._in_a_row = False, 0, 0
         self._nothing = count("")  # a counter may add some for each text
 
@@ -190,6 +190,8 @@ class Packing:
             lines = [hit.line(self.cited) for hit in hits]
             if hits and self.left_out:
                 more = f"; next: id={label(self.next_cite)}" if self.next_cite else ""
+                if more and self.until not in ("", self.next_cite):
+                    more += f" until={label(self.until)}"
                 lines.append(f"({self.left_out:,} more left out for lack of room{more})")
             text = "\n".join(lines)
             size = self.count(text) if text else 0

@@ -3,37 +3,36 @@
 The index says which passages hold a word, and nothing else: so a word counts once in a passage,
 and how rare it is, is known for the history that is asked. A message that answers often holds no
 word of the question: "It is 5433." So it borrows words of those said before it, and a little of
-those after it. Distances count in steps: an agent's answer follows the user's question, however
-long it worked, and a result follows its own call.
+those after it.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from bisect import bisect_right
+from array import array
+from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from conspectus._newest import Newest
 from conspectus.archive.passages import one_line
 from conspectus.archive.values import Listed
 from conspectus.recall.words import Query
 
-BEFORE, AFTER = 5, 2  # Steps before and after a message from which it borrows words
+BEFORE, AFTER = 5, 2  # Messages before and after one from which it borrows words
 BORROWED = {step: 0.7**step for step in range(BEFORE + 1)} | {-1: 0.3, -2: 0.1}
 """Weight of a word by the steps to its message; negative steps are later."""
 
 CLOSE = {step: math.sqrt(share) for step, share in BORROWED.items()}  # for covering the query
 USUAL = sum(BORROWED.values())
 
-WORK = 2  # Most steps over which calls of tools and their results lend words
-FAR = 400  # Messages of work over which what was said is looked for
-NEXT = 24  # Messages among which one that follows another is looked for
-HELD = 1_000_000  # Passages that the words in memory have together
+WORK = 2  # Steps over which calls of tools and their results lend words
+RESULTS = 4  # Messages after a call that lend to it
+ROUND = 100  # Results of one round among which that of a call is looked for
 CANDIDATES = 56  # Passages with words of a query that are ranked with their surroundings
 SURROUNDED = 24  # Candidates, the best, whose short neighbours are ranked too
-COMMON = 20_000  # Passages with rarer words after which a common word finds no others
+ENOUGH = 4_000  # Passages with rarer words after which a common word brings no others
 K1, B = 1.2, 0.75
 """The usual constants of BM25 (Robertson and Zaragoza 2009): saturation, and weight of length."""
 
@@ -47,26 +46,9 @@ WHOLE = 0.8  # Weight of a long query as a whole, beside each of its sentences
 DIRECT = 0.1  # Share of the findable words, by rarity, above which a message is no mere neighbour
 WEAK = 0.35  # Share of the best score below which a passage is not shown
 
+GONE: Listed = ("", -1, 0, 0, "s")  # a message that has expired
 Held = Mapping[str, frozenset[int]]
 """The passages that hold a word."""
-
-
-class Fact(NamedTuple):
-    """What is known of a message without reading it.
-
-    `first` is its first passage (-1: not to be found), of `passages` with `length` words each.
-    `act` is `s` for speech, `c` for calls, `r` for results alone; `links` are the calls that it
-    answers, or that it makes with the passage of each.
-    """
-
-    first: int = -1
-    passages: int = 0
-    length: float = 0.0
-    act: str = "s"
-    asks: bool = False
-    user: bool = False
-    speaker: str = ""
-    links: tuple[str, ...] = ()
 
 
 class Match(NamedTuple):
@@ -84,22 +66,20 @@ class Match(NamedTuple):
 class Catalog:
     """The searchable messages of a chain; a place is a position in the conversation.
 
-    `held` keeps the passages that hold common words.
+    `acts` has a letter for each, as `original_of` writes it. All is texts, arrays and plain rows,
+    which the garbage collector does not go through.
     """
 
     def __init__(self, keys: Sequence[str], listed: Iterable[Listed]) -> None:
         known = {row[0]: row for row in listed}
-        self.keys, self._rows = keys, [known.get(key) for key in keys]
-        rows = [row for row in self._rows if row]
-        self.total = sum([row[2] for row in rows]) or 1
-        self.size = sum([row[3] for row in rows]) / self.total or 1.0
-        places = {row[1]: at for at, row in enumerate(self._rows) if row}
-        self._firsts = sorted(places)
-        self._places = [places[first] for first in self._firsts]
-        self.held: Newest[str, frozenset[int]] = Newest(HELD, HELD, len)
-        self._facts: dict[int, Fact] = {}
-        self._before: dict[int, tuple[int, ...]] = {}
-        self._lenders: dict[int, tuple[float, list[tuple[int, list[int]]]]] = {}
+        self.keys, self._rows = keys, [known.get(key, GONE) for key in keys]
+        self.acts = "".join([row[4][0] for row in self._rows])
+        self.total = sum([row[2] for row in self._rows]) or 1
+        self.size = sum([row[3] for row in self._rows]) / self.total or 1.0
+        places = {row[1]: at for at, row in enumerate(self._rows) if row[4][0] != "x" and row[2]}
+        self._firsts = array("q", sorted(places))
+        self._places = array("q", [places[first] for first in self._firsts])
+        self._said = array("q", [at for at, act in enumerate(self.acts) if act in "sS"])
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -107,14 +87,25 @@ class Catalog:
     def place_of(self, number: int) -> int:
         """Return the place of a passage's message; -1 if that is not of this chain."""
         at = bisect_right(self._firsts, number) - 1
-        inside = at >= 0 and number < self._firsts[at] + self.fact(self._places[at]).passages
-        return self._places[at] if inside else -1
+        last = self._firsts[at] + self._rows[self._places[at]][2] if at >= 0 else number
+        return self._places[at] if number < last else -1
+
+    def first(self, place: int) -> int:
+        """Return the number of a message's first passage."""
+        return self._rows[place][1]
+
+    def is_short(self, place: int) -> bool:
+        """Return whether a message has one passage, which can be found."""
+        return self._rows[place][2] == 1 and self.acts[place] != "x"
+
+    def length(self, place: int) -> float:
+        """Return the words of a message's passages, on average."""
+        return self._rows[place][3] / max(1, self._rows[place][2])
 
     def passages(self, names: Iterable[str]) -> frozenset[int]:
         """Return the passages of the messages with these ids."""
-        if not (hidden := {key for name in names for key in self.named(name)}):
-            return frozenset()
-        rows = [row for row in self._rows if row and row[0] in hidden]
+        keys = {key for name in names for key in self.named(name)}
+        rows = [row for row in self._rows if row[0] in keys] if keys else []
         return frozenset(number for row in rows for number in range(row[1], row[1] + row[2]))
 
     def named(self, name: str) -> list[str]:
@@ -126,87 +117,71 @@ class Catalog:
             for key, row in zip(self.keys, self._rows, strict=True)
             if (start and key.startswith(name))
             or key == name
-            or (row and wanted in row[4] and row[4].split("\t")[1:2] == [wanted])
+            or (wanted in row[4] and row[4].split("\t")[1:2] == [wanted])
         ]
 
-    def fact(self, place: int) -> Fact:
-        """Return what is known of a message."""
-        if (fact := self._facts.get(place)) is None:
-            fact = Fact()
-            if row := self._rows[place]:
-                _, first, count, words, about = row
-                kind, _, speaker, *links = f"{about}\t\t".split("\t")
-                act, links = kind[0].lower().replace("x", "r"), [link for link in links if link]
-                first = -1 if kind[0] == "x" else first
-                said = (kind[0] == "S", kind[1:] == "u", speaker, tuple(links))
-                fact = Fact(first, count, words / count, act, *said)
-            self._facts[place] = fact
-        return fact
+    def speaker(self, place: int) -> str:
+        """Return the name of a message's speaker, if it is known."""
+        return "".join(self._rows[place][4].split("\t")[2:3])
+
+    def states(self, place: int) -> bool:
+        """Return whether a message is a user's short statement."""
+        return self._rows[place][4][:2] == "su" and self.is_short(place)
+
+    def links(self, place: int) -> list[str]:
+        """Return the calls that a message answers, or that it makes (`0:call_7`)."""
+        return self._rows[place][4].split("\t")[3:]
 
     def before(self, place: int) -> tuple[int, ...]:
-        """Return the places one step before a message."""
-        if place not in self._before:
-            self._before[place] = self._steps_back(place)
-        return self._before[place]
+        """Return the places that a message follows: of speech, and of the work between."""
+        if place == 0 or self.acts[place] not in "sS":
+            return (self._call(place),) if place else ()
+        at = bisect_left(self._said, place)
+        return tuple({*self._said[max(0, at - 1) : at], place - 1})
 
-    def _steps_back(self, place: int) -> tuple[int, ...]:
-        at, act = place - 1, self.fact(place).act
-        if at < 0 or act == "c":  # rounds of work follow each other
-            return (at,) if at >= 0 else ()
-        passed = "r" if act == "r" else "rc"
-        while at > 0 and place - at < FAR and self.fact(at).act in passed:
+    def _call(self, place: int) -> int:
+        """Return the place before a message; of a result that of the calls of its round."""
+        at = place - 1
+        while self.acts[place] in "rx" and at > max(0, place - ROUND) and self.acts[at] in "rx":
             at -= 1
-        return (at, place - 1) if act == "s" and at < place - 1 else (at,)
+        return at
 
     def near(self, place: int) -> dict[int, int]:
         """Return the places from which a message borrows, with their steps; later ones negative."""
-        steps = {place: 0}
-        for ways, most, sign in ((self.before, BEFORE, 1), (self._after, AFTER, -1)):
-            edge: Iterable[int] = [place]
-            for step in range(1, most + 1):
-                edge = {
-                    to: sign * step
-                    for one in edge
-                    for to in ways(one)
-                    if to not in steps and (step <= WORK or self.fact(to).act == "s")
-                }
-                steps |= edge
+        act, steps = self.acts[place], dict[int, int]()
+        if act in "sS":
+            at, said = bisect_left(self._said, place), self._said
+            steps |= {said[at - n]: n for n in range(1, min(BEFORE, at) + 1)}
+            steps |= {said[at + n]: -n for n in range(1, min(AFTER, len(said) - 1 - at) + 1)}
+        call, later = self._call(place), RESULTS if act == "c" else AFTER
+        around = [(call + 1 - n, n) for n in range(1, min(WORK, call + 1) + 1)]
+        for at in range(place + 1, min(place + 1 + later, len(self.keys))):
+            around.append((at, -1 if act == "c" else place - at))
+        for other, step in around:
+            steps.setdefault(other, step)
         return steps
 
-    def _after(self, place: int) -> list[int]:
-        near = range(place + 1, min(place + NEXT, len(self.keys)))
-        return [other for other in near if place in self.before(other)][:4]
+    def lenders(self, place: int) -> list[tuple[int, list[int], float]]:
+        """Return the steps to the messages from which one borrows, their passages and lengths.
 
-    def lenders(self, place: int) -> tuple[float, list[tuple[int, list[int]]]]:
-        """Return from which passages a message borrows, by steps, and the size of all of them.
-
-        The size is weighted like the words; 1 is that of a passage on average.
+        A short message lends its words, and the start of each call and of a result. A long text of
+        a speaker is about everything around it, so it lends nothing. A result has its own call.
         """
-        if place not in self._lenders:
-            fact = self.fact(place)
-            size, lenders = fact.length, list[tuple[int, list[int]]]()
-            answers = fact.links if fact.act == "r" else ()
-            for other, step in self.near(place).items():
-                lent = self._lends(other) if step else []
-                own = [number for number, call in lent if call and call in answers]
-                if numbers := own or [number for number, _ in lent]:
-                    lenders.append((step, numbers))
-                    size += BORROWED[step] * self.fact(other).length * len(numbers)
-            self._lenders[place] = size / self.size, lenders
-        return self._lenders[place]
-
-    def _lends(self, place: int) -> list[tuple[int, str]]:
-        """Return the passages of a message whose words others may borrow, and the call of each.
-
-        These are a short message, and the start of each call and of a result. A long text of a
-        speaker is about everything around it, so it lends nothing.
-        """
-        fact = self.fact(place)
-        if fact.act == "c" and fact.links and fact.first >= 0:
-            pairs = (link.partition(":") for link in fact.links)
-            return [(fact.first + int(at), call) for at, _, call in pairs if at.isdigit()]
-        long = fact.act == "s" and fact.passages > 1
-        return [] if fact.first < 0 or long else [(fact.first, "")]
+        lenders = list[tuple[int, list[int], float]]()
+        answers = self.links(place) if self.acts[place] == "r" else ()
+        for other, step in self.near(place).items():
+            _, first, count, words, _ = self._rows[other]
+            act = self.acts[other]
+            if act == "x" or not count or (count > 1 and act in "sS"):
+                continue
+            numbers = [first]
+            if act == "c":
+                calls = [link.partition(":") for link in self.links(other)]
+                lent = [(first + int(at), call) for at, _, call in calls if at.isdigit()]
+                own = [number for number, call in lent if call in answers]
+                numbers = own or [number for number, _ in lent] or numbers
+            lenders.append((step, numbers, words / count * len(numbers)))
+        return lenders
 
 
 def ranked(catalog: Catalog, query: Query, held: Held) -> list[Match]:
@@ -227,8 +202,8 @@ def ranked(catalog: Catalog, query: Query, held: Held) -> list[Match]:
         if score > 0 and score >= least:
             place = catalog.place_of(number)
             own = sum(rarity[word] for word, one in sets.items() if number in one)
-            passage = number - catalog.fact(place).first
-            matches.append(Match(place, passage, score, own >= DIRECT * total))
+            passage, direct = number - catalog.first(place), own >= DIRECT * total
+            matches.append(Match(place, passage, score, direct))
     return sorted(matches, key=lambda one: (-one.score, -one.place, one.passage))
 
 
@@ -241,66 +216,87 @@ def _scores(
     total = sum(worth.get(word, weight * unknown) for word, weight in query.words.items())
     if not worth:
         return {}
-    wanted, fact = _candidates(catalog, worth, sets), catalog.fact
-    for near in {at for place in list(wanted.values())[:SURROUNDED] for at in catalog.near(place)}:
-        if fact(near).passages == 1 and fact(near).first >= 0:
-            wanted[fact(near).first] = near
-    speakers = {fact(place).speaker for place in wanted.values()} - {""}
+    words = sorted(worth, key=lambda word: len(sets[word]))
+    values = [worth[word] for word in words]
+    masks = _masks([sets[word] for word in words])
+    wanted = _candidates(catalog, masks, values)
+    best = list(wanted.values())[:SURROUNDED]
+    around = {other for place in best for other in catalog.near(place)}
+    wanted |= {catalog.first(place): place for place in around if catalog.is_short(place)}
+    speakers = {catalog.speaker(place) for place in wanted.values()} - {""}
     named = [one for one in speakers if query.names.intersection(one.casefold().split())]
     scores: dict[int, float] = {}
     for number, place in wanted.items():
-        if fit := _fit(catalog, number, place, worth, sets):
-            one = fact(place)
-            follows = any(fact(at).asks for at in catalog.before(place))
+        if fit := _fit(catalog, number, place, masks, values):
+            follows = any(catalog.acts[at] == "S" for at in catalog.before(place))
             scores[number] = (
                 fit / total
-                + NAMED * (named == [one.speaker])
-                + ANSWER * (one.act == "s" and follows)
-                + STATED * (one.act == "s" and one.user and one.passages == 1 and not one.asks)
+                + NAMED * (named == [catalog.speaker(place)])
+                + ANSWER * (follows and catalog.acts[place] in "sS")
+                + STATED * catalog.states(place)
             )
     return scores
 
 
-def _candidates(catalog: Catalog, worth: Mapping[str, float], sets: Held) -> dict[int, int]:
+def _masks(holding: Sequence[frozenset[int]]) -> dict[int, int]:
+    """Return the passages that hold any of the words, with a bit for each; rare words first."""
+    masks: dict[int, int] = {}
+    for at, numbers in enumerate(holding):
+        bit = 1 << at
+        for number in numbers & masks.keys() if len(masks) > ENOUGH else numbers:
+            masks[number] = masks.get(number, 0) | bit
+    return masks
+
+
+def _candidates(
+    catalog: Catalog, masks: Mapping[int, int], values: Sequence[float]
+) -> dict[int, int]:
     """Return the passages that hold most of the words, by rarity, with their messages' places."""
+    sums = {mask: sum(_worth(mask, values)) for mask in set(masks.values())}
+    counts, enough, room = Counter(masks.values()), set[int](), 4 * CANDIDATES
+    for mask in sorted(sums, key=lambda mask: -sums[mask]):
+        if room <= 0:
+            break
+        enough.add(mask)
+        room -= counts[mask]
+    # Of passages with the same words the shorter one is more about them, then the later one.
     fits: dict[int, float] = {}
-    for word in sorted(worth, key=lambda word: len(sets[word])):
-        value, holding = worth[word], sets[word]
-        if len(fits) + len(holding) > COMMON and len(fits) > 2 * CANDIDATES:
-            holding = holding & fits.keys()
-        for number in holding:
-            fits[number] = fits.get(number, 0.0) + value
-    # Of passages with the same words the shorter one is more about them.
-    norms: dict[int, float] = {}
     places: dict[int, int] = {}
-    for number in heapq.nlargest(4 * CANDIDATES, fits, key=lambda number: (fits[number], number)):
+    best = (number for number, mask in masks.items() if mask in enough)
+    for number in heapq.nlargest(4 * CANDIDATES, best, key=lambda n: (sums[masks[n]], n)):
         if (place := catalog.place_of(number)) >= 0:
             places[number] = place
-            size = catalog.fact(place).length / catalog.size
-            norms[number] = fits[number] / (1 + K1 * (1 - B + B * size))
-    best = heapq.nlargest(CANDIDATES, norms, key=lambda number: (norms[number], number))
-    return {number: places[number] for number in best}
+            size = catalog.length(place) / catalog.size
+            fits[number] = sums[masks[number]] / (1 + K1 * (1 - B + B * size))
+    chosen = heapq.nlargest(CANDIDATES, fits, key=lambda number: (fits[number], number))
+    return {number: places[number] for number in chosen}
+
+
+def _worth(mask: int, values: Sequence[float]) -> Iterable[float]:
+    return (value for at, value in enumerate(values) if mask >> at & 1)
 
 
 def _fit(
-    catalog: Catalog, number: int, place: int, worth: Mapping[str, float], sets: Held
+    catalog: Catalog, number: int, place: int, masks: Mapping[int, int], values: Sequence[float]
 ) -> float:
     """Return the fit with the words that a passage borrows: saturated, and by its length."""
-    size, lenders = catalog.lenders(place)
-    much: dict[str, float] = {word: 1.0 for word in worth if number in sets[word]}
-    close, weight = dict(much), 1.0
-    for step, numbers in lenders:
+    much, close = [0.0] * len(values), [0.0] * len(values)
+    size, weight = 0.0, 0.0
+    own = [(0, [number], catalog.length(place))]
+    for step, numbers, length in own + catalog.lenders(place):
         share, near = BORROWED[step], CLOSE[step]
-        weight += share
-        for word in worth:
-            holding = sets[word]
-            for one in numbers:
-                if one in holding:
-                    much[word] = much.get(word, 0.0) + share
-                    close[word] = max(close.get(word, 0.0), near)
+        size, weight = size + share * length, weight + share
+        for one in numbers:
+            mask = masks.get(one, 0)
+            while mask:
+                at = (mask & -mask).bit_length() - 1
+                mask &= mask - 1
+                much[at] += share
+                close[at] = max(close[at], near)
     # Missing lenders count as of mean size.
-    norm = K1 * (1 - B + B * (size + max(0.0, USUAL - weight)) / max(USUAL, weight))
+    mean = (size / catalog.size + max(0.0, USUAL - weight)) / max(USUAL, weight)
+    norm = K1 * (1 - B + B * mean)
     return sum(
-        worth[word] * (count / (count + norm) + COVERED * close[word])
-        for word, count in much.items()
+        value * (count / (count + norm) + COVERED * near)
+        for value, count, near in zip(values, much, close, strict=True)
     )
