@@ -12,7 +12,7 @@ from langgraph.store.memory import InMemoryStore
 from conspectus import ContextGuard, SummarizationMiddleware
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.langchain import PreservedState
-from conspectus.langchain.preserved import added
+from conspectus.langchain.state import added
 from scripted_models import ScriptedChatModel
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}

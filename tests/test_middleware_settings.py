@@ -116,11 +116,6 @@ def test_what_follows_a_failure_who_stays_and_who_is_told():
         ("trigger", {"words": 3}, "Unsupported trigger metric"),
         ("summary_prompt", "no slot", "messages"),
         ("on_failure", "cry", "on_failure"),
-        ("history", "preserve", "history cannot change"),
-        ("recall", "tool", "recall cannot change"),
-        ("recall_tokens", 900, "recall_tokens cannot change"),
-        ("compact_tool", True, "compact_tool cannot change"),
-        ("archive", "memory:", "archive cannot change"),
     ],
 )
 def test_what_cannot_be_set_is_said_at_the_next_step(name, value, says):
@@ -131,6 +126,28 @@ def test_what_cannot_be_set_is_said_at_the_next_step(name, value, says):
         step(own)
     setattr(own, name, before)
     assert kept(step(own)) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error", "says"),
+    [
+        ("history", "preserve", PolicyError, "history cannot change"),
+        ("recall", "tool", PolicyError, "recall cannot change"),
+        ("recall_tokens", 900, PolicyError, "recall_tokens cannot change"),
+        ("compact_tool", True, PolicyError, "compact_tool cannot change"),
+        ("archive", "memory:", PolicyError, "archive cannot change"),
+        ("keeep", ("messages", 5), AttributeError, "no setting 'keeep'; did you mean 'keep'"),
+    ],
+)
+def test_what_agents_depend_on_and_what_is_misspelt_is_refused_at_once(name, value, error, says):
+    own = made()
+    with pytest.raises(error, match=says):
+        setattr(own, name, value)
+    assert kept(step(own)) == 3
+    with pytest.raises(AttributeError, match="did you mean 'window'"):
+        ContextGuard(own).windw = 9_000  # type: ignore[attr-defined]
+    with pytest.raises(TypeError, match="did you mean 'trigger'"):
+        SummarizationMiddleware(None, triger=("messages", 3))
 
 
 def test_an_agent_that_runs_goes_on_with_it_and_so_does_its_guard():

@@ -210,15 +210,15 @@ def test_in_the_smallest_room_what_is_left_out_is_counted(room):
 
 
 def test_the_notes_of_a_state_outlast_a_record_of_clips_alone():
-    held, size = HeadState("t", "main"), Size(1, 1)
+    held, size = HeadState(thread="t", session="main"), Size(1, 1)
     noted = Record.make(**PARTS, parent=None, segment={"goal": ["ship it"]})
     clips = Record.make(**PARTS, parent=noted.id, segment={})
     state = held.with_record(noted, size).with_record(clips, size)
     for whole in (True, False):
-        found = state.settled(whole=whole).head
+        found = state.settled(whole=whole).chain
         assert [record.segment for record in found] == [{"goal": ["ship it"]}, {}]
     more = Record.make(**PARTS, parent=clips.id, segment={"goal": ["go on"]})
-    assert [one.segment for one in state.with_record(more, size).settled(whole=False).head] == [
+    assert [one.segment for one in state.with_record(more, size).settled(whole=False).chain] == [
         {"goal": ["go on"]}
     ]
 

@@ -16,7 +16,7 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus import ContextGuard, StuckError, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
-from conspectus.langchain.state import HELD
+from conspectus.langchain.state import HeadState
 from conspectus.tokens import TokenMeter
 from graph_support import agent
 from scripted_models import ScriptedChatModel
@@ -90,7 +90,7 @@ class Agent:
     def originals(self) -> list[Any]:
         """What the archive has of messages that the records in force show short or summarise."""
         archive = Archive(self.store)
-        held = self.values[HELD]
+        held = self.values[HeadState.CHANNEL]
         scope = Scope("local", held["thread"], held["session"])
         chain = archive.records(scope)
         keys = [key for one in chain for key in one.covers]

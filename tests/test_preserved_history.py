@@ -18,7 +18,7 @@ from langgraph.store.memory import InMemoryStore
 from conspectus import SummarizationMiddleware
 from conspectus.langchain import PreservedState
 from conspectus.langchain.channel import laid_over
-from conspectus.langchain.preserved import added
+from conspectus.langchain.state import added
 from scripted_models import ScriptedChatModel
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}

@@ -19,7 +19,7 @@ from conspectus.core.items import Window
 from conspectus.core.policy import EMBEDDED, Policy, names_embedded
 from conspectus.engine.settings import Engine, predicate
 from conspectus.errors import PolicyError
-from conspectus.langchain.requests import reserved_for_answer
+from conspectus.langchain.settings import reserved_for_answer
 from conspectus.messages.blocks import without_cache_marks
 from conspectus.messages.thoughts import REFUSED, without_stale_thoughts
 from conspectus.model.windows import profile_of

@@ -9,7 +9,7 @@ from typing import NotRequired, TypedDict
 from conspectus.core.policy import ContextSize
 from conspectus.engine.settings import window_of
 from conspectus.errors import install_command
-from conspectus.langchain.requests import reserved_for_answer
+from conspectus.langchain.settings import reserved_for_answer
 from conspectus.model.calls import profile_window
 
 

@@ -114,7 +114,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
     ) -> dict[str, Any] | None:
         """Write the files of the records in force; return an update of the state."""
         backend, done_up_to = self._backend, state.get(MIRRORED)
-        if backend is None or held.data is None or done_up_to == held.head_id:
+        if backend is None or held.head is None or done_up_to == held.head_id:
             return None
         channel, last = Channel(self._setup, state, runtime), None
         channel.held = held
@@ -156,7 +156,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
 
     async def _shown(self, request: ModelRequest[Any]) -> tuple[Channel, ModelRequest[Any]]:
         channel, request = await super()._shown(request)
-        if self._backend is None or not request.state.get(MIRRORED) or channel.held.data is None:
+        if self._backend is None or not request.state.get(MIRRORED) or channel.held.head is None:
             return channel, request
         note = NOTE.format(folder=folder_of(self._backend, channel.scope))
         content = request.system_message.content if request.system_message is not None else ""

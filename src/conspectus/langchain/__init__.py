@@ -3,7 +3,7 @@
 from conspectus.engine.hooks import SummarizationEvent
 from conspectus.langchain.guard import ContextGuard
 from conspectus.langchain.middleware import SummarizationMiddleware
-from conspectus.langchain.preserved import PreservedState
+from conspectus.langchain.state import PreservedState
 from conspectus.notes.tools import Skills
 
 __all__ = [

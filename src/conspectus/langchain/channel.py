@@ -1,4 +1,4 @@
-"""Fold records over the messages of one agent's state at one step.
+"""The messages of one agent's state at one step, and the record in force.
 
 The state names the record in force, so that each checkpoint keeps its own. Readers without a
 state, such as `Compactor.recall`, use the archive's pointer: `Channel.follow` moves it when a
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from operator import is_
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 from weakref import ref
 
 from langchain_core.messages import BaseMessage, HumanMessage
@@ -24,9 +24,11 @@ from conspectus.core.records import Record
 from conspectus.engine.memory import Memory
 from conspectus.engine.thread import Thread
 from conspectus.errors import ArchiveError
-from conspectus.langchain.seen import Seen
+from conspectus.langchain.history import History
 from conspectus.langchain.settings import KEPT, Setup
 from conspectus.langchain.state import (
+    DERIVED,
+    FORKED,
     HeadState,
     is_checkpointed,
     name_messages,
@@ -48,13 +50,24 @@ NO_ARCHIVE = (
 )
 
 
+class Folded(NamedTuple):
+    """What the records in force make of the channel; without records they are not looked up yet."""
+
+    parts: Sequence[int | BaseMessage]  # of the view: places in the channel, and other messages
+    chain: tuple[Record, ...] | None = None
+    keys: frozenset[str] = frozenset()  # of the messages that the records cover
+
+
 class Channel:
     """The messages of one agent's state at one step, and the record in force."""
 
     def __init__(self, setup: Setup, state: Mapping[str, Any], runtime: object) -> None:
         self.setup, self.state, self.runtime = setup, state, runtime
         self.messages = cast("list[BaseMessage]", state["messages"])
+        first = self.messages[0].id if self.messages else None
         self.held = read_head(state, runtime, self.messages)
+        renamed = bool(self.messages) and self.messages[0].id != first
+        self._is_new = renamed and self.held.thread.startswith(DERIVED)
 
     @cached_property
     def archive(self) -> Archive | None:
@@ -73,10 +86,9 @@ class Channel:
         """Whether messages may be clipped for good."""
         return self.setup.keeps is not None or self.archive is not None
 
-    def seen(self, what: str = "") -> Seen:
-        """Return what is known of the view; of the state's messages, if `what` is "channel"."""
-        scope = self.scope
-        return self.setup.histories.of("\0".join((scope.tenant, scope.thread, scope.session, what)))
+    def history(self, what: str = "view") -> History:
+        """Return what is known of the view, of the channel, or of the requests."""
+        return self.setup.history(self._tenant, self.held.thread, self.held.session, what)
 
     # Compacting
 
@@ -91,7 +103,7 @@ class Channel:
             if setup.keeps is not None:
                 engine = replace(engine, kept_in=setup.keeps(scope))
         more: dict[str, Any] = {"asked": asked, "last": self.held.after, "ratio": ratio}
-        return Thread(engine, scope, room, self.held.head, is_checkpointed(), **more)
+        return Thread(engine, scope, room, self.held.chain, is_checkpointed(), **more)
 
     def passing_thread(self, room: Window | None, ratio: float | None) -> Thread | None:
         """Make a thread for one request that commits nothing; None if failures are not bridged."""
@@ -118,33 +130,57 @@ class Channel:
 
     # What the model sees
 
+    @property
+    def _own(self) -> History:
+        return self.history("channel" if self.setup.preserve or self.held.pending else "view")
+
     async def folded(self) -> tuple[HeadState, list[BaseMessage]]:
         """Return the head without the records that an edit has made unfit, and the view."""
         held, messages = self.held, self.messages
-        if held.data is None:
+        if held.head is None:
             return held, messages
-        seen = self.seen("channel")
-        seen.follow(messages, 0)
-        if (known := seen.value("view", held.head_id)) is not None:
-            parts, count = known
-            view = [messages[part] if isinstance(part, int) else part for part in parts]
+        count, known = self._own.folded(held.head_id, messages)
+        if known is not None:
+            view = [messages[one] if isinstance(one, int) else one for one in known.parts]
             return held, [*view, *messages[count:]]
-        thread = self.thread(None)
-        history = await thread.fold(read_messages(messages))
+        return await self._fold()
+
+    async def _fold(self) -> tuple[HeadState, list[BaseMessage]]:
+        thread, held = self.thread(None), self.held
+        history = await thread.fold(read_messages(self.messages))
         view = [one for one in history.sources if isinstance(one, BaseMessage)]
         if (history.head_id or "") != held.head_id:
             chain = await thread.chain()
             fits = len(history.chain)
             if fits < len(chain) and chain[:fits] == history.chain:
                 return held.with_chain(history.chain, None, pending=held.pending), view
-        self.keep_view(held, view)
+        self.keep_view(held, view, history.chain)
         return held, view
 
-    def keep_view(self, held: HeadState, view: Sequence[BaseMessage]) -> None:
-        """Keep a view, as places in the messages and as messages that are not among them."""
+    def keep_view(
+        self,
+        held: HeadState,
+        view: Sequence[BaseMessage],
+        chain: tuple[Record, ...] | None = None,
+    ) -> None:
+        """Keep what a head makes of the channel, while messages are only added."""
         places = {id(message): place for place, message in enumerate(self.messages)}
         parts = [places.get(id(one), one) for one in view]
-        self.seen("channel").keep("view", held.head_id, self.messages, parts)
+        folded = Folded(parts, chain, frozenset(manifest(chain or ())))
+        self._own.keep(held.head_id, self.messages, folded)
+
+    async def reached(self) -> tuple[tuple[Record, ...], frozenset[str]]:
+        """Return the records in force that fit, and the keys that they cover."""
+        if self.held.head is None:
+            return (), frozenset()
+        _, known = self._own.folded(self.held.head_id, self.messages)
+        if known is None or known.chain is None:
+            held, _ = await self._fold()
+            if held is not self.held:  # an edit has dropped records
+                chain = (await self.thread(None).fold(read_messages(self.messages))).chain
+                return chain, frozenset(manifest(chain))
+            _, known = self._own.folded(held.head_id, self.messages)
+        return known.chain, known.keys
 
     async def shown(self, sent: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
         """Return the view with others' changes laid over it; `sent` if it cannot be read."""
@@ -164,7 +200,7 @@ class Channel:
     async def thoughtful(self, messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
         """Leave out the thoughts of messages that the latest compaction has kept."""
         held = self.held
-        if held.data is None or not held.messages_after:
+        if held.head is None or not held.messages_after:
             return messages
         view = self.messages
         if self.setup.preserve or held.pending:
@@ -180,33 +216,38 @@ class Channel:
         fresh += messages[last + 1 :]
         return messages if all(map(is_, fresh, messages)) else fresh
 
-    async def reached(self) -> tuple[tuple[Record, ...], frozenset[str]]:
-        """Return the records in force that fit, and the keys that they cover."""
-        if self.held.data is None:
-            return (), frozenset()
-        seen = self.seen("channel" if self.setup.preserve else "")
-        seen.follow(self.messages, 0)
-        if (known := seen.value("reach", self.held.head_id)) is not None:
-            return cast("tuple[tuple[Record, ...], frozenset[str]]", known[0])
-        chain = (await self.thread(None).fold(read_messages(self.messages))).chain
-        reach = chain, frozenset(manifest(chain))
-        seen.keep("reach", self.held.head_id, self.messages, reach)
-        return reach
-
     # The archive's pointer
+
+    def may_be_known(self) -> bool:
+        """Return whether there may be records of a history that came without any.
+
+        Such are a fork's, one that a client sends again, and a nested agent's at the begin of a
+        run.
+        """
+        messages = self.messages
+        if self.held.head is not None or self._is_new:
+            return False
+        if self.state.get(FORKED):
+            return self.setup.preserve
+        if run := run_of_subgraph():
+            return self.history().run != run
+        turn = len(messages) > 1 and isinstance(messages[-1], HumanMessage)
+        return turn and not is_checkpointed()
 
     async def inherit(self) -> None:
         """Put the record of an earlier run in force, as far as it fits messages that came alone."""
-        before, archive = self.held, self.archive
+        before, archive, run = self.held, self.archive, run_of_subgraph()
+        self.history().run = run
+        if run and len(self.messages) < 2:
+            return
         if archive is None:
-            memory = self.setup.engine.memory
-            chain = memory.of(self.scope).chain if run_of_subgraph() else ()
+            chain = self.setup.engine.memory.of(self.scope).chain if run else ()
         else:
             chain = await archive.flow(archive.chain, self.scope)
         if not chain:
             return
         name_messages(self.messages)
-        self.held = before.with_chain(chain, None)
+        self.held = before.with_chain(chain, None, pending=False)
         try:
             history = await self.thread(None).fold(read_messages(self.messages))
         finally:
@@ -218,26 +259,31 @@ class Channel:
         pending = not self.setup.preserve and not whole
         self.held = before.with_chain(history.chain, history.head.size_after, pending=pending)
 
+    def is_followed(self, *, turn: bool) -> bool:
+        """Return whether the pointer, or a copied thread, needs no look at the archive."""
+        held, own = self.held, thread_of_run(self.runtime)
+        if own is None or not is_checkpointed():  # nothing is kept between runs, nor goes back
+            return True
+        if held.head is not None and own != held.thread:
+            return False
+        if self.archive is None or isinstance(held.head, list):
+            return True
+        turn = turn and (not self.messages or isinstance(self.messages[-1], HumanMessage))
+        return not turn and self.history().pointed == (ref(self.archive), held.head_id)
+
     async def follow(self, *, turn: bool) -> None:
         """Move the archive's pointer with the state, and originals with a copied thread."""
-        held, archive = self.held, self.archive
-        own = thread_of_run(self.runtime)
-        if own is None or not is_checkpointed():  # nothing is kept between runs, nor goes back
+        if self.is_followed(turn=turn):
             return
+        held, archive, own = self.held, self.archive, thread_of_run(self.runtime)
         try:
-            if held.data is not None and own != held.thread:
-                source, self.held = self.scope, replace(held, thread=own)
-                if archive is not None and isinstance(held.data, str):
-                    await archive.flow(archive.copy, source, self.scope, held.data)
-                return
-            if archive is None or isinstance(held.data, list):
-                return
-            seen, messages = self.seen(), self.messages
-            place = (ref(archive), held.head_id)
-            turn = turn and (not messages or isinstance(messages[-1], HumanMessage))
-            if turn or seen.pointed != place:
+            if held.head is not None and own != held.thread:
+                source, self.held = self.scope, held.but(thread=own)
+                if archive is not None and isinstance(held.head, str):
+                    await archive.flow(archive.copy, source, self.scope, held.head)
+            elif archive is not None:
                 await self._point(archive)
-                seen.pointed = place
+                self.history().pointed = (ref(archive), held.head_id)
         except ArchiveError as error:
             self.held = held
             said = "the archive could not follow the record in force, or copy a thread's: %s"

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import logging
-import math
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
-from typing import Any, Literal, NoReturn, cast
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
 from langchain.agents.middleware.types import (
@@ -20,41 +17,34 @@ from langchain.agents.middleware.types import (
     TracePolicy,
     omit_payload,
 )
-from langchain_core.messages import AnyMessage, BaseMessage
+from langchain_core.messages import BaseMessage
 from langgraph.types import Command
 
 from conspectus.bridge import arun, io, run
-from conspectus.core.items import Window
-from conspectus.engine.compaction import compact
-from conspectus.engine.result import CompactionResult
 from conspectus.engine.settings import window_of
-from conspectus.engine.thread import Thread
-from conspectus.errors import ArchiveError, PolicyError
-from conspectus.langchain.channel import Channel, laid_over
+from conspectus.errors import PolicyError
 from conspectus.langchain.middleware import SummarizationMiddleware
 from conspectus.langchain.overflow import TRIES, Refused, StillTooLong, read_overflow
-from conspectus.langchain.planner import size_of
-from conspectus.langchain.requests import NO_WINDOW, Meter, Send, send_thoughtful, sending
+from conspectus.langchain.requests import Call, Send
+from conspectus.langchain.settings import Attributes
 from conspectus.langchain.state import (
-    HELD,
-    RECALLED,
-    REQUEST,
     CompactionState,
     Recalled,
-    name_messages,
-    read_recalled,
-    read_requested,
     turn_of,
 )
-from conspectus.messages.recalled import newest_user, with_recalled, without_recalled
 from conspectus.model.provider_errors import is_overflow
-from conspectus.observe import emit, heard_by, listening, log, observing
+from conspectus.observe import heard_by, log
+
+NO_WINDOW = (
+    "the window of the model is not known, so that requests are not measured by it: give "
+    "ContextGuard(window=...). What the provider refuses as too long is made smaller all the same"
+)
 
 Request = ModelRequest[Any]
 OnStuck = Literal["raise", "send"]
 
 
-class ContextGuard(AgentMiddleware[CompactionState, ContextT, ResponseT]):
+class ContextGuard(Attributes, AgentMiddleware[CompactionState, ContextT, ResponseT]):
     """Measure the request that is really sent, make it fit, and rescue overflows.
 
     Put it last in the list of middleware: later ones would change the request unseen. It tells the
@@ -115,12 +105,19 @@ class ContextGuard(AgentMiddleware[CompactionState, ContextT, ResponseT]):
                 f"{', '.join(settings)} is for a guard that stands alone; pass it to the "
                 "SummarizationMiddleware, whose settings are used"
             )
-        self.window, self.reserved_tokens, self.on_stuck = window, reserved_tokens, on_stuck
-        self.summarization = summarization or SummarizationMiddleware(None, **settings)
-        self._name, self._meter = str(name), cast("Meter | None", None)
+        vars(self).update(
+            window=window,
+            reserved_tokens=reserved_tokens,
+            on_stuck=on_stuck,
+            summarization=summarization or SummarizationMiddleware(None, **settings),
+        )
+        self._name = str(name)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_meter": None}
+    if TYPE_CHECKING:  # the parameters
+        window: int | None
+        reserved_tokens: int | None
+        on_stuck: OnStuck
+        summarization: SummarizationMiddleware
 
     @property
     def name(self) -> str:
@@ -150,14 +147,11 @@ class ContextGuard(AgentMiddleware[CompactionState, ContextT, ResponseT]):
         return heard_by(setup.engine.listeners, self._guarded(request, send))
 
     async def _guarded(self, request: Request, send: Send) -> ModelCallResult[Any]:
-        setup, meter = self.summarization._setup, self._meter
-        if meter is None or meter.setup is not setup:
-            self._meter = meter = Meter(setup, self.window, self.reserved_tokens)
-        call = _Call(Channel(setup, request.state, request.runtime), request)
-        await call.begin(meter)
+        call = Call(self.summarization._setup, request)
+        await call.begin(self.window, self.reserved_tokens)
         if call.room is None:
-            setup.say_once(NO_WINDOW)
-        if call.room is not None and call.tokens() > call.room.budget:
+            call.channel.setup.say_once(NO_WINDOW)
+        elif call.tokens > call.room.budget:
             await self._fit(call)
         refused = Refused()
         while True:
@@ -171,25 +165,25 @@ class ContextGuard(AgentMiddleware[CompactionState, ContextT, ResponseT]):
         held, update = call.channel.held, dict[str, Any]()
         if held is not call.first:
             written = await self.summarization._written(held, request.state, request.runtime)
-            update = {**(written or {}), HELD: held.to_json()}
+            update = {**(written or {}), **held.update()}
         if call.dropped:
-            turn = turn_of(call.channel.messages, read_recalled(request.state))
-            update[RECALLED] = Recalled(turn).to_json()
-        requested = call.measured.requested
+            turn = turn_of(call.channel.messages, Recalled.read(request.state))
+            update |= Recalled(turn=turn).update()
+        requested = call.requested
         if refused.tries:
             requested = requested.having_learned(requested.overhead + refused.most)
         if requested != call.before:
-            update[REQUEST] = requested.to_json()
+            update |= requested.update()
         if not update:
             return cast("ModelCallResult[Any]", response)
         if isinstance(response, BaseMessage):
             response = ModelResponse(result=[response])
         return ExtendedModelResponse(model_response=response, command=Command(update=update))
 
-    async def _fit(self, call: _Call) -> None:
-        requested, least = call.measured.requested, call.channel.setup.reserved
-        known = replace(requested, learned={}).room(least)
-        over_window = known is not None and call.tokens() > known.budget
+    async def _fit(self, call: Call) -> None:
+        requested, least = call.requested, call.channel.setup.reserved
+        known = requested.but(learned={}).room(least)
+        over_window = known is not None and call.tokens > known.budget
         stuck = await call.fit(call.room)
         if stuck is None:
             return
@@ -208,193 +202,36 @@ class ContextGuard(AgentMiddleware[CompactionState, ContextT, ResponseT]):
             budget=call.room.limit if call.room is not None else 0,
         )
 
-    async def _rescued(self, call: _Call, refused: Refused, error: Exception) -> Refused:
+    async def _rescued(self, call: Call, refused: Refused, error: Exception) -> Refused:
         """Make a request smaller that the provider has refused as too long."""
-        said, size = await call.channel.redacted(error), call.tokens()
-        beside = call.measured.requested.overhead
+        size, beside = call.tokens, call.requested.overhead
         refused = refused.and_again(size, beside, read_overflow(error))
+        budget, why = refused.budget, ""
         if refused.tries > TRIES:
             why = f"so were {TRIES} smaller ones, the last of {size + beside:,} tokens"
-            self._give_up(said, why, size, beside, refused, error)
-        log("request_rescued", "the request was too long (%s): compacting, sending it again", said)
-        await call.again()
-        budget = refused.budget
-        stuck = await call.fit(call.window(budget), "rescue")
-        if stuck is not None and stuck.needed and budget < stuck.needed < size:
-            # So much must stay. All else can give way.
-            budget = stuck.needed
-            await call.again()
-            stuck = await call.fit(call.window(budget), "rescue")
-        if call.tokens() >= size:
-            # A plan leaves room for the largest summary; the one that is written may be smaller.
-            await call.again()
-            await call.summarise()
-        if call.tokens() >= size:
-            why = f"{stuck.reason}; " if stuck is not None else ""
-            self._give_up(said, f"{why}smaller it cannot be", size, beside, refused, error)
-        return refused.having_tried(budget, size)
-
-    def _give_up(
-        self, said: str, why: str, size: int, beside: int, refused: Refused, error: Exception
-    ) -> NoReturn:
+        else:
+            said = await call.channel.redacted(error)
+            log("request_rescued", "the request was too long (%s): compacted, sent again", said)
+            stuck = await call.fit(call.window(budget), "rescue", again=True)
+            if stuck is not None and stuck.needed and budget < stuck.needed < size:
+                # So much must stay. All else can give way.
+                budget = stuck.needed
+                stuck = await call.fit(call.window(budget), "rescue", again=True)
+            if call.tokens >= size:
+                # A plan leaves room for the largest summary; the one written may be smaller.
+                await call.summarise()
+            if call.tokens >= size:
+                why = f"{stuck.reason}; " if stuck is not None else ""
+                why += "smaller it cannot be"
+        if not why:
+            return refused.having_tried(budget, size)
         if self.on_stuck == "send":
             raise error
+        said = await call.channel.redacted(error)
         raise StillTooLong(
             f"the provider refused the request as too long ({said}), and {why}: use a model with a "
             f"larger window, or shorten the newest message, the system prompt or the tools, which "
             f"take {beside:,} tokens",
             needed=size + beside,
-            budget=refused.budget + beside,
+            budget=budget + beside,
         ) from error
-
-
-class _Call:
-    """One call: the messages to send, and the record in force after it, in its channel.
-
-    A record of the guard is `pending` in the state: the next `before_model` folds it over its
-    originals. What was recalled for the turn is taken out while the rest is measured and archived.
-    """
-
-    def __init__(self, channel: Channel, request: Request) -> None:
-        self.channel, self._request, self.first = channel, request, channel.held
-        own, self.recalled = without_recalled(request.messages, channel.messages)
-        self._whole: Sequence[BaseMessage] = request.messages if self.recalled is None else own
-        self.before, self.dropped = read_requested(request.state), False
-
-    async def begin(self, meter: Meter) -> None:
-        """Measure the request."""
-        channel, self._count = self.channel, self.channel.setup.engine.meter.message
-        if channel.held.data is not None:
-            name_messages(channel.messages)
-        if channel.held.pending:
-            # The channel still holds what a record covers: a call before this one was rescued.
-            self._whole = await channel.shown(self._whole)
-        self._messages = self._whole
-        recalled = 0 if self.recalled is None else self._count(self.recalled)
-        own = self._with(self._messages)
-        self.measured = meter.measure(own, self.first, self.before, recalled)
-        self.room = self.measured.requested.room(channel.setup.reserved)
-        self._size: int | None = self.measured.messages + self._ceil(recalled)
-
-    def _ceil(self, tokens: int) -> int:
-        return math.ceil(tokens * self.measured.ratio)
-
-    def _tokens_of(self, messages: Sequence[BaseMessage]) -> int:
-        return self._ceil(sum(map(self._count, messages)))
-
-    def tokens(self) -> int:
-        """Return the tokens of the messages, with the recalled originals."""
-        if self._size is None:
-            recalled = 0 if self.recalled is None else self._ceil(self._count(self.recalled))
-            self._size = self._tokens_of(self._messages) + recalled
-        return self._size
-
-    def window(self, budget: int) -> Window:
-        """Return a window with this room for messages."""
-        beside = self.measured.requested.overhead
-        return Window(budget + beside, beside)
-
-    def _with(self, messages: Sequence[BaseMessage]) -> Request:
-        if messages is self._request.messages:
-            return self._request
-        return self._request.override(messages=cast("list[AnyMessage]", list(messages)))
-
-    def _show(self, messages: Sequence[BaseMessage]) -> None:
-        self._messages, self._size = messages, None
-
-    async def again(self) -> None:
-        """Begin again with all that was to be sent, under the record that is in force now."""
-        changed = self.channel.held is not self.first
-        self._show(await self.channel.shown(self._whole) if changed else self._whole)
-
-    async def send(self, send: Send) -> Any:
-        channel, messages = self.channel, self._messages
-        if listening():
-            size, window = self.tokens(), self.measured.requested.window
-            tokens = self.measured.requested.overhead + size
-            share = tokens / window if window else None
-            emit("request", channel.scope, tokens_after=tokens, window=window, share=share)
-        if self.recalled is not None:
-            messages = with_recalled(messages, self.recalled)
-        request = self._with(await channel.thoughtful(messages))
-        with sending(channel, request):
-            return await send_thoughtful(request, send)
-
-    async def fit(self, room: Window | None, name: str = "fit") -> CompactionResult | None:
-        """Make the messages fit, without recalled originals if need be; else return why not."""
-        budget = None if room is None else room.budget
-        facts = {"tokens_before": self.tokens(), "budget": budget}
-        with observing("guard", self.channel.scope, name=name, **facts) as seen:
-            before, held = self._messages, self.channel.held
-            stuck = await self._tried(room)
-            if self.recalled is not None and (stuck is not None or not self._says(before)):
-                said = "what was recalled for this turn is left out: there is no room for it"
-                log("recall_left_out", said, level=logging.INFO)
-                self.recalled, self.dropped = None, True
-                self.channel.held = held  # its record may show the user's words short
-                self._show(before)
-                stuck = None
-                if room is None or self.tokens() > room.budget:
-                    stuck = await self._tried(room)
-            if seen:
-                over = budget is not None and self.tokens() > budget
-                seen.add(tokens_after=self.tokens(), outcome="stuck" if over else "ok")
-        return stuck
-
-    def _says(self, before: Sequence[BaseMessage]) -> bool:
-        """Return whether the user's newest message still stands as it was."""
-        was, now = newest_user(before), newest_user(self._messages)
-        return was is None or (now is not None and self._messages[now] is before[was])
-
-    async def _tried(self, room: Window | None) -> CompactionResult | None:
-        """Compact the history in the state, then what others have added, for this call alone."""
-        channel, ratio = self.channel, self.measured.ratio
-        recalled = 0 if self.recalled is None else self._ceil(self._count(self.recalled))
-        rest = room and replace(room, reserved=room.reserved + recalled)
-        try:
-            own = (await channel.folded())[1]
-            added = max(0, self.tokens() - self._tokens_of(own))
-            tight = room and replace(room, reserved=room.reserved + added)
-            await self._compacted(channel.thread(tight, ratio=ratio), own, forced=False)
-            if rest is None or self.tokens() - recalled <= rest.budget:
-                return None
-            thread = channel.thread(rest, ratio=ratio)
-            result = await compact(thread, self._messages, False, "")
-        except ArchiveError as error:
-            if not await self._bridged(rest, await channel.redacted(error)):
-                raise
-            return None
-        stuck = result.outcome == "stuck"
-        unreachable = result.failed == "archive" or not channel.clips
-        if stuck and unreachable and await self._bridged(rest, result.reason):
-            return None
-        self._show(cast("list[BaseMessage]", result.messages))
-        return result if stuck else None
-
-    async def _compacted(self, thread: Thread, own: Sequence[BaseMessage], *, forced: bool) -> None:
-        """Compact the history in the state, whose view is `own` until then."""
-        channel = self.channel
-        result = await compact(thread, channel.messages, forced, "")
-        if result.record is not None:
-            view = cast("list[BaseMessage]", result.messages)
-            after = size_of(channel.setup, view)
-            channel.held = channel.held.with_record(result.record, after, pending=True)
-            self._show(laid_over(view, own, self._messages))
-
-    async def summarise(self) -> None:
-        """Summarise all but what `keep` asks for."""
-        own, ratio = (await self.channel.folded())[1], self.measured.ratio
-        await self._compacted(self.channel.thread(None, ratio=ratio), own, forced=True)
-
-    async def _bridged(self, room: Window | None, trouble: str) -> bool:
-        """Make this one request fit without the archive; return False if that does not help."""
-        thread = self.channel.passing_thread(room, self.measured.ratio)
-        if thread is None:
-            return False
-        result = await compact(thread, self._messages, False, "")
-        if result.outcome == "stuck":
-            return False
-        said = "this one request was made to fit without the archive, nothing else changed: %s"
-        log("request_bridged", said, trouble)
-        self._show(cast("list[BaseMessage]", result.messages))
-        return True

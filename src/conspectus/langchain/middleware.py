@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
@@ -35,7 +36,7 @@ from conspectus.engine.settings import (
 )
 from conspectus.errors import PolicyError
 from conspectus.langchain.channel import Channel
-from conspectus.langchain.planner import step
+from conspectus.langchain.planner import is_quiet, step
 from conspectus.langchain.recall import (
     recall_tool,
     shown_in_turn,
@@ -47,6 +48,7 @@ from conspectus.langchain.requests import Send, send_thoughtful, sending
 from conspectus.langchain.settings import (
     KEEP,
     KEPT,
+    Attributes,
     Model,
     PreviewChoice,
     Setup,
@@ -54,10 +56,9 @@ from conspectus.langchain.settings import (
     copied,
     deprecated,
     set_up,
-    warn_of,
     whole_counter,
 )
-from conspectus.langchain.state import CompactionState, HeadState, Tenant, asking, name_messages
+from conspectus.langchain.state import Asked, CompactionState, HeadState, Tenant, name_messages
 from conspectus.notes.tools import Skills, Tool
 from conspectus.observe import heard_by
 from conspectus.redaction import Redact
@@ -77,7 +78,10 @@ NO_TOOLS = (
 
 
 class SummarizationMiddleware(
-    AgentMiddleware[CompactionState, ContextT, ResponseT], Closing, Generic[ResponseT, ContextT]
+    Attributes,
+    AgentMiddleware[CompactionState, ContextT, ResponseT],
+    Closing,
+    Generic[ResponseT, ContextT],
 ):
     """Summarise the older part of a conversation when it grows; lose nothing of it.
 
@@ -167,7 +171,6 @@ class SummarizationMiddleware(
     if TYPE_CHECKING:  # the parameters
 
         def __getattr__(self, name: str) -> Any: ...
-        def __setattr__(self, name: str, value: Any) -> None: ...
 
     def __init__(
         self,
@@ -214,55 +217,59 @@ class SummarizationMiddleware(
         self._name = type(self).__name__ if name is None else name
         if not isinstance(self._name, str) or not self._name:
             raise PolicyError(f"name must be a text, not {name!r}")
-        given["trigger"], given["keep"] = deprecated(deprecated_kwargs, trigger, keep)
-        given["trigger"] = copied(given["trigger"])
+        old = deprecated(deprecated_kwargs, list(given))
+        given["trigger"] = copied(old.get("trigger") if trigger is None else trigger)
+        given["keep"] = old.get("keep", keep) if keep == KEEP else keep
         given["model"] = built_model(model)
         given["token_counter"] = whole_counter(token_counter, given["model"])
         self._parameters = tuple(given)
         vars(self).update(given)
         self._begin()
-        warn_of(self._made.engine.policy)
+        for caveat in self._setup.engine.policy.caveats:
+            warnings.warn(caveat, UserWarning, stacklevel=2)
 
     def _begin(self) -> None:
-        self._address: AnyArchive | None = vars(self)["archive"]
-        self._setup_of = dict[str, Any]()
-        self._made: Setup
-        self._trigger: Any
+        own = vars(self)
+        self._address: AnyArchive | None = own["archive"]
+        self._made: Setup | None = None
         setup = self._setup
         self._opened = setup.engine.archive if isinstance(self._address, (str, Path)) else None
-        self.archive = self._setup_of["archive"] = setup.engine.archive
-        self.tools = []
+        own["archive"] = setup.given["archive"] = setup.engine.archive
+        tools = [tool_to_compact()] if self.compact_tool else []
         if self.recall != "off":
-            self.tools.append(recall_tool(lambda: self._setup, 2 * self.recall_tokens))
-        if self.compact_tool:
-            self.tools.append(tool_to_compact())
+            tools = [recall_tool(lambda: self._setup, 2 * self.recall_tokens), *tools]
+        own["tools"] = tools
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        made = vars(self).get("_made")
+        if made is not None and name in FIXED and value is not made.given[name]:
+            raise PolicyError(
+                f"{name} cannot change once the middleware is built, as agents and their states "
+                "go by it; build the middleware and the agent anew"
+            )
+        super().__setattr__(name, value)
+        if name in vars(self).get("_parameters", ()):
+            self._is_current = False
 
     @property
     def _setup(self) -> Setup:
         """What the settings make as they are now."""
-        own, before = vars(self), self._setup_of
-        same = before and all(own[name] is value for name, value in before.items())
-        if same and own["trigger"] == self._trigger:
-            return self._made
+        made, own = self._made, vars(self)
+        if made is not None and self._is_current and own["trigger"] == made.given["trigger"]:
+            return made
         given = {name: own[name] for name in self._parameters}
-        for name in FIXED if before else ():
-            if given[name] is not before[name]:
-                raise PolicyError(
-                    f"{name} cannot change once the middleware is built, as agents and their "
-                    "states go by it; build the middleware and the agent anew"
-                )
-        made = set_up(given, self._kept_in)
-        if before and given["background"] is before["background"]:
-            made.engine = replace(made.engine, background=self._made.engine.background)
-        self._made, self._setup_of, self._trigger = made, given, copied(given["trigger"])
-        return made
+        setup = set_up({**given, "trigger": copied(given["trigger"])}, self._kept_in)
+        if made is not None and given["background"] is made.given["background"]:
+            setup.engine = replace(setup.engine, background=made.engine.background)
+        self._made, self._is_current = setup, True
+        return setup
 
     def _prepares(self) -> Sequence[Preparations]:
-        background = self._made.engine.background
+        background = self._made.engine.background if self._made is not None else None
         return () if background is None else (background,)
 
     def __getstate__(self) -> dict[str, Any]:
-        made = ("_made", "_setup_of", "_trigger", "_address", "_opened", "tools")
+        made = ("_made", "_address", "_opened", "tools")
         own = {key: value for key, value in vars(self).items() if key not in made}
         return {**own, "archive": self._address}
 
@@ -284,21 +291,26 @@ class SummarizationMiddleware(
 
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Compact the history if the settings ask for it."""
+        if is_quiet(Channel(self._setup, state, runtime)):
+            return None
         return run(self._step(state, runtime))
 
     async def abefore_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """`before_model` on an event loop."""
+        if is_quiet(Channel(self._setup, state, runtime)):
+            return None
         return await arun(self._step(state, runtime))
 
     async def _step(
         self, state: Any, runtime: Any, focus: str | None = None
     ) -> dict[str, Any] | None:
-        setup = self._setup
-        update = await heard_by(setup.engine.listeners, step(setup, state, runtime, focus))
+        channel = Channel(self._setup, state, runtime)
+        listeners = channel.setup.engine.listeners
+        update = await heard_by(listeners, step(channel, focus))
         if self.recall != "auto" or focus is not None:
             return update
-        turn = with_turn_recall(Channel(setup, state, runtime), update)
-        return await heard_by(setup.engine.listeners, turn)
+        turn = with_turn_recall(Channel(channel.setup, state, runtime), update)
+        return await heard_by(listeners, turn)
 
     def compact(
         self, state: Any, runtime: Any, *, focus: str | None = None
@@ -338,7 +350,7 @@ class SummarizationMiddleware(
         Example:
             `agent.update_state(config, SummarizationMiddleware.request_compaction("the schema"))`
         """
-        return asking(focus)
+        return Asked.of(focus)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -372,12 +384,12 @@ class SummarizationMiddleware(
             setup.say_once(NO_TOOLS % ", ".join(tool.name for tool in self.tools))
             request = request.override(tools=rest)
         channel = Channel(setup, request.state, request.runtime)
-        if channel.held.data is not None:  # a run may begin here, in another process
+        if channel.held.head is not None:  # a run may begin here, in another process
             name_messages(channel.messages)
         # With the model's turn: `before_model` has not seen what went before.
         await channel.follow(turn=False)
         messages: Sequence[BaseMessage] = request.messages
-        if setup.preserve and channel.held.data is not None:
+        if setup.preserve and channel.held.head is not None:
             messages = await channel.shown(messages)
         if self.recall == "auto":
             messages = await shown_in_turn(channel, messages)

@@ -7,11 +7,11 @@ asking a store; the history is read and planned only when something is due.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage
+from langchain_core.messages import BaseMessage, RemoveMessage
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from conspectus._langchain import hide_from_streams
@@ -25,16 +25,13 @@ from conspectus.errors import ArchiveError
 from conspectus.langchain.channel import Channel
 from conspectus.langchain.settings import Setup
 from conspectus.langchain.state import (
-    ASKED,
+    FOCUS,
     FORKED,
-    HELD,
+    Asked,
+    Recalled,
     Requested,
-    is_checkpointed,
     name_messages,
-    read_asked,
-    read_recalled,
     read_requested,
-    run_of_subgraph,
     turn_of,
 )
 from conspectus.messages import has_long_arguments, is_summary_message, read_messages
@@ -54,39 +51,51 @@ messages has come: a short one at the next step, a long one rarely enough to sta
 NO_TRIGGER = "no trigger is set, or summarising is switched off: nothing is summarised"
 
 
-async def step(
-    setup: Setup, state: Mapping[str, Any], runtime: object, focus: str | None = None
-) -> Update | None:
+def is_quiet(channel: Channel) -> bool:
+    """Return whether a step surely changes nothing; no store is asked."""
+    setup, held = channel.setup, channel.held
+    if setup.recalled or setup.engine.background is not None or Asked.read(channel.state):
+        return False
+    if held.head is not None and (setup.preserve or held.pending):
+        return False
+    if channel.may_be_known() or not channel.is_followed(turn=True):
+        return False
+    if setup.preserve:
+        name_messages(channel.messages)
+    return not Step(channel, channel.messages).is_due(None)
+
+
+async def step(channel: Channel, focus: str | None) -> Update | None:
     """Return the update of the state that a step makes; with a `focus` compact in any case."""
-    asked = read_asked(state)
-    update: Update | None = None
-    channel = Channel(setup, state, runtime)
+    asked, update = Asked.read(channel.state), None
+    if focus is None and asked is not None:
+        focus = asked.focus[:FOCUS]
     try:
-        update = await _stepped(channel, asked if focus is None else focus)
+        update = await _stepped(channel, focus)
     except ArchiveError as error:
         # Nothing has been changed; the guard, if there is one, bridges this one request.
-        if setup.engine.on_failure == "raise":
+        if channel.setup.engine.on_failure == "raise":
             raise
         said = await channel.redacted(error)
         log("history_kept", "the history was kept as it was: %s", said)
-    return update if asked is None else {**(update or {}), ASKED: {}}
+    return update if asked is None else {**(update or {}), Asked.CHANNEL: {}}
 
 
 async def _stepped(channel: Channel, focus: str | None) -> Update | None:
     setup, begun, messages = channel.setup, channel.held, channel.messages
     if setup.preserve:
         name_messages(messages)
-    if begun.data is None and _may_be_known(channel):
+    if channel.may_be_known():
         await channel.inherit()
-        if setup.preserve and channel.state.get(FORKED) and channel.held.data is not None:
-            return {HELD: channel.held.to_json()}  # it fits its parent's records
+        if setup.preserve and channel.state.get(FORKED) and channel.held.head is not None:
+            return channel.held.update()  # it fits its parent's records
     await channel.follow(turn=True)
     held, view = channel.held, messages
-    if held.data is not None and (setup.preserve or held.pending):
+    if held.head is not None and (setup.preserve or held.pending):
         held, view = await channel.folded()
         if held is not channel.held:  # an edit has dropped records
-            after = size_of(setup, view) if held.data is not None else None
-            channel.held = replace(held, after=after)
+            after = size_of(setup, view) if held.head is not None else None
+            channel.held = held.but(after=after)
             # Whoever recalls without a state goes by the archive's pointer: it follows.
             await channel.follow(turn=False)
             channel.keep_view(channel.held, view)
@@ -94,24 +103,8 @@ async def _stepped(channel: Channel, focus: str | None) -> Update | None:
     if now.is_due(focus):
         result = await compact(now.thread(), messages, focus is not None, focus or "")
         return now.update(result, begun)
-    await now.prepare()
-    return {HELD: channel.held.to_json()} if channel.held is not begun else None
-
-
-def _may_be_known(channel: Channel) -> bool:
-    """Return whether there may be records of a history that came without any.
-
-    Such are a fork's, one that a client sends again, and a nested agent's at the begin of a run.
-    """
-    messages = channel.messages
-    if channel.state.get(FORKED):
-        return channel.setup.preserve
-    if run := run_of_subgraph():
-        seen = channel.seen()
-        known, seen.run = seen.run == run, run
-        return len(messages) > 1 and not known
-    turn = len(messages) > 1 and isinstance(messages[-1], HumanMessage)
-    return turn and not is_checkpointed()
+    now.prepare()
+    return channel.held.update() if channel.held is not begun else None
 
 
 def size_of(setup: Setup, view: Sequence[BaseMessage]) -> Size:
@@ -133,7 +126,7 @@ def room_for(
 
 def _recalled(channel: Channel, requested: Requested, view: Sequence[BaseMessage]) -> int:
     """Return the tokens of what the turn is shown again, or may be where it has just begun."""
-    setup, known = channel.setup, read_recalled(channel.state)
+    setup, known = channel.setup, Recalled.read(channel.state)
     if known is None or known.turn != turn_of(channel.messages, known):
         return room_for(setup, setup.recalled, requested, view)
     return 0 if known.message is None else setup.engine.meter.message(known.message)
@@ -153,18 +146,19 @@ class Step:
             beside += _recalled(channel, requested, view) if setup.recalled else 0
             self._room = replace(self._room, reserved=self._room.reserved + beside)
         # What a message really takes is counted beside, where a window is there to be exceeded.
-        self._metered = self._room is not None and not setup.engine.meter.exact
-        self._seen = channel.seen()
-        self._sizes = self._seen.follow(view, 1 + self._metered)
-        if not setup.preserve and self._sizes.fresh < len(messages):
-            name_messages(messages[self._sizes.fresh :], messages[: self._sizes.fresh])
+        metered = self._room is not None and not setup.engine.meter.exact
+        self._history = channel.history()
+        self._sizes = self._history.follow(view, *range(1 + metered))
+        fresh = self._sizes.fresh
+        if not setup.preserve and fresh < len(messages):
+            name_messages(messages[fresh:], messages)
         # Reports of models are of this history from here on. Nobody knows which answers came after
         # the summary of another library.
-        foreign = self._held.data is None and bool(view) and is_summary_message(view[0])
+        foreign = self._held.head is None and bool(view) and is_summary_message(view[0])
         self._since = len(view) if foreign else self._held.messages_after
         self._asked = Size(setup.counting.asked(self._sizes, self._since), len(view))
         self._tokens, self._ratio = self._sizes.total() + setup.counting.base, 1.0
-        if self._metered and self._room is not None:
+        if metered and self._room is not None:
             reports = self._sizes.reports(self._since, 1)
             self._ratio = correction(reports, self._room.reserved, self._room.limit)
             self._tokens = math.ceil(self._sizes.total(1) * self._ratio)
@@ -174,45 +168,46 @@ class Step:
         ratio = None if self._room is None else self._ratio
         return self._channel.thread(self._room, asked=self._asked, ratio=ratio)
 
-    async def prepare(self) -> None:
+    def prepare(self) -> None:
         """Prepare the next notes in the background, once the trigger is near."""
-        jobs, head = self._setup.engine.background, self._held.head_id
+        jobs = self._setup.engine.background
         if jobs is None:
             return
         thread, asked = self.thread(), self._asked
-        if thread.nears(asked, jobs.prepare) and jobs.wanted(thread.scope, head, asked):
+        near = thread.nears(asked, jobs.prepare)
+        if near and jobs.wanted(thread.scope, self._held.head_id, asked):
             begin(thread, read_messages(self._channel.messages))
 
     def is_due(self, focus: str | None) -> bool:
         """Return whether to read and plan; `focus` is that of a compaction that was asked for."""
-        if focus is not None or self._held.pending:
+        held, view, limit = self._held, self._view, self._room.limit if self._room else None
+        if focus is not None or held.pending:
             return True
-        head, over, messages = self._seen.tried
-        same = head == self._held.head_id and over == self._over
-        if same and 0 <= len(self._view) - messages < messages // PART:
+        head, over, tried = self._history.tried
+        same = head == held.head_id and over == self._over
+        if same and 0 <= len(view) - tried < tried // PART:
             return False
-        policy, limit = self._policy, self._room.limit if self._room is not None else None
         if self._arguments_are_long(limit):
             return True
-        if not policy.trigger:
+        if not self._policy.trigger:
             self._setup.say_once(NO_TRIGGER)
             return False
+        after = held.after
+        if after is not None:
+            reached = self._setup.counting.reached(self._sizes, self._since)
+            after = replace(after, tokens=max(after.tokens, reached))
+        if not self._over and self._policy.fired(self._asked, limit, after) is None:
+            return False
         own = self._setup.engine.memory.of(self._channel.scope)
-        failed = own.failure(self._held.head_id or None, len(self._view), self._over)
+        failed = own.failure(held.head_id or None, len(view), self._over)
         if self._over:
             return failed is None or grown(self._tokens, failed.size.tokens)
-        after = self._held.after
-        if after is not None:
-            told = self._setup.counting.reached(self._sizes, self._since)
-            after = replace(after, tokens=max(after.tokens, told))
-        if policy.fired(self._asked, limit, after) is None:
+        if failed is not None and self._policy.fired(self._asked, limit, failed.asked) is None:
             return False
-        if failed is not None and policy.fired(self._asked, limit, failed.asked) is None:
-            return False
-        kind, amount = policy.keep
+        kind, amount = self._policy.keep
         if kind == "messages":
-            return len(self._view) > amount
-        return self._sizes.total() > (policy.keep_tokens(limit) or 0)
+            return len(view) > amount
+        return self._sizes.total() > (self._policy.keep_tokens(limit) or 0)
 
     def _arguments_are_long(self, limit: int | None) -> bool:
         """Return whether old calls have arguments to shorten; each message is checked once."""
@@ -220,7 +215,7 @@ class Step:
         if how is None or not how.fired(self._asked, limit) or not self._channel.clips:
             return False
         sizes = [self._sizes.upto(n + 1) - self._sizes.upto(n) for n in range(len(self._view))]
-        old, (head, since) = how.old(sizes, limit), self._seen.looked
+        old, (head, since) = how.old(sizes, limit), self._history.looked
         since = since if head == self._held.head_id and since <= old else 0
         if any(
             has_long_arguments(one, how.longest)
@@ -228,25 +223,25 @@ class Step:
             for one in self._view[since:old]
         ):
             return True
-        self._seen.looked = (self._held.head_id, old)
+        self._history.looked = (self._held.head_id, old)
         return False
 
     def update(self, result: CompactionResult, begun: object) -> Update | None:
         """Return the update of the state for a result; `begun` is the head in the state."""
         setup, held, view = self._setup, self._held, result.messages
         if result.record is None and not result.preparing:
-            self._seen.tried = (held.head_id, self._over, len(self._view))
+            self._history.tried = (held.head_id, self._over, len(self._view))
         if result.outcome == "stuck":
             log("history_does_not_fit", "the history does not fit: %s", result.reason)
         # A caller may have sent the whole history with its summary: what that covers goes again.
         rest = bool(result.dropped) and not setup.preserve
         if result.record is None and not held.pending and not rest:
-            return {HELD: held.to_json()} if held is not begun else None
+            return held.update() if held is not begun else None
         if result.record is not None:
             held = held.with_record(result.record, size_of(setup, view))
         held = held.settled(whole=setup.preserve)
         if setup.preserve:
             self._channel.keep_view(held, view)
-            return {HELD: held.to_json()}
+            return held.update()
         hide_from_streams(one for one in view if is_summary_message(one))
-        return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *view], HELD: held.to_json()}
+        return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *view], **held.update()}

@@ -21,15 +21,7 @@ from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.langchain.channel import Channel
 from conspectus.langchain.planner import Update, room_for
 from conspectus.langchain.settings import Setup
-from conspectus.langchain.state import (
-    RECALLED,
-    Recalled,
-    asking,
-    name_messages,
-    read_recalled,
-    read_requested,
-    turn_of,
-)
+from conspectus.langchain.state import Asked, Recalled, name_messages, read_requested, turn_of
 from conspectus.messages import read_messages
 from conspectus.messages.recalled import (
     is_users,
@@ -75,7 +67,7 @@ async def with_turn_recall(channel: Channel, update: Update | None) -> Update | 
     after: dict[str, Any] = {**channel.state, **(update or {})}
     if update and "messages" in update:
         after["messages"] = [m for m in after["messages"] if not isinstance(m, RemoveMessage)]
-    known = read_recalled(after)
+    known = Recalled.read(after)
     turn = turn_of(after["messages"], known)
     if not turn:
         return update
@@ -86,12 +78,12 @@ async def with_turn_recall(channel: Channel, update: Update | None) -> Update | 
                 return update
         except ArchiveError:
             return update  # it is not shown until that can be checked
-    return {**(update or {}), RECALLED: (await _chosen(turn, now)).to_json()}
+    return {**(update or {}), **(await _chosen(turn, now)).update()}
 
 
 async def shown_in_turn(channel: Channel, messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
     """Put the originals recalled for the turn into the messages of a request."""
-    known = read_recalled(channel.state)
+    known = Recalled.read(channel.state)
     if known is None or not known.text or known.turn != turn_of(channel.messages, known):
         return messages
     try:
@@ -109,9 +101,9 @@ async def _within_reach(known: Recalled, channel: Channel) -> bool:
 
 
 async def _chosen(turn: str, channel: Channel) -> Recalled:
-    setup, nothing = channel.setup, Recalled(turn)
+    setup, nothing = channel.setup, Recalled(turn=turn)
     query, own = _asked_in(channel.messages)
-    if channel.held.data is None or channel.archive is None or not asks_for_something(query):
+    if channel.held.head is None or channel.archive is None or not asks_for_something(query):
         return nothing
     try:
         chain, _ = await channel.reached()
@@ -132,8 +124,8 @@ async def _chosen(turn: str, channel: Channel) -> Recalled:
         return nothing
     if found is None:
         return nothing
-    keys = tuple(dict.fromkeys(hit.key for hit in found.hits))
-    return Recalled(turn, recalled_text(found.text), keys)
+    keys = list(dict.fromkeys(hit.key for hit in found.hits))
+    return Recalled(turn=turn, text=recalled_text(found.text), keys=keys)
 
 
 def _asked_in(messages: Sequence[BaseMessage]) -> tuple[str, frozenset[str]]:
@@ -160,7 +152,7 @@ def recall_tool(setup: Callable[[], Setup], tokens: int) -> BaseTool:
         own = setup()
         channel = Channel(own, runtime.state, runtime)
         name_messages(channel.messages)
-        if channel.held.data is None:
+        if channel.held.head is None:
             return "Nothing has left your view so far: the whole conversation is before you."
         if channel.archive is None:
             raise ToolException("Nothing is archived in this conversation; go on with the summary.")
@@ -202,7 +194,7 @@ def tool_to_compact() -> BaseTool:
 
     def compact_conversation(runtime: Runtime, focus: Focus = "") -> Command[Any]:
         answer = ToolMessage(WILL_COMPACT, tool_call_id=runtime.tool_call_id, name=COMPACT)
-        return Command(update={**asking(focus), "messages": [answer]})
+        return Command(update={**Asked.of(focus), "messages": [answer]})
 
     return StructuredTool.from_function(
         compact_conversation, name=COMPACT, description=ABOUT_COMPACT

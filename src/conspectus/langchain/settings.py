@@ -1,8 +1,8 @@
-"""Read the middleware's parameters, and build what one set of them makes."""
+"""Read the parameters, which are plain attributes, and build what they make together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,11 +15,18 @@ from langgraph.types import interrupt
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
 from conspectus.core.items import Window
-from conspectus.core.policy import TRIGGER_FORM, Arguments, Policy, TriggerClause, names_embedded
+from conspectus.core.policy import (
+    TRIGGER_FORM,
+    Arguments,
+    Policy,
+    TriggerClause,
+    names_embedded,
+    whole,
+)
 from conspectus.engine.hooks import PreviewRequest
 from conspectus.engine.settings import Engine, warn_caller, window_of
-from conspectus.errors import PolicyError
-from conspectus.langchain.seen import Counting, Histories
+from conspectus.errors import PolicyError, did_you_mean
+from conspectus.langchain.history import HISTORIES, MESSAGES, Counting, History
 from conspectus.langchain.state import Requested, Tenant
 from conspectus.messages.recalled import LEAST_RECALL
 from conspectus.model.calls import named, profile_window
@@ -41,7 +48,14 @@ KEPT = "kept in the history"
 
 CHOICES = {"history": ("replace", "preserve"), "recall": ("off", "tool", "auto")}
 
+TOOL_SETS = 8  # sets of tools whose size is cached; the cache holds their tools
 STORES = 8  # stores of graphs whose archives stay open for the next step
+
+OUTPUT_SETTINGS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
+"""Settings that limit an answer."""
+
+MOST_OUTPUT = 0.5
+"""Largest share of the window for the answer, whatever the model's settings say."""
 
 PREVIEW = "conspectus.preview"
 """The `type` of the interrupt's value."""
@@ -53,6 +67,7 @@ ANSWERS = 'answer {"type": "approve"}, {"type": "edit", "summary": "..."} or {"t
 class Setup:
     """What one set of settings makes, for all threads of a graph."""
 
+    given: dict[str, Any]  # the parameters
     engine: Engine
     counting: Counting
     tenant: Tenant
@@ -62,7 +77,10 @@ class Setup:
     reserved: int  # tokens of the window that messages cannot have
     model: str
     keeps: Callable[[Scope], str] | None  # where originals of clips are without an archive
-    histories: Histories
+    histories: Newest[tuple[str, ...], History] = field(
+        default_factory=lambda: Newest(HISTORIES, MESSAGES, len)
+    )
+    tools: Newest[tuple[int, ...], Any] = field(default_factory=lambda: Newest(TOOL_SETS))
     _archives: Newest[int, tuple[BaseStore, Archive]] = field(
         default_factory=lambda: Newest(STORES)
     )
@@ -72,7 +90,7 @@ class Setup:
         if self.window is not None:
             same = not self.model or seen.model in ("", self.model)
             limit = min(self.window, seen.window or self.window) if same else self.window
-            seen = replace(seen, model=self.model or seen.model, window=limit)
+            seen = seen.but(model=self.model or seen.model, window=limit)
         return seen.room(self.reserved)
 
     def archive(self, runtime: object) -> Archive | None:
@@ -84,12 +102,16 @@ class Setup:
             return None
         return self._archives.get_or_make(id(store), lambda: (store, Archive(store)))[1]
 
+    def history(self, *name: str) -> History:
+        counts = self.counting.message, self.engine.meter.message
+        return self.histories.get_or_make(name, lambda: History(*counts))
+
     def say_once(self, text: str) -> None:
         if self.engine.memory.is_news(text):
             log("setting_missing", text)
 
 
-def set_up(given: Mapping[str, Any], kept_in: Callable[[Scope], str]) -> Setup:
+def set_up(given: dict[str, Any], kept_in: Callable[[Scope], str]) -> Setup:
     """Build the parts from all parameters of `SummarizationMiddleware`, by name."""
     counter, model, window = given["token_counter"], given["model"], given["window"]
     counting = Counting(counter, model)
@@ -116,18 +138,13 @@ def set_up(given: Mapping[str, Any], kept_in: Callable[[Scope], str]) -> Setup:
         if given[name] not in choices:
             *others, last = (f'"{one}"' for one in choices)
             raise PolicyError(f"{name} must be {', '.join(others)} or {last}, not {given[name]!r}")
-    tokens = given["recall_tokens"]
-    if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < LEAST_RECALL:
-        raise PolicyError(
-            f"recall_tokens must be a whole number of at least {LEAST_RECALL} tokens, not "
-            f"{tokens!r}; recall='off' switches it off"
-        )
+    tokens = whole(given["recall_tokens"], "recall_tokens", LEAST_RECALL)
     meter = TokenMeter(None if counting.approximate else counter, model=model)
     engine = Engine.build(given, policy, meter)
-    engine = replace(engine, preview=_asked_of(given["preview"]), sizes=counting.message)
     preserve = given["history"] == "preserve"
     return Setup(
-        engine=engine,
+        given=given,
+        engine=replace(engine, preview=_asked_of(given["preview"]), sizes=counting.message),
         counting=counting,
         tenant=given["tenant"],
         preserve=preserve,
@@ -136,50 +153,45 @@ def set_up(given: Mapping[str, Any], kept_in: Callable[[Scope], str]) -> Setup:
         reserved=given["reserved_tokens"],
         model=model_name(model) if window is None and known is not None else "",
         keeps=kept_in if preserve else None,
-        # LangChain's own count is cheaper than to know a message again by its content.
-        histories=Histories(counting.message, meter.message, by_content=not counting.approximate),
     )
 
 
-def warn_of(policy: Policy) -> None:
-    """Warn the caller of a constructor of settings that work against each other."""
-    for caveat in policy.caveats:
-        warn_caller(caveat, UserWarning)
+class Attributes:
+    """Refuse attributes that a middleware of ours does not know: a misspelt setting."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        ours = type(self).__module__.startswith("conspectus.")  # a subclass may have its own
+        if ours and name[0] != "_" and not hasattr(self, name):
+            hint = did_you_mean(name, vars(self)) or f" help({type(self).__name__}) lists them"
+            raise AttributeError(f"{type(self).__name__} has no setting {name!r};{hint}")
+        super().__setattr__(name, value)
 
 
-def deprecated(given: Mapping[str, Any], trigger: Any, keep: Any) -> tuple[Any, Any]:
-    """Read trigger and keep, also by their old names; called by a constructor."""
-    if unknown := sorted(set(given) - set(DEPRECATED)):
-        raise TypeError(
-            f"SummarizationMiddleware has no parameter {', '.join(map(repr, unknown))}; "
-            "help(SummarizationMiddleware) lists them"
-        )
-    kinds = {"trigger": "tokens", "keep": "messages"}
+def deprecated(given: Mapping[str, Any], known: Sequence[str]) -> dict[str, Any]:
+    """Read parameters under LangChain's old names; called by a constructor."""
+    for name in given:
+        if name not in DEPRECATED:
+            hint = did_you_mean(name, known) or " help(SummarizationMiddleware) lists them"
+            raise TypeError(f"SummarizationMiddleware has no parameter {name!r};{hint}")
+    kinds, read = {"trigger": "tokens", "keep": "messages"}, {}
     for old, new in DEPRECATED.items():
         if old in given:
             form = f"{new}=('{kinds[new]}', value)"
             warn_caller(f"{old} is deprecated. Use {form} instead.", DeprecationWarning)
-    most = given.get("max_tokens_before_summary")
-    if trigger is None and most is not None:
-        trigger = ("tokens", most)
-    if "messages_to_keep" in given and keep == KEEP:
-        keep = ("messages", given["messages_to_keep"])
-    return trigger, keep
+            if given[old] is not None:
+                read[new] = (kinds[new], given[old])
+    return read
 
 
 def copied(trigger: Any) -> Any:
     """Copy a trigger, against later changes of the caller's own."""
-    if isinstance(trigger, list):
-        return [_copied(part, "item ") for part in trigger]
-    return None if trigger is None else _copied(trigger, "")
-
-
-def _copied(part: Any, what: str) -> Any:
-    if isinstance(part, Mapping):
-        return dict(part)
-    if isinstance(part, (tuple, TriggerClause)):
-        return part
-    raise TypeError(f"Unsupported trigger {what}type: {type(part)}. {TRIGGER_FORM}.")
+    parts = trigger if isinstance(trigger, list) else [trigger]
+    item = "item " if parts is trigger else ""
+    for part in parts:
+        if part is not None and not isinstance(part, (tuple, TriggerClause, Mapping)):
+            raise TypeError(f"Unsupported trigger {item}type: {type(part)}. {TRIGGER_FORM}.")
+    made = [dict(part) if isinstance(part, Mapping) else part for part in parts]
+    return made if item else made[0]
 
 
 def built_model(model: str | Model | None) -> Model | None:
@@ -203,6 +215,16 @@ def model_name(model: object) -> str:
 def whole_counter(counter: Any, model: Model | None) -> Any:
     """Return the counter as LangChain's middleware shows it."""
     return Counting(counter, model).whole if counter is count_tokens_approximately else counter
+
+
+def reserved_for_answer(holders: Sequence[object], window: int | None) -> int:
+    """Return the tokens of an answer, by the first of settings or models that limits it."""
+    for holder in holders:
+        for name in OUTPUT_SETTINGS:
+            limit = holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
+            if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0:
+                return min(limit, int(window * MOST_OUTPUT)) if window else limit
+    return 0
 
 
 # A person reads the summary first: the graph is interrupted after the draft is stored. On resume

@@ -1,7 +1,8 @@
 """The private channels of a graph's state, and the names of its histories and messages.
 
 All is plain JSON, so that it survives every serializer, and is no part of a graph's input or
-output. The tenant is never read from the state, which users can write.
+output. What is there in another form is not trusted. The tenant is never read from the state, which
+users can write.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ import hashlib
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
 from operator import attrgetter
-from typing import Annotated, Any, NotRequired, cast
+from typing import Annotated, Any, ClassVar, Literal, NotRequired, Required, Self, cast
 
 from langchain.agents.middleware.types import AgentState, PrivateStateAttr
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AnyMessage, BaseMessage, convert_to_messages
+from langgraph.channels.delta import DeltaChannel
 from langgraph.config import get_config
+from langgraph.graph.message import Messages, add_messages
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
 from conspectus.core.items import Size, Window
 from conspectus.core.records import Record
@@ -25,164 +28,162 @@ from conspectus.errors import InputError
 from conspectus.messages import POINTER, read_messages
 from conspectus.messages.recalled import newest_user, recalled_message
 
-VERSION = 1  # of the plain form; other versions are not read
-
-HELD, REQUEST = "_conspectus", "_conspectus_request"
-RECALLED, ASKED = "_conspectus_recalled", "_conspectus_asked"
-
 FORKED = "_deepagents_forked_context"
 """Set by Deep Agents in the state of a subagent that has inherited its parent's."""
 
+SNAPSHOT = 50  # updates after which a preserved channel is written whole
 LEARNED = 3  # other models whose limits are remembered
 FOCUS = 2_000  # most characters of a focus
 MAIN = "main"  # the session of a graph that no other graph has called
 DERIVED = "unnamed-"  # prefix of an id that is derived from its message
 
 Tenant = str | Callable[[Any], str | None] | None
+Name = Annotated[str, Field(min_length=1)]
+Tokens = Annotated[int, Field(ge=0, strict=True)]
 
 _id = attrgetter("id")
-
-
-def asked_together(
-    before: Mapping[str, Any] | None, new: Mapping[str, Any] | None
-) -> dict[str, Any]:
-    """Join the requests for a compaction by two tools of one step."""
-    if not before or not new:
-        return dict(new or {})
-    focus = dict.fromkeys(text for one in (before, new) if (text := one.get("focus")))
-    return {"v": VERSION, "focus": "; ".join(map(str, focus))}
 
 
 class CompactionState(AgentState[Any]):
     _conspectus: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
     _conspectus_request: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
     _conspectus_recalled: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
-    # `| None` keeps LangGraph from putting an empty dict into the state of every thread.
+    # `| None` keeps LangGraph from putting an empty dict into the state of every thread; the last
+    # of several tools that ask in one step counts.
     _conspectus_asked: NotRequired[
-        Annotated[dict[str, Any] | None, PrivateStateAttr, asked_together]
+        Annotated[dict[str, Any] | None, PrivateStateAttr, lambda _, new: new]
     ]
 
 
-def _data(state: Mapping[str, Any], channel: str) -> Mapping[str, Any]:
-    data = state.get(channel)
-    return data if isinstance(data, Mapping) and data.get("v") == VERSION else {}
+def added(before: Messages | None, writes: Sequence[Messages]) -> Messages:
+    """Add messages write by write; those without ids get the same ones each time."""
+    state: Messages = before or []
+    for write in writes:
+        new = convert_to_messages(cast("list[Any]", write if isinstance(write, list) else [write]))
+        name_messages(new, cast("list[BaseMessage]", state))
+        state = add_messages(state, cast("Messages", new))
+    return state
 
 
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+class PreservedState(AgentState[Any]):
+    """State for `create_agent(state_schema=...)` with `history="preserve"`.
+
+    A plain channel is written whole at each step, so checkpoints grow with the square of the
+    history. This is LangGraph's delta channel, as in Deep Agents: each step writes the new
+    messages, and every 50th the whole. Reading and writing stay the same.
+
+    Example:
+        >>> from langchain.agents import create_agent
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> model = FakeListChatModel(responses=["hello"])
+        >>> agent = create_agent(model, state_schema=PreservedState)
+        >>> agent.invoke({"messages": [("user", "hi")]})["messages"][-1].text
+        'hello'
+    """
+
+    messages: Required[
+        Annotated[list[AnyMessage], DeltaChannel(added, snapshot_frequency=SNAPSHOT)]
+    ]
 
 
-# The records in force
+class Stored(BaseModel):
+    """What one private channel holds."""
+
+    model_config = ConfigDict(frozen=True)
+    CHANNEL: ClassVar[str]
+
+    v: Literal[1] = 1  # the version of the form
+
+    @classmethod
+    def read(cls, state: Mapping[str, Any]) -> Self | None:
+        """Read it; None if there is nothing that can be trusted."""
+        try:
+            return cls.model_validate(data) if (data := state.get(cls.CHANNEL)) else None
+        except ValidationError:
+            return None
+
+    def update(self) -> dict[str, Any]:
+        return {self.CHANNEL: self.model_dump()}
+
+    def but(self, **changes: Any) -> Self:
+        """Return it with changes."""
+        return self.model_copy(update=changes)
 
 
-@dataclass(frozen=True, slots=True)
-class HeadState:
-    """The record in force, as a graph's state holds it."""
+def _with_ids(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    if not records or not all(isinstance(one.get("id"), str) for one in records):
+        raise ValueError("a record has no id")
+    return records
 
-    thread: str
-    session: str
-    # Its id if an archive holds it; else the records as plain data, the one in force last.
-    data: list[Mapping[str, Any]] | str | None = None
+
+class HeadState(Stored):
+    """The record in force."""
+
+    CHANNEL = "_conspectus"
+
+    thread: Name
+    session: Name
+    # The id of the record if an archive holds it; else the records as plain data, the one in force
+    # last.
+    head: Annotated[list[dict[str, Any]], AfterValidator(_with_ids)] | Name | None = None
     after: Size | None = None  # of the view when it came into force, as the trigger counts
     pending: bool = False  # messages that it covers are still in the channel
 
     @property
-    def head(self) -> tuple[Record, ...] | str:
+    def chain(self) -> tuple[Record, ...] | str:
         """The records, the one in force last, or its id; none if they cannot be read."""
-        if isinstance(self.data, str):
-            return self.data
+        if isinstance(self.head, str):
+            return self.head
         try:
-            return tuple(Record.from_json(one) for one in self.data or ())
+            return tuple(map(Record.from_json, self.head or ()))
         except (KeyError, TypeError, ValueError, AttributeError):
             return ()
 
     @property
     def head_id(self) -> str:
-        newest = self.data[-1].get("id") if isinstance(self.data, list) else self.data
-        return newest if isinstance(newest, str) else ""
+        return str(self.head[-1]["id"]) if isinstance(self.head, list) else self.head or ""
 
     @property
     def messages_after(self) -> int:
         return self.after.messages if self.after else 0
 
-    def with_chain(
-        self, chain: Sequence[Record], after: Size | None, *, pending: bool = False
-    ) -> HeadState:
+    def with_chain(self, chain: Sequence[Record], after: Size | None, *, pending: bool) -> Self:
         """Put other records in force; only the id of an archived one is stored."""
-        data: Any = None
-        if chain:
-            data = chain[-1].id if chain[-1].archived else [one.to_json() for one in chain]
-        return replace(self, data=data, after=after, pending=pending)
+        head: Any = [one.to_json() for one in chain] or None
+        if chain and chain[-1].archived:
+            head = chain[-1].id
+        return self.but(head=head, after=after, pending=pending)
 
-    def with_record(self, record: Record, after: Size, *, pending: bool = False) -> HeadState:
+    def with_record(self, record: Record, after: Size, *, pending: bool = False) -> Self:
         """Put one more record in force."""
         if record.archived:
             return self.with_chain([record], after, pending=pending)
         # Records that cannot be read hold nothing that fits this one.
-        before = self.data if isinstance(self.data, list) and self.head else []
+        before = self.head if isinstance(self.head, list) and self.chain else []
         # A record with notes holds all of them, as no archive has the earlier ones.
         earlier = [{**one, "segment": {}} for one in before] if record.segment else before
-        return replace(self, data=[*earlier, record.to_json()], after=after, pending=pending)
+        return self.but(head=[*earlier, record.to_json()], after=after, pending=pending)
 
-    def settled(self, *, whole: bool) -> HeadState:
+    def settled(self, *, whole: bool) -> Self:
         """Return the head of a rewritten channel; a `whole` one needs all records."""
-        data = self.data
-        if isinstance(data, list) and not whole:
-            noted = [at for at, one in enumerate(data) if one.get("segment")]
-            data = data[noted[-1] if noted else -1 :]
-        return replace(self, data=data, pending=False)
-
-    def to_json(self) -> dict[str, Any]:
-        after = [self.after.tokens, self.after.messages] if self.after else None
-        own = {"thread": self.thread, "session": self.session, "head": self.data}
-        return {"v": VERSION, **own, "after": after, "pending": self.pending}
+        head = self.head
+        if isinstance(head, list) and not whole:
+            noted = [at for at, one in enumerate(head) if one.get("segment")]
+            head = head[noted[-1] if noted else -1 :]
+        return self.but(head=head, pending=False)
 
 
-def read_head(
-    state: Mapping[str, Any], runtime: object, messages: Sequence[BaseMessage]
-) -> HeadState:
-    """Read the record in force, under the names of this run; invalid data is not trusted."""
-    thread = thread_of_run(runtime) or _text(_configured().get("thread_id"))
-    if messages and not thread and (messages[0].id or DERIVED).startswith(DERIVED):
-        # Two conversations that begin with the same words are not the same one.
-        messages[0].id = str(uuid.uuid4())
-    else:
-        name_messages(messages[:1])
-    if data := _data(state, HELD):
-        try:
-            return _held(data)
-        except (KeyError, TypeError, ValueError, AttributeError):
-            pass
-    # A forked subagent of Deep Agents goes on with its parent's history: a branch of its session.
-    session = MAIN if state.get(FORKED) else session_of(runtime, messages)
-    return HeadState(thread or f"{DERIVED}{_digest_of_first(messages)}", session)
+class Requested(Stored):
+    """The latest request, as the guard has measured it; empty without a guard."""
 
+    CHANNEL = "_conspectus_request"
 
-def _held(data: Mapping[str, Any]) -> HeadState:
-    head, after = data["head"], data["after"]
-    ids = [head] if isinstance(head, str) else [one.get("id") for one in head or ()]
-    names = (data["thread"], data["session"], *ids)
-    if not all(isinstance(one, str) and one for one in names) or head == []:
-        raise TypeError("a name is no text")
-    if after is not None and not (len(after) == 2 and all(map(_is_count, after))):
-        raise TypeError("a size is tokens and messages")
-    size = None if after is None else Size(*after)
-    return HeadState(data["thread"], data["session"], head, size, bool(data["pending"]))
-
-
-# The latest request
-
-
-@dataclass(frozen=True, slots=True)
-class Requested:
-    """The latest request, as the guard has measured it."""
-
-    overhead: int = 0  # tokens of system prompt, tools and response format
-    reserved: int = 0  # tokens of the window for the answer
-    window: int | None = None
+    overhead: Tokens = 0  # of system prompt, tools and response format
+    reserved: Tokens = 0  # of the window, for the answer
+    window: PositiveInt | None = None
     model: str = ""
     # Most tokens of a request, by model that has refused a larger one.
-    learned: Mapping[str, int] = field(default_factory=dict)
+    learned: dict[str, PositiveInt] = {}
 
     def room(self, least: int = 0) -> Window | None:
         """Return the room for messages in the window, less `least` tokens; None if unknown."""
@@ -193,51 +194,40 @@ class Requested:
             rooms.append(Window(self.learned[self.model], self.overhead))
         return min(rooms, key=lambda room: room.budget, default=None)
 
-    def having_learned(self, limit: int) -> Requested:
+    def having_learned(self, limit: int) -> Self:
         others = [one for one in self.learned.items() if one[0] != self.model][-LEARNED:]
-        return replace(self, learned={**dict(others), self.model: limit})
-
-    def to_json(self) -> dict[str, Any]:
-        return {"v": VERSION, **asdict(self)}
+        return self.but(learned={**dict(others), self.model: limit})
 
 
 def read_requested(state: Mapping[str, Any]) -> Requested:
-    """Read the latest request; an empty one without a guard."""
-    data = _data(state, REQUEST)
-    if not data:
-        return Requested()
-    sizes: Any = map(data.get, ("overhead", "reserved", "window"))
-    overhead, reserved, window = (one if _is_count(one) else 0 for one in sizes)
-    known = data["learned"].items() if isinstance(data.get("learned"), Mapping) else ()
-    learned = {str(model): limit for model, limit in known if _is_count(limit) and limit}
-    return Requested(overhead, reserved, window or None, str(data.get("model") or ""), learned)
+    return Requested.read(state) or Requested()
 
 
-# The turn under way, and what was asked for
-
-
-@dataclass(frozen=True, slots=True)
-class Recalled:
+class Recalled(Stored):
     """The originals that one turn is shown again, with the same bytes until the next turn."""
+
+    CHANNEL = "_conspectus_recalled"
 
     turn: str
     text: str = ""
-    keys: tuple[str, ...] = ()  # of the originals, which must stay within reach
+    keys: list[str] = []  # of the originals, which must stay within reach
 
     @property
     def message(self) -> BaseMessage | None:
         return recalled_message(self.text, self.turn) if self.text else None
 
-    def to_json(self) -> dict[str, Any]:
-        return {"v": VERSION, "turn": self.turn, "text": self.text, "keys": list(self.keys)}
 
+class Asked(Stored):
+    """A compaction that was asked for, with its focus."""
 
-def read_recalled(state: Mapping[str, Any]) -> Recalled | None:
-    data = _data(state, RECALLED)
-    turn, text, keys = data.get("turn"), data.get("text"), data.get("keys")
-    if not (isinstance(turn, str) and isinstance(text, str) and isinstance(keys, list)):
-        return None
-    return Recalled(turn, text, tuple(map(str, keys)))
+    CHANNEL = "_conspectus_asked"
+
+    focus: str = ""
+
+    @classmethod
+    def of(cls, focus: str | None) -> dict[str, Any]:
+        """Make the update of a state that asks for a compaction at the next step."""
+        return cls(focus=(focus or "").strip()[:FOCUS]).update()
 
 
 def turn_of(messages: Sequence[BaseMessage], known: Recalled | None = None) -> str:
@@ -252,19 +242,25 @@ def turn_of(messages: Sequence[BaseMessage], known: Recalled | None = None) -> s
     return f"{name}{entry.key}"
 
 
-def read_asked(state: Mapping[str, Any]) -> str | None:
-    """Read the focus of a compaction that was asked for; None if none was."""
-    data = _data(state, ASKED)
-    focus = data.get("focus", "")
-    return None if not data else focus[:FOCUS] if isinstance(focus, str) else ""
-
-
-def asking(focus: str | None) -> dict[str, Any]:
-    """Make the update of a state that asks for a compaction at the next step."""
-    return {ASKED: {"v": VERSION, "focus": (focus or "").strip()[:FOCUS]}}
-
-
 # Names
+
+
+def read_head(
+    state: Mapping[str, Any], runtime: object, messages: Sequence[BaseMessage]
+) -> HeadState:
+    """Read the record in force, under the names of this run."""
+    thread = thread_of_run(runtime) or _text(_configured().get("thread_id"))
+    if messages and not thread and (messages[0].id or DERIVED).startswith(DERIVED):
+        # Two conversations that begin with the same words are not the same one.
+        messages[0].id = str(uuid.uuid4())
+    else:
+        name_messages(messages[:1])
+    if (held := HeadState.read(state)) is not None:
+        return held
+    # A forked subagent of Deep Agents goes on with its parent's history: a branch of its session.
+    session = MAIN if state.get(FORKED) else session_of(runtime, messages)
+    thread = thread or f"{DERIVED}{_digest_of_first(messages)}"
+    return HeadState(thread=thread, session=session)
 
 
 def tenant_of(tenant: Tenant, runtime: object) -> str:

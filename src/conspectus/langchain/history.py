@@ -1,9 +1,9 @@
 """Answer for each history: is this the one that was seen before, and how large is it now?
 
 Most steps only add messages. What was computed of a history is kept while it only grows, so that a
-step looks at new messages alone. Objects are compared, at some 2 ns a message in the histories used
-last, and held weakly in others; other objects, as after a checkpoint, are known by fingerprints of
-their content. Changes of an object in place are not noticed.
+step looks at new messages alone: lists of the same objects compare at less than a nanosecond a
+message. Equal objects, as of a checkpoint, are known too. Changes of an object in place are not
+noticed.
 
 Sizes are counted as LangChain's own middleware counts them, as users have chosen their triggers by
 that. If the first answer after a compaction reports that system prompt and tools alone meet the
@@ -12,22 +12,18 @@ trigger, that report is the size after it: the history has to grow by a tenth fr
 
 from __future__ import annotations
 
-import contextlib
 import math
 import threading
 from array import array
 from bisect import bisect_left
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from operator import attrgetter, call
+from operator import attrgetter
 from typing import Any, NamedTuple
-from weakref import ref
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
-from conspectus._newest import Newest
 from conspectus.model.calls import model_and_provider
 from conspectus.tokens import Report, TokenCounter, TokenMeter
 from conspectus.tokens.counters import MessageCounter
@@ -35,11 +31,9 @@ from conspectus.tokens.meter import LEAST_GROWTH
 
 Count = Callable[[BaseMessage], int]
 
-HISTORIES, MESSAGES = 256, 262_144
-"""Most histories in a cache, and most messages in all of them, at some 100 bytes each; a longer
-history stays alone. The least recently used goes first."""
-
-HELD = 8  # histories, used last, whose messages are kept alive: lists of objects compare fast
+HISTORIES, MESSAGES = 256, 65_536
+"""Most histories in memory, and most messages of all of them; a longer history stays alone. The
+least recently used goes first."""
 
 MOST_SCALE = 1.25  # LangChain's limit for scaling its approximation up by reported usage
 ANTHROPIC_CHARACTERS = 3.3  # characters a token in LangChain's count for Anthropic's models
@@ -92,137 +86,90 @@ class Sizes(NamedTuple):
         return next((one for one in reports if one.estimated >= LEAST_GROWTH), None)
 
 
-class Seen:
+class History:
     """One history as it was seen last, and what was computed of it."""
 
-    def __init__(self, counts: Sequence[Count], *, by_content: bool) -> None:
+    def __init__(self, *counts: Count) -> None:
         # The latest step that was due and changed nothing: its head, over the window, messages.
         self.tried: tuple[str, bool, int] = ("", False, -1)
         self.looked: tuple[str, int] = ("", 0)  # head, and messages without long arguments
         self.pointed: tuple[object, str] = (None, "")  # archive, and what its pointer names
         self.run = ""  # the run of a subgraph that has looked for its record
         self._counts, self._lock = counts, threading.Lock()
-        self._refs: list[ref[BaseMessage]] = []
-        self._held: list[BaseMessage] | None = []
-        self._marks: list[int] | None = [] if by_content else None
-        self._sums = [array("q") for _ in counts]
-        self._values: dict[str, tuple[str, int, Any]] = {}
+        self._messages: list[BaseMessage] = []
+        self._begin([])
+
+    def _begin(self, messages: Sequence[BaseMessage]) -> None:
+        """Begin again with these messages, of those that are known."""
+        before, known = getattr(self, "_sums", None), len(messages)
+        self._messages = list(messages)
+        # New lists, as the sizes of the step before go on reading the old ones.
+        self._sums = [sums[:known] for sums in before or [array("q") for _ in self._counts]]
         self._answers: list[Answer] = []
         self._newest: Answer | None = None
         self._provider: str | None = None
         self._mixed = False
+        self._note(messages, 0)
+        if not before or self._folded[1] > known:
+            self._folded: tuple[str, int, Any] = ("", 0, None)
 
     def __len__(self) -> int:
-        return len(self._refs)
+        return len(self._messages)
 
-    def follow(self, messages: Sequence[BaseMessage], columns: int = 1) -> Sizes:
+    def follow(self, messages: Sequence[BaseMessage], *columns: int) -> Sizes:
         """Look at a whole history again; count messages that are new or replaced."""
         with self._lock:
-            # Comparing lists looks at identity first.
-            known = list(map(call, self._refs)) if self._held is None else self._held
-            if known != messages[: len(known)]:
-                self._recognise(messages)
-            fresh = len(self._refs)
-            self._held = list(messages) if self._held is None else self._held
-            self._held += messages[len(self._held) :]
-            for place, message in enumerate(messages[fresh:], fresh):
-                self._refs.append(ref(message))
-                if self._marks is not None:
-                    self._marks.append(fingerprint(message))
-                if isinstance(message, AIMessage):
-                    self._note(place, message)
-            for sums, count in zip(self._sums[:columns], self._counts, strict=False):
+            own, known = self._messages, len(self._messages)
+            own += messages[known:]  # two lists of one length are compared without a copy
+            if known > len(messages) or not _are_equal(own, messages):
+                pairs = enumerate(zip(own[:known], messages, strict=False))
+                known = next((at for at, two in pairs if not _are_equal(*two)), len(messages))
+                self._begin(messages[:known])
+                self._messages += messages[known:]
+            elif known and (own[0] is not messages[0] or own[known - 1] is not messages[known - 1]):
+                self._messages = list(messages)
+            self._note(messages[known:], known)
+            for column in columns:
+                sums, count = self._sums[column], self._counts[column]
                 for message in messages[len(sums) :]:
                     sums.append((sums[-1] if sums else 0) + count(message))
             alone = self._provider is not None and not self._mixed
-            found = self._sums, self._answers, self._newest, alone
-            return Sizes(len(messages), fresh, *found)
+            return Sizes(len(messages), known, self._sums, self._answers, self._newest, alone)
 
-    def _note(self, place: int, message: AIMessage) -> None:
-        usage: Mapping[str, object] = message.usage_metadata or {}
-        reported = (usage.get("total_tokens"), usage.get("input_tokens"))
-        total, sent = (one if isinstance(one, int) else None for one in reported)
-        provider = message.response_metadata.get("model_provider")
-        answer = self._newest = Answer(place, provider, total, sent)
-        if total is not None or sent is not None:
-            self._answers.append(answer)
-        self._mixed |= self._provider not in (None, provider)
-        self._provider = self._provider or provider
+    def _note(self, messages: Iterable[BaseMessage], start: int) -> None:
+        for place, message in enumerate(messages, start):
+            if not isinstance(message, AIMessage):
+                continue
+            usage: Mapping[str, object] = message.usage_metadata or {}
+            reported = (usage.get("total_tokens"), usage.get("input_tokens"))
+            total, sent = (one if isinstance(one, int) else None for one in reported)
+            provider = message.response_metadata.get("model_provider")
+            self._newest = Answer(place, provider, total, sent)
+            if total is not None or sent is not None:
+                self._answers.append(self._newest)
+            self._mixed |= self._provider not in (None, provider)
+            self._provider = self._provider or provider
 
-    def _note_all(self, messages: Sequence[BaseMessage]) -> None:
-        self._answers, self._newest, self._provider, self._mixed = [], None, None, False
-        for place, message in enumerate(messages):
-            if isinstance(message, AIMessage):
-                self._note(place, message)
-
-    def _recognise(self, messages: Sequence[BaseMessage]) -> None:
-        """Cut what was seen at the first message that is another one."""
-        at, known = 0, min(len(self._refs), len(messages))
-        while at < known:
-            message = messages[at]
-            if self._refs[at]() is not message:
-                if self._marks is None or self._marks[at] != fingerprint(message):
-                    break
-                self._refs[at] = ref(message)
-            at += 1
-        self._held = list(messages[:at])
-        # New lists, as the sizes of the step before go on reading the old ones.
-        self._refs = self._refs[:at]
-        self._marks = None if self._marks is None else self._marks[:at]
-        self._sums = [sums[:at] for sums in self._sums]
-        self._note_all(messages[:at])
-        self._values = {name: one for name, one in self._values.items() if one[1] <= at}
-
-    def let_go(self) -> None:
-        """Keep no message alive any longer."""
+    def folded(self, head: str, messages: Sequence[BaseMessage]) -> tuple[int, Any]:
+        """Return what `keep` was given under this head, and for how many of the messages."""
+        self.follow(messages)
         with self._lock:
-            self._held = None
+            kept, count, value = self._folded
+            return (count, value) if kept == head else (0, None)
 
-    def value(self, name: str, head: str) -> tuple[Any, int] | None:
-        """Return what was computed of the history, and its length then."""
+    def keep(self, head: str, messages: Sequence[BaseMessage], value: Any) -> None:
+        """Keep what the records of a head made of messages, while these only grow."""
+        self.follow(messages)
         with self._lock:
-            made_at, length, value = self._values.get(name, ("", -1, None))
-            return (value, length) if length >= 0 and made_at == head else None
-
-    def keep(self, name: str, head: str, messages: Sequence[BaseMessage], value: Any) -> None:
-        """Keep what was computed of a history; from now on it is known by its content, too."""
-        self.follow(messages, 0)
-        with self._lock:
-            if len(self._refs) == len(messages):  # another worker may have gone on
-                self._values[name] = (head, len(messages), value)
-                if self._marks is None:
-                    self._marks = [fingerprint(message) for message in messages]
+            if len(self._messages) == len(messages):  # another worker may have gone on
+                self._folded = (head, len(messages), value)
 
 
-class Histories:
-    """The histories of one middleware: bounded, and safe to share between workers."""
-
-    def __init__(self, *counts: Count, by_content: bool = False) -> None:
-        self._counts, self._by_content = counts, by_content
-        self._known: Newest[str, Seen] = Newest(HISTORIES, MESSAGES, len)
-        self._newest: deque[Seen] = deque()
-
-    def of(self, name: str) -> Seen:
-        """Return the history of this name, as the one used last."""
-        make = partial(Seen, self._counts, by_content=self._by_content)
-        seen = self._known.get_or_make(name, make)
-        if not self._newest or self._newest[-1] is not seen:
-            with contextlib.suppress(ValueError, IndexError):  # other workers may be at it
-                self._newest.remove(seen)
-            self._newest.append(seen)
-            if len(self._newest) > HELD:
-                self._newest.popleft().let_go()
-        return seen
-
-
-def fingerprint(message: BaseMessage) -> int:
-    """Hash all parts of a message that have a size."""
-    thought = message.response_metadata.get("reasoning_content")
-    names = ("id", "name", "content", "tool_call_id", "tool_calls", "invalid_tool_calls")
-    held = vars(message)  # attributes that a message does not have are slow to ask for
-    parts = [held.get(name) for name in (*names, "additional_kwargs")]
-    plain = (part if isinstance(part, str) else repr(part) if part else "" for part in parts)
-    return hash((type(message), *plain, str(thought)))
+def _are_equal(one: object, other: object) -> bool:
+    try:
+        return one is other or bool(one == other)
+    except Exception:  # values that cannot be compared, such as arrays
+        return False
 
 
 class Counting:
