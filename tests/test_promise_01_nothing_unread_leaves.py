@@ -76,4 +76,4 @@ def test_every_word_call_and_result_stands_in_the_record():
     for words in ("Two is why.", "three", "four", "five came", "six came", "nine came to no call"):
         assert words in held("done")
     for words in ("Eight is the answer.", "Ten, says the helper."):
-        assert words in held("found")
+        assert words in held("agent")

@@ -41,7 +41,7 @@ def texts(draw: st.DrawFn, most: int = 60) -> str:
 
 @st.composite
 def lines(draw: st.DrawFn) -> Line:
-    kind = draw(st.sampled_from(["said", "done", "done", "found", "model"]))
+    kind = draw(st.sampled_from(["said", "done", "done", "agent", "found"]))
     ids = (f"m{draw(st.integers(1, 9_999))}",)
     if kind == "done":
         args = draw(
@@ -62,7 +62,7 @@ def lines(draw: st.DrawFn) -> Line:
         )
     if kind == "said":
         return Line("said", ids, draw(texts(200)), worth=draw(st.integers(0, 3)))
-    return Line("found", ids, draw(texts(80)).replace("\n", " "), model=kind == "model")
+    return Line(kind, ids, draw(texts(80)).replace("\n", " "))
 
 
 CHAINS = st.lists(st.lists(lines(), max_size=25), min_size=1, max_size=5).map(

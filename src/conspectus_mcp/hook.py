@@ -134,13 +134,14 @@ def standing_context(data: Mapping[str, Any], where: str) -> str:
     with options.opened(where, existing=True) as kept:
         chain = kept.chain(scope)
     lines, left, room = [], 0, LONGEST
-    for record in reversed(chain):
-        for one in reversed(Segment.from_json(record.segment).lines):
-            if one.kind == "said":
-                line = f"- {as_notes(cut(one_line(one.text), STATEMENT))} [{label(one.ids[0])}]"
-                room -= len(line) + 1
-                lines += [line] * (room > 0)
-                left += room <= 0
+    noted = next((record.segment for record in reversed(chain) if record.segment), {})
+    for one in reversed(Segment.from_json(noted).lines):
+        if one.kind == "said" and not one.like:
+            line = f"- {as_notes(cut(one_line(one.text), STATEMENT))} [{label(one.ids[0])}]"
+            room -= len(line) + 1
+            stands = room > 0 and not one.times
+            lines += [line] * stands
+            left += 0 if stands else one.times or 1
     if left:
         lines.append(f"({left:,} more are in the archive.)")
     about = (

@@ -17,8 +17,7 @@ from conspectus.messages.framing import as_notes
 from conspectus.model.answers import answer_of
 from conspectus.model.base import EmbeddedSummarizer, SummaryRequest
 from conspectus.model.checks import FLOOR, cut_short, problems, wrong_with
-from conspectus.notes.cutting import cut, one_line
-from conspectus.notes.lines import cited, section
+from conspectus.notes.cutting import cited, cut, one_line, section
 from conspectus.notes.reading import read_segment
 from conspectus.notes.rendering import Notes
 from conspectus.notes.segment import Answer, Segment
@@ -36,7 +35,7 @@ far, beyond which it writes them anew."""
 IN_VIEW, AHEAD = "Said by the user, and still in view", 3_000
 """Heading of the user's message that stays although later ones leave, and its characters."""
 
-BEGINS = 60  # Characters by which the notes name a message of the user's that follows them
+BEGINS = 60  # Characters by which the notes name a request that stands below them
 TRIES = 5  # How often notes are rendered again, shorter, where their message is too long
 HEADINGS = 24  # Tokens of the headings around a text that stands alone
 MOST_ASKED = 20  # Answers that do not fit, after which a preview is given up
@@ -63,7 +62,7 @@ def request_of(material: Material, by: str) -> SummaryRequest:
     if not engine.notes:
         return request
     request = replace(request, limit=max(1, min(int(limit * ASKED), LARGEST)))
-    notes = Notes(material.segments)
+    notes = Notes([material.notes])
     if getattr(engine.summarizers[by], "form", "whole") == "whole":
         last = notes.summary  # one that is too long for the request is read with the messages
         last = "\n".join(filter(None, (last, foreign * beside)))
@@ -72,7 +71,7 @@ def request_of(material: Material, by: str) -> SummaryRequest:
     anew = size > limit * OUTGROWN
     asked = request.limit if anew else max(request.limit - size, int(limit * LEAST), 1)
     request = replace(request, limit=min(request.limit, asked))
-    shown = notes.render(CONTEXT + 2 * size, count, archived=True, deeds=False)
+    shown = notes.render(CONTEXT + 2 * size, count, archived=True, calls=False)
     ahead = [one for one in material.staying[: material.ahead] if one.role == "user"]
     said = [cited(cut(as_notes(one.own), AHEAD), [one.cite]) for one in ahead[-1:]]
     shown = "\n".join(filter(None, (shown, *section(IN_VIEW, said), foreign * beside)))
@@ -141,7 +140,7 @@ def in_notes(material: Material, by: str, draft: Draft, request: SummaryRequest)
     if engine.archive is None and request.form == "whole":
         text = _uncited(text, {entry.cite for entry in request.entries})
     if not engine.notes:
-        return replace(draft, text=text, segment=Segment(text=text, alone=True).to_json())
+        return replace(draft, text=text, segment=Segment(text=text, edited=True).to_json())
     tokens = material.size(draft.text)
     if wrong := problems(draft, (), tokens=tokens, replaced=material.replaced, limit=material.most):
         raise refused(by, draft, wrong)
@@ -165,36 +164,25 @@ def _with_notes(
     material: Material, draft: Draft, answer: Answer | str | None, room: int, *, anew: bool = False
 ) -> Draft:
     """Return a draft with the notes that the next record holds, as data and as text."""
-    engine, entries, history = material.thread.engine, material.entries, material.history
+    engine, entries = material.thread.engine, material.entries
     archived, count = engine.archive is not None, engine.meter.text
-    before = Notes(material.segments).segments
     given = answer if isinstance(answer, Answer) else None
-    user = next((one.user for one in before if one.user is not None), None)
     segment = read_segment(
-        entries, material.staying, given, user=user, tools=engine.tools, skills=engine.skills
+        entries,
+        material.staying,
+        given,
+        user=material.notes.user,
+        tools=engine.tools,
+        skills=engine.skills,
     )
-    if isinstance(answer, str):
-        segment = replace(segment, text=answer, summary=True)
-    elif material.foreign:
-        segment = replace(segment, text="\n".join(material.foreign))
     segment = replace(
-        segment, ahead=_ahead(material, entries), anew=anew and bool(given and given.found)
+        segment,
+        summary=answer if isinstance(answer, str) else "",
+        text="" if isinstance(answer, str) else "\n".join(material.foreign),
+        ahead=_ahead(material, entries),
+        anew=anew and bool(given and given.found),
     )
-    segments = material.segments
-    if material.rewritten or not archived or (history.before and not history.chain):
-        # The records before it may not be at hand when it is read again. A new summary takes the
-        # place of the texts that stood alone, and is shown in their place.
-        earlier = tuple(
-            replace(
-                one,
-                alone=False,
-                earlier=(),
-                text="" if segment.summary and one.replaced else one.text,
-            )
-            for one in before
-        )
-        segment, segments = replace(segment, alone=True, earlier=earlier), ()
-    notes = Notes([*segments, segment])
+    notes = Notes([material.notes, segment])
     most = min(material.most, max(material.replaced, FLOOR))
     for _ in range(TRIES):
         text = notes.render(room, count, archived=archived)
@@ -206,14 +194,13 @@ def _with_notes(
 
 
 def _ahead(material: Material, entries: Sequence[Message]) -> str:
-    """Say which message of the user that stays came before the last one that leaves."""
+    """Say which message of the user that stays is older than the last one that leaves."""
     users = [one for one in material.staying[: material.ahead] if one.role == "user"]
     if not users or not entries:
         return ""
     begins = cut(one_line(users[-1].own), BEGINS)
-    archived = material.thread.engine.archive is not None
-    last = f"[{entries[-1].cite}]" if archived else "the last of these"
-    return f'the message of the user that begins "{begins}" came before {last}'
+    last = f", up to [{entries[-1].cite}]" if material.thread.engine.archive is not None else ""
+    return f'the request "{begins}", which stands below: the work on it so far is noted above{last}'
 
 
 class Refused(SummaryError):
@@ -251,7 +238,7 @@ async def approved(ask: Preview, material: Material, draft: Draft, stored: bool)
                 if text == draft.text:
                     return draft
                 clean = await clean_summary(material, edited)
-                segment = Segment(text=clean, alone=True).to_json()
+                segment = Segment(text=clean, edited=True).to_json()
                 return replace(draft, text=clean, tokens=material.size(clean), segment=segment)
             problem = (
                 f"it takes {tokens:,} tokens and there is room for {limit:,}; shorten it"

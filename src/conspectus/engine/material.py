@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from conspectus.core.items import Compact
@@ -43,9 +43,7 @@ class Material:
     clips: dict[int, Place] = field(default_factory=dict)
     staying: list[Message] = field(default_factory=list)  # messages that stay in view
     ahead: int = 0  # how many of them came before the last one that leaves
-    segments: tuple[Segment, ...] = ()  # the notes so far
-    # whether a secret was taken out of them, so that the next record holds them anew
-    rewritten: bool = False
+    notes: Segment = field(default_factory=Segment)  # so far
     foreign: tuple[str, ...] = ()  # summaries of other libraries that leave
     standing: str = ""  # the summary so far: ours, and those that ours replaces
     tokens: int = 0  # tokens and number of the messages in view after it, beside the summary
@@ -117,7 +115,7 @@ async def gather(made: Material) -> None:
     made.foreign = tuple(
         summary_body(place.entry.text) for place in made.leaving if place.foreign and place.entry
     )
-    made.segments = tuple(map(_segment_of, history.chain or history.before))
+    made.notes = _notes_of(history.chain or history.before)
     # A clip must be the same whenever it is made again, so it goes by its own message only.
     to_show = {place.key: made.originals[place.key] for place in short}
     if made.redaction is not None:
@@ -159,13 +157,13 @@ async def gather(made: Material) -> None:
 async def _redact(made: Material, redaction: Redaction) -> None:
     """Take the secrets out of all that is stored, read or logged from here on."""
     count = len(made.originals)
-    segments, texts = [one.to_json() for one in made.segments], list[str]()
+    notes, texts = made.notes.to_json(), list[str]()
 
     def noted(text: str) -> str:
         texts.append(text)
         return text
 
-    with_texts(segments, noted)
+    with_texts(notes, noted)
     done = await redaction.together(
         [*made.originals.values(), *made.staying],
         [made.focus, *made.foreign, *texts],
@@ -176,25 +174,29 @@ async def _redact(made: Material, redaction: Redaction) -> None:
     made.focus, *texts = done.texts
     clean = iter(texts)
     made.foreign = tuple(next(clean) for _ in made.foreign)
-    closed = with_texts(segments, lambda _: next(clean))
-    made.rewritten = closed != segments
-    if made.rewritten:
-        made.segments = tuple(map(Segment.from_json, closed))
+    closed = with_texts(notes, lambda _: next(clean))
+    if closed != notes:
+        made.notes = Segment.from_json(closed)
     # Summaries and errors may repeat a secret that was recognised here.
     made.redaction = replace(redaction, values=done.values)
 
 
-def _segment_of(record: Record) -> Segment:
-    """Read the segment of a record; where it is gone or damaged, its summary takes its place."""
-    if not record.segment and record.by:
-        return Segment(text=record.summary, alone=True)
-    try:
-        return Segment.from_json(record.segment)
-    except (TypeError, ValueError, AttributeError, KeyError) as error:
-        log(
-            "notes_damaged",
-            "The notes of record %s are damaged, and its summary is used as it is: %s",
-            record.id,
-            error,
-        )
-        return Segment(text=record.summary, alone=True)
+def _notes_of(chain: Sequence[Record]) -> Segment:
+    """Read the notes of the newest record that has some.
+
+    Where they are gone or damaged, its summary takes their place.
+    """
+    record = next((one for one in reversed(chain) if one.segment or one.by), None)
+    if record is None:
+        return Segment()
+    if record.segment:
+        try:
+            return Segment.from_json(record.segment)
+        except (TypeError, ValueError, AttributeError, KeyError) as error:
+            log(
+                "notes_damaged",
+                "The notes of record %s are damaged, and its summary is used as it is: %s",
+                record.id,
+                error,
+            )
+    return Segment(text=record.summary, edited=True)

@@ -17,14 +17,11 @@ LEAST = 24
 FAR = 80
 """Characters by which a text may be cut shorter than it must be, to end in a better place."""
 
-NEAR = 3
-"""Lines at the end of what a program printed that most often say how it ended."""
+UNSPACED = 0x0E00
+"""The first character of the scripts that are written without spaces, from Thai on."""
 
 _ENDS = ("\n", BREAK, ". ", "。", "! ", "? ", "！", "？", "; ", ", ", "、", "，", " ")
 """Where a text may be cut, the best places first."""
-
-UNSPACED = 0x0E00
-"""The first character of the scripts that are written without spaces, from Thai on."""
 
 _TERM = re.compile(r"[^\W_]+")
 _SPACES = re.compile(r"(?<![ \t])[ \t]*[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\s*")
@@ -72,74 +69,26 @@ def cut(text: str, room: float, head: float = 0.6) -> str:
         >>> cut("one two three four five six seven eight nine ten", 30)
         'one two three … nine ten'
     """
-    most = max(int(room), 0)
-    if len(text) <= most:
+    if len(text) <= room:
         return text
-    most -= len(GAP) + 2
+    most = int(room) - len(GAP) - 2
     if most < LEAST // 3:
         return (text[: max(most, 0)].rstrip() + GAP)[: int(room)] if room >= 1 else ""
     first = int(most * head)
     last = len(text) - (most - first)
-    begin = first - min(FAR, first // 3)
-    for mark in _ENDS:
-        if (at := text.rfind(mark, begin, first)) >= 0:
-            first = at + len(mark)
-            break
-    end = last + min(FAR, (len(text) - last) // 3)
-    for mark in _ENDS:
-        if (at := text.find(mark, last, end)) >= 0:
-            last = at + len(mark)
-            break
+    begin, end = first - min(FAR, first // 3), last + min(FAR, (len(text) - last) // 3)
+    first = next((p + len(m) for m in _ENDS if (p := text.rfind(m, begin, first)) >= 0), first)
+    last = next((p + len(m) for m in _ENDS if (p := text.find(m, last, end)) >= 0), last)
     return f"{text[:first].rstrip()} {GAP} {text[last:].lstrip()}".rstrip()
 
 
-def chosen(
-    pieces: Sequence[str], worth: Sequence[int], room: float, joint: str, *, tail: bool = True
-) -> list[tuple[str, int]]:
-    """Return the pieces that say most, in their order, with a mark where others are left out.
+def cited(text: str, ids: Sequence[str]) -> str:
+    """Return a text with the names of the messages that it is about."""
+    return f"{text} [{', '.join(ids)}]" if ids else text
 
-    The first and the last come first, then those that are worth most, the end of what a program
-    printed, and the rest from both sides.
 
-    Args:
-        pieces: lines, fields or rows.
-        worth: for each, how much of it later messages name; -1 for what is known already.
-        room: characters of all together.
-        joint: what is put between two.
-        tail: whether the end says as much as the beginning, as in what a program prints.
-
-    Returns:
-        Each piece with its worth.
-    """
-    step, last = len(joint), len(pieces) - 1
-    if sum(map(len, pieces)) + step * last <= room:
-        return list(zip(pieces, worth, strict=True))
-    new = [place for place, one in enumerate(worth) if one >= 0] or [0, last]
-    ends = {new[0], new[-1]} if tail else {0}
-    near = set(new[-NEAR:]) if tail else set()
-
-    def rank(place: int) -> tuple[int, int]:
-        if place in ends:
-            return 0, 0
-        late = place in near and worth[place] < 2
-        return (1 if late else 2) - worth[place], min(place, last - place) if tail else place
-
-    kept: dict[int, tuple[str, int]] = {}
-    left = room
-    for place in sorted(range(last + 1), key=rank):
-        piece = pieces[place]
-        if len(piece) + step > left and (place in ends or left > 4 * LEAST):
-            piece = cut(piece, min(left - step, room / len(ends)))
-        if len(piece) + step <= left:
-            kept[place] = (piece, worth[place])
-            left -= len(piece) + step
-        if left <= LEAST:
-            break
-    result: list[tuple[str, int]] = []
-    before = -1
-    for place in [*sorted(kept), last + 1]:
-        if place > before + 1:
-            result.append((GAP, 0))
-        result += [kept[place]] if place in kept else []
-        before = place
-    return result
+def section(name: str, lines: Sequence[str]) -> list[str]:
+    """Return a heading with lines below it; nothing without lines."""
+    if not lines:
+        return []
+    return [f"## {name}", *("- " + "\n  ".join(line.splitlines()) for line in lines)]

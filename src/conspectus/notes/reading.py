@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from conspectus.messages import Message, is_summary_message
 from conspectus.messages.message import Call, Result
 from conspectus.notes.cutting import GAP, cut, one_line
-from conspectus.notes.segment import Answer, Kind, Line, Segment
+from conspectus.notes.segment import Answer, Line, Segment
 from conspectus.notes.shapes import arguments, shape_of
 from conspectus.notes.tools import Skills, Tool, ToolTable
 
-_WORD = re.compile(r"[^\W_][\w./:@%+-]{2,80}")
+_WORD = re.compile(r"[^\W_][\w./:@%+-]*\w")
+
+SHORTEST, LONGEST = 3, 80
+"""Characters of a word that is taken for an identifier."""
 
 STORED = 4_000
 """Characters of one value that a line keeps at most; the archive has the rest."""
@@ -51,30 +54,32 @@ def read_segment(
         skills: which calls read skill files.
     """
     whole = [*leaving, *kept]
-    names = [one.name or "" for one in whole if one.role == "user"]
     if user is None:  # none where any message of the user has none
+        names = [one.name or "" for one in whole if one.role == "user"]
         user = "" if "" in names else next(iter(names), "")
-    reader = _Reader(_last_named(whole), tools or ToolTable(), user, skills)
+    reader = _Reader(whole, tools or ToolTable(), user, skills)
     for place, message in enumerate(leaving):
         if not is_summary_message(message.source):
             reader.read(message, place)
-    lines, skill_files = reader.lines, tuple(reader.skill_files.values())
+    lines, files = reader.lines, tuple(reader.skill_files.values())
     if answer is None:
-        return Segment(tuple(lines), todo=reader.todo, skills=skill_files, user=user)
+        return Segment(tuple(lines), todo=reader.todo, skills=files, user=user)
     if answer.found:
-        lines = [line for line in lines if line.kind != "found" or line.by]
-    lines += [Line("found", ids, one_line(text), model=True) for text, ids in answer.found]
-    binding: dict[str, tuple[str, ...]] = {}
+        lines = [line for line in lines if line.kind != "agent" or line.by]
+    quotes: dict[str, tuple[str, ...]] = {}
     for quote, cite in answer.binding:
-        binding[cite] = (*binding.get(cite, ()), quote)
+        quotes[cite] = (*quotes.get(cite, ()), quote)
     lines = [
-        replace(line, quotes=binding[line.ids[0]])
-        if line.kind == "said" and line.ids[0] in binding
+        replace(line, quotes=quotes[line.ids[0]])
+        if line.kind == "said" and line.ids[0] in quotes
         else line
         for line in lines
     ]
+    lines += [Line("found", ids, one_line(text)) for text, ids in answer.found]
     goal, following = tuple(answer.goal), tuple(answer.next)
-    return Segment(tuple(lines), goal, following, reader.todo, skill_files, user=user)
+    return Segment(
+        tuple(lines), goal=goal, next=following, todo=reader.todo, skills=files, user=user
+    )
 
 
 def _last_named(messages: Sequence[Message]) -> dict[str, int]:
@@ -87,35 +92,35 @@ def _last_named(messages: Sequence[Message]) -> dict[str, int]:
     for place, message in enumerate(messages):
         if message.role == "tool":
             continue
-        for word in _identifiers_of(message):
+        words: frozenset[str] | None = message.memo.get("identifiers")
+        if words is None:
+            words = message.memo["identifiers"] = frozenset(_identifiers(message.reading))
+        for word in words:
             last[word] = place
             times[word] = times.get(word, 0) + 1
     common = max(8, len(messages) // 4)
     return {word: place for word, place in last.items() if times[word] <= common}
 
 
-def _identifiers_of(message: Message) -> frozenset[str]:
-    words: frozenset[str] | None = message.memo.get("identifiers")
-    if words is None:
-        words = message.memo["identifiers"] = frozenset(_identifiers(message.reading))
-    return words
-
-
 def _identifiers(text: str) -> Iterable[str]:
-    """Yield the words of a text with a digit, a sign or a capital inside."""
-    for word in _WORD.findall(text):
-        bare = word.rstrip("./:@%+-")
-        if not (bare.isalpha() and (bare.islower() or bare[1:].islower())):
-            yield bare
+    """Return the words of a text with a digit, a sign or a capital inside."""
+    return (
+        word
+        for word in set(_WORD.findall(text))
+        if SHORTEST <= len(word) <= LONGEST
+        and not (word.isalpha() and (word.islower() or word[1:].islower()))
+    )
 
 
 class _Reader:
     """The lines so far, and the calls that wait for their results."""
 
     def __init__(
-        self, last: dict[str, int], tools: ToolTable, user: str, skills: Skills | None
+        self, messages: Sequence[Message], tools: ToolTable, user: str, skills: Skills | None
     ) -> None:
-        self._last, self._tools, self._user, self._skills = last, tools, user, skills
+        self._messages, self._last = messages, _last_named(messages)
+        self._names = frozenset(self._last)
+        self._tools, self._user, self._skills = tools, user, skills
         self.lines: list[Line] = []
         self.todo: tuple[str, ...] | None = None
         self.skill_files: dict[str, str] = {}
@@ -131,18 +136,23 @@ class _Reader:
             by: str = "" if message.role == "assistant" else message.role
             if message.role == "user":
                 by = "" if message.name in (None, "", self._user) else str(message.name)
-            kind: Kind = "said" if message.role == "user" and not by else "found"
-            worth = self._named(_identifiers_of(message), place)
-            self.lines.append(Line(kind, (message.cite,), own, by, worth=worth))
+            worth = len(self._named(own, place))
+            if message.role == "user" and not by:
+                self.lines.append(Line("said", (message.cite,), own, worth=worth))
+            else:
+                next_one = self._messages[place + 1 : place + 2]
+                answer = "".join(one.cite for one in next_one if one.role == "user" and one.own)
+                line = Line("agent", (message.cite,), own, by, answer, worth=worth)
+                self.lines.append(line)
         for number, call in enumerate(message.calls):
             self._call(message, call, place, "" if number or message.role == "tool" else own)
         for result in _results(message):
             self._result(message, result, place)
 
-    def _named(self, words: Collection[str], place: int) -> int:
-        """Return how many of these identifiers are named later."""
-        last = self._last
-        return sum(last.get(word, -1) > place for word in words)
+    def _named(self, text: str, place: int) -> list[str]:
+        """Return the identifiers of a text that are named later."""
+        words = self._names.intersection(_WORD.findall(text))
+        return [word for word in words if self._last[word] > place]
 
     def _call(self, message: Message, call: Call, place: int, why: str) -> None:
         tool = self._tools[call.name]
@@ -163,7 +173,7 @@ class _Reader:
             call=call.name or "call",
             args=tuple((name, cut(value, STORED)) for name, value in args),
             effect=tool.effect,
-            worth=self._named(set(_identifiers(f"{why} {said}")), place),
+            worth=len(self._named(f"{why} {said}", place)),
         )
         self.lines.append(line)
 
@@ -186,12 +196,12 @@ class _Reader:
         if tool.todo:
             pieces = (cut(" ".join(pieces), BRIEF),)
             self.todo = self.todo if failed else self._todos.get(result.call, self.todo)
-        named = []
-        for piece in pieces:
-            named.append(
-                -1 if piece in self._pieces else 2 * self._named(set(_identifiers(piece)), place)
-            )
-            self._pieces.add(piece)
+        named, known = [0] * len(pieces), self._pieces.intersection(pieces)
+        if words := self._named(result.text, place):
+            named = [2 * sum(word in piece for word in words) for piece in pieces]
+        if known:
+            named = [-1 if p in known else n for p, n in zip(pieces, named, strict=True)]
+        self._pieces.update(pieces)
         self.lines[at] = replace(
             line,
             ids=tuple(dict.fromkeys((*line.ids, message.cite))),

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import reduce
 
-from conspectus.notes.cutting import GAP, cut
-from conspectus.notes.giving_way import GivingWay, Rooms
-from conspectus.notes.lines import counted, fitted, section, tallied, text_of
-from conspectus.notes.segment import Line, Segment
+from conspectus.notes.cutting import LEAST, cut, section
+from conspectus.notes.giving_way import GivingWay
+from conspectus.notes.lines import fitted, shown, tallied, text_of
+from conspectus.notes.segment import Kind, Line, Segment
 
-HEADINGS = {"said": "Said by the user", "done": "Done", "found": "Found and decided"}
-OPEN, GOAL, NEXT, SUMMARY, SKILLS = "Open", "Goal", "Next", "Summary", "Skills read"
+HEADINGS: dict[Kind, str] = {
+    "said": "Said by the user",
+    "done": "Done",
+    "agent": "Said by the agent",
+    "found": "Found and decided",
+}
 NOW = "# Now, before the messages below"
 
 PART = 12
@@ -22,32 +27,30 @@ MORE, KEPT, WORDS_KEPT = 2, 300, 8_000
 """How much more than it shows of a line a record keeps, and the characters of a line, and of one of
 the user's words, that it keeps at least."""
 
-MANY = 64
-"""Lines that are left out of older segments before they are counted for good."""
+MANY, MANY_WORDS = 64, 256
+"""Lines that are left out before they are counted for good, and words of the user's."""
 
-FILLED, TRIES = 0.97, 8
-"""The share of a room that a text fills where something is cut, and how often it is tried."""
+FILLED, ENOUGH, TRIES = 0.985, 0.97, 8
+"""The share of its room that a text is to fill where something is cut, the share that is enough,
+and how often it is tried."""
 
 CHARACTERS = 4
-"""Characters of a token, as tried first where there is more than can be tried whole."""
+"""Characters of a token in the longest text that is tried whole."""
 
 TEXTS = 0.6
 """The share of the room that texts of a caller's own may take."""
-
-AGAIN = 24
-"""Characters up to which words are said again as they are."""
 
 Count = Callable[[str], int]
 
 
 class Notes:
-    """The notes of a chain of records.
+    """The notes of a record and what is added to them.
 
     Args:
-        segments: those of the chain, oldest first.
+        segments: the notes, and what is added, oldest first.
 
     Attributes:
-        segments: those in force.
+        segment: all of it.
 
     Example:
         >>> Notes([Segment((Line("said", ("m2",), "Be brief."),))]).render(100, len)
@@ -55,231 +58,165 @@ class Notes:
     """
 
     def __init__(self, segments: Sequence[Segment]) -> None:
-        begin = max((n for n, one in enumerate(segments) if one.alone), default=0)
-        self.segments = tuple(s for one in segments[begin:] for s in (*one.earlier, one))
-        anew = max((n for n, one in enumerate(self.segments) if one.anew), default=0)
-        self._lines: list[list[Line]] = []
-        said: dict[str, Line] = {}
-        for number, one in enumerate(self.segments):
-            self._lines.append([])
-            for line in one.lines:
-                first = said.setdefault(line.text, line) if line.kind == "said" else line
-                if number < anew and line.model:
-                    continue  # the findings were written anew
-                if first is not line and len(line.text) > AGAIN and GAP not in line.text:
-                    line = replace(line, text="", quotes=(), like=first.ids[0])
-                self._lines[-1].append(line)
-        self._rooms: Rooms = {}
+        self.segment = reduce(Segment.with_new, segments, Segment())
+        self._parts = self.segment.each_part()
+        self._rooms: list[float] = []
 
     @property
     def findings(self) -> list[Line]:
         """The findings of models that are in force."""
-        return [line for lines in self._lines for line in lines if line.model]
+        return [line for line in self.segment.lines if line.kind == "found"]
 
     @property
     def summary(self) -> str:
         """The newest summary by a prompt or a function of the caller's; empty for none."""
-        return next((one.text for one in reversed(self.segments) if one.replaced), "")
+        return self.segment.summary or (self.segment.text if self.segment.edited else "")
 
-    def render(self, room: int, count: Count, *, archived: bool = True, deeds: bool = True) -> str:
+    def render(self, room: int, count: Count, *, archived: bool = True, calls: bool = True) -> str:
         """Return the text.
 
         Args:
             room: tokens that it may take.
             count: tokens of a text.
             archived: whether originals can be recalled; otherwise nothing is cited.
-            deeds: whether calls and the agent's own words are shown, beside the user's and a
+            calls: whether calls and the agent's own words are shown, beside the user's and a
                 model's findings.
         """
-        lines = self._lines
-        if not deeds:
-            lines = [[one for one in part if one.model or one.kind == "said"] for part in lines]
-        texts = "\n".join(one.text for one in self._standing() if not one.summary)
-        summary = next((s.text for s in reversed(self.segments) if s.summary), "")
-        most = int(room * TEXTS) if any(lines) else room
-        before = [_within(texts, most, count)] if texts else []
-        end = self._open()
-        if summary:
-            end.append(f"## {SUMMARY}\n{_within(summary, most, count)}")
-        left = room - (count("\n".join([*before, *end])) if before or end else 0)
-        for _ in range(TRIES):
-            body = self._body(lines, left, count, archived)
-            text = "\n".join(filter(None, [*before, body, *end]))
-            if (over := count(text) - room) <= 0:
+        parts = self._parts
+        if not calls:
+            kinds = ("said", "found")
+            parts = [tuple(line for line in part if line.kind in kinds) for part in parts]
+        lines = [line for part in parts for line in part]
+        before, end = self._around(int(room * TEXTS) if lines else room, count)
+        self._rooms = []
+        way = GivingWay(lines)
+        full = sum(way.sizes)
+        text, token = "", 0.0
+        if full <= 2 * CHARACTERS * room:
+            text = "\n".join(filter(None, (before, _body(parts, [], archived), end)))
+            if (size := count(text)) <= room:
                 return text
-            left -= over
-        return _least(text, room, count)
+        else:
+            text = "\n".join(shown(line, 150, archived) for line in lines[:: len(lines) // 16 + 1])
+            size = count(text)
+        token = len(text) / max(size, 1)
+        chars, low, high = FILLED * room * token - len(before) - len(end), 0.0, float(full)
+        text = ""
+        for _ in range(TRIES):
+            rooms = way.rooms(max(chars, 0.0))
+            tried = "\n".join(filter(None, (before, _body(parts, rooms, archived), end)))
+            if (size := count(tried)) <= room:
+                text, self._rooms, low = tried, rooms, chars
+            else:
+                high = chars
+            if ENOUGH * room <= size <= room or high - low < CHARACTERS:
+                break
+            guess = chars + (FILLED * room - size) * len(tried) / max(size, 1)
+            chars = guess if low < guess < high else (low + high) / 2
+        return text or _least(lines, room, count, archived)
 
     def kept(self) -> Segment:
-        """Return the newest segment with not much more of its lines than the text shows of them.
+        """Return the notes with not much more of each line than the text shows of it.
 
-        Where many older lines are left out, it takes the place of all before it and holds them
-        counted, so that a long session does not read all of its lines again and again.
+        Where many lines are left out, they are counted for good, so that a long session does not
+        read all of its lines again and again.
         """
-        newest, rooms = self.segments[-1], self._rooms
-        if not rooms:
-            return newest
-        own = (one if one.times else _stored(one, rooms) for one in self._lines[-1])
-        segment = replace(newest, lines=tuple(own))
-        gone = (one for some in self._lines[:-1] for one in some if not one.times)
-        if sum(not rooms[id(one)] for one in gone) < MANY:
-            return segment
-        open_ = Segment(
-            goal=next((s.goal for s in reversed(self.segments) if s.goal), ()),
-            todo=next((s.todo for s in reversed(self.segments) if s.todo is not None), None),
-            skills=tuple(dict.fromkeys(name for one in self.segments for name in one.skills)),
-            user=next((s.user for s in self.segments if s.user is not None), None),
+        if not self._rooms:
+            return self.segment
+        gone = Counter(
+            line.kind == "said"
+            for line, room in zip(self.segment.lines, self._rooms, strict=True)
+            if not room
         )
-        apart = bool(newest.text) and not newest.replaced
-        texts = [
-            replace(one, lines=(), earlier=(), alone=False)
-            for one in self._standing()
-            if one is not newest or apart
-        ]
-        parts = _parts(self._lines[:-1], rooms, _stored)
-        older = [Segment(tuple(lines)) for lines in parts if lines]
-        text = "" if apart else newest.text
-        return replace(segment, text=text, anew=False, alone=True, earlier=(open_, *texts, *older))
+        most = {False: MANY, True: MANY_WORDS}
+        for_good = [kind for kind, number in gone.items() if number > most[kind]]
+        parts = []
+        for pairs in _grouped(self._parts, self._rooms):
+            counted, stay = list[Line](), list[Line]()
+            for line, room in pairs:
+                if line.times or (not room and (line.kind == "said") in for_good):
+                    counted.append(line)
+                else:
+                    stay.append(_stored(line, room))
+            parts.append([*_tallies(counted), *stay])
+        lines = tuple(line for part in parts for line in part)
+        return replace(self.segment, lines=lines, parts=tuple(map(len, parts)))
 
-    def _standing(self) -> list[Segment]:
-        """Return the segments whose texts stand."""
-        last = max((at for at, one in enumerate(self.segments) if one.summary), default=-1)
-        return [
-            one
-            for at, one in enumerate(self.segments)
-            if one.text and (at == last if one.summary else not (one.alone and at < last))
-        ]
-
-    def _open(self) -> list[str]:
-        """Return what is open: the goal, the newest to-do list, the next step."""
-        newest = self.segments[-1] if self.segments else Segment()
-        todo = next((s.todo for s in reversed(self.segments) if s.todo is not None), ())
-        goal = next((s.goal for s in reversed(self.segments) if s.goal), ())
-        skills = tuple(dict.fromkeys(name for one in self.segments for name in one.skills))
-        order = [newest.ahead] if newest.ahead else []
-        sections = ((GOAL, goal), (OPEN, [*order, *todo]), (NEXT, newest.next), (SKILLS, skills))
-        lines = [line for name, part in sections for line in section(name, part)]
-        return [NOW, *lines] if lines else []
-
-    def _body(
-        self, lines: Sequence[Sequence[Line]], room: int, count: Count, archived: bool
-    ) -> str:
-        """Return the parts, in as many characters as fit."""
-        flat = [line for part in lines for line in part if not line.times]
-        full = sum(line.size for line in flat)
-        token, text, size, rooms = float(CHARACTERS), "", room + 1, Rooms()
-        if full <= 2 * CHARACTERS * room:
-            text = _text(lines, archived)
-            size = count(text)
-            token = len(text) / max(size, 1)
-        if size > room:
-            chars, low, high = room * token * (1 + FILLED) / 2, 0.0, float(full)
-            text, way = "", GivingWay(flat)
-            for _ in range(TRIES):
-                each = way.rooms(chars)
-                tried = _text(_parts(lines, each, _shown), archived)
-                size = count(tried)
-                low, high = (chars, high) if size <= room else (low, chars)
-                if size <= room or not text or not low:
-                    text, rooms = tried, each
-                if FILLED * room <= size <= room or high - low < AGAIN:
-                    break
-                guess = chars * room * (1 + FILLED) / 2 / max(size, 1)
-                chars = guess if low < guess < high else (low + high) / 2
-        if lines is self._lines:
-            self._rooms = rooms
-        return text
+    def _around(self, room: int, count: Count) -> tuple[str, str]:
+        """Return what stands before the lines, and what is open behind them."""
+        own = self.segment
+        sections = {
+            "Goal": own.goal,
+            "Open": (*filter(None, [own.ahead]), *(own.todo or ())),
+            "Next": own.next,
+            "Skills read": own.skills,
+        }
+        end = "\n".join(line for name, some in sections.items() for line in section(name, some))
+        if end:
+            end = f"{NOW}\n{_within(end, room, count)}"
+        if own.summary:
+            end = f"{end}\n## Summary\n{_within(own.summary, room, count)}".lstrip("\n")
+        return _within(own.text, room, count), end
 
 
-def _shown(line: Line, rooms: Rooms) -> Line:
-    return fitted(line, rooms[id(line)])
+Pairs = list[tuple[Line, float]]
 
 
-def _stored(line: Line, rooms: Rooms) -> Line:
-    return fitted(line, max(MORE * rooms[id(line)], WORDS_KEPT if line.kind == "said" else KEPT))
+def _stored(line: Line, room: float) -> Line:
+    least = max(MORE * room, WORDS_KEPT if line.kind == "said" else KEPT)
+    return fitted(line, least) if line.size > MORE * least else line
 
 
-def _parts(
-    lines: Sequence[Sequence[Line]], rooms: Rooms, cut: Callable[[Line, Rooms], Line]
-) -> list[list[Line]]:
-    """Return the lines of each part, cut, those that are only counted first.
+def _grouped(parts: Sequence[Sequence[Line]], rooms: Sequence[float]) -> list[Pairs]:
+    """Return the lines of each part, with their rooms; parts that show few lines are one.
 
-    Segments that show few lines share a part.
+    Without rooms all is shown whole, and each part stands alone.
     """
-    parts: list[tuple[list[Line], list[Line]]] = []
-    for some in lines:
-        if not parts or len(parts[-1][1]) >= PART:
-            parts.append(([], []))
-        for line in some:
-            shown = not line.times and rooms[id(line)] > 0
-            parts[-1][shown].append(cut(line, rooms) if shown else line)
-    return [
-        [
-            *(tallied(same) for kind in HEADINGS if (same := [o for o in left if o.kind == kind])),
-            *shown,
-        ]
-        for left, shown in parts
-    ]
+    groups, few, each = list[Pairs](), False, iter(rooms)
+    for part in filter(None, parts):
+        pairs = [(line, next(each) if rooms else line.size) for line in part]
+        groups = [*groups[:-1], groups[-1] + pairs] if few else [*groups, pairs]
+        few = bool(rooms) and sum(room > 0 for line, room in groups[-1] if not line.times) < PART
+    return groups
 
 
-def _text(parts: Sequence[Sequence[Line]], archived: bool) -> str:
+def _tallies(lines: Sequence[Line]) -> list[Line]:
+    """Return a line for each kind of those that are only counted."""
+    kinds = ([line for line in lines if line.kind == kind] for kind in HEADINGS)
+    return [tallied(same) for same in kinds if same]
+
+
+def _body(parts: Sequence[Sequence[Line]], rooms: Sequence[float], archived: bool) -> str:
+    """Return the parts as text, what is counted first."""
     text: list[str] = []
-    for number, lines in enumerate(filter(None, parts), 1):
+    for number, pairs in enumerate(_grouped(parts, rooms), 1):
         text.append(f"# Part {number}")
+        left_out = _tallies([line for line, room in pairs if line.times or not room])
+        stand = [(line, room) for line, room in pairs if room and not line.times]
         for kind, name in HEADINGS.items():
-            same = [line for line in lines if line.kind == kind]
-            shown = [
-                counted([line], archived) if line.times else text_of(line, archived=archived)
-                for line in same
-            ]
-            text += section(name, shown)
+            same = [text_of(line, archived) for line in left_out if line.kind == kind]
+            same += [shown(line, room, archived) for line, room in stand if line.kind == kind]
+            text += section(name, same)
     return "\n".join(text)
 
 
-def _least(text: str, room: int, count: Count) -> str:
-    """Leave out whole entries until a text fits, the user's first and newest words last.
-
-    A cut through the text could put somebody's words under another's heading.
-    """
-    entries: list[tuple[str, str]] = []
-    heading = ""
-    for line in text.split("\n"):
-        if line.startswith("# "):
-            heading = line
-        elif line.startswith("## "):
-            heading = f"{heading.partition(chr(10))[0]}\n{line}".lstrip("\n")
-        elif line.startswith("- ") or not entries or entries[-1][0] != heading:
-            entries.append((heading, line))
-        else:
-            entries[-1] = heading, f"{entries[-1][1]}\n{line}"
-    said = [at for at, (name, _) in enumerate(entries) if name.endswith(HEADINGS["said"])]
-    words = [at for at in said if not entries[at][1].startswith("- (")]
-    ends = {*words[:1], *words[-1:]}
-    others = [at for at in reversed(range(len(entries))) if at not in said]
-    order = [*others, *(at for at in said if at not in ends)]
-
-    def without(number: int) -> str:
-        gone, lines, last = set(order[:number]), list[str](), ""
-        for at, (name, entry) in enumerate(entries):
-            if at not in gone:
-                lines += [*([name] if name and name != last else []), entry]
-                last = name
-        return "\n".join([*lines, f"- ({number} lines left out)"])
-
-    number = bisect_left(range(len(order)), True, key=lambda n: count(without(n)) <= room)
-    if count(fewest := without(number)) <= room:
-        return fewest
-    entries = [
-        (name, _within(entry, max(1, room // 4), count)) if at in ends else (name, entry)
-        for at, (name, entry) in enumerate(entries)
-    ]
-    return _within(without(len(order)), room, count)
+def _least(lines: Sequence[Line], room: int, count: Count, archived: bool) -> str:
+    """Return the user's first and newest words in a room that not even counted lines fit."""
+    words = [line for line in lines if line.kind == "said" and not line.times]
+    ends = [*words[:1], *words[1:][-1:]]
+    rest = f"({sum(line.times or 1 for line in lines) - len(ends)} lines left out)"
+    for size in (4 * room, 2 * room, room, room // 2, LEAST):
+        said = [shown(line, size, archived) for line in ends]
+        text = "\n".join(["# Part 1", *section(HEADINGS["said"], said), f"- {rest}"])
+        if count(text) <= room:
+            return text
+    return _within(rest, room, count)
 
 
 def _within(text: str, room: int, count: Count) -> str:
     """Return as much of a text as fits, its beginning and its end."""
-    size, shown = len(text), text
-    while shown and (tokens := count(shown)) > room:
+    size, part = len(text), text
+    while part and (tokens := count(part)) > room:
         size = min(size - 1, int(size * max(room, 0) / tokens))
-        shown = cut(text, size)
-    return shown
+        part = cut(text, size)
+    return part

@@ -1,27 +1,38 @@
-"""The notes of one compaction as data: lines, and what is open.
+"""The notes as data: lines, and what is open.
 
-A record holds its segment. The text that a model sees is rendered from the segments of the records
-in force, and never read back.
+A record holds the notes on all that has left. The text that a model sees is rendered from them, and
+never read back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import Any, Literal
 
 from conspectus._newest import Newest
 from conspectus.core.plain import from_plain, to_plain
-from conspectus.notes.cutting import terms
+from conspectus.notes.cutting import GAP, terms
 
-Kind = Literal["said", "done", "found"]
+Kind = Literal["said", "done", "agent", "found"]
 
-NAMES = ("ids", "kind", "call", "by")
+NAMES = ("ids", "kind", "call", "by", "answer", "like")
 """Parts of a line that are names, and not what somebody has said."""
 
 CITED, SOURCES = 4, 8
 """Names of messages that a line cites at most, and one that a model has written."""
+
+AGAIN = 24
+"""Characters up to which words are said again as they are."""
+
+SILENT = 24
+"""Characters of the outcome of a call that counts as one that changed something, where nobody knows
+it: programs that change something say little."""
+
+NEAR = 3
+"""Lines at the end of what a program printed that most often say how it ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +57,11 @@ class Line:
     """One entry of the notes.
 
     Attributes:
-        kind: what the user said, what was done, or what was found.
+        kind: what the user said, what was done, what an agent said, or what a model found.
         ids: names of the messages that it is about; they recall the originals.
-        text: the words: the user's, a finding, or why the agent made a call, in its own words.
+        text: the words: the user's, the agent's, a finding, or why the agent made a call.
         by: who said it, where that is neither the user nor the agent.
+        answer: the message of the user that follows the words of an agent.
         call: the name of the tool that was called.
         args: its arguments, each a name and a value, what names the thing first.
         outcome: what came of the call, in pieces: lines, fields or rows.
@@ -61,16 +73,17 @@ class Line:
         again: a later call asked the same.
         worth: how many of the line's identifiers later messages name.
         quotes: statements in the user's words that bind, by a model's word; they are cut last.
-        model: a model has written it.
         like: the message that says the same, letter for letter, in the place of the words.
         times: how many lines it stands for that are only counted any more: `ids` are the first and
-            the last, `args` the calls of each tool, `worth` how many failed; 0 for a line.
+            the last, `args` the calls of each tool, `outcome` what calls with an effect were about,
+            `worth` how many failed; 0 for a line.
     """
 
     kind: Kind
     ids: tuple[str, ...] = ()
     text: str = ""
     by: str = ""
+    answer: str = ""
     call: str = ""
     args: tuple[tuple[str, str], ...] = ()
     outcome: tuple[str, ...] = ()
@@ -81,79 +94,146 @@ class Line:
     again: bool = False
     worth: int = 0
     quotes: tuple[str, ...] = ()
-    model: bool = False
     like: str = ""
     times: int = 0
 
     @cached_property
-    def cites(self) -> int:
-        """Characters of the names that the line cites."""
-        return sum(len(name) + 2 for name in self.ids[: SOURCES if self.model else CITED]) + 4
+    def cites(self) -> tuple[str, ...]:
+        """The names that the line cites."""
+        ids = self.ids[: SOURCES if self.kind == "found" else CITED]
+        return (*ids, f"answer {self.answer}") if self.answer else ids
 
     @cached_property
     def size(self) -> int:
         """Characters that the line takes when nothing of it is cut."""
         args = sum(len(name) + len(value) + 3 for name, value in self.args)
-        outcome = sum(len(piece) + 3 for piece in self.outcome)
-        return 12 + len(self.text) + len(self.call) + args + outcome + self.cites
+        outcome = sum(map(len, self.outcome)) + 3 * len(self.outcome)
+        return 16 + len(self.text) + len(self.call) + args + outcome + self.cited
+
+    @cached_property
+    def cited(self) -> int:
+        """Characters of the names that the line cites."""
+        return sum(map(len, self.cites)) + 2 * len(self.cites)
 
     @cached_property
     def terms(self) -> frozenset[str]:
         """The terms of the text."""
         return frozenset(terms(self.text))
 
+    @cached_property
+    def acts(self) -> bool:
+        """Whether the call changes something, by its tool or as it prints nothing."""
+        silent = self.effect is None and not self.fields and len("".join(self.outcome)) <= SILENT
+        return bool(self.outcome) and not self.failed and (self.effect or silent)
+
+    @cached_property
+    def order(self) -> list[int]:
+        """The places of the pieces of the outcome, those that say most first.
+
+        The first and the last, those that later messages name, the end of what a program printed,
+        and the rest from both sides. Of data, the end says no more than the middle.
+        """
+        last, tail = len(self.outcome) - 1, not self.fields
+        new = [place for place, worth in enumerate(self.named) if worth >= 0] or [0, last]
+        ranks = [
+            (2 - worth, min(place, last - place) if tail else place)
+            for place, worth in enumerate(self.named)
+        ]
+        for place in new[-NEAR:] if tail else ():
+            ranks[place] = min(ranks[place], (1, last - place))
+        for place in (new[0], new[-1]) if tail else (0,):
+            ranks[place] = -len(ranks), 0
+        return sorted(range(last + 1), key=ranks.__getitem__)
+
+    @cached_property
+    def texts(self) -> dict[tuple[float, bool], str]:
+        """Its texts, by their length and whether they cite: each is rendered once."""
+        return {}
+
+    @cached_property
+    def plain(self) -> dict[str, Any]:
+        """The line as plain data; it is never changed."""
+        data: dict[str, Any] = to_plain(self)
+        return data
+
 
 @dataclass(frozen=True)
 class Segment:
-    """What one compaction adds to the notes.
+    """The notes, or what one compaction adds to them.
 
     Attributes:
         lines: what the messages that left hold, in their order.
-        goal: what the work is for, as a model wrote it; the newest segment's is shown.
+        parts: how many of the lines each part has, the oldest first; empty for one part.
+        goal: what the work is for, as a model wrote it.
         next: the next step, likewise.
         todo: the newest to-do list, an item a line; None where none was written.
         skills: skill files that were read, a reference a line.
-        text: a text that stands as it is: a summary by a prompt or a function of the caller's, or
-            notes that came without their record.
-        summary: `text` is a summary that takes the place of the one before.
-        anew: `lines` hold the findings of earlier segments, written anew.
-        alone: it takes the place of all earlier segments.
-        earlier: the earlier segments as they are from now on; with `alone`.
+        text: a text that stands as it is, such as notes that came without their record.
+        edited: the next summary takes the place of the text.
+        summary: the newest summary by a prompt or a function of the caller's.
+        anew: `lines` hold the findings of earlier notes, written anew.
         user: the name under which the user speaks; None where nobody has looked.
-        ahead: which message of the user that stays in view came before the last one that left.
+        ahead: what to say of a message of the user that stays in view although later ones left.
     """
 
     lines: tuple[Line, ...] = ()
+    parts: tuple[int, ...] = ()
     goal: tuple[str, ...] = ()
     next: tuple[str, ...] = ()
     todo: tuple[str, ...] | None = None
     skills: tuple[str, ...] = ()
     text: str = ""
-    summary: bool = False
+    edited: bool = False
+    summary: str = ""
     anew: bool = False
-    alone: bool = False
-    earlier: tuple[Segment, ...] = ()
     user: str | None = None
     ahead: str = ""
 
-    @property
-    def replaced(self) -> bool:
-        """Whether the text is one that the next summary takes the place of."""
-        return self.summary or self.alone
+    def each_part(self) -> list[tuple[Line, ...]]:
+        """Return the lines of each part."""
+        ends = accumulate(self.parts or (len(self.lines),), initial=0)
+        return [self.lines[begin:end] for begin, end in pairwise(ends)]
 
-    @cached_property
-    def _plain(self) -> dict[str, Any]:
-        data: dict[str, Any] = to_plain(self)
-        _READ.put(id(data), (data, self))
-        return data
+    def with_new(self, new: Segment) -> Segment:
+        """Return the notes with what a compaction adds."""
+        parts = self.each_part()
+        if new.anew:
+            parts = [tuple(line for line in part if line.kind != "found") for part in parts]
+        lines = tuple(line for part in parts for line in part)
+        said = {line.text: line for line in reversed(lines) if line.kind == "said"}
+        added = []
+        for line in new.lines:
+            first = said.setdefault(line.text, line) if line.kind == "said" else line
+            if first is not line and len(line.text) > AGAIN and GAP not in line.text:
+                line = replace(line, text="", quotes=(), like=first.ids[0])
+            added.append(line)
+        text = "" if new.summary and self.edited else self.text
+        return Segment(
+            (*lines, *added),
+            tuple(filter(None, (*map(len, parts), *(new.parts or (len(added),))))),
+            new.goal or self.goal,
+            new.next,
+            self.todo if new.todo is None else new.todo,
+            tuple(dict.fromkeys((*self.skills, *new.skills))),
+            "\n".join(filter(None, (text, new.text))),
+            (self.edited and not new.text) or new.edited,
+            new.summary or self.summary,
+            False,
+            new.user if self.user is None else self.user,
+            new.ahead,
+        )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the segment as plain data, without what is as usual; it is never changed."""
-        return self._plain
+        """Return the notes as plain data, without what is as usual; it is never changed."""
+        data: dict[str, Any] = to_plain(replace(self, lines=()))
+        if self.lines:
+            data["lines"] = [line.plain for line in self.lines]
+            _READ.put(id(data["lines"]), (data["lines"], self.lines))
+        return data
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Segment:
-        """Read a segment that `to_json` wrote; parts that a newer version added are left out.
+        """Read notes that `to_json` wrote; parts that a newer version added are left out.
 
         Raises:
             TypeError, ValueError: the data is no segment.
@@ -162,22 +242,25 @@ class Segment:
             >>> Segment.from_json({"goal": ["ship it"]}).goal
             ('ship it',)
         """
-        known = _READ.get(id(data))
-        if known is not None and known[0] is data:
-            return known[1]
+        lines = data.get("lines")
+        known = _READ.get(id(lines))
+        if known is not None and known[0] is lines:
+            rest = from_plain(cls, {name: data[name] for name in data if name != "lines"})
+            return replace(rest, lines=known[1])
         segment = from_plain(cls, data)
         for line in segment.lines:
             counts = all(count.isdecimal() for _, count in line.args) or not line.times
-            if len(line.named) != len(line.outcome) or not counts:
+            if not counts or (not line.times and len(line.named) != len(line.outcome)):
                 raise ValueError("a line of the notes is damaged")
-        _READ.put(id(data), (data, segment))
+        if sum(segment.parts) not in (0, len(segment.lines)):
+            raise ValueError("the parts of the notes are damaged")
         return segment
 
 
-_READ: Newest[int, tuple[Mapping[str, Any], Segment]] = Newest(
-    4_096, 200_000, lambda known: len(known[1].lines)
+_READ: Newest[int, tuple[list[Any], tuple[Line, ...]]] = Newest(
+    1_024, 20_000, lambda known: len(known[1])
 )
-"""Segments that were read, by the identity of their data, the newest with so many lines at most."""
+"""Lines that were written, by the identity of their data, the newest with so many at most."""
 
 
 def with_texts(data: Any, change: Callable[[str], str]) -> Any:
