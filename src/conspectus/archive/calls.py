@@ -5,36 +5,34 @@ from __future__ import annotations
 import errno
 import math
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import wraps
 from time import monotonic
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from conspectus.archive.values import Scope
 from conspectus.bridge import StepTimeout, within
 from conspectus.errors import ArchiveError, ArchiveTimeout
 from conspectus.observe import observing
 
-P = ParamSpec("P")
-T = TypeVar("T")
-Method = Callable[Concatenate[Any, P], T]
+Method = TypeVar("Method", bound=Callable[..., Any])
+COUNTED = ("write", "read_back", "read")  # Operations on a list of originals
 
 
-def observed(operation: str) -> Callable[[Method[P, T]], Method[P, T]]:
+def observed(operation: str) -> Callable[[Method], Method]:
     """Report each call of a method as an event, with the number of originals asked for."""
 
-    def around(method: Method[P, T]) -> Method[P, T]:
+    def around(method: Method) -> Method:
         @wraps(method)
-        def reported(self: Any, *args: P.args, **kwargs: P.kwargs) -> T:
-            scope = next((one for one in args if isinstance(one, Scope)), None)
-            counts = operation in ("write", "read_back", "read") and len(args) > 1
-            items = len(cast("list[Any]", args[1])) if counts else None
-            with observing("archive", scope, name=operation, messages=items):
-                return method(self, *args, **kwargs)
+        def reported(self: Any, scope: Any, *args: Any, **kwargs: Any) -> Any:
+            items = len(args[0]) if operation in COUNTED else None
+            place = scope if isinstance(scope, Scope) else None
+            with observing("archive", place, name=operation, messages=items):
+                return method(self, scope, *args, **kwargs)
 
-        return cast("Method[P, T]", reported)
+        return cast("Method", reported)
 
     return around
 
@@ -63,27 +61,24 @@ class Gate:
         with self._lock:
             self.is_shut = True
 
-    def count(self, calls: int) -> None:
-        """Count a call that begins (1) or ends (-1); raise `Stopped` if none may begin."""
+    def __enter__(self) -> None:
         with self._lock:
-            if self.is_shut and calls > 0:
+            if self.is_shut:
                 raise Stopped("what was prepared in the background was stopped")
-            self._inside += calls
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
 
 
 GATE: ContextVar[Gate | None] = ContextVar("conspectus gate", default=None)
 """The gate of the current work; None if the work is never stopped."""
 
 
-@contextmanager
-def inside() -> Iterator[None]:
+def inside() -> AbstractContextManager[None]:
     """Make one call of a store through the gate of the current work, if any."""
-    gate = GATE.get() or Gate()
-    gate.count(1)
-    try:
-        yield
-    finally:
-        gate.count(-1)
+    return GATE.get() or nullcontext()
 
 
 class Patient:
@@ -100,10 +95,10 @@ class Patient:
         if seconds is None or not callable(value):
             return value
 
-        def call(*args: Any) -> Any:
+        def call(*args: Any, **more: Any) -> Any:
             if self._until <= monotonic():
                 with suppress(StepTimeout):
-                    return within(lambda: value(*args), seconds)
+                    return within(lambda: value(*args, **more), seconds)
                 self._until = monotonic() + seconds
             raise ArchiveTimeout(
                 f"The archive failed: the store did not answer within {seconds:g} seconds, and is "

@@ -9,7 +9,6 @@ import time
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext, suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import is_memory_store, known
@@ -44,6 +43,7 @@ LABELS: dict[Kind, str] = {
     "note": "notes",
     "head": "head",
 }
+COUNTED = {"messages", "records", "drafts"}
 
 
 class LangGraphStore:
@@ -63,7 +63,7 @@ class LangGraphStore:
             )
         self.store, self._ttl = store, ttl
         # The in-memory store is a plain dict, which must not change while a search goes over it.
-        self._memory_lock = threading.RLock() if is_memory_store(store) else None
+        self._lock = threading.RLock() if is_memory_store(store) else nullcontext()
         # One that cannot hang needs no thread.
         memory = known("langgraph.store.memory", "InMemoryStore")
         local = type(store) in (memory, known("langgraph.store.sqlite", "SqliteStore"))
@@ -74,46 +74,53 @@ class LangGraphStore:
         place = _place(scope, LABELS[kind])
         if names is None:
             return _bodies(item for item in self._all(place) if tuple(item.namespace) == place)
-        get = partial(_operations().GetOp, place, refresh_ttl=False)
-        return _bodies(self._batch([get(name) for name in dict.fromkeys(names)]))
+        get = _operations().GetOp
+        return _bodies(
+            self._batch([get(place, name, refresh_ttl=False) for name in dict.fromkeys(names)])
+        )
 
-    def write(self, scope: Scope, values: Values, originals: Sequence[Original] = ()) -> None:
-        ends = {} if self._ttl is None else {"expires": time.time() + self._ttl}
+    def write(
+        self,
+        scope: Scope,
+        values: Values,
+        originals: Sequence[Original] = (),
+        renewed: Sequence[str] = (),
+        seen: str | None = None,
+    ) -> str:
+        head = "" if seen is None else self._head(scope)
+        if head and head != seen and head not in values["record"]:
+            return head
+        older = {} if self._ttl is None else self.read(scope, "record", renewed)
         every = [(*_registry(scope), packed([scope.tenant, scope.thread, scope.session]))]
         every += [(_place(scope, LABELS["original"]), one.key, one.body) for one in originals]
-        every += [
-            (_place(scope, LABELS[kind]), *one) for kind in values for one in values[kind].items()
-        ]
-        minutes = None if self._ttl is None else self._ttl / 60
-        put = partial(_operations().PutOp, index=False, ttl=minutes)
+        every += [(_place(scope, LABELS["record"]), *one) for one in older.items()]
+        places = {kind: _place(scope, LABELS[kind]) for kind in values}
+        every += [(places[kind], *one) for kind in values for one in values[kind].items()]
+        self._put([one for one in every if one[0] != places.get("head")])
+        self._put([one for one in every if one[0] == places.get("head")])  # it names a record
+        return self._head(scope) if "head" in values else head
+
+    def _put(self, every: Sequence[tuple[tuple[str, ...], str, bytes]]) -> None:
+        put, ttl = _operations().PutOp, self._ttl
+        minutes = None if ttl is None else ttl / 60
         # Some stores delete expired values only when they are swept, so we look at the end.
+        ends = {} if ttl is None else {"expires": time.time() + ttl}
         packs = ((*at, {"v": FORMAT, "z": b64encode(body).decode(), **ends}) for *at, body in every)
-        self._batch([put(*one) for one in packs])
+        self._batch([put(*one, index=False, ttl=minutes) for one in packs])
 
-    def commit(
-        self, scope: Scope, record: str, values: Values, older: Sequence[str], seen: str | None
-    ) -> str | None:
-        head = self._head(scope)
-        if seen is not None and head and head not in (seen, record):
-            return head
-        renewed = {} if self._ttl is None else self.read(scope, "record", older)
-        self.write(scope, {**values, "record": {**renewed, **values["record"]}})
-        self.write(scope, {"head": {"head": packed(record)}})
-        return self._head(scope)
-
-    def _head(self, scope: Scope) -> str | None:
+    def _head(self, scope: Scope) -> str:
         kept = self.read(scope, "head", ["head"])
-        return str(unpacked(kept["head"])) if kept else None
+        return str(unpacked(kept["head"])) if kept else ""
 
-    def listed(self, scope: Scope, keys: Sequence[str]) -> list[Listed]:
+    def listed(self, scope: Scope, keys: Sequence[str]) -> dict[str, Listed]:
         index = self._index(scope)
-        have = {key for key, *_ in index.listed(scope, keys)}
-        new = [key for key in keys if key not in have]
+        known = index.listed(scope, keys)
+        new = [key for key in keys if key not in known]
         for at in range(0, len(new), CHUNK):
             bodies = self.read(scope, "original", new[at : at + CHUNK])
             made = [original_of(entry_of(key, body)[0], b"") for key, body in bodies.items()]
             index.write(scope, {}, made)
-        return index.listed(scope, keys)
+        return index.listed(scope, keys) if new else known
 
     def holding(self, scope: Scope, words: Sequence[str]) -> dict[str, frozenset[int]]:
         return self._index(scope).holding(scope, words)
@@ -127,12 +134,11 @@ class LangGraphStore:
 
     def forget(self, scopes: Sequence[Scope]) -> int:
         put, count = _operations().PutOp, 0
-        counted = {LABELS["original"], LABELS["record"], LABELS["draft"]}
         for scope in scopes:
             items = self._all(_place(scope))
             self._batch([put(tuple(item.namespace), item.key, None) for item in items])
             self._batch([put(*_registry(scope), None)])
-            count += sum(item.namespace[-1] in counted for item in items)
+            count += sum(item.namespace[-1] in COUNTED for item in items)
             if self._all(_place(scope)):
                 raise ArchiveError(
                     "The store confirmed deletions and still holds the values, or somebody "
@@ -170,11 +176,10 @@ class LangGraphStore:
         parts = [operations[at : at + CHUNK] for at in range(0, len(operations), CHUNK)]
         return [answer for part in parts for answer in self._patient.call(list(part))]
 
-    @inside()
     def call(self, operations: list[Any]) -> Any:
         """Have the store do one batch."""
         try:
-            with self._memory_lock or nullcontext():
+            with inside(), self._lock:
                 return self.store.batch(operations)
         except Exception as error:
             connection, lock = getattr(self.store, "conn", None), getattr(self.store, "lock", None)

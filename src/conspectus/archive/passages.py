@@ -32,7 +32,6 @@ DENSE = (
 )
 PIECE = re.compile(rf"(?P<dense>[{DENSE}]+)|(?P<word>(?:(?![{DENSE}_])\w)+)")
 HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_HUMPED = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]*[a-z0-9][A-Z][A-Za-z0-9]*")
 _DENSE = re.compile(rf"[{DENSE}]+")
 _DATA = re.compile(rf"([^\W_]{{{LONGEST}}})[^\W_]+")
 
@@ -72,7 +71,7 @@ def words(text: str) -> str:
 
     Example:
         >>> words("getUser: 数据库 failed")
-        'getUser:  数据 据库 库  failed get User'
+        'getUser:  数据 据库 库  failed get User:'
     """
     if not text.isascii():
         pairs = lambda run: f" {' '.join(run[0][n : n + 2] for n in range(len(run[0])))} "  # noqa: E731
@@ -80,8 +79,11 @@ def words(text: str) -> str:
         text = _DENSE.sub(pairs, unicodedata.normalize("NFKC", whole))
     if max(map(len, text.split()), default=0) > LONGEST:
         text = _DATA.sub(r"\1", text)
-    humps = [HUMP.sub(" ", one) for one in _HUMPED.findall(text)]
-    return " ".join([text, *humps]) if humps else text
+    if HUMP.search(text):
+        humps = dict.fromkeys(HUMP.sub(" ", text).split())
+        known = set(text.split())
+        text = " ".join([text, *(hump for hump in humps if hump not in known)])
+    return text
 
 
 def spans(text: str, calls: Sequence[Call]) -> list[tuple[int, int, str]]:

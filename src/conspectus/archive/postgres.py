@@ -58,15 +58,14 @@ class PostgresTables(Tables):
                 self._schema = "conspectus" if schema in (None, "public") else schema
                 if schema != self._schema:
                     first.execute("CREATE SCHEMA IF NOT EXISTS conspectus")
-            own = conninfo_to_dict(address)
+            # Checked before each use, so that the archive outlives a server's restart.
             self._pool = ConnectionPool(
                 address,
-                min_size=1,
                 max_size=4,
-                # Checked before each use, so that the archive outlives a server's restart.
+                min_size=1,
                 check=ConnectionPool.check_connection,
                 timeout=WAIT_FOR_POOL,
-                kwargs={key: value for key, value in KEEPALIVE.items() if key not in own},
+                kwargs={**KEEPALIVE, **conninfo_to_dict(address)},
                 configure=self._configured,
                 open=True,
             )

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from weakref import WeakSet
 
 from conspectus.archive.calls import explained, inside
@@ -61,7 +62,7 @@ class SqliteTables(Tables):
     def __init__(self, path: Path | None, ttl: float | None) -> None:
         super().__init__(ttl)
         self._path = None if path is None else path.expanduser().absolute()
-        self._own = threading.local()
+        self._own = threading.local() if path else SimpleNamespace()
         self._open: WeakSet[_Connection] = WeakSet()  # that of a thread goes with its thread
         self._lock = threading.RLock()
         self._closed = False
@@ -119,21 +120,16 @@ class SqliteTables(Tables):
                 connection.close()
 
     def _connection(self) -> sqlite3.Connection:
-        own = self._own if self._path is not None else self
-        connection: _Connection | None = getattr(own, "connection", None)
         if self._closed:
             raise sqlite3.ProgrammingError("the archive is closed")
+        connection: _Connection | None = getattr(self._own, "connection", None)
         if connection is None:
-            connection = _Connection(
-                self._path or ":memory:",
-                timeout=BUSY,
-                isolation_level=None,
-                check_same_thread=False,
-            )
+            where = self._path or ":memory:"
+            connection = _Connection(where, BUSY, isolation_level=None, check_same_thread=False)
             connection.execute("PRAGMA secure_delete=ON")  # what is forgotten leaves the file too
             with self._lock:
                 self._open.add(connection)
-            own.connection = connection  # type: ignore[union-attr]
+            self._own.connection = connection
         return connection
 
     def _set_up(self, connection: sqlite3.Connection) -> None:

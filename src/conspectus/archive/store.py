@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar, cast
 
 from conspectus._langchain import is_store
 from conspectus._newest import Newest
@@ -122,25 +122,25 @@ class Archive:
         """Call a method, in a thread where an event loop drives the flow."""
         call = partial(work, *args, **kwargs)
         aside = in_a_daemon if self.backend.daemon else asyncio.to_thread
-        answer: T = await io(call, partial(aside, call))
-        return answer
+        return cast("T", await io(call, partial(aside, call)))
 
     # Originals
 
     @observed("write")
     def put(self, scope: Scope, entries: Sequence[Message]) -> None:
         """Write messages as read, all or none; equal ones that are there are left as they are."""
-        wanted = {entry.key: entry for entry in entries}
-        new = [wanted[key] for key in self._missing(scope, wanted)]
+        missing = set(self._missing(scope, entries))
+        new = {entry.key: entry for entry in entries if entry.key in missing}
         if new:
-            self.backend.write(scope, {}, [original_of(one, body_of(one)) for one in new])
+            self.backend.write(scope, {}, [original_of(one, body_of(one)) for one in new.values()])
 
     @observed("read_back")
     def missing(self, scope: Scope, entries: Sequence[Message]) -> tuple[str, ...]:
         """Return the keys of messages that do not come back equal; empty when all are safe."""
-        return self._missing(scope, {entry.key: entry for entry in entries})
+        return self._missing(scope, entries)
 
-    def _missing(self, scope: Scope, wanted: Mapping[str, Message]) -> tuple[str, ...]:
+    def _missing(self, scope: Scope, entries: Sequence[Message]) -> tuple[str, ...]:
+        wanted = {entry.key: entry for entry in entries}
         kept = self.backend.read(scope, "original", list(wanted))
         return tuple(key for key, entry in wanted.items() if not equals(kept.get(key), entry))
 
@@ -201,15 +201,14 @@ class Archive:
         """
         before = () if record.parent is None else self._chain_at(scope, record.parent)
         data = record.to_json()
-        values: dict[Kind, dict[str, bytes]] = {"record": {record.id: packed(data)}}
+        values = _head(record.id) | {"record": {record.id: packed(data)}}
         if record.summary:
             values["note"] = {_noted(RECORD, record.name): packed({"id": record.id})}
         plan, draft = self._drafts.get(scope) or ("", None)
         if draft is not None and (draft.text, draft.segment) == (record.summary, record.segment):
             own = {k: v for k, v in draft.to_json().items() if data.get(SAME.get(k, k)) != v}
             values["draft"] = {plan: packed({**own, "record": record.id})}
-        older = [one.id for one in before]
-        head = self.backend.commit(scope, record.id, values, older, seen)
+        head = self.backend.write(scope, values, (), [one.id for one in before], seen)
         if seen is not None and head and head not in (seen, record.id):
             raise ArchiveOvertaken(
                 "another worker has compacted this history at the same time, and its record is in "
@@ -225,6 +224,8 @@ class Archive:
             )
         if before or record.parent is None:
             self._chains.put((scope, record.id), (kept, (*before, record)))
+        if self.ttl is not None:
+            self.backend.sweep()
 
     @observed("chain")
     def chain(self, scope: Scope) -> Records:
@@ -277,7 +278,7 @@ class Archive:
     @observed("move_head")
     def set_head(self, scope: Scope, record_id: str | None) -> None:
         """Point the head to an existing record, or to none: the history was rewound."""
-        self.backend.write(scope, {"head": {"head": packed(record_id or "")}})
+        self.backend.write(scope, _head(record_id or ""))
 
     @observed("find_head")
     def pointer(self, scope: Scope) -> str | None:
@@ -370,6 +371,10 @@ class Archive:
         for cache in (self._chains, self._drafts, self.catalogs):
             cache.clear()
         return count
+
+
+def _head(record: str) -> dict[Kind, dict[str, bytes]]:
+    return {"head": {"head": packed(record)}}
 
 
 def _noted(kind: str, name: str) -> str:

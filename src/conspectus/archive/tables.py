@@ -24,17 +24,17 @@ from conspectus.archive.values import (
 from conspectus.errors import ArchiveError
 
 KINDS: dict[Kind, int] = {"original": 0, "record": 1, "draft": 2, "note": 3, "head": 4}
+COUNTED = [KINDS["original"], KINDS["record"], KINDS["draft"]]
 
 SCHEMA = (
     "CREATE TABLE scope (id {serial}, tenant TEXT NOT NULL, thread TEXT NOT NULL, "
     "session TEXT NOT NULL, name {bytes} NOT NULL, next BIGINT NOT NULL, "
-    "expires DOUBLE PRECISION NOT NULL, UNIQUE (tenant, thread, session))",
+    "UNIQUE (tenant, thread, session))",
     "CREATE TABLE item (scope BIGINT NOT NULL, kind INTEGER NOT NULL, key {bytes} NOT NULL, "
     "number BIGINT NOT NULL, passages INTEGER NOT NULL, words INTEGER NOT NULL, "
     "about TEXT NOT NULL, expires DOUBLE PRECISION NOT NULL, "
     "PRIMARY KEY (scope, kind, key)) {clustered}",
     "CREATE TABLE body (number {number} PRIMARY KEY, body {bytes} NOT NULL)",
-    "CREATE INDEX scope_expires ON scope (expires) WHERE expires > 0",
     "CREATE INDEX item_expires ON item (expires) WHERE expires > 0",
 )
 """`number` is that of an original's first passage, in `body` and in the index of words, too; other
@@ -49,10 +49,8 @@ MOST = 2_000
 AT_ONCE = 500  # Items read or deleted by one statement
 ITEMS = "FROM item JOIN body USING (number) WHERE scope = ? AND kind = ?"
 ALIVE = "(expires = 0 OR expires > ?)"
-GONE = "expires > 0 AND expires <= ?"  # as the indexes have it, so that one is used
-RENEW = "UPDATE item SET expires = ? WHERE scope = ? AND kind = ? AND key = ?"
+GONE = "expires > 0 AND expires <= ?"  # as the index has it, so that it is used
 SAME = "tenant = ? AND thread = ? AND session = ?"
-LATER = "CASE WHEN expires = 0 OR ? = 0 THEN 0 WHEN expires > ? THEN expires ELSE ? END"
 
 
 class Run:
@@ -125,71 +123,77 @@ class Tables(ABC):
             rows = run(sql, *values) if keys is None else run.among(sql, *values, keys=keys)
             return {key_text(bytes(key)): bytes(body) for key, body in rows}
 
-    def write(self, scope: Scope, values: Values, originals: Sequence[Original] = ()) -> None:
-        """Keep values, and originals with their words in the index; all or none."""
-        with self.transaction(writes=True) as run:
-            self._write(run, scope, values, originals)
+    def write(
+        self,
+        scope: Scope,
+        values: Values,
+        originals: Sequence[Original] = (),
+        renewed: Sequence[str] = (),
+        seen: str | None = None,
+    ) -> str:
+        """Keep values, and originals with their words in the index; all or none.
 
-    def commit(
-        self, scope: Scope, record: str, values: Values, older: Sequence[str], seen: str | None
-    ) -> str | None:
-        """Put a record in force; return the head that is in force then.
-
-        `values` are written with it; the records `older` live as long. With `seen`, the head that
-        was seen (empty for none), nothing is written if another is in force.
+        The records `renewed` live as long. With `seen`, the head that was seen (empty for none),
+        nothing is written if another one, or one of these values, is in force. Returns the head.
         """
         with self.transaction(writes=True) as run:
-            number, _ = self._made(run, scope)  # which locks the scope for other writers
+            name = packed([scope.tenant, scope.thread, scope.session])
+            # Which locks the scope for other writers.
+            [(number, after)] = run(
+                "INSERT INTO scope (tenant, thread, session, name, next) VALUES (?, ?, ?, ?, 0) "
+                "ON CONFLICT (tenant, thread, session) DO UPDATE SET next = scope.next "
+                "RETURNING id, next",
+                *(*scope.hashes, name),
+            )
             kept = run(f"SELECT body {ITEMS}", number, KINDS["head"])
             head = str(unpacked(bytes(kept[0][0]))) if kept else ""
-            if seen is not None and head and head not in (seen, record):
+            if seen is not None and head and head != seen and head not in values["record"]:
                 return head
-            self._write(run, scope, {**values, "head": {"head": packed(record)}}, ())
-            if self.ttl is not None:
-                ends, kind = self._ends(), KINDS["record"]
-                run.many(RENEW, [(ends, number, kind, key_bytes(one)) for one in older])
-                self._drop(run, GONE, time.time())
-            return record
+            ends = 0.0 if self.ttl is None else time.time() + self.ttl
+            after = self._put(run, (number, KINDS["original"], ends), originals, after)
+            for kind, bodies in values.items():
+                items = [Original(key, body, "", ()) for key, body in bodies.items()]
+                after = self._put(run, (number, KINDS[kind], ends), items, after)
+            keys = [(number, KINDS["record"], key_bytes(one)) for one in renewed]
+            self._renew(run, ends, keys)
+            run("UPDATE scope SET next = ? WHERE id = ?", after, number)
+            return str(unpacked(values["head"]["head"])) if "head" in values else head
 
-    def _write(self, run: Run, scope: Scope, values: Values, originals: Sequence[Original]) -> None:
-        number, after = self._made(run, scope)
-        made = {kind: [Original(*one, "", ()) for one in values[kind].items()] for kind in values}
-        words = list[tuple[int, str]]()
-        for kind, items in {**made, "original": originals}.items():
-            keys = {key_bytes(one.key): one for one in items}
-            sql = "SELECT key, number FROM item WHERE scope = ? AND kind = ?"
-            rows = run.among(sql, number, KINDS[kind], keys=[*keys])
-            known, new = {bytes(key): at for key, at in rows}, list[Any]()
-            renewed = [(self._ends(), number, KINDS[kind], key) for key in known]
-            for key, one in keys.items():
-                if key not in known:
-                    known[key] = first = (number << SPAN) + after
-                    size = sum(passage.count(" ") + 1 for passage in one.passages)
-                    facts = (first, len(one.passages), size, one.about, self._ends())
-                    new.append((number, KINDS[kind], key, *facts))
-                    words += enumerate(map(self.text, one.passages), first)
-                    after += max(1, len(one.passages))
-            run.many(
-                "UPDATE item SET expires = ? WHERE scope = ? AND kind = ? AND key = ?", renewed
-            )
-            run.many("INSERT INTO item VALUES (?, ?, ?, ?, ?, ?, ?, ?)", new)
-            run.many(
-                "INSERT INTO body VALUES (?, ?) ON CONFLICT (number) DO UPDATE SET body = "
-                "excluded.body",
-                [(known[key], one.body) for key, one in keys.items()],
-            )
+    def _put(
+        self, run: Run, where: tuple[int, int, float], items: Sequence[Original], after: int
+    ) -> int:
+        """Write items of a kind into a scope; return the number of its next passage."""
+        number, kind, ends = where
+        keys = {key_bytes(one.key): one for one in items}
+        sql = "SELECT key, number FROM item WHERE scope = ? AND kind = ?"
+        known = {bytes(key): at for key, at in run.among(sql, number, kind, keys=[*keys])}
+        self._renew(run, ends, [(number, kind, key) for key in known])
+        rows, words = list[Any](), list[tuple[int, str]]()
+        for key, one in keys.items():
+            if key not in known:
+                known[key] = first = (number << SPAN) + after
+                size = sum(passage.count(" ") + 1 for passage in one.passages)
+                rows.append((number, kind, key, first, len(one.passages), size, one.about, ends))
+                words += enumerate(map(self.text, one.passages), first)
+                after += max(1, len(one.passages))
+        run.many("INSERT INTO item VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        sql = (
+            "INSERT INTO body VALUES (?, ?) ON CONFLICT (number) DO UPDATE SET body = excluded.body"
+        )
+        run.many(sql, [(known[key], one.body) for key, one in keys.items()])
         run.many(self.index, words)
-        run("UPDATE scope SET next = ? WHERE id = ?", after, number)
+        return after
 
-    def listed(self, scope: Scope, keys: Sequence[str]) -> list[Listed]:
-        """Return what a search must know of a scope's originals, at least of those with a key."""
+    def _renew(self, run: Run, ends: float, items: Sequence[tuple[int, int, bytes]]) -> None:
+        sql = "UPDATE item SET expires = ? WHERE scope = ? AND kind = ? AND key = ?"
+        run.many(sql, [(ends, *item) for item in items])
+
+    def listed(self, scope: Scope, keys: Sequence[str]) -> dict[str, Listed]:
+        """Return by key what a search must know of originals, at least of those with these keys."""
         sql = "SELECT key, number, passages, words, about FROM item WHERE scope = ? AND kind = 0"
         with self.transaction() as run:
             rows = run(f"{sql} AND {ALIVE}", self._number(run, scope), time.time())
-        return [
-            (raw.hex()[2:] if len(raw) == 17 and raw[0] == 16 else key_text(raw), a, b, c, about)
-            for raw, a, b, c, about in rows
-        ]
+        return {key_text(row[0]): row for row in rows}
 
     def holding(self, scope: Scope, words: Sequence[str]) -> dict[str, frozenset[int]]:
         """Return by word the passages that hold it, the newest `MOST`; `word*`: or begin so."""
@@ -201,7 +205,8 @@ class Tables(ABC):
 
     def scopes(self, tenant: str) -> list[Scope]:
         """Return the histories of a tenant."""
-        sql = f"SELECT name FROM scope WHERE tenant = ? AND {ALIVE} ORDER BY id"
+        alive = f"EXISTS (SELECT 1 FROM item WHERE item.scope = scope.id AND {ALIVE})"
+        sql = f"SELECT name FROM scope WHERE tenant = ? AND {alive} ORDER BY id"
         with self.transaction() as run:
             rows = run(sql, Scope(tenant, "").hashes[0], time.time())
         return [Scope(*unpacked(bytes(name))) for (name,) in rows]
@@ -219,7 +224,10 @@ class Tables(ABC):
         """Delete what has expired."""
         with self.transaction(writes=True) as run:
             count = self._drop(run, GONE, time.time())
-            run(f"DELETE FROM scope WHERE {GONE}", time.time())
+            rows = run("SELECT id, next FROM scope WHERE id NOT IN (SELECT scope FROM item)")
+            run.many(
+                "DELETE FROM scope WHERE id = ? AND next = ?", rows
+            )  # unless written meanwhile
         if count:
             self.scrub()
 
@@ -229,7 +237,7 @@ class Tables(ABC):
         count = 0
         while rows := run(f"{sql} {which} LIMIT {AT_ONCE}", value):
             for _, kind, key, number, body in rows:
-                count += kind in (KINDS["original"], KINDS["record"], KINDS["draft"])
+                count += kind in COUNTED
                 if kind == KINDS["original"]:
                     with suppress(ArchiveError):  # the number of a damaged one names nothing more
                         one = original_of(entry_of(key_text(bytes(key)), bytes(body))[0], b"")
@@ -243,22 +251,3 @@ class Tables(ABC):
         """Return the number of a scope; -1 without one."""
         rows = run(f"SELECT id FROM scope WHERE {SAME}", *scope.hashes)
         return int(rows[0][0]) if rows else -1
-
-    def _made(self, run: Run, scope: Scope) -> tuple[int, int]:
-        """Return the number of a scope, made if need be, and that of its next passage.
-
-        It lives as long as whatever is kept in it.
-        """
-        name = packed([scope.tenant, scope.thread, scope.session])
-        ends, hashes = self._ends(), scope.hashes
-        touch = f"UPDATE scope SET expires = {LATER} WHERE {SAME} RETURNING id, next"
-        while not (rows := run(touch, ends, ends, ends, *hashes)):
-            run(
-                "INSERT INTO scope (tenant, thread, session, name, next, expires) VALUES "
-                "(?, ?, ?, ?, 0, ?) ON CONFLICT (tenant, thread, session) DO NOTHING",
-                *(*hashes, name, ends),
-            )
-        return rows[0][0], rows[0][1]
-
-    def _ends(self) -> float:
-        return 0.0 if self.ttl is None else time.time() + self.ttl

@@ -23,14 +23,12 @@ Kind = Literal["original", "record", "draft", "note", "head"]
 
 Values = Mapping[Kind, Mapping[str, bytes]]
 
-Listed = tuple[str, int, int, int, str]
+Listed = tuple[bytes, int, int, int, str]
 """A message that may be searched: its key, its first passage's number, the number of its passages,
 of its words, and `about`. A plain tuple, as the garbage collector passes those by."""
 
 _WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _HEXADECIMAL = re.compile("(?:[0-9a-f]{2}){0,255}")
-SMALL = 4096  # Bytes up to which a small window of the compressor holds all, at a tenth of the cost
-
 DICTIONARY = b"""\
 {"additional_kwargs":{},"artifact":null,"invalid_tool_calls":[],"name":null,"response_metadata":{},\
 "status":"success","tool_calls":[{"args":{"path":"}}],"usage_metadata":{"input_tokens":\
@@ -122,8 +120,7 @@ def manifest(chain: Chain) -> tuple[str, ...]:
 def packed(data: Any) -> bytes:
     """Return JSON data as bytes, compressed."""
     raw = _WRITER.encode(data).encode("utf-8", "surrogatepass")
-    bits, memory = (-12, 5) if len(raw) < SMALL else (-15, 8)
-    deflate = zlib.compressobj(6, zlib.DEFLATED, bits, memory, 0, DICTIONARY)
+    deflate = zlib.compressobj(4, zlib.DEFLATED, -15, 8, 0, DICTIONARY)
     return deflate.compress(raw) + deflate.flush()
 
 
@@ -148,6 +145,8 @@ def key_bytes(key: str) -> bytes:
 
 def key_text(raw: bytes) -> str:
     """Return the key that `key_bytes` has written."""
+    if len(raw) == raw[0] + 1:
+        return raw.hex()[2:]
     end = raw[0] + 1
     return raw[1:end].hex() + raw[end:].decode("utf-8", "surrogatepass")
 
@@ -155,7 +154,8 @@ def key_text(raw: bytes) -> str:
 def body_of(entry: Message) -> bytes:
     """Return one message as a store keeps it; id, text and speaker follow from the message."""
     form, message, lossless = to_json(entry.source, entry.memo.get("copy"))
-    whole = lossless and not entry.redacted and _comes_back(entry)
+    # A class of LangChain may read its own fields otherwise than they were set.
+    whole = lossless and not entry.redacted and (form == "dict" or _comes_back(entry))
     return packed([form, entry.given_id, int(time.time()), whole, message])
 
 
@@ -165,10 +165,9 @@ def _comes_back(entry: Message) -> bool:
         again = decode(entry.encoded.form, entry.encoded.text, entry.given_id)
     except MessageError:
         return False
-    source = dict(entry.source) if isinstance(entry.source, Mapping) else entry.source
     # NaN differs from itself, so a message with one is compared by its text.
     odd = "NaN" in entry.encoded.text and encode(again).text == entry.encoded.text
-    return again == source or (odd and type(again) is type(source))
+    return again == entry.source or (odd and type(again) is type(entry.source))
 
 
 def equals(body: bytes | None, entry: Message) -> bool:
@@ -177,9 +176,10 @@ def equals(body: bytes | None, entry: Message) -> bool:
         form, given_id, _, _, message = unpacked(body or b"")
     except (ValueError, TypeError):
         return False
-    text = json.dumps(message, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
-    mine = (entry.encoded.form, entry.given_id, entry.encoded.text)
-    return (form, given_id, text) == mine
+    mine, data, _ = to_json(entry.source, entry.memo.get("copy"))
+    if (form, given_id) != (mine, entry.given_id):
+        return False
+    return message == data or _WRITER.encode(message) == _WRITER.encode(data)  # NaN is unlike NaN
 
 
 def entry_of(key: str, body: bytes) -> tuple[Message, int, bool]:

@@ -97,12 +97,12 @@ class _Search:
 
     def __init__(self, archive: Archive, scope: Scope, chain: Chain, room: Packing) -> None:
         self._archive, self._scope, self._room = archive, scope, room
-        head, catalog = archive.catalogs.get(scope) or ("", Catalog([], []))
+        head, catalog = archive.catalogs.get(scope) or ("", Catalog([], {}))
         if chain and head != chain[-1].id:
             keys = manifest(chain)
             catalog = Catalog(keys, archive.backend.listed(scope, keys))
             archive.catalogs.put(scope, (chain[-1].id, catalog))
-        self._catalog: Catalog = catalog if chain else Catalog([], [])
+        self._catalog: Catalog = catalog if chain else Catalog([], {})
         room.before = self._catalog.before
 
     def by_query(self, text: str, without: Collection[str]) -> None:

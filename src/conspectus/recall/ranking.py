@@ -46,7 +46,7 @@ WHOLE = 0.8  # Weight of a long query as a whole, beside each of its sentences
 DIRECT = 0.1  # Share of the findable words, by rarity, above which a message is no mere neighbour
 WEAK = 0.35  # Share of the best score below which a passage is not shown
 
-GONE: Listed = ("", -1, 0, 0, "s")  # a message that has expired
+GONE: Listed = (b"", -1, 0, 0, "s")  # a message that has expired
 Held = Mapping[str, frozenset[int]]
 """The passages that hold a word."""
 
@@ -70,15 +70,14 @@ class Catalog:
     which the garbage collector does not go through.
     """
 
-    def __init__(self, keys: Sequence[str], listed: Iterable[Listed]) -> None:
-        known = {row[0]: row for row in listed}
-        self.keys, self._rows = keys, [known.get(key, GONE) for key in keys]
+    def __init__(self, keys: Sequence[str], listed: Mapping[str, Listed]) -> None:
+        self.keys, self._rows = keys, [listed.get(key, GONE) for key in keys]
         self.acts = "".join([row[4][0] for row in self._rows])
         self.total = sum([row[2] for row in self._rows]) or 1
         self.size = sum([row[3] for row in self._rows]) / self.total or 1.0
-        places = {row[1]: at for at, row in enumerate(self._rows) if row[4][0] != "x" and row[2]}
-        self._firsts = array("q", sorted(places))
-        self._places = array("q", [places[first] for first in self._firsts])
+        firsts = [row[1] for row in self._rows]
+        self._places = array("q", sorted(range(len(firsts)), key=firsts.__getitem__))
+        self._firsts = array("q", sorted(firsts))
         self._said = array("q", [at for at, act in enumerate(self.acts) if act in "sS"])
 
     def __len__(self) -> int:
@@ -86,9 +85,9 @@ class Catalog:
 
     def place_of(self, number: int) -> int:
         """Return the place of a passage's message; -1 if that is not of this chain."""
-        at = bisect_right(self._firsts, number) - 1
-        last = self._firsts[at] + self._rows[self._places[at]][2] if at >= 0 else number
-        return self._places[at] if number < last else -1
+        place = self._places[at] if (at := bisect_right(self._firsts, number) - 1) >= 0 else -1
+        inside = place >= 0 and number < self._rows[place][1] + self._rows[place][2]
+        return place if inside and self.acts[place] != "x" else -1
 
     def first(self, place: int) -> int:
         """Return the number of a message's first passage."""
@@ -104,8 +103,9 @@ class Catalog:
 
     def passages(self, names: Iterable[str]) -> frozenset[int]:
         """Return the passages of the messages with these ids."""
-        keys = {key for name in names for key in self.named(name)}
-        rows = [row for row in self._rows if row[0] in keys] if keys else []
+        if not (keys := {key for name in names for key in self.named(name)}):
+            return frozenset()
+        rows = [row for key, row in zip(self.keys, self._rows, strict=True) if key in keys]
         return frozenset(number for row in rows for number in range(row[1], row[1] + row[2]))
 
     def named(self, name: str) -> list[str]:
