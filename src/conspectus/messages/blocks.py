@@ -53,6 +53,15 @@ OUTPUT: tuple[tuple[str, How], ...] = (("output", "content"),)
 CONTENT: tuple[tuple[str, How], ...] = (("content", "content"),)
 INPUT: tuple[tuple[str, How], ...] = (("input", "object"), ("partial_json", "json"))
 
+CALLS: tuple[tuple[str, How], ...] = (
+    ("function.arguments", "json"),
+    ("custom.input", "text"),
+    ("arguments", "json"),
+    ("input", "text"),
+    ("args", "object"),
+)
+"""Fields of a call beside the content, as OpenAI and LangChain write it, that may be shortened."""
+
 _call = partial(Kind, asks=("call_id", "id"), by="model")  # in OpenAI's Responses
 _output = partial(Kind, answers=("call_id",), by="client")
 
@@ -156,25 +165,23 @@ def kind_name(block: Mapping[str, Any]) -> str:
     return untyped(block) or next((key for key in KEYS if key in block), "")
 
 
-def opened(block: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Unwrap a block, and give it its kind as `type`."""
-    for _ in range(3):  # no provider wraps deeper
-        name = kind_name(block)
-        kind = KINDS.get(name)
-        if kind is None or not kind.inside:
-            return block
-        inner = block.get(kind.inside)
-        if not isinstance(inner, Mapping):
-            return block
-        if kind.inside == name:  # the key was the kind
-            return {"type": name, **inner}
-        block = inner
-    return block
-
-
 def kind_of(block: Mapping[str, Any]) -> Kind:
     """Look a block up in the table."""
     return KINDS.get(kind_name(block), OPAQUE)
+
+
+def opened(block: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Unwrap a block, and give it its kind as `type`."""
+    for _ in range(3):  # no provider wraps deeper
+        inside = kind_of(block).inside
+        inner = block.get(inside)
+        if not inside or not isinstance(inner, Mapping):
+            break
+        name = kind_name(block)
+        if inside == name:  # the key was the kind
+            return {"type": name, **inner}
+        block = inner
+    return block
 
 
 def blocks_of(message: Any) -> list[Mapping[str, Any]]:
@@ -193,20 +200,21 @@ def at_path(block: Any, path: str) -> Any:
 
 def first_id(block: Mapping[str, Any], fields: tuple[str, ...]) -> str:
     """Return the first id in some fields; empty where there is none."""
-    ids = (at_path(block, field) for field in fields)
-    return next((name for name in ids if isinstance(name, str) and name), "")
+    for field in fields:
+        name = at_path(block, field) if "." in field else block.get(field)
+        if isinstance(name, str) and name:
+            return name
+    return ""
 
 
 def asked(block: Mapping[str, Any], kind: Kind) -> tuple[str, Any]:
     """Return the tool's name and the arguments of a block that asks."""
-    name = block.get(kind.name) if kind.name else None
     if kind.args:
-        args = block.get(kind.args)
-        if not args and isinstance(block.get("partial_json"), str):
-            args = block["partial_json"]  # as a stream left it
+        args = block.get(kind.args) or block.get("partial_json", block.get(kind.args))
     else:
         args = {key: part for key, part in block.items() if key not in _NO_ARGS}
-    return str(name or block.get("type") or ""), {} if args is None else args
+    name = block.get(kind.name or "type") or block.get("type") or ""
+    return str(name), {} if args is None else args
 
 
 def stays_whole(block: Mapping[str, Any]) -> bool:

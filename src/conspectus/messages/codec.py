@@ -10,10 +10,9 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from conspectus._langchain import is_message
 from conspectus.errors import MessageError
@@ -38,8 +37,7 @@ class NoPlainData(Exception):
     """A value has a part that JSON has no form for, or is nested too deep."""
 
 
-@dataclass(frozen=True, slots=True)
-class Encoded:
+class Encoded(NamedTuple):
     """A message as ASCII JSON without its id; `form` is `langchain` or `dict`."""
 
     form: str
@@ -65,16 +63,21 @@ def to_json(
     message: BaseMessage | Mapping[str, Any], copy: dict[str, Any] | None = None
 ) -> tuple[str, dict[str, Any], bool]:
     """Return a message's form, JSON data without its id, and whether nothing is lost."""
+    data, lost = copy, list[type]()
     fields: Any = message
-    if is_message(message) and copy is None:
+    if data is None and is_message(message):
         fields = {**vars(message), **(message.__pydantic_extra__ or {})}
-    data, lossless = (copy, True) if copy is not None else as_json(fields)
+    if data is None:
+        try:
+            data = copied(fields)
+        except NoPlainData:
+            data = _tagged(fields, lost, ())
     if is_message(message):
         body = {key: part for key, part in data.items() if key != "id"}
-        return "langchain", {"type": message.type, "data": body}, lossless
+        return "langchain", {"type": message.type, "data": body}, not lost
     # The id beside the message is a text, so an id of another type stays in it.
     body = {key: part for key, part in data.items() if key != "id" or type(part) is not str}
-    return "dict", body, lossless
+    return "dict", body, not lost
 
 
 def copied(value: Any, levels: int = DEEPEST) -> Any:
@@ -99,16 +102,7 @@ def copied(value: Any, levels: int = DEEPEST) -> Any:
     raise NoPlainData
 
 
-def as_json(value: Any) -> tuple[Any, bool]:
-    """Return a value in which all is JSON's or tagged, and whether nothing is lost."""
-    try:
-        return copied(value), True
-    except NoPlainData:
-        lost: list[Any] = []
-        return _tagged(value, lost, ()), not lost
-
-
-def _tagged(value: Any, lost: list[Any], inside: tuple[int, ...]) -> Any:
+def _tagged(value: Any, lost: list[type], inside: tuple[int, ...]) -> Any:
     """Return a value with tags; the parts around it are `inside`, what is lost goes to `lost`."""
     if value is None or isinstance(value, (bool, float)):
         return value
@@ -116,9 +110,8 @@ def _tagged(value: Any, lost: list[Any], inside: tuple[int, ...]) -> Any:
         return str.__str__(value)
     if isinstance(value, int):
         return int(value) if value.bit_length() <= LONG else {TAG: "int", "value": hex(value)}
-    kind = type(value)
-    if kind in (bytes, bytearray):
-        return {TAG: kind.__name__, "value": base64.b64encode(value).decode()}
+    if isinstance(value, (bytes, bytearray)):
+        return {TAG: "bytes", "value": base64.b64encode(value).decode()}
     if (instead := too_deep(value, inside)) is None:
         plain = partial(_tagged, lost=lost, inside=(*inside, id(value)))
         if isinstance(value, (list, tuple)):
@@ -132,10 +125,11 @@ def _tagged(value: Any, lost: list[Any], inside: tuple[int, ...]) -> Any:
             pairs = [[plain(key), plain(part)] for key, part in value.items()]
             return {TAG: "pairs", "value": pairs}
         if callable(getattr(value, "model_dump", None)) and not isinstance(value, type):
-            lost.append(kind)
+            lost.append(type(value))
             return plain(value.model_dump())
-        instead = f"an object of {kind.__module__}.{kind.__qualname__} that has no JSON form"
-    lost.append(kind)
+        name = f"{type(value).__module__}.{type(value).__qualname__}"
+        instead = f"an object of {name} that has no JSON form"
+    lost.append(type(value))
     return {TAG: "placeholder", "value": instead}
 
 
@@ -154,7 +148,7 @@ def sendable(text: str) -> str:
 def decode(form: str, text: str, message_id: str | None) -> BaseMessage | dict[str, Any]:
     """Read a message that `encode` wrote; another text is a `MessageError`."""
     try:
-        data = _untagged(json.loads(text))
+        data = json.loads(text, object_hook=_untagged)
         if form == "langchain":
             from langchain_core.messages import messages_from_dict
 
@@ -167,23 +161,19 @@ def decode(form: str, text: str, message_id: str | None) -> BaseMessage | dict[s
     return data if message_id is None or "id" in data else {**data, "id": message_id}
 
 
-def _untagged(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_untagged(part) for part in value]
-    if not isinstance(value, dict):
-        return value
-    if TAG not in value:
-        return {key: _untagged(part) for key, part in value.items()}
-    tag, inner = value[TAG], value["value"]
-    if tag == "pairs":
-        keys = [_untagged(key) for key, _ in inner]
-        plain = [str(key.get("value")) if isinstance(key, dict) else key for key in keys]
-        return dict(zip(plain, (_untagged(part) for _, part in inner), strict=True))
-    if tag == "int":
-        return int(inner, 16)
-    if tag == "tuple":
-        return tuple(_untagged(part) for part in inner)
-    if tag in ("bytes", "bytearray"):
-        raw = base64.b64decode(inner)
-        return raw if tag == "bytes" else bytearray(raw)
-    return value  # a placeholder stays a description
+def _pairs(pairs: list[list[Any]]) -> dict[Any, Any]:
+    """Read a mapping; a key that has become a placeholder is its description."""
+    return {key["value"] if isinstance(key, dict) else key: part for key, part in pairs}
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "bytes": base64.b64decode,
+    "int": lambda value: int(value, 16),
+    "pairs": _pairs,
+    "tuple": tuple,
+}
+
+
+def _untagged(value: dict[str, Any]) -> Any:
+    reader = _READERS.get(value.get(TAG, ""))  # a placeholder stays a description
+    return reader(value["value"]) if reader else value

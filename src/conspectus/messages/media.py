@@ -69,28 +69,30 @@ def untyped(block: Mapping[str, Any]) -> str:
 def media_of(block: Mapping[str, Any]) -> Media:
     """Read the media in a block."""
     parts = list(_parts(block, 3))
+    values = [(key, part[key]) for part in parts for key in _DATA if part.get(key)]
 
-    def texts(*keys: str) -> Iterator[str]:
-        values = (part.get(key) for part in parts for key in keys)
-        return (value for value in values if isinstance(value, str) and value)
+    def texts(*keys: str) -> list[str]:
+        some = [part.get(key) for part in parts for key in keys]
+        return [value for value in some if isinstance(value, str) and value]
 
     data: str | bytes = ""
-    mime = next(texts(*_MIME), "")
-    for key, value in ((key, part.get(key)) for part in parts for key in _DATA):
-        if isinstance(value, (bytes, bytearray)) and value:
+    mime = next(iter(texts(*_MIME)), "")
+    for key, value in values:
+        if isinstance(value, (bytes, bytearray)):
             data = bytes(value)
-            break
-        if isinstance(value, str) and value.startswith("data:"):
+        elif isinstance(value, str) and value.startswith("data:"):
             head, _, body = value.partition(",")
             data = body if head.endswith(";base64") else unquote_to_bytes(body)
             mime = head[5:].partition(";")[0] or mime
-            break
-        if isinstance(value, str) and value and key not in _ADDRESSES and "://" not in value[:10]:
+        elif isinstance(value, str) and key not in _ADDRESSES and "://" not in value[:10]:
             data = value
-            break
+        else:
+            continue
+        break
+    mime = mime.lower()
     names = tuple(dict.fromkeys(name for name in texts(*_NAMES) if name[:5] != "data:"))
-    kind = _kind(str(block.get("type") or untyped(block)), mime.lower(), data, names)
-    return Media(kind, mime.lower(), data, next(texts("detail"), ""), names)
+    kind = _kind(str(block.get("type") or untyped(block)), mime, data, names)
+    return Media(kind, mime, data, next(iter(texts("detail")), ""), names)
 
 
 def _parts(block: Mapping[str, Any], depth: int) -> Iterator[Mapping[str, Any]]:
@@ -112,9 +114,8 @@ def _kind(kind: str, mime: str, data: str | bytes, names: tuple[str, ...]) -> Me
         return "image"
     if mime.startswith("text/") or mime in _TEXTS:
         return "text"
-    if kind == "pdf" or any(one.lower().partition("?")[0].endswith(".pdf") for one in names):
-        return "pdf"
-    return "file"
+    named = any(name.lower().partition("?")[0].endswith(".pdf") for name in names)
+    return "pdf" if kind == "pdf" or named else "file"
 
 
 def described(kind: str, block: Mapping[str, Any]) -> str:

@@ -26,7 +26,7 @@ THREADS, MESSAGES = 256, 32_768
 dicts is remembered alone."""
 
 _rest = attrgetter(*(field.name for field in fields(Message)[1:]))
-_of_dicts: Newest[Hashable, dict[int, Message]] = Newest(THREADS, MESSAGES, len)
+_of_dicts: Newest[Hashable, list[Message]] = Newest(THREADS, MESSAGES, len)
 _of_objects: dict[int, tuple[ref[Any], Any, tuple[Any, ...]]] = {}
 """By a LangChain message's identity: the message, weakly; a copy of its fields, to compare it with;
 and all fields of its `Message` but the first, which is itself."""
@@ -49,28 +49,26 @@ def read_messages(messages: Sequence[Source], thread: Hashable = None) -> list[M
             f"messages must be a list of messages, not {type(messages).__name__}; wrap a single "
             "message in a list"
         )
-    before = _of_dicts.get(thread) or {} if thread is not None else {}
-    dicts: dict[int, Message] = {}
-    previous = list(before.values())
+    before = _of_dicts.get(thread) or [] if thread is not None else []
+    # Clients that send a history anew send equal dicts in the same order.
+    known = dict(enumerate(before)) | {id(message.source): message for message in before}
     result: list[Message] = []
     for index, source in enumerate(messages):
-        if type(source) is dict:
-            known = before.get(id(source))
-            if known is None or not _equal(known.memo["copy"], source):
-                # Clients that send a history anew send equal dicts in the same order.
-                known = previous[index] if index < len(previous) else None
-                if known is not None and _equal(known.memo["copy"], source):
-                    known = replace(known, source=source)
-                else:
-                    known = _newly_read(source, index)
-            dicts[id(source)] = known
-        else:
-            known = read_message(source, index)
-        result.append(known)
+        if type(source) is not dict:
+            result.append(read_message(source, index))
+            continue
+        message = known.get(id(source))
+        if message is None or not _equal(message.memo["copy"], source):
+            message = known.get(index)
+            if message is None or not _equal(message.memo["copy"], source):
+                message = _newly_read(source, index)
+            elif message.source is not source:
+                message = replace(message, source=source)
+        result.append(message)
     _join(result)
     name_entries(result)
     if thread is not None:
-        _of_dicts.put(thread, dicts)
+        _of_dicts.put(thread, [one for one in result if type(one.source) is dict])
     return result
 
 
@@ -107,26 +105,23 @@ def _newly_read(source: Any, index: int) -> Message:
     return message
 
 
-def _copy(source: Any, message: Message) -> dict[str, Any] | None:
+def _copy(source: Any, message: Message) -> Any:
     """Copy a message's fields, to compare them with later; None if it is to be read anew each time.
 
     If all of it is JSON, the message remembers it. An artifact that is not stands for itself.
     """
-    message.memo["copy"] = None
     plain = type(source) is dict
+    message.memo["copy"] = None
     if not plain and (not is_message(source) or source.__pydantic_extra__):
         return None
-    fields = source if plain else vars(source)
-    artifact = None if plain else fields.get("artifact")
-    try:
-        message.memo["copy"] = copied(fields)
-    except NoPlainData:
-        if artifact is None:
-            return None
-        with suppress(NoPlainData):
-            return {**copied({**fields, "artifact": None}), "artifact": artifact}
-    copy: dict[str, Any] | None = message.memo["copy"]
-    return copy
+    held = source if plain else vars(source)
+    with suppress(NoPlainData):
+        message.memo["copy"] = copied(held)
+        return message.memo["copy"]
+    artifact = None if plain else held.get("artifact")
+    with suppress(NoPlainData):
+        return artifact and {**copied({**held, "artifact": None}), "artifact": artifact}
+    return None
 
 
 def _forget(name: int, gone: ref[Any]) -> None:
@@ -136,21 +131,19 @@ def _forget(name: int, gone: ref[Any]) -> None:
 
 def _join(messages: list[Message]) -> None:
     """Find messages that are one answer, and the calls that outputs of local shells answer."""
-    responses, before = False, messages[0] if messages else None
+    before = messages[0] if messages else None
+    names: dict[str, str] = {}  # local shells' calls have two ids, of which outputs name either
     for index, message in enumerate(messages):
         joined = False
-        if before is not None and before.goes_on:
-            responses = responses or before.goes_on == "response"
-            if before.role == "assistant" and message.role == "assistant" and index:
-                joined = before.goes_on == "pause" or message.goes_on == "response"
+        if before is not None and before.goes_on and index:
+            both = before.role == message.role == "assistant"
+            joined = both and (before.goes_on == "pause" or message.goes_on == "response")
         if message.joined != joined:
             message = messages[index] = replace(message, joined=joined)
+        if message.goes_on == "response" and isinstance(message.source, Mapping):
+            if message.source.get("type") == "local_shell_call":
+                names[str(message.source.get("id"))] = str(message.source.get("call_id"))
+            elif not names.keys().isdisjoint(message.answers):
+                answers = tuple(names.get(name, name) for name in message.answers)
+                message = messages[index] = replace(message, answers=answers)
         before = message
-    other: dict[str, str] = {}  # their calls have two ids, of which outputs name either
-    for index, message in enumerate(messages) if responses else ():
-        source: Any = {} if is_message(message.source) else message.source
-        if source.get("type") == "local_shell_call":
-            other[str(source.get("id"))] = str(source.get("call_id"))
-        elif source.get("type") == "local_shell_call_output":
-            answers = tuple(other.get(name, name) for name in message.answers)
-            messages[index] = replace(message, answers=answers)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,14 +16,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from conspectus._langchain import is_message
 from conspectus.core.items import Role
-from conspectus.messages.codec import Encoded, as_json, encode
+from conspectus.messages.codec import Encoded, encode, to_json
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
 Source: TypeAlias = "BaseMessage | Mapping[str, Any]"  # A message as callers have it
 
-SHORT_ID = 12  # Length up to which an id is cited as it is; otherwise the start of the key is
+_SHORT_ID = re.compile(r"[\w.:-]{1,12}")  # What is cited as it is; else the start of the key is
+
+_WRITER = json.JSONEncoder(ensure_ascii=False, default=str)
 
 NOT_NEEDED = "conspectus_not_needed"
 """The mark by which a tool says that its result will not be needed again: a key of the message's
@@ -85,7 +88,7 @@ class Message:
     @property
     def cite(self) -> str:
         """The name in a summary: its id if short and plain, else the start of its key."""
-        plain = 0 < len(self.id) <= SHORT_ID and all(c.isalnum() or c in "-_:." for c in self.id)
+        plain = _SHORT_ID.fullmatch(self.id)
         return self.id if plain and self.given_id is not None else self.key[:8]
 
     @property
@@ -101,33 +104,24 @@ class Message:
     @property
     def encoded(self) -> Encoded:
         """The original as JSON text."""
-        encoded: Encoded | None = self.memo.get("encoded")
-        if encoded is None:
-            encoded = self.memo["encoded"] = encode(self.source, self.memo.get("copy"))
+        if "encoded" not in self.memo:
+            self.memo["encoded"] = encode(self.source, self.memo.get("copy"))
+        encoded: Encoded = self.memo["encoded"]
         return encoded
-
-    @property
-    def digest(self) -> str:
-        """Hash of its content, without its id."""
-        digest: str | None = self.memo.get("digest")
-        if digest is None:
-            # Of most messages nothing but the digest is asked, so that the text is not kept.
-            text = (self.memo.get("encoded") or encode(self.source, self.memo.get("copy"))).text
-            digest = hashlib.sha256(text.encode()).hexdigest()
-            self.memo["digest"] = digest
-        return digest
 
     @property
     def stem(self) -> str:
         """The part of its key that does not depend on the messages before it."""
-        stem: str | None = self.memo.get("stem")
-        if stem is None:
-            stem = self.digest[:28]
+        if "stem" not in self.memo:
+            # Of most messages nothing but this is asked, so that the text is not kept.
+            text = (self.memo.get("encoded") or encode(self.source, self.memo.get("copy"))).text
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            self.memo["digest"] = stem = digest[:28]
             if self.given_id is not None:
-                named = f"{self.given_id}\0{self.digest}".encode("utf-8", "backslashreplace")
+                named = f"{self.given_id}\0{digest}".encode("utf-8", "backslashreplace")
                 stem = hashlib.sha256(named).hexdigest()[:32]
             self.memo["stem"] = stem
-        return stem
+        return str(self.memo["stem"])
 
 
 def as_text(value: Any) -> str:
@@ -135,9 +129,9 @@ def as_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     try:
-        return json.dumps(value, ensure_ascii=False, default=str)
+        return _WRITER.encode(value)
     except (TypeError, ValueError, RecursionError):  # other keys, long numbers, endless nesting
-        return json.dumps(as_json(value)[0], ensure_ascii=False)
+        return json.dumps(to_json({"value": value})[1]["value"], ensure_ascii=False)
 
 
 def name_entries(

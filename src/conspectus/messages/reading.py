@@ -54,146 +54,6 @@ _NO_RESULT = frozenset(
 """Fields of an answer that are no part of what it says."""
 
 
-class Parts:
-    """The content of a message, taken apart.
-
-    `own` are the speaker's own words in `text`; `calls` stand by their ids, as some providers list
-    one twice.
-    """
-
-    __slots__ = ("answers", "calls", "media", "needs", "own", "results", "text")
-
-    def __init__(self) -> None:
-        self.text: list[str] = []
-        self.own: list[str] = []
-        self.calls: dict[str, Call] = {}
-        self.answers: list[str] = []
-        self.results: list[Result] = []
-        self.needs: list[str] = []
-        self.media: list[Mapping[str, Any]] = []
-
-    def say(self, text: str) -> None:
-        """Add words of the speaker."""
-        self.text.append(text)
-        self.own.append(text)
-
-    def call(self, call_id: object, name: object, args: Any) -> None:
-        """Add a call; one without an id pairs with nothing and is text."""
-        call = Call(str(call_id or ""), str(name or ""), as_text(args))
-        if call.id:
-            self.calls.setdefault(call.id, call)
-        else:
-            self.say(call.reading)
-
-    def content(self, content: Any) -> None:
-        """Add a content: text, or a list of blocks of any provider."""
-        if isinstance(content, str):
-            self.say(content)
-            return
-        blocks = content if isinstance(content, list) else () if content is None else (content,)
-        for block in blocks:
-            if content is blocks and isinstance(block, Mapping):
-                self.block(block)
-            else:
-                self.say(as_text(block))
-
-    def block(self, block: Mapping[str, Any]) -> None:
-        """Add one block of any provider; an item of OpenAI's Responses is one."""
-        block = opened(block)
-        kind = kind_of(block)
-        if kind.needs and (needed := first_id(block, kind.needs)):
-            self.needs.append(needed)
-        if kind.asks:
-            self.call(first_id(block, kind.asks), *asked(block, kind))
-        elif kind.answers:
-            self._answer(block, kind)
-        else:
-            self._words(block, kind)
-
-    def _answer(self, block: Mapping[str, Any], kind: Kind) -> None:
-        inner = Parts()
-        content = block.get("content", block.get("output"))
-        if isinstance(content, Mapping) and "type" in content:
-            inner.block(content)
-        elif content is not None:
-            inner.content(content)
-        elif rest := {key: part for key, part in block.items() if key not in _NO_RESULT}:
-            inner.say(as_text(rest))
-        if answered := first_id(block, kind.answers):
-            failed = block.get("is_error") is True or bool(block.get("error"))
-            failed = failed or block.get("status") in ("error", "failed", "incomplete")
-            self.answers.append(answered)
-            self.results.append(Result(answered, "\n".join(filter(None, inner.text)), failed))
-        self.text += inner.text
-        self.media += inner.media
-
-    def _words(self, block: Mapping[str, Any], kind: Kind) -> None:
-        name, source = kind_name(block), at_path(block, "source.type")
-        thought = block.get("thinking", block.get("reasoning"))
-        document = at_path(block, f"{name}.source.text") if name in UNTYPED else None
-        text = next((t for t in (block.get("text"), thought, document) if isinstance(t, str)), None)
-        if text is not None:
-            self.say(text)
-        elif name == "reasoning":
-            self.content(block.get("summary") or block.get("content"))
-        elif source == "text":
-            self.say(str(block["source"].get("data", "")))
-        elif source == "content":
-            self.content(block["source"].get("content"))
-        elif kind.media or name in NO_TEXT:
-            self.media.append(block)
-            self.say(described(name, block))
-        elif isinstance(block.get("content"), (str, list)):
-            self.content(block["content"])
-        else:  # nothing that we know: all of it, as it stands
-            self.say(as_text(block))
-
-    def openai_calls(self, calls: Any) -> None:
-        """Add `tool_calls` of a chat completion."""
-        for call in calls if isinstance(calls, list) else ():
-            if isinstance(call, Mapping):
-                function = call.get("function") or call.get("custom") or call
-                if not isinstance(function, Mapping):
-                    function = {"name": as_text(function)}
-                args = function.get("arguments", function.get("input", ""))
-                self.call(call.get("id"), function.get("name"), args)
-
-    def function_call(self, call: Any) -> None:
-        """Add a `function_call`, OpenAI's first form of a call, which has no id."""
-        if isinstance(call, Mapping):
-            name = str(call.get("name", ""))
-            self.call(FUNCTION + name, name, call.get("arguments", ""))
-
-    def message(
-        self, source: Any, own_id: Any, role: Role, name: Any, extra: Mapping[str, Any], item: bool
-    ) -> Message:
-        """Make the message, without a key; `extra` has what else its maker said of it."""
-        paused = extra.get("stop_reason") == "pause_turn"
-        given_id = None if own_id is None else str(own_id)
-        if role == "user" and self.answers and not any(self.own):
-            role = "tool"  # Anthropic's results come in the name of the user
-        text = "\n".join(filter(None, self.text))
-        alone = len(self.own) == len(self.text)  # then all words are the speaker's own
-        own = text if alone else "\n".join(filter(None, self.own))
-        return Message(
-            source=source,
-            id=given_id or "",
-            key="",
-            role=role,
-            text=text,
-            own="" if role == "tool" else own,
-            name=str(name) if name else None,
-            calls=tuple(self.calls.values()),
-            answers=tuple(dict.fromkeys(self.answers)),
-            results=tuple(self.results),
-            needs=tuple(dict.fromkeys(self.needs)),
-            goes_on="pause" if paused else "response" if item else "",
-            date=next((str(extra[key]) for key in DATE_KEYS if extra.get(key)), None),
-            media=tuple(self.media),
-            given_id=given_id,
-        )
-
-
 def as_messages(value: Any) -> Any:
     """Return the messages that a caller means, in a form that is read.
 
@@ -228,12 +88,151 @@ def read(message: Any, index: int) -> Message:
             'as {"role": "user", "content": "..."}'
             + ("; of this one, message.model_dump()" if _is_model(message) else "")
         )
-    if is_item(message):
-        parts = Parts()
-        parts.block(message)
-        role: Role = "assistant" if author_of(message) == "model" else "tool"
-        return parts.message(message, message.get("id"), role, None, message, True)
-    return _from_dict(message, index)
+    if not is_item(message):
+        return _from_dict(message, index)
+    parts = Parts()
+    parts.block(message)
+    role: Role = "assistant" if author_of(message) == "model" else "tool"
+    return parts.message(message, message.get("id"), role, message, item=True)
+
+
+class Parts:
+    """The content of a message, taken apart.
+
+    `own` are the speaker's own words in `text`; `calls` stand by their ids, as some providers list
+    one twice.
+    """
+
+    __slots__ = ("answers", "calls", "media", "needs", "own", "results", "text")
+
+    def __init__(self) -> None:
+        self.text: list[str] = []
+        self.own: list[str] = []
+        self.calls: dict[str, Call] = {}
+        self.answers: list[str] = []
+        self.results: list[Result] = []
+        self.needs: list[str] = []
+        self.media: list[Mapping[str, Any]] = []
+
+    def say(self, text: str) -> None:
+        """Add words of the speaker."""
+        if text:
+            self.text.append(text)
+            self.own.append(text)
+
+    def call(self, call_id: object, name: object, args: Any) -> None:
+        """Add a call; one without an id pairs with nothing and is text."""
+        call = Call(str(call_id or ""), str(name or ""), as_text(args))
+        if call.id:
+            self.calls.setdefault(call.id, call)
+        else:
+            self.say(call.reading)
+
+    def content(self, content: Any) -> None:
+        """Add a content: text, or a list of blocks of any provider."""
+        if isinstance(content, list):
+            for block in content:
+                if isinstance(block, Mapping):
+                    self.block(block)
+                else:
+                    self.say(as_text(block))
+        elif content is not None:
+            self.say(as_text(content))
+
+    def block(self, block: Mapping[str, Any]) -> None:
+        """Add one block of any provider; an item of OpenAI's Responses is one."""
+        block = opened(block)
+        kind = kind_of(block)
+        if kind.needs and (needed := first_id(block, kind.needs)):
+            self.needs.append(needed)
+        if kind.asks:
+            self.call(first_id(block, kind.asks), *asked(block, kind))
+        elif kind.answers:
+            self._answer(block, kind)
+        else:
+            self._words(block, kind)
+
+    def _answer(self, block: Mapping[str, Any], kind: Kind) -> None:
+        inner = Parts()
+        content = block.get("content", block.get("output"))
+        if isinstance(content, Mapping) and "type" in content:
+            inner.block(content)
+        elif content is not None:
+            inner.content(content)
+        elif rest := {key: part for key, part in block.items() if key not in _NO_RESULT}:
+            inner.say(as_text(rest))
+        if answered := first_id(block, kind.answers):
+            failed = block.get("is_error") is True or bool(block.get("error"))
+            failed = failed or block.get("status") in ("error", "failed", "incomplete")
+            self.answers.append(answered)
+            self.results.append(Result(answered, "\n".join(inner.text), failed))
+        self.text += inner.text
+        self.media += inner.media
+
+    def _words(self, block: Mapping[str, Any], kind: Kind) -> None:
+        name, source = kind_name(block), at_path(block, "source.type")
+        thought = block.get("thinking", block.get("reasoning"))
+        document = at_path(block, f"{name}.source.text") if name in UNTYPED else None
+        text = next((t for t in (block.get("text"), thought, document) if isinstance(t, str)), None)
+        if text is not None:
+            self.say(text)
+        elif name == "reasoning":
+            self.content(block.get("summary") or block.get("content"))
+        elif source == "text":
+            self.say(str(block["source"].get("data", "")))
+        elif source == "content":
+            self.content(block["source"].get("content"))
+        elif kind.media or name in NO_TEXT:
+            self.media.append(block)
+            self.say(described(name, block))
+        elif isinstance(block.get("content"), (str, list)):
+            self.content(block["content"])
+        else:  # nothing that we know: all of it, as it stands
+            self.say(as_text(block))
+
+    def openai_calls(self, holder: Mapping[str, Any], *, first: bool = True) -> None:
+        """Add the calls of a chat completion; with `first`, also that of its first form."""
+        calls = holder.get("tool_calls")
+        for call in calls if isinstance(calls, list) else ():
+            if isinstance(call, Mapping):
+                function = call.get("function") or call.get("custom") or call
+                if not isinstance(function, Mapping):
+                    function = {"name": as_text(function)}
+                args = function.get("arguments", function.get("input", ""))
+                self.call(call.get("id"), function.get("name"), args)
+        call = holder.get("function_call")
+        if first and isinstance(call, Mapping):  # which has no id
+            name = str(call.get("name", ""))
+            self.call(FUNCTION + name, name, call.get("arguments", ""))
+
+    def message(
+        self, source: Any, own_id: Any, role: Role, extra: Mapping[str, Any], *, item: bool = False
+    ) -> Message:
+        """Make the message, without a key; `extra` has what else its maker said of it."""
+        paused = extra.get("stop_reason") == "pause_turn"
+        given_id = None if own_id is None else str(own_id)
+        if role == "user" and self.answers and not self.own:
+            role = "tool"  # Anthropic's results come in the name of the user
+        name = source.name if is_message(source) else source.get("name")
+        text = "\n".join(self.text)
+        own = text if len(self.own) == len(self.text) else "\n".join(self.own)
+        return Message(
+            source=source,
+            id=given_id or "",
+            key="",
+            role=role,
+            text=text,
+            own="" if role == "tool" else own,
+            name=str(name) if name and not (item and "role" not in source) else None,
+            calls=tuple(self.calls.values()),
+            answers=tuple(dict.fromkeys(self.answers)),
+            results=tuple(self.results),
+            needs=tuple(dict.fromkeys(self.needs)),
+            goes_on="pause" if paused else "response" if item else "",
+            date=next((str(extra[key]) for key in DATE_KEYS if extra.get(key)), None),
+            media=tuple(self.media),
+            given_id=given_id,
+        )
 
 
 def _from_langchain(message: BaseMessage, index: int) -> Message:
@@ -256,18 +255,15 @@ def _from_langchain(message: BaseMessage, index: int) -> Message:
         for call in (*called, *getattr(message, "invalid_tool_calls", ())):
             parts.call(call["id"], call["name"], call["args"] or "")
         if more:
-            parts.openai_calls(more.get("tool_calls"))
-            if not called:  # Google repeats one of them there, without its id
-                parts.function_call(more.get("function_call"))
+            # Google repeats one of them in the first form, without its id.
+            parts.openai_calls(more, first=not called)
             # The older form of ChatOpenAI's answers keeps the calls of hosted tools here.
             parts.content(more.get("tool_outputs"))
     elif is_tool_message(message):
         parts.answers.append(message.tool_call_id)
     elif kind == "function":
         parts.answers.append(FUNCTION + str(message.name))
-    return parts.message(
-        message, message.id, ROLES.get(spoken_by, "other"), message.name, extra, False
-    )
+    return parts.message(message, message.id, ROLES.get(spoken_by, "other"), extra)
 
 
 def answers_computer(message: BaseMessage) -> bool:
@@ -278,46 +274,35 @@ def answers_computer(message: BaseMessage) -> bool:
 
 def _from_dict(message: Mapping[str, Any], index: int) -> Message:
     role_name, content = message.get("role"), message.get("content")
+    role = ROLES.get(role_name.lower()) if isinstance(role_name, str) else None
+    call_id, wrong = message.get("tool_call_id"), ""
     if not isinstance(role_name, str):
-        raise MessageError(
-            f'message {index} has no "role"; a message is a dict such as '
-            '{"role": "user", "content": "..."}'
+        wrong = 'has no "role"; a message is a dict such as {"role": "user", "content": "..."}'
+    elif role is None:
+        wrong = f"has the unknown role {role_name!r}; known are {', '.join(ROLES)}"
+    elif content is None and "parts" in message:
+        wrong = (
+            'has "parts" as in Google\'s own form, which is not read; give it as a LangChain '
+            "message or in OpenAI's form"
         )
-    role = ROLES.get(role_name.lower())
-    if role is None:
-        raise MessageError(
-            f"message {index} has the unknown role {role_name!r}; known are {', '.join(ROLES)}"
-        )
-    if content is None and "parts" in message:
-        raise MessageError(
-            f'message {index} has "parts" as in Google\'s own form, which is not read; give it as '
-            "a LangChain message or in OpenAI's form"
-        )
+    elif "content" not in message and role in ("user", "system"):
+        wrong = f'has the role {role_name!r} and no "content"; give its text, which may be empty'
+    elif role_name == "tool" and not isinstance(call_id, str):
+        wrong = 'has the role "tool" and no "tool_call_id" to say which call it answers'
+    if role is None or wrong:
+        raise MessageError(f"message {index} {wrong}")
     if content is not None and not isinstance(content, (str, list)):
         raise MessageError(
             f"the content of message {index} is {type(content).__name__}; it must be text, a list "
             "of content blocks, or null"
         )
-    if "content" not in message and role in ("user", "system"):
-        raise MessageError(
-            f'message {index} has the role {role_name!r} and no "content"; give its text, which '
-            "may be empty"
-        )
     parts = Parts()
-    if thought := message.get("reasoning_content"):
-        parts.say(str(thought))
+    parts.say(str(message.get("reasoning_content") or ""))
     parts.content(content)
-    parts.openai_calls(message.get("tool_calls"))
-    parts.function_call(message.get("function_call"))
+    parts.openai_calls(message)
     if role_name == "function":
         parts.answers.append(FUNCTION + str(message.get("name", "")))
-    if role_name == "tool":
-        call_id = message.get("tool_call_id")
-        if not isinstance(call_id, str):
-            raise MessageError(
-                f'message {index} has the role "tool" and no "tool_call_id" to say which call it '
-                "answers"
-            )
-        parts.answers.append(call_id)
+    elif role_name == "tool":
+        parts.answers.append(str(call_id))
     item = message.get("type") == "message"
-    return parts.message(message, message.get("id"), role, message.get("name"), message, item)
+    return parts.message(message, message.get("id"), role, message, item=item)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from conspectus._langchain import is_ai_message, is_message
 from conspectus.core.items import highest
-from conspectus.messages.blocks import How, is_item, kind_name, kind_of, stays_whole
+from conspectus.messages.blocks import CALLS, How, at_path, is_item, kind_name, kind_of, stays_whole
 from conspectus.messages.media import described
 from conspectus.messages.message import Message, Source
 from conspectus.messages.reading import answers_computer
@@ -42,9 +42,8 @@ WITH_MEDIA: Level = "joined"  # The last level that leaves images and files as t
 INPUTS = frozenset({"input_image", "input_file"})
 """Media of OpenAI's Responses, in which an input text is an `input_text`."""
 
-TEXTS = ("text", "input_text")
 PLAIN = frozenset({"type", "text", "index"})
-"""Text blocks that can be joined with others, and the keys that they may have."""
+"""Keys of text blocks that can be joined with others."""
 
 SIGNED_CALLS = "__gemini_function_call_thought_signatures__"
 """Where Google's messages keep the signatures of their calls, by the calls' ids."""
@@ -113,21 +112,23 @@ def with_short_arguments(
 
 def with_pointer(message: Message, where: str = ARCHIVED) -> Source:
     """Add a pointer to the original to a message without its secrets."""
-    source = message.source
+    source: Any = message.source
     note = WITHOUT_SECRETS.format(where=where.replace("{cite}", message.cite))
+    name = "content"
     if not is_message(source) and is_item(source):
-        if isinstance(source.get("output"), str) and source["type"] != "local_shell_call_output":
-            return {**source, "output": f"{source['output']}\n{note}"}
-        return source
-    content: Any = source.content if is_message(source) else source.get("content")
+        name = "output"
+        if not isinstance(source.get(name), str) or source["type"] == "local_shell_call_output":
+            return message.source
+    content = source.content if is_message(source) else source.get(name)
     if isinstance(content, list):
         content = [*content, {"type": "text", "text": note}]
     else:
         content = f"{content}\n{note}" if content else note
     if not is_message(source):
-        return {**source, "content": content}
+        return {**source, name: content}
     extra = {**source.additional_kwargs, "conspectus": {"clip_of": message.cite}}
-    return source.model_copy(update={"content": content, "additional_kwargs": extra})
+    made: Source = source.model_copy(update={"content": content, "additional_kwargs": extra})
+    return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,21 +168,16 @@ class _Shortening:
             if isinstance(calls := holder.get(name), list) and calls:
                 made[name] = [self._call(call, signed) for call in calls]
         if isinstance(first := holder.get("function_call"), Mapping) and not signed:
-            made["function_call"] = self._call(first, signed)
+            made["function_call"] = self._call(first, ())
         return made
 
     def _call(self, call: Any, signed: Any) -> Any:
         """Shorten a call as OpenAI, or as LangChain, writes it."""
-        if not isinstance(call, Mapping) or call.get("id") in signed:
+        names = [at_path(call, path) for path in ("name", "function.name", "custom.name")]
+        own = not self.tools or any(name in self.tools for name in names)
+        if not isinstance(call, Mapping) or call.get("id") in signed or not own:
             return call
-        for name in ("function", "custom"):
-            if isinstance(inner := call.get(name), Mapping):
-                return {**call, name: self._call(inner, signed)}
-        if self.tools and call.get("name") not in self.tools:
-            return call
-        text = call.get("type") == "invalid_tool_call"
-        how: tuple[tuple[str, How], ...] = (("arguments", "json"), ("input", "text"))
-        return self._fields(call, (*how, ("args", "text" if text else "object")))
+        return self._fields(call, CALLS)
 
     def _content(self, value: Any) -> Any:
         if not isinstance(value, list):
@@ -227,19 +223,17 @@ class _Shortening:
     def _field(self, value: Any, how: How) -> Any:
         if how == "content":
             return self._content(value)
-        if how == "json" and isinstance(value, str):
-            return self._json(value)
+        if isinstance(value, str):
+            return self._json(value) if how == "json" else self._text(value)
         if how == "object" and self.level == "whole":
             text = json.dumps(value, default=str)
             if len(text) > self.size + 200:
                 return {"clipped": self._text(text)}
-        if isinstance(value, str):
-            return self._text(value)
         if isinstance(value, Mapping):
             return {key: self._field(part, "strings") for key, part in value.items()}
-        if isinstance(value, list):
-            return [self._field(part, "strings") for part in value]
-        return value
+        return (
+            [self._field(part, "strings") for part in value] if isinstance(value, list) else value
+        )
 
     def _json(self, value: str) -> str:
         """Shorten arguments; they stay a JSON object in a string, as providers ask."""
@@ -269,7 +263,6 @@ class _Shortening:
 
 def _plain_text(block: Any) -> str:
     """Return the kind of a block of plain text; empty for any other block."""
-    if not isinstance(block, Mapping) or not block.keys() <= PLAIN:
-        return ""
-    kind = str(block.get("type"))
-    return kind if kind in TEXTS and isinstance(block.get("text"), str) else ""
+    kind = block.get("type") if isinstance(block, Mapping) and block.keys() <= PLAIN else None
+    plain = kind in ("text", "input_text") and isinstance(block.get("text"), str)
+    return str(kind) if plain else ""

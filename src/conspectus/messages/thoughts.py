@@ -66,8 +66,13 @@ def _answers(message: Any) -> bool:
 
 def thoughtless(message: Any) -> Any:
     """Return a message without its thoughts; itself if it has none, or nothing else."""
+    plain = not is_message(message)
+    content = message.get("content") if plain else message.content
+    blocks = content if isinstance(content, list) else []
+    if not blocks and (not plain or "thinking_blocks" not in message):
+        return message
     calls, bound = False, THOUGHTS
-    if is_message(message):
+    if not plain:
         if not is_ai_message(message):
             return message
         made_by, calls = message.response_metadata, bool(message.tool_calls)
@@ -79,13 +84,11 @@ def thoughtless(message: Any) -> Any:
             return message
     elif message.get("role") != "assistant":
         return message
-    content = message.content if is_message(message) else message.get("content")
-    blocks = content if isinstance(content, list) else []
     rest = [b for b in blocks if not (isinstance(b, Mapping) and b.get("type") in bound)]
     if blocks and not rest and not calls:
         return message
     fewer = {"content": rest} if len(rest) < len(blocks) else {}
-    if is_message(message):
+    if not plain:
         return message.model_copy(update=fewer) if fewer else message
     if "thinking_blocks" not in message and not fewer:
         return message
