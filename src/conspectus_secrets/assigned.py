@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from conspectus_secrets.names import LABELS, named_kind
-from conspectus_secrets.values import Secret, Written, can_be, secret_kind
+from conspectus_secrets.values import LABELS, Secret, Written, can_be, named_kind, secret_kind
 
 _LABELS = "|".join(
     sorted((re.escape(label) for labels in LABELS.values() for label in labels), reverse=True)
@@ -30,17 +29,11 @@ _IS = r"改成|改为|設定為|设置为|设为|是|为|為|は|が|은|는"
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """A way to write a name before its value.
+    """A way to write a name before its value."""
 
-    Attributes:
-        pattern: has the group `name`, and ends where the value begins.
-        written: how a value without quotes stands there; None if none can.
-        quoted: how one in quotes stands there.
-    """
-
-    pattern: re.Pattern[str]
-    written: Written | None = "bare"
-    quoted: Written = "quoted"
+    pattern: re.Pattern[str]  # has the group `name`, and ends where the value begins
+    written: Written | None = "bare"  # how a value without quotes stands there; None if none can
+    quoted: Written = "quoted"  # how one in quotes stands there
 
 
 def _writing(pattern: str, written: Written | None = "bare", quoted: Written = "quoted") -> Writing:
@@ -136,8 +129,6 @@ WIDE = re.compile(f"{_WIDE}{{1,{JUDGED}}}+"), re.compile(f"{_WIDE}*+")
 NARROW = re.compile(f"{_NARROW}{{1,{JUDGED}}}+"), re.compile(f"{_NARROW}*+")
 _LINE_BEGINS = re.compile(r"(?:\A|\n|\bexport |\bset |-e |--env[= ])[ \t-]{0,40}\Z")
 _LINE_ENDS = re.compile(r"[,;]?[ \t]{0,8}(?:\n|\\{0,64}+\"|\Z)")
-
-
 _NUMBER = re.compile(r"\d{4,64}+(?=\s{0,8}[,}\n])")
 """A password that is a number in JSON; its mark takes quotes."""
 

@@ -108,63 +108,45 @@ _WORD = r"""\\{0,4}["']?(?P<value>[^\s"'\\;|&<>()\[\]]++)"""
 
 _IN_COMMAND = r"(?:[^\n|;&]|&(?![&\s])|(?<=\\)\n){0,240}?\s"
 
-PLACES = (
-    (
-        "aws-secret-key",
-        "secret",
+PLACES = {
+    "aws-secret-key: secret": (
         r"(?i:\baws[\W_]{0,3}secret(?:[\W_]{0,3}access)?(?:[\W_]{0,3}key)?|SecretAccessKey)"
-        r"[\W_]{1,8}(?:is[\W_]{1,4})?(?<![A-Za-z0-9/+])(?P<value>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
+        r"[\W_]{1,8}(?:is[\W_]{1,4})?(?<![A-Za-z0-9/+])(?P<value>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])"
     ),
-    (
-        "authorization",
-        "authorization",
+    "authorization: authorization": (
         r"(?i:\bauthorization)\\{0,8}[\"']?\s{0,3}[:=]\s{0,3}\\{0,8}[\"']?(?:(?i:token|api-?key|key"
-        r"|bot)[ =]{1,3})?(?P<value>[A-Za-z0-9._~+/-]{16,}+=*+)(?![(\[])",
+        r"|bot)[ =]{1,3})?(?P<value>[A-Za-z0-9._~+/-]{16,}+=*+)(?![(\[])"
     ),
-    (
-        "url-password",
-        "://",
-        r"""://[^\s/:@"'<>\[\]{}()$\\]{0,128}:(?P<value>[^\s/"'<>\\]{1,2048})@(?=[\w\[${])""",
+    "url-password: ://": (
+        r"""://[^\s/:@"'<>\[\]{}()$\\]{0,128}:(?P<value>[^\s/"'<>\\]{1,2048})@(?=[\w\[${])"""
     ),
-    (
-        "session-id",
-        "sess sid",
+    "session-id: sess sid": (
         r"(?i:\b(?:(?:php|j|asp\.net_)?sess(?:ion)?_?(?:id)?|connect\.sid|sid|\w{0,24}_session))="
-        r"(?P<value>[A-Za-z0-9%._~+/-]{12,}+=*+)",
+        r"(?P<value>[A-Za-z0-9%._~+/-]{12,}+=*+)"
     ),
-    (
-        "password",
-        "identified password",
+    "password: identified password": (
         r"(?i:identified\s{1,4}(?:with\s{1,4}\S{1,64}\s{1,4})?by|\bpassword)"
-        r"\s{1,4}\\{0,4}'(?P<value>[^'\\\n]{3,256})\\{0,4}'",
+        r"\s{1,4}\\{0,4}'(?P<value>[^'\\\n]{3,256})\\{0,4}'"
     ),
-    (
-        "password",
-        "machine",
-        r"\bmachine\s{1,8}\S{1,200}\s{1,8}(?:login\s{1,8}\S{1,200}\s{1,8})?password\s{1,8}" + _WORD,
+    "password: machine": (
+        r"\bmachine\s{1,8}\S{1,200}\s{1,8}(?:login\s{1,8}\S{1,200}\s{1,8})?password\s{1,8}" + _WORD
     ),
-    ("password", "sshpass", r"\bsshpass\s{1,4}-p\s{0,4}" + _WORD),
-    ("password", "mysql mariadb", rf"\b(?:mysql\w{{0,8}}|mariadb)\b{_IN_COMMAND}-p" + _WORD),
-    ("password", " login", rf"\b(?:docker|podman|az|oc) login\b{_IN_COMMAND}-p[ =]" + _WORD),
-    (
-        "password",
-        "mongo redis-cli sqlcmd ldap",
-        rf"\b(?:mongo\w{{0,8}}|redis-cli|sqlcmd|ldap\w{{3,8}})\b{_IN_COMMAND}-[apwP] " + _WORD,
+    "password: sshpass": r"\bsshpass\s{1,4}-p\s{0,4}" + _WORD,
+    "password: mysql mariadb": rf"\b(?:mysql\w{{0,8}}|mariadb)\b{_IN_COMMAND}-p" + _WORD,
+    "password: login": rf"\b(?:docker|podman|az|oc) login\b{_IN_COMMAND}-p[ =]" + _WORD,
+    "password: mongo redis-cli sqlcmd ldap": (
+        rf"\b(?:mongo\w{{0,8}}|redis-cli|sqlcmd|ldap\w{{3,8}})\b{_IN_COMMAND}-[apwP] " + _WORD
     ),
-    (
-        "password",
-        "curl http",
+    "password: curl http": (
         rf"\b(?:curl|https?)\b{_IN_COMMAND}(?:-[A-Za-z]{{0,6}}u[ =]?|--(?:proxy-)?user[ =])"
-        r"\\{0,4}[\"']?[^\s:\"'\\]{1,128}:(?P<value>[^\s\"'\\]{3,}+)",
+        r"\\{0,4}[\"']?[^\s:\"'\\]{1,128}:(?P<value>[^\s\"'\\]{3,}+)"
     ),
-    (
-        "password",
-        "stdin with-token sudo",
+    "password: stdin with-token sudo": (
         rf"\b(?:echo|printf)\s{{1,4}}(?:-[ne]\s{{1,4}})?{_WORD}\\{{0,4}}[\"']?\s{{0,4}}\|\s{{0,4}}"
-        r"(?:[^\n|;&]{0,160}?\s--(?:password-stdin|with-token)\b|sudo\s[^\n|;&]{0,40}?-S\b)",
+        r"(?:[^\n|;&]{0,160}?\s--(?:password-stdin|with-token)\b|sudo\s[^\n|;&]{0,40}?-S\b)"
     ),
-)
-"""Values at a fixed place, in addresses, headers, SQL and commands: kind, hints, pattern."""
+}
+"""Values at a fixed place, in addresses, headers, SQL and commands: kind and hints, and pattern."""
 
 _COOKIES = re.compile(r"(?i:\b(?:set-)?cookie)\\{0,4}[\"']?\s{0,3}[:=]\s{0,3}\\{0,4}[\"']?")
 _COOKIE = re.compile(r"\s{0,2}(?P<name>[\w.$!%*+-]{1,64}+)=(?P<value>[^\s;,\"'\\]*+);?")
@@ -197,7 +179,9 @@ FORMS: list[tuple[str, tuple[str, ...], re.Pattern[str]]] = [
     (kind, (hint,), re.compile(form if "(?P<value>" in form else _WHOLE.format(form), re.ASCII))
     for kind, hint, form in (line.split() for line in KEYS.split("\n")[1:-1])
 ]
-FORMS += [(kind, tuple(hints.split()), re.compile(form)) for kind, hints, form in PLACES]
+for place, form in PLACES.items():
+    kind, _, hints = place.partition(": ")
+    FORMS.append((kind, tuple(hints.split()), re.compile(form)))
 
 
 def formed_secrets(text: str, lower: str) -> Iterator[Secret]:

@@ -35,11 +35,8 @@ _LINES_BACK = re.compile(
 )
 """The same, read backwards from the end: its last lines may be short."""
 
-LONGEST = 40_000
-"""Maximum characters of a private key; the longest have about 13,000."""
-
-LEAST = 40
-"""Minimum characters of base64 in all."""
+LONGEST = 40_000  # Maximum characters of a private key; the longest have about 13,000
+LEAST = 40  # Minimum characters of base64 in all
 
 
 def private_keys(text: str) -> Iterator[Secret]:

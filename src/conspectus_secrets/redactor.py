@@ -29,12 +29,9 @@ _MEANT = {ord("n"): "\n", ord("r"): "\n", ord("t"): "\t", ord("2"): "→"}
 """Escaped line ends and tabs of JSON, which are read as such."""
 
 _BEFORE = {
-    "authorization": "authorization: ",
-    "proxy-authorization": "authorization: ",
-    "cookie": "cookie: ",
-    "set-cookie": "cookie: ",
-    "-u": "curl -u ",
-    "--user": "curl -u ",
+    **dict.fromkeys(("authorization", "proxy-authorization"), "authorization: "),
+    **dict.fromkeys(("cookie", "set-cookie"), "cookie: "),
+    **dict.fromkeys(("-u", "--user"), "curl -u "),
 }
 """Text before the values of these names, headers and arguments, that identifies a secret."""
 
@@ -107,10 +104,8 @@ def _secrets(text: str) -> list[Secret]:
 
 def _cuts_escape(text: str, at: int) -> bool:
     """Return whether this place lies behind the backslash of an escape."""
-    run = 0
-    while run < at and text[at - run - 1] == "\\":
-        run += 1
-    return run % 2 == 1
+    before = text[max(0, at - 64) : at]
+    return (len(before) - len(before.rstrip("\\"))) % 2 == 1
 
 
 def _spreading(value: str, kind: str) -> Iterator[tuple[str, str]]:
