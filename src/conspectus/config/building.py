@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from conspectus._langchain import is_runnable
 from conspectus.config.reading import Location, Source
-from conspectus.config.schema import SummarizationConfig, imported, redactor
+from conspectus.config.schema import SummarizationConfig, contradictions, imported, redactor
 from conspectus.core.policy import EMBEDDED, names_embedded
 from conspectus.errors import ConfigError, ConspectusError, PolicyError, did_you_mean
 from conspectus.model.calls import profile_window
@@ -202,20 +202,16 @@ def _built(entry: Mapping[str, Any], source: Source) -> Any:
     return made(**{key: value for key, value in settings.items() if key not in ABOUT})
 
 
+def check_window(config: SummarizationConfig, window: int | None) -> None:
+    """Raise a `ConfigError` for what contradicts itself with this window of the answering model."""
+    for where, text in contradictions(config, window, answers=True):
+        raise config.source.error(where, text)
+
+
 def declared_window(entry: Mapping[str, Any]) -> int | None:
     """Return the window that an entry of `models` declares, in tokens."""
     limit = entry.get("context_window") or entry.get("max_input_tokens")
     return limit if isinstance(limit, int) and limit > 0 else None
-
-
-def check_window(config: SummarizationConfig, window: int | None) -> None:
-    """Raise a `ConfigError` for shares of a window that nobody knows."""
-    shares = ["trigger"] if any("fraction" in one for one in config.conditions) else []
-    shares += ["keep"] if config.keep.type == "fraction" else []
-    if window is None and config.enabled and shares:
-        text = "a fraction means nothing, as the window of the answering model is unknown; write "
-        fix = "'window: <its input limit in tokens>', or use tokens or messages"
-        raise config.source.error((shares[0],), text + fix)
 
 
 def sizes_of(config: SummarizationConfig, window: int | None) -> dict[str, Any]:

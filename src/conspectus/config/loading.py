@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,13 +10,41 @@ from typing import Any
 from pydantic import ValidationError
 
 from conspectus.config.reading import SECTION, Location, Source, read_section
-from conspectus.config.schema import Size, SubagentSettings, SummarizationConfig
+from conspectus.config.schema import (
+    Size,
+    SubagentSettings,
+    SummarizationConfig,
+    contradictions,
+)
 from conspectus.errors import ConfigError, did_you_mean
 
 OFF = ("false", "no", "off", "n", "f", "0")  # values of `enabled`, as pydantic reads them
 EARLIER = "preserve_recent_skill_"  # keys of earlier versions of DeerFlow, without effect
-UNKNOWN = "extra_forbidden"  # pydantic's name for a key that is not known
 OURS = ("trigger", "keep", "trim_tokens_to_summarize", "summary_prompt")  # no names of sections
+
+FIELDS = {**SummarizationConfig.model_fields, **Size.model_fields}
+
+TRUTH, NUMBER = "should be true or false", "should be a number"
+WORDS = {
+    "missing": "'{name}' is missing; add '{name}: ...'",
+    "bool_parsing": TRUTH,
+    "bool_type": TRUTH,
+    "dict_type": "should be a mapping",
+    "float_parsing": NUMBER,
+    "float_type": NUMBER,
+    "greater_than": "should be above {gt:,}",
+    "greater_than_equal": "should be at least {ge:,}",
+    "int_from_float": "should be a whole number",
+    "int_parsing": "should be a whole number",
+    "int_type": "should be a whole number",
+    "less_than_equal": "should be at most {le:,}",
+    "list_type": "should be a list, such as [first, second]",
+    "literal_error": "should be {expected}",
+    "model_type": "should be a mapping",
+    "string_too_short": "should not be empty",
+    "string_type": "should be a text",
+}
+"""What is wrong, by pydantic's name for it."""
 
 
 def load_config(path: str | Path) -> SummarizationConfig:
@@ -47,21 +74,34 @@ def load_config(path: str | Path) -> SummarizationConfig:
     context, problems = {"folder": file.absolute().parent}, dict(source.missing)
     try:
         config = SummarizationConfig.model_validate(section, context=context)
+        problems = _clashes(config) | problems
     except ValidationError as error:
-        problems = _sentences(error, section, source) | problems
-    listed = sorted(problems.items(), key=lambda one: source.line(one[0]))
-    notes = tuple(source.problem(where, what) for where, what in listed)
+        problems = sentences(error, section, source) | problems
+    listed = sorted(problems.items(), key=lambda problem: source.line(problem[0]))
+    notes = tuple(
+        source.problem(at, f"{'.'.join(map(str, (SECTION, *at)))}: {text}") for at, text in listed
+    )
     if problems:
         agents = _mapping(section.get("subagents")).values()
-        on = any(_mapping(one).get("enabled") for one in agents)
+        on = any(_mapping(agent).get("enabled") for agent in agents)
         if on or str(section.get("enabled")).lower() not in OFF:
             raise ConfigError(notes)
-        wrong = {where[0] for where in problems}
+        wrong = {at[0] for at in problems}
         sound = {key: value for key, value in section.items() if key not in wrong}
         config = SummarizationConfig.model_validate(sound, context=context)
-    for one in (config, *config.subagents.values()):
-        one._source = replace(source, notes=notes)
+    for part in (config, *config.subagents.values()):
+        part._source = replace(source, notes=notes)
     return config
+
+
+def _clashes(config: SummarizationConfig) -> dict[Location, str]:
+    """Find what contradicts itself, in the main agent's settings, then in each subagent's."""
+    problems = dict(contradictions(config))
+    for name in config.subagents:
+        for at, text in contradictions(config.for_subagent(name)):
+            if text not in problems.values():
+                problems["subagents", name, *at] = text
+    return problems
 
 
 def _check_sections(section: Any, source: Source) -> None:
@@ -87,44 +127,35 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _sentences(
+def sentences(
     error: ValidationError, section: Mapping[str, Any], source: Source
 ) -> dict[Location, str]:
-    """Describe the mistakes, one for each location."""
-    sentences: dict[Location, str] = {}
-    for one in error.errors(include_url=False, include_input=False):
-        listed = one["ctx"]["all"] if one["type"] == "contradictions" else [(one["loc"], None)]
-        for loc, text in listed:
-            value: Any = section
-            at: Location = ()
-            for step in loc:  # steps that are not there are pydantic's names of alternatives
-                known: Any = range(len(value)) if isinstance(value, list) else value
-                if isinstance(value, (list, dict)) and step in known:
-                    value, at = value[step], (*at, step)  # type: ignore[index]
-            value = at[-1] if loc and loc[-1] == "[key]" else value
-            text = text or source.hidden(_sentence(one, at, source.quoted(value)))
-            sentences.setdefault(at, f"{'.'.join(map(str, (SECTION, *at)))}: {text}")
-    inner = {at[:end] for at in sentences for end in range(len(at))}
-    return {at: text for at, text in sentences.items() if at not in inner}
+    """Say for each wrong place what is wrong there, and what to write."""
+    problems: dict[Location, str] = {}
+    for mistake in error.errors(include_url=False, include_input=False):
+        value: Any = section
+        at: Location = ()
+        for step in mistake["loc"]:  # steps that are not there are pydantic's names of alternatives
+            known: Any = range(len(value)) if isinstance(value, list) else value
+            if isinstance(value, (list, dict)) and step in known:
+                value, at = value[step], (*at, step)  # type: ignore[index]
+        value = at[-1] if mistake["loc"][-1:] == ("[key]",) else value
+        problems.setdefault(at, source.hidden(_sentence(mistake, at, source.quoted(value))))
+    inner = {at[:end] for at in problems for end in range(len(at))}
+    return {at: text for at, text in problems.items() if at not in inner}
 
 
-def _sentence(error: Any, at: Location, value: str) -> str:
-    """Say what is wrong with a value, and what to write."""
-    kind, last, text = error["type"], str(error["loc"][-1]), str(error["msg"])
-    within = at[2:] if at[0] == "subagents" and len(at) > 2 else at
-    fields = (SummarizationConfig if within is at else SubagentSettings).model_fields
-    if kind == "missing" or (
-        len(within) > 1 and (kind == UNKNOWN or within[-1] in Size.model_fields)
-    ):
-        fields = Size.model_fields
+def _sentence(mistake: Any, at: Location, value: str) -> str:
+    kind, loc, text = mistake["type"], mistake["loc"], mistake["msg"]
     if kind == "value_error":
-        return text.removeprefix("Value error, ")
-    if kind == UNKNOWN:
-        return f"unknown key;{did_you_mean(last, fields) or ' known are ' + ', '.join(fields)}"
-    name = last if kind == "missing" else within[-1] if fields is Size.model_fields else within[0]
-    about = " ".join(str(fields[str(name)].description).split())
-    if kind == "missing":
-        return f"'{last}' is missing; add '{last}: ...' ({about})"
-    text = re.sub("Input should|, unable.*", "", text).strip()
-    text = re.sub("a valid dictionary.*", "a mapping", text)
-    return f"should {text}, not {value} ({about})"
+        return str(text.removeprefix("Value error, "))
+    if kind == "extra_forbidden":
+        is_subagents = at[0] == "subagents" and len(at) > 2
+        model = SubagentSettings if is_subagents else SummarizationConfig
+        fields = Size.model_fields if len(at) > 1 + 2 * is_subagents else model.model_fields
+        return f"unknown key;{did_you_mean(loc[-1], fields) or ' known are ' + ', '.join(fields)}"
+    name = next(step for step in reversed(loc) if step in FIELDS)
+    about = " ".join(str(FIELDS[name].description).split())
+    text = WORDS.get(kind, f"is wrong ({text})").format(name=name, **mistake.get("ctx", {}))
+    got = "" if kind == "missing" else f", not {value}"
+    return f"{text}{got} ({about})"

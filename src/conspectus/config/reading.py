@@ -18,8 +18,9 @@ from conspectus.archive import without_password
 from conspectus.errors import ConfigError
 
 SECTION = "summarization"  # the section that is ours; the rest of a file belongs to others
-MOST = 10_000  # values of a section; aliases could make more of a small file than memory has
+MOST = 20_000  # values of a section; aliases could make more of a small file than memory has
 QUOTED, LONG = 60, 2_000  # characters of a wrong value that are shown; above, its length alone
+OTHERS = ("models", "skills", "trigger", "keep")  # of which we make use, or which are misplaced
 
 Location = tuple[str | int, ...]  # keys, and indexes of lists, from the section on
 
@@ -34,9 +35,7 @@ class Source:
     lines: Mapping[Location, int] = field(default_factory=dict, repr=False)
     secrets: dict[str, str] = field(default_factory=dict, repr=False)  # `$NAME` by its value
     missing: dict[Location, str] = field(default_factory=dict, repr=False)  # variables not set
-    sections: Mapping[str, Any] = field(
-        default_factory=dict, repr=False
-    )  # of others, as far as used
+    sections: Mapping[str, Any] = field(default_factory=dict, repr=False)  # of others
     names: Mapping[str, int] = field(default_factory=dict, repr=False)  # lines of all sections
     notes: tuple[str, ...] = ()  # mistakes that do not matter while summarisation is off
     at: Location = ()  # of the settings of a subagent
@@ -52,7 +51,7 @@ class Source:
         """Return the line of a value, or of what holds it."""
         own = [(*self.at, *where[:end]) for end in range(len(where), 0, -1)] if self.at else []
         around = [*own, *(where[:end] for end in range(len(where), -1, -1))]
-        return next((self.lines[one] for one in around if one in self.lines), 1)
+        return next((self.lines[at] for at in around if at in self.lines), 1)
 
     def problem(self, where: Location, text: str) -> str:
         """Describe a mistake with its file and line, without secrets."""
@@ -68,9 +67,9 @@ class Source:
     def hidden(self, value: Any) -> Any:
         """Return plain values without passwords, and with variables in place of their values."""
         if isinstance(value, (list, tuple)):
-            return [self.hidden(one) for one in value]
+            return [self.hidden(item) for item in value]
         if isinstance(value, Mapping):
-            return {self.hidden(key): self.hidden(one) for key, one in value.items()}
+            return {self.hidden(key): self.hidden(item) for key, item in value.items()}
         if not isinstance(value, str):
             return value
         for secret, name in self.secrets.items():
@@ -88,19 +87,19 @@ class Source:
     def filled(self, value: Any, where: Location = ()) -> Any:
         """Return plain values with environment variables in place of `$NAME` and `${NAME}`."""
         if isinstance(value, list):
-            return [self.filled(one, (*where, i)) for i, one in enumerate(value)]
+            return [self.filled(item, (*where, i)) for i, item in enumerate(value)]
         if isinstance(value, dict):
-            return {str(key): self.filled(one, (*where, str(key))) for key, one in value.items()}
+            return {str(key): self.filled(item, (*where, str(key))) for key, item in value.items()}
         match = _VARIABLE.fullmatch(value) if isinstance(value, str) else None
         if match is None:
             return value
         name = match[1] or match[2]
-        if filled_in := os.environ.get(name):
-            self.secrets[filled_in] = value
+        if setting := os.environ.get(name):
+            self.secrets[setting] = value
         else:
-            said = f"the environment variable {name} is not set; set it, or write the value"
-            self.missing[where] = said
-        return filled_in
+            self.missing[where] = f"the environment variable {name} is not set; set it, or write "
+            self.missing[where] += "the value"
+        return setting
 
 
 def read_section(file: Path, name: str = SECTION) -> tuple[Any, Source]:
@@ -110,49 +109,50 @@ def read_section(file: Path, name: str = SECTION) -> tuple[Any, Source]:
         ConfigError: the file cannot be read, is no YAML, or nothing can be made of the section.
     """
     try:
-        text = file.read_bytes()
+        data = file.read_bytes()
     except FileNotFoundError:
         raise ConfigError((f"{file}: there is no such file; check the path",)) from None
     except OSError as error:
         why = error.strerror or str(error)
         raise ConfigError((f"{file}: cannot be read ({why}); check its permissions",)) from None
+    nodes: dict[str, Any] = {}
     names: dict[str, int] = {}
+    values: dict[str, Any] = {}
     try:
-        loader = yaml.SafeLoader(text.decode("utf-8-sig"))
+        loader = yaml.SafeLoader(data.decode("utf-8-sig"))
         root = loader.get_single_node() or yaml.MappingNode("", [])
         if not isinstance(root, yaml.MappingNode):
             raise _Refused(root, f"a configuration is made of sections, such as '{SECTION}:'")
-        ours = [key for key, _ in root.value if key.value == name]
-        if len(ours) > 1:
-            raise _Refused(ours[1], f"the section '{name}' is there twice; join the two")
-        loader.flatten_mapping(root)
-        nodes = {str(key.value): node for key, node in root.value}
-        names = {str(key.value): key.start_mark.line + 1 for key, _ in root.value}
-        value, lines = _plain(loader, nodes[name]) if name in nodes else (None, {})
-        others: dict[str, Any] = {}
-        for other in ("models", "skills", "trigger", "keep"):
+        for key, node in root.value:
+            if key.value == name and name in nodes:
+                raise _Refused(key, f"the section '{name}' is there twice; join the two")
+            nodes[str(key.value)], names[str(key.value)] = node, key.start_mark.line + 1
+        lines = list(islice(_lines(nodes[name], ()), MOST)) if name in nodes else []
+        if len(lines) == MOST:
+            raise RecursionError
+        section = loader.construct_document(nodes[name]) if name in nodes else None
+        for other in set(OTHERS) & set(nodes):
             with suppress(Exception):  # what others write is theirs to check
-                others[other], _ = _plain(loader, nodes[other])
-        source = Source(file, {**lines, (): names.get(name, 1)}, sections=others, names=names)
-        value = source.filled(value)
-    except Exception as error:  # a tag may not suit its value, and fails in many ways
-        line = names.get(name, 1)
-        what = f"YAML cannot read a value of this section ({error})"
-        if isinstance(error, UnicodeDecodeError):
-            line = text[: error.start].count(b"\n") + 1
-            what = "is not UTF-8; save the file as UTF-8"
-        elif isinstance(error, RecursionError):
-            what = "is nested without end, or huge; check brackets and aliases"
-        elif isinstance(error, yaml.MarkedYAMLError):
-            mark = error.problem_mark or error.context_mark
-            line = mark.line + 1 if mark is not None else 1
-            what = f"malformed YAML ({error.problem}); check the indentation (spaces, no tabs; the "
-            what += "keys of a section begin in one column), colons, quotes and brackets"
-            what = error.problem if isinstance(error, _Refused) else what
+                values[other] = loader.construct_document(nodes[other])
+        source = Source(file, {**dict(lines), (): names.get(name, 1)}, sections=values, names=names)
+        section = source.filled(section)
+    except UnicodeDecodeError as error:
+        line, what = data[: error.start].count(b"\n") + 1, "is not UTF-8; save the file as UTF-8"
         raise ConfigError((f"{file}, line {line}: {what}",)) from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        what = f"malformed YAML ({error.problem}); check the indentation (spaces, no tabs; the "
+        what += "keys of a section begin in one column), colons, quotes and brackets"
+        what = error.problem if isinstance(error, _Refused) else what
+        raise ConfigError((f"{file}, line {mark.line + 1 if mark else 1}: {what}",)) from None
+    except Exception as error:  # a tag may not suit its value, and fails in many ways
+        what = f"YAML cannot read a value of this section ({error}); write it in quotes, or plainly"
+        if isinstance(error, RecursionError):
+            what = "is nested without end, or huge; check brackets and aliases"
+        raise ConfigError((f"{file}, line {names.get(name, 1)}: {what}",)) from None
     if source.missing and name != SECTION:  # ours may be switched off
         raise ConfigError(tuple(source.problem(*one) for one in source.missing.items()))
-    return value, source
+    return section, source
 
 
 class _Refused(yaml.MarkedYAMLError):  # type: ignore[misc]
@@ -160,26 +160,19 @@ class _Refused(yaml.MarkedYAMLError):  # type: ignore[misc]
         super().__init__(None, None, problem, node.start_mark)
 
 
-def _plain(loader: Any, node: Any) -> tuple[Any, dict[Location, int]]:
-    """Build the plain values of a node, and take down the line of each."""
-    lines = dict(islice(_lines(node, ()), MOST + 1))
-    if len(lines) > MOST:
-        raise RecursionError
-    return loader.construct_document(node), lines
-
-
 def _lines(node: Any, where: Location) -> Iterator[tuple[Location, int]]:
     """Yield the line of each value; a key that is there twice is an error."""
     yield where, node.start_mark.line + 1
     if isinstance(node, yaml.SequenceNode):
-        for i, one in enumerate(node.value):
-            yield from _lines(one, (*where, i))
+        for i, item in enumerate(node.value):
+            yield from _lines(item, (*where, i))
     elif isinstance(node, yaml.MappingNode):
-        known: dict[str, Any] = {}
+        known: dict[str, int] = {}
         for key, value in node.value:
             name, line = str(key.value), key.start_mark.line + 1
-            if (first := known.setdefault(name, key)) is not key:
-                text = f"is there twice, first in line {first.start_mark.line + 1}; delete one"
+            if name in known:
+                text = f"is there twice, first in line {known[name]}; delete one"
                 raise _Refused(key, f"'{name}' {text}")
-            for at, of_value in _lines(value, (*where, name)):
-                yield at, line if len(at) == len(where) + 1 else of_value
+            known[name] = line
+            yield from _lines(value, (*where, name))
+            yield (*where, name), line

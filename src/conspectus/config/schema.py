@@ -10,10 +10,19 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, PrivateAttr, Tag, ValidationInfo
-from pydantic.functional_validators import AfterValidator, BeforeValidator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    PrivateAttr,
+    Tag,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import PydanticCustomError
 
 from conspectus.config.reading import SECTION, Location, Source
 from conspectus.core.policy import SMALLEST_SUMMARY, StaleResults
@@ -38,14 +47,14 @@ def imported(name: str) -> Any:
         ValueError: it cannot be imported or called.
     """
     try:
-        found = resolve_name(name)
-        if not callable(found):
+        value = resolve_name(name)
+        if not callable(value):
             raise TypeError("it is not callable")
     except Exception as error:
         why = f"'{name}' cannot be imported ({type(error).__name__}: {error!s:.200})"
         fix = "write package.module:function, of a package that is installed or on PYTHONPATH"
         raise ValueError(f"{why}; {fix}") from error
-    return found
+    return value
 
 
 def redactor(setting: Any) -> Any:
@@ -85,14 +94,13 @@ def _number(value: Any) -> Any:
     return value
 
 
-def _amount(kind: object, value: float) -> float:
+def _check_amount(kind: object, value: float) -> None:
     if kind == "fraction" and not 0 < value <= 1:
         meant = f"; did you mean {value / 100:g}?" if 1 < value <= 100 else ""
         raise ValueError(f"a fraction is above 0 and at most 1, not {value:g}{meant}")
     if kind in ("tokens", "messages") and not (isinstance(value, int) and 1 <= value <= MOST):
         meant = "; did you mean 'type: fraction'?" if 0 < value < 1 else ""
         raise ValueError(f"a number of {kind} is a whole number above 0, not {value:g}{meant}")
-    return value
 
 
 def _folder(info: ValidationInfo) -> Path:
@@ -113,15 +121,16 @@ def _archive(value: str, info: ValidationInfo) -> str:
 def _counter(value: str, info: ValidationInfo) -> str:
     """Load a counter; a vocabulary may be a file beside the configuration."""
     library, _, name = value.partition(":")
+    if library not in ("tiktoken", "tokenizers"):
+        try:
+            imported(value)
+        except ValueError as error:
+            raise ValueError(f"{error}, or tiktoken:o200k_base or tokenizers:FILE") from error
+        return value
     if library == "tokenizers" and (_folder(info) / name).is_file():
         value = f"tokenizers:{_folder(info) / name}"
-    if library in ("tiktoken", "tokenizers"):
-        TokenMeter(value)
-        return value
-    try:
-        return imported(value) and value
-    except ValueError as error:
-        raise ValueError(f"{error}, or tiktoken:o200k_base or tokenizers:FILE") from error
+    TokenMeter(value)
+    return value
 
 
 Number = BeforeValidator(_number)
@@ -148,10 +157,14 @@ class Size(Part):
 
     type: Kind
     """tokens, messages, or fraction of the answering model's window"""
-    value: Annotated[
-        int | float, Number, AfterValidator(lambda one, info: _amount(info.data.get("type"), one))
-    ]
+    value: Annotated[int | float, Number]
     """a whole number above 0; for a fraction, above 0 and at most 1"""
+
+    @field_validator("value")
+    @classmethod
+    def _suits(cls, value: float, info: ValidationInfo) -> float:
+        _check_amount(info.data.get("type"), value)
+        return value
 
     @property
     def pair(self) -> tuple[Kind, int | float]:
@@ -169,9 +182,13 @@ def _form(value: Any) -> str:
     return "all" if sizes else "size"
 
 
-_each = _checked(lambda sizes: [_amount(kind, value) for kind, value in sizes.items()])
+def _check_each(sizes: Sizes) -> None:
+    for kind, value in sizes.items():
+        _check_amount(kind, value)
+
+
 OneSize = Annotated[Size, Tag("size")]
-AllOf = Annotated[dict[Kind, Annotated[int | float, Number]], _each, Tag("all")]
+AllOf = Annotated[dict[Kind, Annotated[int | float, Number]], _checked(_check_each), Tag("all")]
 Condition = Annotated[OneSize | AllOf, Discriminator(_form)]
 Trigger = Annotated[OneSize | AllOf | Annotated[list[Condition], Tag("list")], Discriminator(_form)]
 
@@ -237,9 +254,9 @@ class SubagentSettings(Part):
     @property
     def conditions(self) -> list[Sizes]:
         """The trigger as alternatives, each of sizes that must all be reached."""
-        listed = self.trigger if isinstance(self.trigger, list) else [self.trigger]
-        sizes = ({one.type: one.value} if isinstance(one, Size) else one for one in listed)
-        return [one for one in sizes if one is not None]
+        listed = self.trigger if isinstance(self.trigger, list) else [self.trigger or {}]
+        sizes = (dict([one.pair]) if isinstance(one, Size) else one for one in listed)
+        return [one for one in sizes if one]
 
     def __repr_args__(self) -> list[tuple[str, Any]]:
         written = self.model_dump(mode="json", exclude_unset=True)
@@ -264,17 +281,6 @@ class SummarizationConfig(SubagentSettings):
     """where originals go: sqlite:///FILE, postgresql://... or memory:; null for the graph's"""
     subagents: dict[Text, SubagentSettings] = {}
     """settings of subagents that differ, by their names"""
-
-    @model_validator(mode="after")
-    def _is_consistent(self) -> SummarizationConfig:
-        found = {text: at for at, text in _contradictions(self)}
-        for name in self.subagents:
-            for at, text in _contradictions(self.for_subagent(name)):
-                found.setdefault(text, ("subagents", name, *at))
-        if found:
-            context = {"text": "; ".join(found), "all": [(at, text) for text, at in found.items()]}
-            raise PydanticCustomError("contradictions", "{text}", context)
-        return self
 
     @property
     def skills(self) -> Skills | None:
@@ -303,24 +309,37 @@ class SummarizationConfig(SubagentSettings):
         return {**self._source.hidden(self.model_dump(mode="json")), **dict(self.__repr_args__())}
 
 
-def _contradictions(config: SummarizationConfig) -> Iterator[tuple[Location, str]]:
-    """Yield the settings of an agent that contradict each other; none while it is off."""
-    if config.enabled and not config.conditions:
+def contradictions(
+    config: SummarizationConfig, window: int | None = None, *, answers: bool = False
+) -> Iterator[tuple[Location, str]]:
+    """Yield what contradicts itself in the settings of an agent; nothing while it is off.
+
+    With `answers`, the window of the model that answers counts, too; None if nobody knows it.
+    """
+    keep, conditions = config.keep, config.conditions if config.enabled else []
+    if config.enabled and not conditions:
         where: Location = ("enabled",) if config.trigger is None else ("trigger",)
         text = "enabled without a trigger never summarises; add 'trigger: {type: tokens, value: "
         yield where, text + "6000}', or messages, or fraction"
     if config.enabled and config.window and config.reserved_tokens >= config.window:
         text = f"that leaves nothing of the window of {config.window:,} tokens; lower it"
         yield ("reserved_tokens",), text
-    keep, own = config.keep, "keep" in config.model_fields_set
-    for i, sizes in enumerate(config.conditions if config.enabled else ()):
+    share = any("fraction" in sizes for sizes in conditions)
+    if answers and window is None and config.enabled and (share or keep.type == "fraction"):
+        text = "a fraction means nothing, as the window of the answering model is unknown; write "
+        text += "'window: <its input limit in tokens>', or use tokens or messages"
+        yield ("trigger" if share else "keep",), text
+    for i, sizes in enumerate(conditions):
         # Where several must hold, another one may end first.
-        if len(sizes) == 1 and keep.value >= sizes.get(keep.type, MOST + 1):
+        if len(sizes) > 1 or keep.value < sizes.get(keep.type, MOST + 1):
+            continue
+        where, default = ("keep",), ""
+        if "keep" not in config.model_fields_set:
             where = ("trigger", i) if isinstance(config.trigger, list) else ("trigger",)
-            default = "" if own else ", which is the default of keep,"
-            text = f"keeping {keep}{default} can never get below the trigger of {in_words(sizes)}: "
-            text += "each summary would be followed by another; lower keep, or raise the trigger"
-            yield ("keep",) if own else where, text
+            default = ", which is the default of keep,"
+        text = f"keeping {keep}{default} can never get below the trigger of {in_words(sizes)}: "
+        text += "each summary would be followed by another; lower keep, or raise the trigger"
+        yield where, text
 
 
 def json_schema() -> dict[str, Any]:
