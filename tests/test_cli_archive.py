@@ -50,13 +50,14 @@ def test_words_find_the_message_that_holds_them(archive):
     assert [hit["id"] for hit in stretch] == ["u2", "a2", "u3", "a3"]
 
 
-def test_an_unknown_thread_is_told_in_python_as_on_the_command_line(archive):
+def test_an_unknown_thread_is_an_error_and_the_command_line_names_those_there_are(archive):
     compactor = Compactor(archive=archive)
     args = ["recall", "--archive", archive, "--thread", "trap", "Reykjavik"]
     for way in ({"query": "Reykjavik"}, {"id": "u3"}, {"range": ("u2", "u3")}):
-        with pytest.raises(NotFoundError, match="keeps no thread 'trap' of 'local'") as caught:
+        with pytest.raises(NotFoundError, match="keeps no thread 'trap' of 'local'"):
             compactor.recall(thread_id="trap", **way)
-        assert refused(*args) == f"conspectus: error: {caught.value}\n"
+    assert "of 'local'; it keeps 'trip'; did you mean 'trip'?" in refused(*args)
+    assert "nothing is archived of that tenant" in refused(*args, "--tenant", "bob")
     with pytest.raises(NotFoundError, match="keeps no thread 'trap'"):
         asyncio.run(compactor.arecall("Reykjavik", thread_id="trap"))
     with pytest.raises(NotFoundError, match="keeps no thread 'trip' of 'bob'"):

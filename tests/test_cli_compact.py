@@ -152,7 +152,7 @@ WAYS: dict[str, tuple[list[str], dict[str, Any]]] = {
         {"outcome": "compacted"},
     ),
     "a window": (
-        ["--window", "1000", "--reserve", "200", "--max-summary-tokens", "200"],
+        ["--window", "1k", "--reserve", "200", "--max-summary-tokens", "200"],
         {"outcome": "compacted", "budget": 800},
     ),
 }
@@ -238,6 +238,23 @@ def test_nothing_is_done_while_nothing_asks_for_it_and_what_would_is_said(histor
     assert report(history, "--window", window)["outcome"] == "compacted"
 
 
+def test_a_second_run_says_what_an_earlier_one_has_done(history):
+    first = report(history, "--window", "1k", "--thread", "t")
+    again = run("compact", history, "--window", "1k", "--thread", "t").stdout
+    assert f"before {first['messages_after']:>9} messages" in again
+    assert "an earlier run has compacted this conversation; its view has" in again
+    assert "to compact further, give --force" in again
+
+
+def test_two_conversations_in_one_thread_are_not_passed_over(history, tmp_path):
+    run("compact", history, *SMALL, "--thread", "t")
+    other = [{"role": "user", "content": f"Is berth {n} free?"} for n in range(30)]
+    path = write_json(tmp_path / "other.json", other)
+    [note] = report(path, *SMALL, "--thread", "t")["notes"]
+    assert "the thread t holds another conversation" in note
+    assert not report(path, *SMALL, "--thread", "t2")["notes"]
+
+
 def test_the_model_of_the_file_gives_the_window(tmp_path, monkeypatch):
     monkeypatch.setattr("conspectus.model.windows.profile_of", {"gpt-5": 900}.get)
     path = write_json(tmp_path / "body.json", {"model": "gpt-5", "messages": talk()})
@@ -258,8 +275,9 @@ BAD_USES: dict[str, tuple[list[str], str]] = {
     "fraction": (["--window", "900", "--trigger", "fraction:7"], "write tokens:8000"),
     "a share of nothing": (["--keep", "fraction:0.3", "--force"], "give --window"),
     "keep": (["--keep", "all"], "--keep cannot be 'all'"),
-    "window": (["--window", "0"], "Invalid value for '--window'"),
-    "window word": (["--window", "big"], "Invalid value for '--window'"),
+    "window": (["--window", "0"], "'0' is no number of tokens"),
+    "window word": (["--window", "big"], "write it as 8000, 8k or 1M"),
+    "reserve word": (["--reserve", "1e3"], "write a whole number. See"),
     "reserve": (["--window", "100", "--reserve", "100"], "leaves nothing of the window"),
     "summary": (["--max-summary-tokens", "3"], "max_summary_tokens"),
     "summariser": (["--model", "magic"], "--model cannot be 'magic'"),

@@ -99,7 +99,7 @@ def test_what_cannot_fit_ends_with_1_and_says_so(file):
     ("arguments", "told"),
     [
         (("--policy", "best"), "there is no policy 'best'"),
-        (("--window", "0"), "window must be"),
+        (("--window", "0"), "write it as 8000, 8k or 1M"),
         (("--priced-as", "unheard-of"), "no price is known for 'unheard-of'"),
         (("--trigger", "pages:3"), "--trigger cannot be"),
         (("--keep", "all"), "--keep cannot be"),

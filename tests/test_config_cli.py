@@ -58,6 +58,13 @@ def test_check_shows_every_setting_and_the_window(tmp_path):
     assert "20,000 tokens, as 'window' says" in " ".join(shown.split())
 
 
+@pytest.mark.parametrize("text", ["", "summarization:", "summarization: {enabled: false}"])
+def test_check_says_of_a_file_that_switches_nothing_on_how_to_do_it(text, tmp_path):
+    shown = run("check", written(tmp_path, text)).stdout
+    assert "valid, but nothing is switched on" in shown
+    assert "'enabled: true'" in shown
+
+
 def test_check_takes_the_window_from_the_option_the_models_or_a_profile(tmp_path):
     share = ("enabled: true", "trigger: {type: fraction, value: 0.8}")
     assert checked(section(tmp_path, *share), "--window", "10000")["window"] == 10_000

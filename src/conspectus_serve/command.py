@@ -11,6 +11,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from conspectus.cli.options import token_count
 from conspectus.errors import InputError, install_command
 
 CANNOT_LISTEN = 6  # exit status where the port is taken, or the address is not of this machine
@@ -45,7 +46,11 @@ def serve(
     ] = None,
     window: Annotated[
         int | None,
-        typer.Option(help="Input limit of models that the file does not name, in tokens."),
+        typer.Option(
+            parser=token_count,
+            metavar="TOKENS",
+            help="Input limit of models that the file does not name.",
+        ),
     ] = None,
     tenant_of: Annotated[
         Text,

@@ -66,7 +66,7 @@ def list_threads(
     if others:  # they came through `conspectus serve`
         rest = f" and {len(others) - 20:,} more" if len(others) > 20 else ""
         names = f"{', '.join(others[:20])}{rest}"
-        output.say(f"--tenant lists another tenant: {names}", screen=output.console(stderr=True))
+        output.say(f"--tenant lists another tenant: {names}", err=True)
 
 
 def _listed(kept: Archive, scope: Scope) -> dict[str, Any]:

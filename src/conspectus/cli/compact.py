@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Exit, Option
 
-from conspectus.archive import without_password
+from conspectus.archive import Scope, without_password
 from conspectus.cli import options, output
 from conspectus.cli.failures import ARCHIVE_FAILED, DONE, NO_SUMMARY, STUCK, complain
 from conspectus.cli.options import LOCAL
@@ -21,8 +21,6 @@ from conspectus.cli.output import STDOUT
 from conspectus.errors import InputError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from conspectus.engine import CompactionResult
     from conspectus.transcripts import HistoryFile
 
@@ -114,6 +112,7 @@ def compact(
         kept = None if where is None else stack.enter_context(options.opened(where))
         progress(f"Compacting {len(mended.messages):,} messages …")
         name = history.thread_hint if thread is None else thread
+        is_new = kept is None or not kept.chain(Scope(tenant, name, "main"))
         result = Compactor(**settings, archive=kept, on_event=on_event).compact(
             mended.messages, thread_id=name, tenant=tenant, force=force, focus=focus
         )
@@ -123,8 +122,13 @@ def compact(
         output.write_text(out, lambda encoding: write_history(written.messages, history, encoding))
     caveats = dict.fromkeys(str(one.message) for one in caught if one.category is UserWarning)
     notes = [*caveats, *result.notes, *mended.notes, *history.remarks]
+    if not is_new and not result.dropped:
+        notes.append(
+            f"the thread {name} holds another conversation already, and recall searches both; "
+            "to keep them apart, give each a --thread of its own"
+        )
     if result.outcome == "kept" and not (force or result.failed or result.cause):
-        notes.append(_what_would_do_something(result, trigger, window, history))
+        notes.append(_what_would_compact(result, trigger, window, history))
     data = {
         **{key: getattr(result, key) for key in SAME},
         "messages_before": len(history.messages),
@@ -148,7 +152,7 @@ def compact(
     if as_json:
         output.print_json(data)
     else:
-        _print(data, output.console(stderr=out == STDOUT), why=code == DONE)
+        _print(data, err=out == STDOUT, why=code == DONE)
     if code != DONE:
         complain(result.reason)
     raise Exit(code)
@@ -165,7 +169,7 @@ def _check_that_nothing_is_lost(out: Path, history: HistoryFile, left_out: int) 
         )
 
 
-def _what_would_do_something(
+def _what_would_compact(
     result: CompactionResult, trigger: list[str] | None, window: int | None, history: HistoryFile
 ) -> str:
     """Name the options that would compact a history below the trigger."""
@@ -175,20 +179,23 @@ def _what_would_do_something(
         at = f"85% of the window{whose}, {window:,} tokens"
     size = result.tokens_before
     smaller = f", or --window {size // 1000 * 1000}, as of a smaller model" if size > 999 else ""
+    if result.dropped:
+        text = f"an earlier run has compacted this conversation; its view has {size:,} tokens"
+        return f"{text}, and the trigger is at {at}; to compact further, give --force{smaller}"
     fix = f"to compact it nevertheless, give --force{smaller}"
     return f"it has {size:,} tokens, and the trigger is at {at}; {fix}"
 
 
-def _print(data: Mapping[str, Any], screen: Console, *, why: bool) -> None:
+def _print(data: Mapping[str, Any], *, err: bool, why: bool) -> None:
     """Print the report; the reason only if no error message says it."""
-    line = partial(output.say, screen=screen)
+    line = partial(output.say, err=err)
     outcome, dropped, cost = data["outcome"], data["dropped"], data["cost"]
     reason = f": {data['reason']}" if why else ""
     cause = f" ({data['cause']})" if data["cause"] else ""
     colour = {"compacted": "green", "kept": "cyan"}.get(outcome, "red")
     line(f"{outcome}{reason}{cause}", f"bold {colour}")
-    # Like the tokens, without those that had left before.
-    before = data["messages_before"] - dropped
+    # What had left before is one message, the summary.
+    before = data["messages_before"] - dropped + bool(dropped)
     line(f"before {before:>9,} messages {data['tokens_before']:>11,} tokens")
     line(f"after  {data['messages_after']:>9,} messages {data['tokens_after']:>11,} tokens")
     if data["budget"] is not None:

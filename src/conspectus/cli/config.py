@@ -41,13 +41,17 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
             complain(problem)
         raise typer.Exit(BAD_INPUT) from None
     notes, settings = list(config.source.notes), config.plain()
+    on = config.enabled or any(agent.enabled for agent in config.subagents.values())
     if "summarization" not in config.source.names:
-        notes.insert(0, "the file has no section 'summarization', so nothing is summarised")
+        notes.insert(0, "the file has no section 'summarization'; add one with 'enabled: true'")
+    elif not on:
+        notes.insert(0, "to switch summarisation on, write 'enabled: true', and a trigger")
     if as_json:
         about = {"file": str(file), "valid": True, "enabled": config.enabled, "window": limit}
         output.print_json({**about, "settings": settings, "notes": notes})
         return
-    output.say(f"{file}: valid", "bold")
+    state = "valid" if on else "valid, but nothing is switched on: no agent is summarised"
+    output.say(f"{file}: {state}", "bold")
     size = f"{limit:,} tokens, {source}" if limit is not None else source
     rows = [("window in force", size), *((key, json.dumps(one)) for key, one in settings.items())]
     width = max(len(key) for key, _ in rows) + 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -38,6 +39,7 @@ CODES = (
     (OSError, BAD_INPUT),  # of the caller's files and streams
     (Exception, INTERNAL),
 )
+_RAW = re.compile("Input should be a valid (\\w+), unable[^.]*")
 DEBUG = "CONSPECTUS_DEBUG"  # environment variable that asks for tracebacks
 
 LAB = ("replay", "eval")  # in the order of the help; known without the lab too
@@ -129,7 +131,9 @@ def _report(error: Exception, as_json: bool) -> int:
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "conspectus"
         kind, code = "UsageError", BAD_INPUT
-        text = f"{error.format_message().rstrip('.')}. See '{command} --help'."
+        text = _RAW.sub(r"write a \1", error.format_message().rstrip("."))
+        text = text.replace("write a integer", "write a whole number").replace("Input ", "it ")
+        text = f"{text}. See '{command} --help'."
     elif isinstance(error, OSError):
         named = error.filename or "standard output"
         text = f"{named} cannot be used: {error.strerror or error}"

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option
+from typer import Argument, BadParameter, Option
 
-from conspectus.errors import InputError
+from conspectus.errors import InputError, NotFoundError, did_you_mean
 
 if TYPE_CHECKING:
     from conspectus.archive import Archive
 
+NAMED = 10  # threads that an error names
 LOCAL = "local"  # the tenant of a single user
 FORM = "write tokens:8000, messages:50 or fraction:0.8"
+
+UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
+_COUNT = re.compile(r"(\d{1,12})([kKmM]?)")
 
 FileArgument = Annotated[str, Argument(metavar="FILE", help="The history; - for standard input.")]
 JsonOption = Annotated[bool, Option("--json", help="Print JSON instead of text.")]
@@ -28,8 +33,21 @@ ThreadOption = Annotated[str | None, Option(help="Which conversation.")]
 SESSION = "Which agent's own history, where several share a thread."
 SessionOption = Annotated[str, Option(help=SESSION)]
 TenantOption = Annotated[str, Option("--tenant", help="Whose conversation it is.")]
-WINDOW = "Input limit of the model that answers, in tokens. Default: as FILE or its profile says."
-WindowOption = Annotated[int | None, Option(min=1, help=WINDOW, show_default=False)]
+
+
+def token_count(text: str | int) -> int:
+    """Read a number of tokens, such as 8000, 8k or 1M."""
+    match = _COUNT.fullmatch(str(text))
+    count = int(match[1]) * UNITS[match[2].lower()] if match else 0
+    if not count:
+        raise BadParameter(f"{text!r} is no number of tokens; write it as 8000, 8k or 1M")
+    return count
+
+
+WINDOW = "Input limit of the model that answers. Default: as FILE or its profile says."
+WindowOption = Annotated[
+    int | None, Option(parser=token_count, metavar="TOKENS", help=WINDOW, show_default=False)
+]
 
 
 def triggers(values: list[str]) -> list[dict[str, int | float]] | None:
@@ -105,11 +123,17 @@ def opened(where: str, *, existing: bool = False) -> Iterator[Archive]:
 
 
 def check_thread(archive: Archive, tenant: str, thread: str) -> None:
-    """Refuse an unknown thread, so that a mistyped name does not look empty."""
-    from conspectus.recall.flow import unknown_thread
-
-    if thread not in archive.threads(tenant):
-        raise unknown_thread(tenant, thread)
+    """Refuse an unknown thread, and name those that are kept."""
+    known = archive.threads(tenant)
+    if thread in known:
+        return
+    text = "nothing is archived of that tenant before its first compaction; check --tenant"
+    if known:
+        more = f" and {len(known) - NAMED:,} more" if len(known) > NAMED else ""
+        text = f"it keeps {', '.join(map(repr, known[:NAMED]))}{more}"
+    meant = did_you_mean(thread, known)
+    text += f";{meant}" if meant else ""
+    raise NotFoundError(f"the archive keeps no thread {thread!r} of {tenant!r}; {text}")
 
 
 def file_of(where: str) -> Path | None:

@@ -10,22 +10,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import typer
 
 from conspectus.errors import InputError
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
 STDOUT = Path("-")
 PATIENCE, PACE = 2.0, 5.0  # seconds until progress is said, and between two lines of it
-
-
-def console(*, stderr: bool = False) -> Console:
-    """Make a Rich console without markup, emoji codes and guessed colours."""
-    from rich.console import Console
-
-    return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
 
 
 def printable(text: str) -> str:
@@ -38,11 +30,12 @@ def many(count: int, what: str) -> str:
     return f"{count:,} {what}{'s' * (count != 1)}"
 
 
-def say(text: str, style: str = "", screen: Console | None = None) -> None:
-    """Print a text, made safe, on one line however long."""
-    from rich.text import Text
-
-    (screen or console()).print(Text(printable(text), style), soft_wrap=True)
+def say(text: str, style: str = "", *, err: bool = False) -> None:
+    """Print a text, made safe, on one line however long; style it on a terminal: `bold green`."""
+    words = style.split()
+    colour = next((word for word in words if word not in ("bold", "dim")), None)
+    bold, dim = "bold" in words or None, "dim" in words or None
+    typer.secho(printable(text), fg=colour, bold=bold, dim=dim, err=err)
 
 
 def print_rows(rows: Sequence[Mapping[str, str | int | None]]) -> None:
@@ -63,33 +56,21 @@ def print_json(data: Any) -> None:
 
 @contextlib.contextmanager
 def working(label: str) -> Iterator[Callable[[str], None]]:
-    """Show progress on standard error; yield a function that changes the label.
-
-    On a terminal it moves. Elsewhere what takes longer than `PATIENCE` gets a line now and then.
-    """
-    screen = console(stderr=True)
-    if screen.is_terminal:
-        with screen.status(label) as status:
-            yield lambda text: status.update(printable(text))
-        return
-    began, ended, now = time.monotonic(), threading.Event(), [label]
+    """Say on standard error what takes longer than `PATIENCE`; yield a function to relabel it."""
+    start, ended, labels = time.monotonic(), threading.Event(), [label]
 
     def remind() -> None:
         wait = PATIENCE
         while not ended.wait(wait):
-            seconds = time.monotonic() - began
+            line = f"conspectus: {labels[-1]} ({time.monotonic() - start:.0f} s)"
             with contextlib.suppress(OSError, ValueError):  # nobody need listen
-                print(
-                    f"conspectus: {printable(now[0])} ({seconds:.0f} s)",
-                    file=sys.stderr,
-                    flush=True,
-                )
+                say(line, err=True)
             wait = PACE
 
     thread = threading.Thread(target=remind, daemon=True)
     thread.start()
     try:
-        yield lambda text: now.__setitem__(0, text)
+        yield labels.append
     finally:
         ended.set()
         thread.join()

@@ -36,6 +36,7 @@ def recall(
     whose = {"thread_id": thread, "tenant": tenant, "session": session}
     where = options.archive_of(archive)
     with options.opened(where, existing=True) as kept, output.working("Searching …"):
+        options.check_thread(kept, tenant, thread)
         result = Compactor(archive=kept).recall(
             query, **whose, id=id, at=at, range=stretch, tokens=tokens
         )

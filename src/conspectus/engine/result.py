@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from textwrap import shorten
 from typing import Any, Literal
 
 from conspectus.core.records import Cost, Record
@@ -70,7 +71,8 @@ class CompactionResult:
         sizes = f"{self.tokens_before:,} → {self.tokens_after:,} tokens"
         record = "" if self.record is None else f", record {self.record.id}"
         counts = f"{self.evicted:,} messages left, {self.kept:,} in view"
-        return f"<CompactionResult {self.outcome}: {sizes}, {counts}{record}; {self.reason:.80}>"
+        reason = shorten(self.reason, 80, placeholder=" …")
+        return f"<CompactionResult {self.outcome}: {sizes}, {counts}{record}; {reason}>"
 
     def raise_if_stuck(self) -> None:
         """Raise `StuckError` with the numbers if `outcome` is `stuck`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,7 +24,12 @@ def replay(
         typer.Argument(metavar="PATH...", help="Transcripts, or folders; - for standard input."),
     ],
     window: Annotated[
-        int, typer.Option(help="Input limit of the model that answers, in tokens.")
+        int,
+        typer.Option(
+            parser=options.token_count,
+            metavar="TOKENS",
+            help="Input limit of the model that answers.",
+        ),
     ] = 8_000,
     trigger: Annotated[
         list[str] | None,
@@ -151,15 +157,14 @@ def replay(
 
 def _live(wanted: bool | None) -> Any:
     """Return a listener that prints each compaction as it happens; by default on a terminal."""
-    screen = output.console(stderr=True)
-    if not (screen.is_terminal if wanted is None else wanted):
+    if not (sys.stderr.isatty() if wanted is None else wanted):
         return None
 
     def listen(event: str, data: Mapping[str, Any]) -> None:
         if event == "start":
-            output.say(f"{data['title']}: {data['requests']:,} requests", "bold cyan", screen)
+            output.say(f"{data['title']}: {data['requests']:,} requests", "bold cyan", err=True)
         elif event == "compaction":
-            output.say(in_words(data["compaction"]), "", screen)
+            output.say(in_words(data["compaction"]), err=True)
 
     return listen
 

@@ -224,10 +224,11 @@ def finish(
 def _print_tables(tables: Iterable[Table]) -> None:
     """Print tables with their notes; no cell is shortened."""
     from rich import box
+    from rich.console import Console
     from rich.table import Table as Drawn
     from rich.text import Text
 
-    screen = output.console()
+    screen = Console(markup=False, emoji=False, highlight=False)
     for table in tables:
         drawn = Drawn(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
         for place, name in enumerate(table.columns):
