@@ -16,7 +16,7 @@ from conspectus.short_term.prompts import (
     DEFAULT_FINAL_SUMMARY_PROMPT,
     DEFAULT_INITIAL_SUMMARY_PROMPT,
 )
-from conspectus.short_term.running_summary import RunningSummary, SummarizationResult
+from conspectus.short_term.step import RunningSummary, SummarizationResult
 
 __all__ = [
     "DEFAULT_EXISTING_SUMMARY_PROMPT",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from functools import wraps
+from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from langchain_core.messages import AnyMessage, RemoveMessage
 from langchain_core.messages.utils import count_tokens_approximately
@@ -15,12 +17,12 @@ from langgraph.utils.runnable import RunnableCallable  # type: ignore[attr-defin
 from pydantic import BaseModel
 
 from conspectus._newest import Newest
-from conspectus.bridge import arun, run
-from conspectus.core.policy import OnFailure
+from conspectus.bridge import arun, io, run
+from conspectus.core.policy import OnFailure, whole
 from conspectus.engine.background import AnyBackground, Closing, Preparations
 from conspectus.engine.memory import Memory
-from conspectus.engine.settings import AnyArchive, open_archive
-from conspectus.errors import InputError, PolicyError
+from conspectus.engine.settings import AnyArchive, check_settings, open_archive
+from conspectus.errors import ArchiveError, InputError, PolicyError, did_you_mean
 from conspectus.observe import log
 from conspectus.redaction import Redact
 from conspectus.short_term.prompts import (
@@ -29,13 +31,53 @@ from conspectus.short_term.prompts import (
     DEFAULT_INITIAL_SUMMARY_PROMPT,
     Prompt,
 )
-from conspectus.short_term.running_summary import RunningSummary, SummarizationResult
-from conspectus.short_term.step import ShortTerm, TokenCounter
+from conspectus.short_term.step import Call, Parameters, RunningSummary, SummarizationResult
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+TokenCounter = Callable[[Any], int]
+"""LangMem's name. Fractions are rounded up."""
+
+KEY = "running_summary"  # in `context` of a node's state
 
 CONVERSATIONS = 256
 """Conversations whose latest running summary a node remembers, to say that it was not kept."""
 
 
+def _with_hints(function: Callable[P, T]) -> Callable[P, T]:
+    """Ask for the parameter that was meant in a call with one that there is not."""
+    known = [name for name in signature(function).parameters if name != "self"]
+    name = function.__qualname__.removesuffix(".__init__")
+
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        for word in kwargs:
+            if word not in known:
+                hint = did_you_mean(word, known) or f" it has {', '.join(known)}"
+                raise TypeError(f"{name} has no parameter {word!r};{hint}")
+        return function(*args, **kwargs)
+
+    return called
+
+
+def _on_a_loop(function: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    parameters = signature(function)
+
+    @wraps(function)
+    async def asummarize_messages(*args: P.args, **kwargs: P.kwargs) -> Any:
+        bound = parameters.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return await arun(_summarized(bound.arguments))
+
+    asummarize_messages.__name__ = asummarize_messages.__qualname__ = "asummarize_messages"
+    asummarize_messages.__doc__ = (
+        "`summarize_messages` on an event loop; a model without `ainvoke` gets a thread."
+    )
+    return asummarize_messages
+
+
+@_with_hints
 def summarize_messages(
     messages: Sequence[AnyMessage],
     *,
@@ -109,44 +151,83 @@ def summarize_messages(
         >>> [message.type for message in result.messages], result.running_summary.summary
         (['system', 'human'], 'They greeted each other.')
     """
-    return run(_call(locals()))
+    return run(_summarized(locals()))
 
 
-async def asummarize_messages(
-    messages: Sequence[AnyMessage],
-    *,
-    running_summary: RunningSummary | None,
-    model: Any,
-    max_tokens: int,
-    max_tokens_before_summary: int | None = None,
-    max_summary_tokens: int = 256,
-    token_counter: TokenCounter = count_tokens_approximately,
-    initial_summary_prompt: Prompt = DEFAULT_INITIAL_SUMMARY_PROMPT,
-    existing_summary_prompt: Prompt = DEFAULT_EXISTING_SUMMARY_PROMPT,
-    final_prompt: Prompt = DEFAULT_FINAL_SUMMARY_PROMPT,
-    archive: AnyArchive | None = None,
-    thread_id: str | None = None,
-    on_failure: OnFailure = "degrade",
-    redact: Redact = None,
-    notes: bool = False,
-) -> SummarizationResult:
-    """`summarize_messages` on an event loop; a model without `ainvoke` gets a thread."""
-    return await arun(_call(locals()))
+asummarize_messages = _with_hints(_on_a_loop(summarize_messages))
 
 
-def _call(given: Mapping[str, Any]) -> Awaitable[SummarizationResult]:
-    own = ShortTerm()
-    own._begin(given)
-    if own.archive == "memory:":
+def _summarized(given: Mapping[str, Any]) -> Awaitable[SummarizationResult]:
+    if given["archive"] == "memory:":
         raise PolicyError(
             "an archive of 'memory:' would be gone after each call; make one with "
             "Archive.open('memory:') and pass that"
         )
     thread = given["thread_id"] or (ensure_config().get("configurable") or {}).get("thread_id")
-    return own.call(given["messages"], given["running_summary"], thread)
+    return _call(given, given["messages"], given["running_summary"], thread, memory=Memory())
 
 
-class SummarizationNode(ShortTerm, Closing, RunnableCallable):
+async def _call(
+    given: Mapping[str, Any],
+    messages: Any,
+    running: object,
+    thread: object,
+    *,
+    memory: Memory,
+    background: Preparations | None = None,
+    named: bool = False,
+) -> SummarizationResult:
+    _check(given)
+    archive = given["archive"]
+    own = Parameters(given=given, memory=memory, background=background, archive=None)
+    call = Call(own, messages, running, thread)
+    if archive is not None and thread in (None, ""):
+        raise InputError(
+            "archive= needs to know the conversation: pass thread_id=, or call it in a graph "
+            'whose config has {"configurable": {"thread_id": ...}}'
+        )
+    try:
+        own.archive = await io(lambda: open_archive(archive))
+        try:
+            made = await call.made()
+        finally:
+            if own.archive is not None and own.archive is not archive:
+                own.archive.close()
+    except ArchiveError as error:
+        if own.strict:
+            raise
+        log("history_kept", "the archive cannot be read for now, nothing is summarised: %s", error)
+        made = call.running, call.rest
+    return call.result(*made, named=named)
+
+
+def _check(given: Mapping[str, Any]) -> None:
+    """Raise `PolicyError` for an invalid parameter."""
+    most, share, model = given["max_tokens"], given["max_summary_tokens"], given["model"]
+    whole(most, "max_tokens")
+    whole(share, "max_summary_tokens", 0)
+    if given["max_tokens_before_summary"] is not None:
+        whole(given["max_tokens_before_summary"], "max_tokens_before_summary", 0)
+    if share >= most:
+        # The first sentence is the one that users of LangMem look for.
+        raise PolicyError(
+            "`max_summary_tokens` must be less than `max_tokens`. They are "
+            f"{share:,} and {most:,}, which leaves no room for any message."
+        )
+    if not callable(getattr(model, "invoke", None)):
+        raise PolicyError(
+            "model must have a method invoke that takes a list of messages, and "
+            f"{model!r:.200} has none; give a LangChain chat model"
+        )
+    if not callable(given["token_counter"]):
+        raise PolicyError(
+            "token_counter must be a callable that takes a list of messages and returns their "
+            f"tokens, not {given['token_counter']!r:.200}"
+        )
+    check_settings(given)
+
+
+class SummarizationNode(Closing, RunnableCallable):
     """Summarise the oldest messages of a state once enough has gathered.
 
     It takes the parameters of `summarize_messages`, and reads and writes the state in LangMem's
@@ -180,6 +261,11 @@ class SummarizationNode(ShortTerm, Closing, RunnableCallable):
         ['summarized_messages']
     """
 
+    if TYPE_CHECKING:  # the parameters
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    @_with_hints
     def __init__(
         self,
         *,
@@ -201,20 +287,22 @@ class SummarizationNode(ShortTerm, Closing, RunnableCallable):
         notes: bool = False,
         background: AnyBackground = False,
     ) -> None:
-        self._begin(locals())  # what is invalid is refused before the archive is opened
+        given = {key: value for key, value in locals().items() if key not in ("self", "name")}
+        _check(given)  # what is invalid is refused before the archive is opened
         RunnableCallable.__init__(self, self._summarise, self._asummarise, name=name, trace=False)
-        self.archive = open_archive(archive)
+        vars(self).update(given, archive=open_archive(archive))
         self._opened = self.archive if isinstance(archive, (str, Path)) else None
-        self.thread_id = thread_id
-        self.input_messages_key = input_messages_key
-        self.output_messages_key = output_messages_key
+        self._begin()
+
+    def _begin(self) -> None:
+        self._memory, self._background = Memory(), Preparations.of(self.background)
         self._made: Newest[str, tuple[int, set[str]]] = Newest(CONVERSATIONS)
 
-    def _summarise(self, given: Any, config: RunnableConfig) -> dict[str, Any]:
-        return run(self._updated(given, config))
+    def _summarise(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
+        return run(self._updated(state, config))
 
-    async def _asummarise(self, given: Any, config: RunnableConfig) -> dict[str, Any]:
-        return await arun(self._updated(given, config))
+    async def _asummarise(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
+        return await arun(self._updated(state, config))
 
     async def _updated(self, given: Any, config: RunnableConfig) -> dict[str, Any]:
         if not isinstance(given, (Mapping, BaseModel)):
@@ -229,26 +317,24 @@ class SummarizationNode(ShortTerm, Closing, RunnableCallable):
         if not isinstance(context, Mapping):
             raise InputError(f"context must be a dict, not {type(context).__name__}")
         thread = self.thread_id or (config.get("configurable") or {}).get("thread_id")
-        same = self.input_messages_key == self.output_messages_key
-        running = context.get("running_summary")
-        made = await self.call(messages, running, thread, named=same)
-        update: dict[str, Any] = {self.output_messages_key: made.messages}
-        if made.running_summary is not None:
-            if running is None:
-                self._say_if_lost(str(thread), messages)
-            ids = made.running_summary.summarized_message_ids
-            self._made.put(str(thread), (len(messages), ids))
-            if same:
-                removal = RemoveMessage(REMOVE_ALL_MESSAGES)
-                update[self.output_messages_key] = [removal, *made.messages]
-            update["context"] = {**context, "running_summary": made.running_summary}
-        return update
+        same, running = self.input_messages_key == self.output_messages_key, context.get(KEY)
+        lasting: Any = {"memory": self._memory, "background": self._background}
+        made = await _call(vars(self), messages, running, thread, named=same, **lasting)
+        if made.running_summary is None:
+            return {self.output_messages_key: made.messages}
+        ids = made.running_summary.summarized_message_ids
+        if running is None:
+            self._say_if_lost(str(thread), messages)
+        self._made.put(str(thread), (len(messages), ids))
+        first = [RemoveMessage(REMOVE_ALL_MESSAGES)] if same else []
+        update = {**context, KEY: made.running_summary}
+        return {self.output_messages_key: [*first, *made.messages], "context": update}
 
     def _say_if_lost(self, thread: str, messages: Sequence[Any]) -> None:
         """Say once that a state does not bring the running summary back."""
         count, ids = self._made.get(thread) or (0, set[str]())
         again = ids and len(messages) > count and ids <= {message.id for message in messages}
-        if again and self.memory.is_news("summary_lost"):
+        if again and self._memory.is_news("summary_lost"):
             log(
                 "summary_lost",
                 "the state does not bring back the running summary, so the same messages are "
@@ -258,10 +344,9 @@ class SummarizationNode(ShortTerm, Closing, RunnableCallable):
 
     def __getstate__(self) -> dict[str, Any]:
         """Copy without caches and preparations; the original closes the archive."""
-        made = ("func", "afunc", "memory", "_background", "_opened", "_made")
+        made = ("func", "afunc", "_memory", "_background", "_opened", "_made")
         return {**vars(self), **dict.fromkeys(made)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, func=self._summarise, afunc=self._asummarise)
-        self.memory, self._background = Memory(), Preparations.of(self.background)
-        self._made = Newest(CONVERSATIONS)
+        self._begin()

@@ -90,17 +90,6 @@ def filled(prompt: Prompt, slots: Mapping[str, Any]) -> list[BaseMessage]:
     return list(made)
 
 
-def shown(
-    prompt: Prompt,
-    summary: str,
-    system: Sequence[BaseMessage] = (),
-    messages: Sequence[BaseMessage] = (),
-) -> list[BaseMessage]:
-    """Put system message, summary and messages together, as `final_prompt` does."""
-    slots = {"system_message": list(system), "summary": summary, "messages": list(messages)}
-    return filled(prompt, slots)
-
-
 class PromptedSummarizer(Steps):
     """Ask the caller's model with the caller's templates, in as many readings as it takes."""
 
@@ -156,17 +145,15 @@ def _runnable(model: Any) -> Runnable[Any, Any]:
     """Return a model as a Runnable; LangMem asks of one for `invoke` and `content` alone."""
     if isinstance(model, Runnable) and "config" in inspect.signature(model.invoke).parameters:
         return model
-    later = getattr(model, "ainvoke", None)
-
-    def ask(messages: list[BaseMessage]) -> Any:
-        return _answer(model.invoke(messages))
+    # What inherits `ainvoke` would call `invoke` with a config, too.
+    later = None if isinstance(model, Runnable) else getattr(model, "ainvoke", None)
 
     async def ask_later(messages: list[BaseMessage]) -> Any:
-        # What inherits `ainvoke` would call `invoke` with a config, too.
-        if later is None or isinstance(model, Runnable):
-            return await in_a_daemon(lambda: ask(messages))
+        if later is None:
+            return await in_a_daemon(lambda: _answer(model.invoke(messages)))
         return _answer(await later(messages))
 
+    ask = lambda messages: _answer(model.invoke(messages))  # noqa: E731
     return RunnableLambda(ask, ask_later, name="summarization")
 
 
