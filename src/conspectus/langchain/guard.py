@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
@@ -22,11 +23,11 @@ from langgraph.types import Command
 
 from conspectus.bridge import arun, io, run
 from conspectus.engine.settings import window_of
-from conspectus.errors import PolicyError
+from conspectus.errors import PolicyError, did_you_mean
 from conspectus.langchain.middleware import SummarizationMiddleware
 from conspectus.langchain.overflow import TRIES, Refused, StillTooLong, read_overflow
 from conspectus.langchain.requests import Call, Send
-from conspectus.langchain.settings import Attributes
+from conspectus.langchain.settings import DEPRECATED, Attributes
 from conspectus.langchain.state import (
     CompactionState,
     Recalled,
@@ -100,6 +101,10 @@ class ContextGuard(Attributes, AgentMiddleware[CompactionState, ContextT, Respon
                 "summarization must be a conspectus SummarizationMiddleware, not "
                 f"{type(summarization).__name__}; leave it out to guard an agent without one"
             )
+        known = [*signature(SummarizationMiddleware).parameters, *DEPRECATED]
+        if unknown := [one for one in settings if one not in known]:
+            hint = did_you_mean(unknown[0], ["on_stuck", *known])
+            raise TypeError(f"ContextGuard has no parameter {unknown[0]!r};{hint}".rstrip(";"))
         if summarization is not None and settings:
             raise PolicyError(
                 f"{', '.join(settings)} is for a guard that stands alone; pass it to the "

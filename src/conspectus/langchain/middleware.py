@@ -44,7 +44,7 @@ from conspectus.langchain.recall import (
     tool_to_compact,
     with_turn_recall,
 )
-from conspectus.langchain.requests import Send, send_thoughtful, sending
+from conspectus.langchain.requests import GUARDED, Send, send_thoughtful, sending
 from conspectus.langchain.settings import (
     KEEP,
     KEPT,
@@ -70,6 +70,11 @@ RequestKind = Literal["smallest", "cached"]
 
 FIXED = ("archive", "history", "recall", "recall_tokens", "compact_tool")
 """Settings that states and agents depend on, so that they cannot change."""
+
+GUARD_FIRST = (
+    "the ContextGuard stands before the SummarizationMiddleware, and so measures another request "
+    "than the one that is sent: put it last, middleware=[summarization, ..., guard]"
+)
 
 NO_TOOLS = (
     "the model takes no tools (it has no bind_tools), so the agent's own model cannot call %s: "
@@ -372,6 +377,8 @@ class SummarizationMiddleware(
 
     async def _called(self, request: ModelRequest[Any], send: Send) -> Any:
         channel, shown = await self._shown(request)
+        if GUARDED.get() is channel.setup:
+            channel.setup.say_once(GUARD_FIRST)
         with sending(channel, shown):
             return await send_thoughtful(shown, send)
 

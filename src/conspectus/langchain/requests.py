@@ -6,6 +6,7 @@ import logging
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar
 from dataclasses import replace
 from operator import is_
 from types import UnionType
@@ -32,6 +33,9 @@ from conspectus.model.base import LastRequest
 from conspectus.model.calls import profile_window
 from conspectus.observe import emit, listening, log, observing
 from conspectus.tokens import TokenMeter, correction
+
+GUARDED: ContextVar[Setup | None] = ContextVar("conspectus guarded", default=None)
+"""Whose request a guard is sending."""
 
 Send = Callable[[ModelRequest[Any]], Awaitable[Any]]
 
@@ -182,8 +186,12 @@ class Call:
         messages = await channel.thoughtful(messages)
         if messages is not request.messages:
             request = request.override(messages=cast("list[AnyMessage]", list(messages)))
-        with sending(channel, request):
-            return await send_thoughtful(request, send)
+        token = GUARDED.set(channel.setup)
+        try:
+            with sending(channel, request):
+                return await send_thoughtful(request, send)
+        finally:
+            GUARDED.reset(token)
 
     async def fit(
         self, room: Window | None, name: str = "fit", *, again: bool = False
