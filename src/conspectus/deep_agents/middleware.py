@@ -101,6 +101,10 @@ class DeepAgentsSummarization(SummarizationMiddleware):
             return super()._kept_in(scope)
         return KEPT_IN.format(folder=folder_of(self._backend, scope))
 
+    def _is_quiet(self, channel: Channel) -> bool:
+        # With a record in force there may be files to write.
+        return channel.held.head is None and super()._is_quiet(channel)
+
     async def _step(
         self, state: Any, runtime: Any, focus: str | None = None
     ) -> dict[str, Any] | None:

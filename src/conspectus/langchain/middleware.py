@@ -296,13 +296,13 @@ class SummarizationMiddleware(
 
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Compact the history if the settings ask for it."""
-        if is_quiet(Channel(self._setup, state, runtime)):
+        if self._is_quiet(Channel(self._setup, state, runtime)):
             return None
         return run(self._step(state, runtime))
 
     async def abefore_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """`before_model` on an event loop."""
-        if is_quiet(Channel(self._setup, state, runtime)):
+        if self._is_quiet(Channel(self._setup, state, runtime)):
             return None
         return await arun(self._step(state, runtime))
 
@@ -406,6 +406,9 @@ class SummarizationMiddleware(
         return channel, request
 
     # What Deep Agents' middleware does beside
+
+    def _is_quiet(self, channel: Channel) -> bool:
+        return is_quiet(channel)
 
     def _kept_in(self, scope: Scope) -> str:
         """Return the location of originals in a clip, where no archive has them."""
