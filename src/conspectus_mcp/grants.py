@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 import yaml  # type: ignore[import-untyped]
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -111,9 +112,7 @@ def read_grants(path: Path) -> dict[str, Grant]:
     except (ValidationError, InputError) as error:
         why = f"{where}{error}"
         if isinstance(error, ValidationError):
-            details = error.errors(include_input=False, include_url=False)
-            whys = (f"{'.'.join(map(str, d['loc'])) or 'the file'}: {d['msg']}" for d in details)
-            why = "; ".join(whys)
+            why = "; ".join(map(problem_of, error.errors(include_input=False, include_url=False)))
         raise InputError(f"{path}: {why}; see docs/mcp.md for the form") from None
     if len(grants) < len(clients):
         raise InputError(f"{path}: two clients have the same token; give each its own")
@@ -128,3 +127,17 @@ def digest(token: str) -> str:
 def handle_of(scope: Scope) -> str:
     """Return a thread's id of 16 hexadecimal digits, whatever characters its name has."""
     return hashlib.sha256("".join(scope.hashes[:2]).encode()).hexdigest()[:16]
+
+
+def problem_of(error: Mapping[str, Any]) -> str:
+    """Say what is wrong with a value that pydantic has refused, without the value.
+
+    Example:
+        >>> problem_of({"loc": ("limit",), "type": "int_parsing", "msg": "Input should be an int"})
+        'limit: should be an int'
+    """
+    where = ".".join(map(str, error["loc"])) or "the file"
+    if error["type"] == "missing":
+        return f"{where} is missing; give it"
+    text = re.sub("^Value error, |^Input |, unable.*|Extra inputs are", "", str(error["msg"]))
+    return f"{where}: {text.strip()}"
