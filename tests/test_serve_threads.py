@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from starlette.datastructures import Headers
 
 from conspectus.archive import Archive, Scope
 from conspectus.tokens import TokenMeter
@@ -30,7 +31,7 @@ class Endpoint:
 
     def look(self, history: list[Any], tenant: str = "ann", protocol: Any = CHAT) -> Exchange:
         body = json.dumps({"model": "m", protocol.field: history}).encode()
-        x = Exchange(tenant, Route("chat/completions", protocol), body, {})
+        x = Exchange(tenant, Route("chat/completions", protocol), body, Headers())
         self.fitter.read(x)
         self.fitter.fit(x)
         return x

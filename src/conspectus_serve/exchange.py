@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
+
+from starlette.datastructures import Headers
 
 from conspectus.archive import Scope
 from conspectus.core.items import Window
@@ -31,7 +33,7 @@ class Exchange:
     tenant: str
     route: Route
     raw: bytes
-    headers: Mapping[str, str]
+    headers: Headers
     asked: Asked = field(default_factory=lambda: Asked({}))  # with the body for the upstream
     model: str = ""  # its name, at most so much of it as is kept and logged
     streamed: bool = False
@@ -47,8 +49,9 @@ class Exchange:
     trail: Trail | None = None  # None for a history that is not read
     match: Match = field(default_factory=lambda: Match(""))
     plain: Sequence[Any] = ()  # the history as it is archived, whole where the client has cleared
+    short: Sequence[Any] = ()  # the same, whole only where the record in force needs it
     marks: Sequence[Mark] = ()  # of the messages of `plain`
-    came: Mapping[int, Any] = field(default_factory=dict)  # messages by the id() in `plain`
+    came: dict[int, Any] = field(default_factory=dict)  # messages by the id() in `plain`
     # its size
     engine: Engine | None = None
     learned: Learned = field(default_factory=Learned)  # of its model

@@ -145,7 +145,7 @@ class Fitter:
         protocol, asked = x.route.protocol, x.asked
         read = [_odd(one) if _is_odd(one) else one for one in bare]
         x.trail = trail = trail_of(bare, protocol.name)
-        million = MILLION_BETA in x.headers.get("anthropic-beta", "")
+        million = any(MILLION_BETA in one for one in x.headers.getlist("anthropic-beta"))
         x.learned = self._models.learned(x.tenant, x.model)
         window = self._models.window(x.model, x.learned, million=million)
         engine = self._models.engine(x.model, window)
@@ -163,8 +163,9 @@ class Fitter:
         if x.match.left:
             source = Scope(x.tenant, x.match.left)
             head = self._archive.pointer(source) or ""
-        x.plain, x.marks = self._originals.restored(source, head, trail.marks, read)
-        x.came = {id(one): was for one, was in zip(x.plain, x.history, strict=True)}
+        x.plain, x.short, x.marks = self._originals.restored(source, head, trail.marks, read)
+        for made in (x.short, x.plain):
+            x.came |= {id(one): was for one, was in zip(made, x.history, strict=True)}
         if x.match.left and self._took_along(x, source):
             x.match = replace(x.match, head="copied")
         budget = budget_of(engine.policy, x.room)
@@ -210,10 +211,13 @@ class Fitter:
         now, focus = smaller is None and x.asked.at == 0, x.asked.focus
         # A client that gives up and sends its request again waits for the compaction under way.
         with self._locks.get_or_make(x.scope, threading.Lock):
-            thread = Thread(x.engine, x.scope, room)
-            flow = compact(thread, x.plain, now, "" if smaller else focus)
-            result = run(heard_by(x.engine.listeners, flow))
-        over = room is not None and result.tokens_after > room.budget
+            for history in self._histories(x, room, now):
+                thread = Thread(x.engine, x.scope, room)
+                flow = compact(thread, history, now, "" if smaller else focus)
+                result = run(heard_by(x.engine.listeners, flow))
+                over = room is not None and result.tokens_after > room.budget
+                if not (over or result.outcome == "stuck"):
+                    break
         if over and result.failed == "archive":
             raise ArchiveError(f"{result.reason}; send the request again")
         if (over or result.outcome == "stuck") and self._settings.on_stuck == "refuse":
@@ -229,6 +233,19 @@ class Fitter:
         x.fresh, x.notes = now or result.record is not None, result.summary
         x.cost = result.cost
         x.spare = None if room is None else room.budget - result.tokens_after
+
+    def _histories(self, x: Exchange, room: Window | None, now: bool) -> list[Sequence[Any]]:
+        """Return what to compact: as the client has cleared it, while that fits; else whole.
+
+        What does not fit whole, although the rest leaves, may fit as it came.
+        """
+        assert x.engine is not None
+        if all(map(is_, x.plain, x.short)):
+            return [x.plain]
+        thread = Thread(x.engine, x.scope, room)
+        view = run(thread.fold(read_messages(x.short)))
+        quiet = not now and thread.is_quiet(view.size, view.head)
+        return [x.short] if quiet else [x.plain, x.short]
 
     def settle(self, x: Exchange) -> None:
         """Keep the thread's progress; a failure does not stop the answer."""

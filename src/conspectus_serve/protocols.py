@@ -64,7 +64,7 @@ CHAT = Protocol(
     "messages",
     (),
     ("tools", "functions", "response_format"),
-    re.compile(rb"^:"),
+    re.compile(rb'^:|"delta": ?\{"role": ?"assistant"(?:, ?"[a-z_]+": ?(?:""|null))*+\}'),
     re.compile(rb"(?:^|\n)data: ?\[DONE\]"),
 )
 RESPONSES = Protocol(
@@ -107,7 +107,7 @@ WITHOUT_HISTORY = re.compile(
 """Paths whose requests hold no history that a window could be too small for."""
 
 _VERSION = re.compile(r"/v\d\w*+$")
-_VERSIONED = re.compile(r"/(?:v\d\w*+|openai|inference|compat\w*+)$")
+_VERSIONED = re.compile(r"/(?:v\d\w*+|openai|openapi|inference|compat\w*+)$")
 """The end of an upstream's path behind which OpenAI's paths follow without `/v1`."""
 
 _DEPLOYMENT = re.compile(r"/deployments/([^/]+)/")

@@ -28,8 +28,13 @@ from conspectus.model.windows import limit_of
 SECTION = "serve"
 LARGEST_BODY = 64_000_000  # bytes of a request by default, twice what Anthropic takes
 
-PLAINLY = {"enabled": True, "trigger": {"type": "fraction", "value": 0.85}}
-"""Summarization settings without a `summarization:` section."""
+PLAINLY = {
+    "enabled": True,
+    "trigger": {"type": "fraction", "value": 0.85},
+    "keep": {"type": "fraction", "value": 0.35},
+}
+"""Summarization settings without a `summarization:` section: compactions are few, as each makes the
+provider's cache of the history invalid."""
 
 SHORTEST_TOKEN = 16  # characters: a shorter one can be guessed
 

@@ -275,23 +275,29 @@ class Originals:
 
     def restored(
         self, scope: Scope, head: str, marks: Sequence[Mark], messages: Sequence[Any]
-    ) -> tuple[list[Any], list[Mark]]:
-        """Return a history with its originals, and their marks; `head` is the record in force."""
-        made, whole = list(messages), list(marks)
+    ) -> tuple[list[Any], list[Any], list[Mark]]:
+        """Return a history with its originals, and their marks; `head` is the record in force.
+
+        Between them is the history with those originals alone that the record knows: it takes as
+        much of the window as what the client has sent.
+        """
+        made, short, whole = list(messages), list(messages), list(marks)
         seen, covered = self._seen.get(scope) or {}, self._covered_until(scope, head)
         wanted: dict[int, str] = {}
         for place, mark in enumerate(marks):
+            row = covered.get(mark.name)
             if (known := seen.get(mark.name)) is not None:
                 if _was_cleared(mark, known[0].size):
                     whole[place], made[place] = known
-            elif (row := covered.get(mark.name)) is not None and _was_cleared(mark, row[1]):
+                    short[place] = made[place] if row is not None else short[place]
+            elif row is not None and _was_cleared(mark, row[1]):
                 wanted[place] = row[0]
         originals = self._archive.find(scope, list(wanted.values())) if wanted else {}
         for place, key in wanted.items():
             if (original := originals.get(key)) is not None and original.lossless:
-                made[place] = original.message
+                made[place] = short[place] = original.message
                 whole[place] = replace(mark_of(original.message), name=marks[place].name)
-        return made, whole
+        return made, short, whole
 
     def remember(self, scope: Scope, marks: Sequence[Mark], messages: Sequence[Any]) -> None:
         """Remember a request's messages, as `restored` returns them."""
@@ -301,8 +307,8 @@ class Originals:
     def cover(
         self, scope: Scope, record: Record, marks: Sequence[Mark], messages: Sequence[Any]
     ) -> None:
-        """Note which messages a new record covers: by mark their keys and sizes."""
-        covers = set(record.covers)
+        """Note which messages a new record covers or shortens: by mark their keys and sizes."""
+        covers = {*record.covers, *(clip.key for clip in record.clips)}
         rows = {
             mark.name: (entry.key, mark.size)
             for mark, entry in zip(marks, read_messages(messages), strict=True)
