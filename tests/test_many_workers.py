@@ -13,7 +13,7 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus import ArchiveOvertaken, Compactor, Summary, SummaryError, SummaryRequest
 from conspectus.archive import Archive
-from conspectus.engine import writing
+from conspectus.engine import memory
 from engine import SCOPE, Scripted, engine, short
 from histories import agent, talk
 from scripted_models import ScriptedChatModel
@@ -66,14 +66,14 @@ def test_one_compactor_serves_many_conversations_at_once(database, tasks):
 
 def test_a_worker_whose_summary_fails_lets_the_others_go_on(monkeypatch):
     first, other_waits = threading.Event(), threading.Event()
-    real = writing.home
+    real = memory.home
 
     def home() -> int:
         if first.is_set():
             other_waits.set()
         return real()
 
-    monkeypatch.setattr(writing, "home", home)
+    monkeypatch.setattr(memory, "home", home)
 
     class Failing(Scripted):
         def summarize(self, request: SummaryRequest) -> Summary:
@@ -127,7 +127,7 @@ def ended(loop: asyncio.AbstractEventLoop) -> None:
 
 def test_nobody_waits_for_ever_for_a_worker_that_never_goes_on(monkeypatch):
     """Its loop was stopped, and its thread lives."""
-    monkeypatch.setattr(writing, "LONGEST_LOOK", 0.1)
+    monkeypatch.setattr(memory, "LONGEST_LOOK", 0.1)
     compactor = engine(
         Hanging(short), trigger=("messages", 10), keep=("messages", 4), summarizer_timeout=None
     )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from conspectus import is_summary_message
-from conspectus.engine.drafts import body_of
+from conspectus.engine.material import body_of
 from conspectus.messages import SUMMARY_LINE, read_messages
 from conspectus.messages.framing import as_notes
 from conspectus.messages.recalled import recalled_text

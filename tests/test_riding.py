@@ -15,7 +15,7 @@ from langgraph.store.memory import InMemoryStore
 from conspectus import Compactor, ContextGuard, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
 from conspectus.core.records import Record
-from conspectus.engine import riding
+from conspectus.engine import cached_request
 from conspectus.errors import PolicyError
 from conspectus.observe import Event, listen, unlisten
 from graph_support import calls, check_nothing_lost, look, said, summariser, thread
@@ -135,7 +135,7 @@ def test_the_smallest_request_is_the_default():
 
 
 def forgotten(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    monkeypatch.setattr(riding, "LIVES", -1.0)
+    monkeypatch.setattr(cached_request, "LIVES", -1.0)
     return {}
 
 
@@ -149,7 +149,7 @@ def another(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def asks_for_marks(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    monkeypatch.setattr(riding, "needs_marks", lambda last: True)
+    monkeypatch.setattr(cached_request, "needs_marks", lambda last: True)
     return {}
 
 
@@ -174,7 +174,7 @@ def marked(text: str, ttl: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(("ttl", "kind"), [("1h", "cached"), ("5m", "smallest")])
 def test_messages_live_as_long_as_their_own_mark(ttl, kind, monkeypatch):
     """The system prompt is marked for an hour, and the last request is older than five minutes."""
-    monkeypatch.setattr(riding, "LIVES", -1.0)
+    monkeypatch.setattr(cached_request, "LIVES", -1.0)
     model = model_of()
     compactor, archive = loop_of(model)
     messages: list[Any] = [SystemMessage(marked("You look at modules.", "1h"))]

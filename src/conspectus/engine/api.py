@@ -17,10 +17,10 @@ from conspectus.bridge import arun, aside, run
 from conspectus.core.plan import budget_of
 from conspectus.core.policy import AnyStale, OnFailure, Policy
 from conspectus.engine.background import AnyBackground, Closing, Preparation
+from conspectus.engine.cached_request import last_request_of
 from conspectus.engine.compaction import compact
 from conspectus.engine.prepared import begin
 from conspectus.engine.result import CompactionResult
-from conspectus.engine.riding import last_request_of
 from conspectus.engine.settings import (
     AnyArchive,
     AnyListeners,
@@ -163,8 +163,8 @@ class Compactor(Closing):
         background: AnyBackground = False,
         summary_request: Literal["smallest", "cached"] | Runnable[Any, Any] = "smallest",
     ) -> None:
-        given = dict(locals())
-        model = given["model"] = model_of(model, summarizer)
+        settings = dict(locals())
+        model = settings["model"] = model_of(model, summarizer)
         window = profile_window(model) if window is None else window
         room = window_of(window, reserved_tokens)
         if trigger is None:
@@ -183,9 +183,9 @@ class Compactor(Closing):
         for caveat in policy.caveats:
             warnings.warn(caveat, UserWarning, stacklevel=3)
         if is_runnable(summary_request):
-            given["summary_request"] = "cached"
+            settings["summary_request"] = "cached"
         meter = meter_of(token_counter, tokenizer, model)
-        self._engine = Engine.build(given, policy, meter)
+        self._engine = Engine.build(settings, policy, meter)
         self._last_request = last_request_of(self._engine, summary_request, window)
         self.policy, self.archive = self._engine.policy, self._engine.archive
         self._background = self._engine.background
@@ -193,8 +193,8 @@ class Compactor(Closing):
         # With no window of its own, a history must fit the trigger that it is to stay below.
         self._room = budget_of(self.policy, room)
         if self.archive is None:
-            said = "no archive was given: originals cannot be recalled after a compaction"
-            log("no_archive", said, level=logging.INFO)
+            why = "no archive was given: originals cannot be recalled after a compaction"
+            log("no_archive", why, level=logging.INFO)
 
     # Compacting
 
@@ -251,8 +251,8 @@ class Compactor(Closing):
     async def _compact(
         self, scope: Scope, messages: Sequence[Source], force: bool, focus: str | None
     ) -> CompactionResult:
-        engine, given = self._engine, as_messages(messages)
-        work = compact(Thread(engine, scope, self._room), given, force, focus or "")
+        engine, thread = self._engine, Thread(self._engine, scope, self._room)
+        work = compact(thread, as_messages(messages), force, focus or "")
         result = await heard_by(engine.listeners, work)
         hide_from_streams(m for m in result.messages if is_message(m) and is_summary_message(m))
         if self._last_request is not None:
@@ -361,12 +361,12 @@ class Compactor(Closing):
             self._recall(scope, query=query, id=id, at=at, range=range, tokens=tokens)
         )
 
-    async def _recall(self, scope: Scope, **asked: Any) -> RecallResult:
+    async def _recall(self, scope: Scope, **request: Any) -> RecallResult:
         archive, engine = self.archive, self._engine
         if archive is None:
             raise InputError("without an archive nothing can be recalled; pass archive=")
         chain = await archive.flow(archive.chain, scope)
         if not chain and scope.thread not in (await archive.flow(archive.threads, scope.tenant)):
             raise unknown_thread(scope.tenant, scope.thread)
-        work = recall_flow(archive, scope, chain, count=engine.meter.text, **asked)
+        work = recall_flow(archive, scope, chain, count=engine.meter.text, **request)
         return await heard_by(engine.listeners, aside(work))

@@ -240,8 +240,8 @@ class Closing:
             raise PolicyError(
                 f"timeout must be seconds from 0 on, or None for no end, not {timeout!r}"
             )
-        for one in self._prepares():
-            await one.close(timeout)
+        for preparations in self._prepares():
+            await preparations.close(timeout)
         if self._opened is not None:
             await io(self._opened.close)
 

@@ -16,15 +16,14 @@ from conspectus.bridge import aside
 from conspectus.core.items import Compact, Keep, Stuck
 from conspectus.core.plan import BELOW
 from conspectus.core.records import Cost, Draft, Record
-from conspectus.engine.drafts import Refused, approved
-from conspectus.engine.hooks import SummarizationEvent, call_hooks, copied
-from conspectus.engine.material import Material, gather
+from conspectus.engine.hooks import Refused, approved, call_hooks, tell
+from conspectus.engine.material import Material, confirm, gather
 from conspectus.engine.memory import FailedSummary, Seen
 from conspectus.engine.prepared import choose
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.thread import Thread
 from conspectus.engine.view import History, applied
-from conspectus.engine.writing import confirm, tell, write
+from conspectus.engine.writing import write
 from conspectus.errors import (
     ArchiveError,
     ArchiveOvertaken,
@@ -202,7 +201,7 @@ async def _put_in_force(material: Material) -> Record:
     record = _record(material, draft, round(time.monotonic() - start, 3))
     material.committing = True
     with observing("step", name="commit", by=record.by):
-        await _hear(material)
+        await call_hooks(material)
         await thread.commit(material.history.chain, record)  # unless another worker was first
     return record
 
@@ -231,18 +230,6 @@ def _record(material: Material, draft: Draft | None, seconds: float) -> Record:
         order=material.order(),
         bill={**bill, "waited": round(seconds + material.waited, 3), **money},
     )
-
-
-async def _hear(material: Material) -> None:
-    """Tell the caller's hooks what is about to leave."""
-    engine, scope, left = material.thread.engine, material.thread.scope, material.read
-    if not engine.hooks or not left:
-        return
-    closed = engine.redaction is not None
-    leave, stay = copied(left, closed=closed), copied(material.staying, closed=closed)
-    names = scope.thread, scope.session, scope.tenant
-    event = SummarizationEvent(leave, stay, *names, material.plan.cause)
-    await call_hooks(engine.hooks, event, engine.timeout)
 
 
 # What is reported

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy, deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from conspectus._langchain import is_message
 from conspectus.bridge import io
-from conspectus.errors import PolicyError
+from conspectus.core.records import Draft
+from conspectus.engine.material import Material, body_of
+from conspectus.errors import SummaryError
 from conspectus.messages import Message, Source, decode
-from conspectus.observe import log
+from conspectus.notes.segment import Segment
+from conspectus.observe import log, observing
+
+MOST_ASKED = 20  # Answers that do not fit, after which a preview is given up
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,44 +76,37 @@ BeforeSummarization = Callable[[SummarizationEvent], Any]
 the same messages if the archive fails after it."""
 
 
-def hooks_of(given: BeforeSummarization | Sequence[BeforeSummarization] | None) -> tuple[Any, ...]:
-    """Read `before_summarization`: none, one or several functions."""
-    hooks = () if given is None else (given,) if callable(given) else tuple(given)
-    for hook in hooks:
-        if not callable(hook):
-            raise PolicyError(
-                f"before_summarization must be callables that take an event, not {hook!r}"
-            )
-    return hooks
-
-
-def copied(entries: Sequence[Message], *, closed: bool) -> tuple[Source, ...]:
-    """Copy messages for hooks; with `closed` without objects that no redactor can read."""
-
-    def one(entry: Message) -> Source:
-        message = entry.source
-        if closed and not entry.encoded.lossless:
-            return decode(entry.encoded.form, entry.encoded.text, entry.given_id)
+async def call_hooks(material: Material) -> None:
+    """Call the caller's hooks with copies of what leaves and of what stays; log one that fails."""
+    engine, scope = material.thread.engine, material.thread.scope
+    if not engine.hooks or not material.read:
+        return
+    closed = engine.redaction is not None
+    leave, stay = (
+        tuple(_copy_of(entry, closed) for entry in entries)
+        for entries in (material.read, material.staying)
+    )
+    names = scope.thread, scope.session, scope.tenant
+    event = SummarizationEvent(leave, stay, *names, material.plan.cause)
+    for hook in engine.hooks:
         try:
-            return message.model_copy(deep=True) if is_message(message) else deepcopy(message)
-        except Exception:
-            # It holds what cannot be copied, such as a lock: its parts are the history's own then.
-            return message.model_copy() if is_message(message) else copy(message)
-
-    return tuple(map(one, entries))
-
-
-async def call_hooks(
-    hooks: Sequence[BeforeSummarization], event: SummarizationEvent, timeout: float | None
-) -> None:
-    """Call each hook in turn, at most `timeout` seconds; log one that fails."""
-    for hook in hooks:
-        try:
-            await io(partial(_call, hook, event), partial(_acall, hook, event), timeout)
+            await io(partial(_call, hook, event), partial(_acall, hook, event), engine.timeout)
         except Exception:
             # Somebody's memory that is down must not keep a thread from going on.
             text = "before_summarization %r failed; the summary takes effect"
             log("hook_failed", text, hook, exc_info=True)
+
+
+def _copy_of(entry: Message, closed: bool) -> Source:
+    """Copy a message; with `closed` without objects that no redactor can read."""
+    message = entry.source
+    if closed and not entry.encoded.lossless:
+        return decode(entry.encoded.form, entry.encoded.text, entry.given_id)
+    try:
+        return message.model_copy(deep=True) if is_message(message) else deepcopy(message)
+    except Exception:
+        # It holds what cannot be copied, such as a lock: its parts are the history's own then.
+        return message.model_copy() if is_message(message) else copy(message)
 
 
 def _call(hook: BeforeSummarization, event: SummarizationEvent) -> None:
@@ -126,3 +124,69 @@ async def _acall(hook: BeforeSummarization, event: SummarizationEvent) -> None:
     answer = await asyncio.to_thread(hook, event)  # it may wait, and others have the loop
     if inspect.isawaitable(answer):
         await answer
+
+
+class Refused(SummaryError):
+    """A person has refused the summary, which raises nothing."""
+
+
+async def approved(ask: Preview, material: Material, draft: Draft, stored: bool) -> Draft:
+    """Return the draft as a person approved it.
+
+    The person is asked in the caller's own thread and context, where a graph's interrupt works, and
+    again until the text fits.
+
+    Raises:
+        Refused: the person does not want it.
+        SummaryError: no answer can be used.
+    """
+    limit, problem = material.most, ""
+    request = PreviewRequest(
+        summary=draft.text,
+        evict=len(material.keys),
+        cause=material.plan.cause,
+        limit=material.thread.engine.text_within(limit),
+        by=draft.by,
+        kept=stored,
+    )
+    with observing("step", name="preview", by=draft.by, outcome="refused") as seen:
+        for _ in range(MOST_ASKED):
+            text = ask(replace(request, problem=problem))
+            if text is None:
+                break
+            edited = body_of(text)
+            tokens = material.size(edited)
+            if text == draft.text or (edited and tokens <= limit):
+                seen.add(outcome="ok")
+                if text == draft.text:
+                    return draft
+                clean = await material.clean(edited)
+                segment = Segment(text=clean, edited=True).to_json()
+                return replace(draft, text=clean, tokens=material.size(clean), segment=segment)
+            problem = (
+                f"it takes {tokens:,} tokens and there is room for {limit:,}; shorten it"
+                if edited
+                else "it is empty; refuse it to leave the history as it is"
+            )
+    if text is None:
+        raise Refused("the summary was refused by the person who was asked")
+    raise SummaryError(
+        f"the preview answered {MOST_ASKED} times with a text that cannot be used ({problem}); "
+        "answer with the summary, with a text within `request.limit` tokens, or with None to refuse"
+    )
+
+
+async def tell(material: Material, event: str, *, clear: bool = False, **data: Any) -> None:
+    """Call the user's `on_event`, without secrets; if it fails, log that and go on."""
+    engine, scope = material.thread.engine, material.thread.scope
+    if not clear:
+        words = {key: value for key, value in data.items() if isinstance(value, str)}
+        clean = await engine.redacted(list(words.values()), material.redaction)
+        data |= dict(zip(words, clean, strict=True))
+    data |= {"thread_id": scope.thread, "session": scope.session}
+    log("compaction_progress", "%s %s", event, data, level=10)
+    try:
+        if engine.on_event is not None:
+            engine.on_event(event, data)
+    except Exception:
+        log("on_event_failed", "on_event failed at %r", event, exc_info=True)

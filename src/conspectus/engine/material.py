@@ -11,7 +11,10 @@ from conspectus.core.policy import LARGEST_SUMMARY, REARM, SMALLEST_SUMMARY
 from conspectus.core.records import Cost, Draft, Record
 from conspectus.engine.thread import Thread
 from conspectus.engine.view import History, Place, clipped
-from conspectus.messages import Message, read_messages
+from conspectus.errors import ArchiveUnconfirmed, RedactionError
+from conspectus.messages import SUMMARY_LINE, Message, read_messages
+from conspectus.messages.codec import sendable
+from conspectus.messages.framing import as_notes
 from conspectus.messages.summary import summary_body
 from conspectus.model.checks import FLOOR
 from conspectus.notes.segment import Segment, with_texts
@@ -64,6 +67,18 @@ class Material:
     def size(self, body: str) -> int:
         """Return the tokens of the summary message."""
         return self.thread.message_size(body, self.history.like)
+
+    async def clean(self, text: str) -> str:
+        """Redact the text of a summary; raise `RedactionError` if nothing is left of it."""
+        if self.redaction is None:
+            return text
+        [clean] = await self.redaction.texts([text])
+        if text.strip() and not clean.strip():
+            raise RedactionError(
+                f"the redactor {self.redaction.name} left nothing of the summary; let it answer "
+                "with the text that may be kept"
+            )
+        return clean
 
     def order(self) -> tuple[str, ...]:
         """Return the keys of what leaves, and of what stays before the last of it.
@@ -152,6 +167,29 @@ async def gather(made: Material) -> None:
     made.most = max(1, most)
     made.asked = min(plan.summary_tokens, made.most)
     made.fine = max(made.asked, fine)
+
+
+async def confirm(material: Material) -> None:
+    """Archive what leaves or is shown short, and read it back: a store may forget.
+
+    Raises:
+        ArchiveError: the archive has not confirmed it.
+    """
+    archive, scope = material.thread.engine.archive, material.thread.scope
+    originals = list(material.originals.values())
+    if archive is None or not originals:
+        return
+    await archive.flow(archive.put, scope, originals)
+    if missing := await archive.flow(archive.missing, scope, originals):
+        raise ArchiveUnconfirmed(
+            f"the store took {len(originals)} messages and did not give {len(missing)} of them "
+            "back; check its disk, its quota and its time to live"
+        )
+
+
+def body_of(text: str) -> str:
+    """Frame the text of a summary as data, without the line that marks it."""
+    return as_notes(sendable(text).strip().removeprefix(SUMMARY_LINE).strip())
 
 
 async def _redact(made: Material, redaction: Redaction) -> None:

@@ -6,16 +6,21 @@ is not summarised again.
 
 from __future__ import annotations
 
+import asyncio
 import math
+import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from operator import is_
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 from conspectus._newest import Newest
 from conspectus.archive import Scope
+from conspectus.bridge import home, io
 from conspectus.core.items import Size
 from conspectus.core.records import Draft, Record
 from conspectus.engine.view import History, like_of, reported, reports_of
@@ -34,6 +39,17 @@ THREADS, MESSAGES = 256, 262_144
 
 KEPT = 8  # Drafts, and chains, in memory for each session
 LONGEST_REST = 3_600.0  # Most seconds that a provider's header can switch its summariser off for
+
+
+LOOK_AGAIN, LONGEST_LOOK = 0.02, 600.0
+"""Seconds between two looks at a draft that another worker is writing, and until its task is taken
+to be lost."""
+
+_WRITING: dict[tuple[int, Scope, str], tuple[int, object]] = {}
+"""The drafts that workers of this process are writing, each with the thread that it needs."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_WRITING.clear)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +93,6 @@ class Memory:
     def __init__(self) -> None:
         self._sessions: Newest[Scope, SessionMemory] = Newest(THREADS)
         self.histories: Newest[Scope, Seen] = Newest(THREADS, MESSAGES, len)
-        self.writers: dict[tuple[Scope, str], int] = {}
         self._resting: dict[str, float] = {}
         self._said: set[str] = set()
         self.lock = threading.Lock()
@@ -101,6 +116,30 @@ class Memory:
     def rests(self, summarizer: str) -> float:
         """Return the seconds for which a summariser is still left alone."""
         return max(0.0, self._resting.get(summarizer, 0.0) - monotonic())
+
+
+@asynccontextmanager
+async def alone(store: object, scope: Scope, draft: str) -> AsyncIterator[None]:
+    """Wait until no other worker of this process writes a draft of this name into a store.
+
+    Nobody waits for work that needs the thread which would wait.
+    """
+    key, mine, until = (id(store), scope, draft), (home(), object()), monotonic() + LONGEST_LOOK
+
+    def look(needs: int) -> bool:
+        if needs == home():
+            return False
+        sleep(LOOK_AGAIN)
+        return True
+
+    while (writer := _WRITING.setdefault(key, mine)) is not mine and monotonic() < until:
+        if not await io(partial(look, writer[0]), partial(asyncio.sleep, LOOK_AGAIN, True)):
+            break
+    try:
+        yield
+    finally:
+        if _WRITING.get(key) is mine:
+            del _WRITING[key]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,11 @@ from conspectus.core.plan import may_leave, plan_draft
 from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Draft
 from conspectus.engine.background import LOOK_AGAIN, Preparation
-from conspectus.engine.material import Material, gather
+from conspectus.engine.material import Material, confirm, gather
+from conspectus.engine.memory import LONGEST_LOOK, alone
 from conspectus.engine.thread import Thread
 from conspectus.engine.view import History
-from conspectus.engine.writing import LONGEST_LOOK, alone, confirm, hash_of, write
+from conspectus.engine.writing import hash_of, write
 from conspectus.errors import ConspectusError
 from conspectus.messages import Message
 from conspectus.observe import emit, heard_by, observing
@@ -83,7 +84,7 @@ async def _draft(thread: Thread, history: History | list[Message], job: Preparat
         thread, history = thread.measured(await thread.fold(history))
         job.head, job.size = history.head_id or "", thread.asked or history.size
     name = _name(thread, history)
-    async with alone(thread, name):
+    async with alone(thread.store, thread.scope, name):
         known = await thread.find_draft(name)
         if known is not None and (why := _unfit(known, history)) in ("", CHANGED):
             another = "notes are prepared for another branch of the history"

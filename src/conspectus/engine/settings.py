@@ -14,7 +14,6 @@ from conspectus.archive import Archive, Scope
 from conspectus.core.items import Window
 from conspectus.core.policy import EMBEDDED, FAILURES, OnFailure, Policy, names_embedded, whole
 from conspectus.engine.background import Preparations
-from conspectus.engine.hooks import BeforeSummarization, Preview, hooks_of
 from conspectus.engine.memory import Memory
 from conspectus.errors import InputError, PolicyError, RedactionError, did_you_mean
 from conspectus.messages import ARCHIVED, summary_message, summary_text
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.runnables import Runnable
     from langgraph.store.base import BaseStore
+
+    from conspectus.engine.hooks import BeforeSummarization, Preview
 
 ENCODINGS = ("o200k_base", "o200k_harmony", "cl100k_base", "p50k_base", "r50k_base")
 """Vocabularies of tiktoken, which need their library's name before them."""
@@ -81,21 +82,21 @@ class Engine:
     cached: bool = False  # summaries are asked for after the agent's last request, where possible
 
     @classmethod
-    def build(cls, given: Mapping[str, Any], policy: Policy, meter: TokenMeter) -> Engine:
+    def build(cls, settings: Mapping[str, Any], policy: Policy, meter: TokenMeter) -> Engine:
         """Make the engine of an entry point from its parameters; others of them are left alone.
 
         Raises:
             PolicyError: one of them is invalid.
             ArchiveError: the archive cannot be opened.
         """
-        check_settings(given)
-        timeout = given.get("summarizer_timeout", 120.0)
+        check_settings(settings)
+        timeout = settings.get("summarizer_timeout", 120.0)
         # Whatever stands for the model answers prompts, and is no function of messages.
-        answers = given.get("summarizer") is None
-        first = given.get("model") if answers else given["summarizer"]
+        answers = settings.get("summarizer") is None
+        first = settings.get("model") if answers else settings["summarizer"]
         named: dict[str, Summarizer] = {}
-        for at, writer in enumerate((first, *given.get("fallbacks", ()))):
-            made = _summarizer_of(writer, given, timeout, answers=answers and not at)
+        for at, writer in enumerate((first, *settings.get("fallbacks", ()))):
+            made = _summarizer_of(writer, settings, timeout, answers=answers and not at)
             name = made.name
             # The embedded one's name is its own: it is the last resort under it.
             while name in named or (name == EMBEDDED and not isinstance(made, EmbeddedSummarizer)):
@@ -109,21 +110,21 @@ class Engine:
             policy=replace(policy, summary_frame=frame + SLACK),
             meter=meter,
             frame=frame,
-            archive=open_archive(given.get("archive")),
+            archive=open_archive(settings.get("archive")),
             order=tuple(named),
             summarizers={EMBEDDED: EmbeddedSummarizer(), **named},
-            on_failure=given.get("on_failure", "degrade"),
+            on_failure=settings.get("on_failure", "degrade"),
             timeout=timeout,
-            pin=predicate(given.get("pin")),
-            on_event=given.get("on_event"),
-            listeners=listeners_of(given.get("telemetry")),
-            hooks=hooks_of(given.get("before_summarization")),
-            skills=given.get("skills"),
-            redaction=Redaction.of(given.get("redact"), timeout),
-            notes=given.get("notes", True),
-            tools=ToolTable(given.get("tool_table", ())),
-            background=Preparations.of(given.get("background")),
-            cached=given.get("summary_request", "smallest") != "smallest",
+            pin=predicate(settings.get("pin")),
+            on_event=settings.get("on_event"),
+            listeners=listeners_of(settings.get("telemetry")),
+            hooks=_several(settings.get("before_summarization")),
+            skills=settings.get("skills"),
+            redaction=Redaction.of(settings.get("redact"), timeout),
+            notes=settings.get("notes", True),
+            tools=ToolTable(settings.get("tool_table", ())),
+            background=Preparations.of(settings.get("background")),
+            cached=settings.get("summary_request", "smallest") != "smallest",
         )
 
     def identity(self, focus: str) -> str:
@@ -154,7 +155,7 @@ class Engine:
             clean = await redaction.texts(texts)
         except RedactionError as error:
             return [str(error)] * len(texts)
-        nothing = f"the redactor {redaction.name} left nothing of what was to be told here"
+        nothing = f"the redactor {redaction.name} left nothing of what this would say"
         return [
             new if new.strip() or not old.strip() else nothing
             for new, old in zip(clean, texts, strict=True)
@@ -162,18 +163,18 @@ class Engine:
 
 
 def _summarizer_of(
-    writer: Any, given: Mapping[str, Any], timeout: float | None, *, answers: bool
+    writer: Any, settings: Mapping[str, Any], timeout: float | None, *, answers: bool
 ) -> Summarizer:
     """Return the summariser of a setting; a Runnable that `answers` prompts is a chat model."""
     if writer is None or names_embedded(writer):
         return EmbeddedSummarizer()
     refuse_class(writer)
-    trim = given.get("trim_tokens_to_summarize")
+    trim = settings.get("trim_tokens_to_summarize")
     if isinstance(writer, str) or is_chat_model(writer) or (answers and is_runnable(writer)):
         from conspectus.model.chat_model import ChatModelSummarizer
 
         refuse_misspelt(writer)
-        prompt = given.get("summary_prompt")
+        prompt = settings.get("summary_prompt")
         return ChatModelSummarizer(
             writer, prompt=prompt, trim_tokens_to_summarize=trim, timeout=timeout
         )
@@ -206,7 +207,11 @@ def refuse_misspelt(name: object) -> None:
 
 
 def _is_tool_table(value: object) -> bool:
-    return isinstance(value, (list, tuple)) and all(isinstance(one, Tool) for one in value)
+    return isinstance(value, (list, tuple)) and all(isinstance(tool, Tool) for tool in value)
+
+
+def _several(hooks: Any) -> tuple[Any, ...]:
+    return () if hooks is None else (hooks,) if callable(hooks) else tuple(hooks)
 
 
 CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
@@ -215,6 +220,11 @@ CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
         "summarizer_timeout",
         lambda v: v is None or (isinstance(v, (int, float)) and v is not True and v > 0),
         "seconds above 0, or None",
+    ),
+    (
+        "before_summarization",
+        lambda v: callable(v) or (isinstance(v, Sequence | None) and all(map(callable, v or ()))),
+        "callables that take an event",
     ),
     ("on_event", lambda v: v is None or callable(v), "a callable that takes a name and its data"),
     (
@@ -237,11 +247,11 @@ CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
 )
 
 
-def check_settings(given: Mapping[str, Any]) -> None:
+def check_settings(settings: Mapping[str, Any]) -> None:
     """Raise `PolicyError` for a parameter of an entry point that is invalid."""
     for name, is_valid, meaning in CHECKS:
-        if name in given and not is_valid(given[name]):
-            raise PolicyError(f"{name} must be {meaning}, not {given[name]!r}")
+        if name in settings and not is_valid(settings[name]):
+            raise PolicyError(f"{name} must be {meaning}, not {settings[name]!r}")
 
 
 def predicate(pin: Pin | None) -> Callable[[Any], bool] | None:
@@ -314,17 +324,17 @@ def window_of(window: int | None, reserved: int) -> Window | None:
     return Window(window, reserved)
 
 
-def open_archive(given: AnyArchive | None) -> Archive | None:
+def open_archive(setting: AnyArchive | None) -> Archive | None:
     """Open the archive of a setting; one that is open already is returned as it is."""
-    if given is None or isinstance(given, Archive):
-        return given
-    if is_store(given):
-        return Archive(given)
-    if not isinstance(given, (str, Path)):
+    if setting is None or isinstance(setting, Archive):
+        return setting
+    if is_store(setting):
+        return Archive(setting)
+    if not isinstance(setting, (str, Path)):
         raise PolicyError(
-            f"archive must be a path, an address, a LangGraph store or an Archive, not {given!r}"
+            f"archive must be a path, an address, a LangGraph store or an Archive, not {setting!r}"
         )
-    return Archive.open(given)
+    return Archive.open(setting)
 
 
 def scope_of(tenant: str | None, thread_id: ThreadId, session: str) -> Scope:

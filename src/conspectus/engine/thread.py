@@ -62,6 +62,11 @@ class Thread:
     def budget(self) -> int | None:
         return None if self.room is None else self.room.budget
 
+    @property
+    def store(self) -> object:
+        """What holds its records and drafts."""
+        return self.engine.memory if self.engine.archive is None else self.engine.archive
+
     def over(self, size: Size) -> bool:
         return self.room is not None and size.tokens > self.room.budget
 

@@ -2,35 +2,36 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import math
-import os
+import re
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from conspectus.archive import Scope
-from conspectus.bridge import StepTimeout, home, io, pause
+from conspectus.bridge import StepTimeout, io, pause
 from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Cost, Draft
-from conspectus.engine.drafts import checked, clean_summary, in_notes, refused, request_of
-from conspectus.engine.material import Material
-from conspectus.engine.riding import riding
-from conspectus.engine.thread import Thread
-from conspectus.errors import (
-    ArchiveUnconfirmed,
-    RedactionError,
-    SummarizerTimeout,
-    SummaryError,
-)
+from conspectus.engine.cached_request import after_last_request
+from conspectus.engine.hooks import tell
+from conspectus.engine.material import Material, body_of
+from conspectus.engine.memory import alone
+from conspectus.engine.settings import SLACK
+from conspectus.errors import RedactionError, SummarizerTimeout, SummaryError, SummaryRejected
+from conspectus.messages import Message
+from conspectus.messages.framing import as_notes
+from conspectus.model.answers import answer_of
 from conspectus.model.base import EmbeddedSummarizer, Summary, SummaryRequest
+from conspectus.model.checks import FLOOR, cut_short, problems, wrong_with
 from conspectus.model.provider_errors import is_way_out
-from conspectus.observe import log, observing
+from conspectus.notes.cutting import cited, cut, one_line, section
+from conspectus.notes.reading import read_segment
+from conspectus.notes.rendering import Notes
+from conspectus.notes.segment import Answer, Segment
+from conspectus.observe import observing
 
 RETRY_AFTER = (0.5, 2.0)
 """Seconds before the second and the third try of one summariser, unless its provider asks for
@@ -40,15 +41,33 @@ LONGEST_WAIT = 20.0
 """Most seconds to wait on a provider's request; if it asks for more, its summariser is not tried
 again."""
 
-LOOK_AGAIN, LONGEST_LOOK = 0.02, 600.0
-"""Seconds between two looks at a draft that another worker is writing, and until its task is taken
-to be lost."""
+LARGEST, CONTEXT = 4_096, 2_000
+"""Tokens that a model is asked for at most, and that it is shown of earlier notes, beside findings
+that it writes anew."""
 
-_WRITING: dict[tuple[int, Scope, str], tuple[int, object]] = {}
-"""The drafts that workers of this process are writing, each with the thread that it needs."""
+ASKED, LEAST, OUTGROWN = 0.42, 0.15, 0.4
+"""Shares of the notes' room: what a model is asked for at most and at least; and of its findings so
+far, beyond which it writes them anew."""
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_WRITING.clear)
+IN_VIEW, AHEAD = "Said by the user, and still in view", 3_000
+"""Heading of the user's message that stays although later ones leave, and its characters."""
+
+_CITED = re.compile(r"(?<![ \t])[ \t]*\[([^\[\]\n]{1,200})\]")
+
+BEGINS = 60  # Characters by which the notes name a request that stands below them
+TRIES = 5  # How often notes are rendered again, shorter, where their message is too long
+HEADINGS = 24  # Tokens of the headings around a text that stands alone
+
+
+class _Resting(SummaryError):
+    """A summariser is not asked, as its provider has asked for a pause."""
+
+    def __init__(self, by: str, seconds: float) -> None:
+        self.transient, self.retry_after = True, seconds
+        super().__init__(
+            f"{by} is not asked: its provider wants to be left alone for another "
+            f"{math.ceil(seconds)} s; try again then, or give a fallback"
+        )
 
 
 async def write(material: Material) -> tuple[Draft, bool]:
@@ -69,14 +88,15 @@ async def write(material: Material) -> tuple[Draft, bool]:
     identity = thread.engine.identity(material.focus)
     named = [material.history.head_id, material.keys, material.asked, identity, material.standing]
     plan = hash_of(named)
-    async with alone(thread, plan):
+    async with alone(thread.store, thread.scope, plan):
         draft = material.ready or await thread.find_draft(plan)
         if draft is not None:
-            draft, wrong = checked(material, draft)
-            if not wrong:
+            try:
+                ready = checked(material, draft)
                 material.spent = Cost() if material.ready is None else draft.cost
-                return draft, True
-            paid = draft.cost
+                return ready, True
+            except SummaryRejected:
+                paid = draft.cost
         draft = await _written(material)
         # Tries that failed were paid for too; the record is all that says so.
         seconds = round(time.monotonic() - start, 3)
@@ -100,81 +120,35 @@ async def _written(material: Material) -> Draft:
                 try:
                     with observing("step", name="summarize", by=by):
                         if rest:
-                            raise _resting(by, rest)
-                        request = request_of(material, by)
+                            raise _Resting(by, rest)
+                        request = _request_of(material, by)
                         if engine.cached and (last is not None or not material.failures):
-                            request = riding(material, by, request, last)
+                            request = after_last_request(material, by, request, last)
                         cached, last = request.last is not None, None
                         draft = await _answer(material, by, request)
-                        draft = in_notes(material, by, draft, request)
-                    draft, wrong = checked(material, draft)
-                    if not wrong:
-                        material.spent += draft.cost
-                        return draft
-                    raise refused(by, draft, wrong)
+                        draft = _in_notes(material, by, draft, request)
+                    draft = checked(material, draft)
+                    material.spent += draft.cost
+                    return draft
                 except SummaryError as failure:
                     error = failure
                 material.spent += _cost_by(by, getattr(error, "cost", Cost()))
-                reason, asked = str(error), _pause_asked(error)
+                reason, seconds = str(error), _pause_asked(error)
                 material.failures += (reason if f"{by} " in reason else f"{by}: {reason}",)
                 await tell(material, "attempt_failed", by=by, reason=reason)
-                if wait is None or not (cached or error.transient) or asked > LONGEST_WAIT:
+                if wait is None or not (cached or error.transient) or seconds > LONGEST_WAIT:
                     break
-                if error.transient or asked:
-                    await pause(max(wait, asked))
+                if error.transient or seconds:
+                    await pause(max(wait, seconds))
                     rest = 0.0  # the pause that was asked for here is over
         raise error
     finally:
         del error  # it holds this frame
 
 
-async def confirm(material: Material) -> None:
-    """Archive what leaves or is shown short, and read it back: a store may forget.
-
-    Raises:
-        ArchiveError: the archive has not confirmed it.
-    """
-    archive, scope = material.thread.engine.archive, material.thread.scope
-    originals = list(material.originals.values())
-    if archive is None or not originals:
-        return
-    await archive.flow(archive.put, scope, originals)
-    if missing := await archive.flow(archive.missing, scope, originals):
-        raise ArchiveUnconfirmed(
-            f"the store took {len(originals)} messages and did not give {len(missing)} of them "
-            "back; check its disk, its quota and its time to live"
-        )
-
-
 def hash_of(parts: Sequence[Any]) -> str:
     """Hash plain data, the same in every process."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
-
-
-@asynccontextmanager
-async def alone(thread: Thread, name: str) -> AsyncIterator[None]:
-    """Wait until no other worker of this process writes a draft of this name.
-
-    Nobody waits for work that needs the thread which would wait.
-    """
-    engine, until = thread.engine, time.monotonic() + LONGEST_LOOK
-    key = (id(engine.memory if engine.archive is None else engine.archive), thread.scope, name)
-    mine = (home(), object())
-
-    def look(needs: int) -> bool:
-        if needs == home():
-            return False
-        time.sleep(LOOK_AGAIN)
-        return True
-
-    while (writer := _WRITING.setdefault(key, mine)) is not mine and time.monotonic() < until:
-        if not await io(partial(look, writer[0]), partial(asyncio.sleep, LOOK_AGAIN, True)):
-            break
-    try:
-        yield
-    finally:
-        if _WRITING.get(key) is mine:
-            del _WRITING[key]
 
 
 async def _answer(material: Material, by: str, request: SummaryRequest) -> Draft:
@@ -195,14 +169,14 @@ async def _answer(material: Material, by: str, request: SummaryRequest) -> Draft
         else:
             answer = await _call(summarizer, by, request, engine.timeout)
     except SummaryError as error:
-        if asked := _pause_asked(error):
-            engine.memory.rest(by, asked)
+        if seconds := _pause_asked(error):
+            engine.memory.rest(by, seconds)
         raise
     except Exception as error:
         if isinstance(error, RedactionError) or is_way_out(error):
             raise
         raise SummaryError(f"{by} failed: {type(error).__name__}: {error}") from error
-    text = await clean_summary(material, answer.text)
+    text = await material.clean(answer.text)
     return Draft(text, by, answer.read, _cost_by(by, answer.cost), request=answer.request)
 
 
@@ -238,32 +212,152 @@ def _pause_asked(error: SummaryError) -> float:
     return float(seconds) if isinstance(seconds, (int, float)) and seconds > 0 else 0.0
 
 
-def _resting(by: str, seconds: float) -> SummaryError:
-    """Make the error of a summariser whose provider has asked for a pause."""
-    error = SummaryError(
-        f"{by} is not asked: its provider wants to be left alone for another "
-        f"{math.ceil(seconds)} s; try again then, or give a fallback"
-    )
-    error.transient, error.retry_after = True, seconds
-    return error
-
-
 def _cost_by(by: str, cost: Cost) -> Cost:
     """Name the summariser in a cost that names no model."""
     return cost.asked_of(by) if cost.calls and not cost.models else cost
 
 
-async def tell(material: Material, event: str, *, clear: bool = False, **data: Any) -> None:
-    """Call the user's `on_event`, without secrets; if it fails, log that and go on."""
-    engine, scope = material.thread.engine, material.thread.scope
-    if not clear:
-        words = {key: value for key, value in data.items() if isinstance(value, str)}
-        clean = await engine.redacted(list(words.values()), material.redaction)
-        data |= dict(zip(words, clean, strict=True))
-    data |= {"thread_id": scope.thread, "session": scope.session}
-    log("compaction_progress", "%s %s", event, data, level=10)
-    try:
-        if engine.on_event is not None:
-            engine.on_event(event, data)
-    except Exception:
-        log("on_event_failed", "on_event failed at %r", event, exc_info=True)
+# The request, and what is made of the answer
+
+
+def _request_of(material: Material, by: str) -> SummaryRequest:
+    """Make the request for a summariser."""
+    engine = material.thread.engine
+    limit, count = engine.text_within(material.asked), engine.meter.text
+    foreign = "\n".join(material.foreign)
+    beside = count(foreign) <= CONTEXT  # a longer one is read in parts, with the messages
+    request = SummaryRequest(
+        entries=material.read if beside else material.entries,
+        notes=material.standing,
+        limit=limit,
+        count=count,
+        form="whole",
+        focus=material.focus,
+        kept=material.staying,
+        ahead=material.ahead,
+        most=engine.text_within(material.fine),
+        archived=engine.archive is not None,
+    )
+    if not engine.notes:
+        return request
+    request = replace(request, limit=max(1, min(int(limit * ASKED), LARGEST)))
+    notes = Notes([material.notes])
+    if getattr(engine.summarizers[by], "form", "whole") == "whole":
+        last = notes.summary  # one that is too long for the request is read with the messages
+        last = "\n".join(filter(None, (last, foreign * beside)))
+        return replace(request, notes=last if count(last) <= max(limit, CONTEXT) else "")
+    size = sum(count(line.text) for line in notes.findings)
+    anew = size > limit * OUTGROWN
+    least = request.limit if anew else max(request.limit - size, int(limit * LEAST), 1)
+    request = replace(request, limit=min(request.limit, least))
+    text = notes.render(CONTEXT + 2 * size, count, archived=True, calls=False)
+    ahead = _ahead(material)
+    words = [cited(cut(as_notes(ahead.own), AHEAD), [ahead.cite])] if ahead else []
+    text = "\n".join(filter(None, (text, *section(IN_VIEW, words), foreign * beside)))
+    return replace(request, notes=text, form="findings", anew=anew)
+
+
+def checked(material: Material, draft: Draft) -> Draft:
+    """Measure a draft and check it.
+
+    Raises:
+        SummaryRejected: it cannot be used.
+    """
+    with observing("step", name="check", by=draft.by) as seen:
+        text = body_of(draft.text)
+        tokens, most = material.size(text), material.most
+        wrong = problems(
+            draft, material.read, tokens=tokens, replaced=material.replaced, limit=most
+        )
+        outcome = "refused" if wrong else "ok"
+        seen.add(problems=len(wrong), tokens_after=tokens, outcome=outcome)
+    _refuse(draft, wrong)
+    return replace(draft, text=text, tokens=tokens)
+
+
+def _refuse(draft: Draft, wrong: Sequence[str]) -> None:
+    """Raise the error of a text in which something is wrong, with the cost of the text."""
+    if wrong:
+        why = f"the summary by {draft.by} was refused: {'; '.join(wrong)}"
+        error = SummaryRejected(why, tuple(wrong))
+        error.cost = draft.cost
+        raise error
+
+
+def _in_notes(material: Material, by: str, draft: Draft, request: SummaryRequest) -> Draft:
+    """Put the text of a summariser into the notes.
+
+    Raises:
+        SummaryRejected: the text is no summary.
+    """
+    engine, most = material.thread.engine, material.most
+    count, room = engine.meter.text, engine.text_within(material.asked)
+    if isinstance(engine.summarizers[by], EmbeddedSummarizer):
+        return _with_notes(material, draft, "", None, room)
+    least = getattr(engine.summarizers[by], "min_tokens", None)
+    _refuse(draft, wrong_with(draft.text, request, min_tokens=least))
+    left, whole, shorter = most - engine.frame - SLACK, draft.text, draft.text
+    if material.plan.summary_cap is not None:  # whoever sets a length prefers a cut text to none
+        while (over := material.size(shorter) - most) > 0 and left > 0:
+            shorter, _ = cut_short(whole, left, count)
+            left -= over  # a message may count for more than its parts
+        draft = replace(draft, text=shorter, cut=count(whole) - count(shorter))
+    text = body_of(draft.text)
+    if engine.archive is None and request.form == "whole":  # its ids would lead nowhere
+        cites = {entry.cite for entry in request.entries}
+        text = _CITED.sub(lambda m: "" if {*m[1].split(", ")} <= cites else m[0], text)
+    if not engine.notes:
+        return replace(draft, text=text, segment=Segment(text=text, edited=True).to_json())
+    tokens = material.size(draft.text)
+    _refuse(draft, problems(draft, (), tokens=tokens, replaced=material.replaced, limit=most))
+    room = max(1, min(engine.text_within(most), max(room, count(text) + HEADINGS)))
+    if request.form == "whole":
+        return _with_notes(material, draft, text, None, room)
+    return _with_notes(material, draft, "", answer_of(draft.text, request), room, request.anew)
+
+
+def _with_notes(
+    material: Material,
+    draft: Draft,
+    summary: str,
+    answer: Answer | None,
+    room: int,
+    anew: bool = False,
+) -> Draft:
+    """Return a draft with the notes that the next record holds, as data and as text."""
+    engine, count = material.thread.engine, material.thread.engine.meter.text
+    archived = engine.archive is not None
+    segment = read_segment(
+        material.entries,
+        material.staying,
+        answer,
+        user=material.notes.user,
+        tools=engine.tools,
+        skills=engine.skills,
+    )
+    segment = replace(
+        segment,
+        summary=summary,
+        text="" if summary else "\n".join(material.foreign),
+        anew=anew and bool(answer and answer.found),
+    )
+    if material.entries and (ahead := _ahead(material)) is not None:
+        begins = cut(one_line(ahead.own), BEGINS)
+        last = f", up to [{material.entries[-1].cite}]" if archived else ""
+        below = "which stands below: the work on it so far is noted above"
+        segment = replace(segment, ahead=f'the request "{begins}", {below}{last}')
+    notes = Notes([material.notes, segment])
+    most = min(material.most, max(material.replaced, FLOOR))
+    for _ in range(TRIES):
+        text = notes.render(room, count, archived=archived)
+        over = material.size(body_of(text)) - most  # a message may count for more than its text
+        if over <= 0:
+            break
+        room = max(1, min(room, count(text)) - over)
+    return replace(draft, text=text, segment=notes.kept().to_json())
+
+
+def _ahead(material: Material) -> Message | None:
+    """Return the user's last message that stays and came before the last one that leaves."""
+    users = (m for m in material.staying[: material.ahead] if m.role == "user")
+    return next(reversed([*users]), None)

@@ -17,10 +17,10 @@ from langchain_core.messages import AnyMessage, BaseMessage
 
 from conspectus._newest import Newest
 from conspectus.core.items import Window
+from conspectus.engine.cached_request import sending as remembering
+from conspectus.engine.cached_request import tools_size
 from conspectus.engine.compaction import compact
 from conspectus.engine.result import CompactionResult
-from conspectus.engine.riding import sending as remembering
-from conspectus.engine.riding import tools_size
 from conspectus.engine.thread import Thread
 from conspectus.errors import ArchiveError
 from conspectus.langchain.channel import Channel, laid_over

@@ -53,11 +53,11 @@ Listener = Callable[[Event], object]
 nothing. If it has a method `begin`, that is called with the event as known at its beginning, and
 returns what is called at the end instead; so spans are made."""
 
-FIELDS = frozenset(one.name for one in dataclasses.fields(Event)) - {"extra"}
+FIELDS = frozenset(part.name for part in dataclasses.fields(Event)) - {"extra"}
 
 _listeners: tuple[Listener, ...] = ()
 _failed: set[tuple[int, str]] = set()
-_own: ContextVar[tuple[Listener, ...]] = ContextVar("conspectus listeners", default=())
+_context: ContextVar[tuple[Listener, ...]] = ContextVar("conspectus listeners", default=())
 _around: ContextVar[Observation | None] = ContextVar("conspectus work", default=None)
 
 
@@ -68,13 +68,13 @@ def listen(listener: Listener) -> None:
         PolicyError: it cannot be called with an event.
     """
     global _listeners
-    _listeners = (*(one for one in _listeners if one != listener), *listeners_of(listener))
+    _listeners = (*(other for other in _listeners if other != listener), *listeners_of(listener))
 
 
 def unlisten(listener: Listener) -> None:
     """Remove a listener, if it is there."""
     global _listeners
-    _listeners = tuple(one for one in _listeners if one != listener)
+    _listeners = tuple(other for other in _listeners if other != listener)
 
 
 def listeners_of(setting: object) -> tuple[Listener, ...]:
@@ -86,7 +86,7 @@ def listeners_of(setting: object) -> tuple[Listener, ...]:
     several = tuple(setting) if isinstance(setting, (list, tuple)) else (setting,)
     if setting is None:
         return ()
-    if not all(callable(one) and not isinstance(one, type) for one in several):
+    if not all(callable(each) and not isinstance(each, type) for each in several):
         raise PolicyError(
             "a listener is a callable that takes an event, such as a function or "
             f"conspectus.observe.OpenTelemetry(), not {setting!r}"
@@ -96,19 +96,19 @@ def listeners_of(setting: object) -> tuple[Listener, ...]:
 
 def listening() -> bool:
     """Return whether there are listeners here and now."""
-    return bool(_listeners or _own.get())
+    return bool(_listeners or _context.get())
 
 
-async def heard_by(own: Sequence[Listener], work: Awaitable[T]) -> T:
+async def heard_by(listeners: Sequence[Listener], work: Awaitable[T]) -> T:
     """Do work whose events these listeners hear too, beside those of the process."""
-    if not own:
+    if not listeners:
         return await work
-    token = _own.set((*_own.get(), *own))
+    token = _context.set((*_context.get(), *listeners))
     try:
         return await work
     finally:
         with contextlib.suppress(ValueError):  # closed from another context, by the collector
-            _own.reset(token)
+            _context.reset(token)
 
 
 def observing(kind: str, scope: Any = None, /, **facts: Any) -> Observation:
@@ -131,8 +131,8 @@ class Observation:
         self._scope: Any = scope or (outer._scope if outer else None)
         self._hides_errors: bool = outer is not None and outer._hides_errors
         self._spent = Cost()
-        everyone = dict.fromkeys((*_listeners, *_own.get()))
-        self._ends: list[tuple[Listener, Listener]] = [(one, one) for one in everyone]
+        everyone = dict.fromkeys((*_listeners, *_context.get()))
+        self._ends: list[tuple[Listener, Listener]] = [(each, each) for each in everyone]
 
     def __bool__(self) -> bool:
         return self is not UNOBSERVED
@@ -154,10 +154,10 @@ class Observation:
     def __enter__(self) -> Observation:
         if self:
             self._token: Token[Observation | None] = _around.set(self)
-            for place, (listener, _) in enumerate(self._ends):
+            for index, (listener, _) in enumerate(self._ends):
                 if hasattr(listener, "begin"):
                     with _guarding(listener):
-                        self._ends[place] = (listener, listener.begin(self._event({})))
+                        self._ends[index] = (listener, listener.begin(self._event({})))
             self._start = time.perf_counter()
         return self
 
@@ -187,12 +187,12 @@ class Observation:
         facts = {"cost": self._spent, **ended, **self._facts}
         if ended.get("outcome", "error") != "error":
             facts["outcome"] = ended["outcome"]
-        own = {name: facts.pop(name) for name in FIELDS & facts.keys()}
-        if own.get("money") is None and own["cost"].calls:
-            own["money"] = prices.price_of(own["cost"])
-        if own.get("money") is not None:
-            own["currency"] = prices.currency()
-        return Event(kind=self._kind, scope=self._scope, extra=facts, **own)
+        known = {name: facts.pop(name) for name in FIELDS & facts.keys()}
+        if known.get("money") is None and known["cost"].calls:
+            known["money"] = prices.price_of(known["cost"])
+        if known.get("money") is not None:
+            known["currency"] = prices.currency()
+        return Event(kind=self._kind, scope=self._scope, extra=facts, **known)
 
 
 UNOBSERVED = Observation("step", None, {})

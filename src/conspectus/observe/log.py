@@ -41,7 +41,7 @@ def escaped(value: object, most: int = LONGEST) -> str:
         text = f"a {type(value).__name__} without a text"
     if len(text) > most:
         text = text[: most - 1] + "…"
-    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
 
 
 class OneLine(logging.Filter):

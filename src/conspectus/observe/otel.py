@@ -138,7 +138,7 @@ class OpenTelemetry:
         self._thread, self._messages = thread, error_messages
         meter = metrics.get_meter(*package, meter_provider=meter_provider)
         self._record: dict[str, Callable[[float, dict[str, Any]], None]] = {}
-        for metric in {one.name: one for one in METRICS}.values():
+        for metric in {each.name: each for each in METRICS}.values():
             name, unit = f"conspectus.{metric.name}", "s" if metric.value == "seconds" else "1"
             if metric.bounds:
                 histogram = meter.create_histogram(
@@ -174,8 +174,8 @@ class OpenTelemetry:
         if scope is not None and self._thread != "off":
             for label, hashed in zip(("tenant", "thread", "session"), scope.hashes, strict=True):
                 plain = getattr(scope, label)
-                shown = self._thread == "plain" or plain == "main"
-                names[f"conspectus.{label}"] = plain if shown else hashed[:16]
+                public = self._thread == "plain" or plain == "main"
+                names[f"conspectus.{label}"] = plain if public else hashed[:16]
         kinds = self._trace.SpanKind
         kind = kinds.CLIENT if event.kind in ("model_call", "archive") else kinds.INTERNAL
         name = f"conspectus.{event.kind}"

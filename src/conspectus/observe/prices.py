@@ -39,7 +39,7 @@ class Price:
     written_hour: float | None = None
 
     def __post_init__(self) -> None:
-        for name in (one.name for one in fields(self)):
+        for name in (part.name for part in fields(self)):
             value = getattr(self, name)
             number = isinstance(value, (int, float)) and not isinstance(value, bool)
             if not ((value is None and name not in ("input", "output")) or (number and value >= 0)):
@@ -105,11 +105,11 @@ def price_of(cost: Cost, prices: Mapping[str, Price] | None = None) -> float | N
         >>> price_of(Cost(1, 1_000_000).asked_of("small"), {"small": Price(2.0, 8.0)})
         2.0
     """
-    if sum(one.calls for one in cost.models.values()) != cost.calls:
+    if sum(spent.calls for spent in cost.models.values()) != cost.calls:
         return None
-    own, total = _prices if prices is None else checked(prices), 0.0
+    known, total = _prices if prices is None else checked(prices), 0.0
     for model, spent in cost.models.items():
-        money = own[model].of(spent) if model in own else _listed_price(model, spent)
+        money = known[model].of(spent) if model in known else _listed_price(model, spent)
         if money is None:
             _log_unknown(model)
             return None

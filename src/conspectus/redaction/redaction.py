@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from conspectus._langchain import is_message
 from conspectus.bridge import StepTimeout, io
@@ -25,21 +25,13 @@ GROWTH, MORE = 4, 1_000
 
 SIGNED = ("thinking", "redacted_thinking", "reasoning")  # Blocks that a provider checks
 
+NOTHING_DONE = "nothing was archived or summarised"
+
 Counts = Mapping[str, int]
 Values = Mapping[str, str]  # Secrets with their kinds; kept in the process only
 
 
-@dataclass(frozen=True, slots=True)
-class Clean:
-    """A message without its own secrets, with their number by kind."""
-
-    message: Message
-    counts: Counts
-    values: Values = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Together:
+class Together(NamedTuple):
     """The redacted messages and texts of one compaction.
 
     A message without a secret is the same object. `counts` has replacements by message and kind,
@@ -49,7 +41,7 @@ class Together:
     entries: list[Message]
     counts: list[Counts]
     texts: list[str]
-    values: Values = field(repr=False)
+    values: Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +69,8 @@ class Redaction:
     @property
     def name(self) -> str:
         """The redactor's name in messages: of a function, its own name."""
-        own = isinstance(self.redactor, FunctionRedactor)
-        return self.identity if own else type(self.redactor).__name__
+        plain = isinstance(self.redactor, FunctionRedactor)
+        return self.identity if plain else type(self.redactor).__name__
 
     async def entries(self, entries: Sequence[Message]) -> list[Message]:
         """Redact messages, each by itself: the result for one does not depend on others.
@@ -98,49 +90,46 @@ class Redaction:
 
         `apart` removes from each message only its own secrets. Errors as above.
         """
-        work = partial(self._work, entries, texts, apart)
+        work = partial(self._together, entries, texts, apart)
         known = [self._known(entry) for entry in entries]
-        if not any(texts) and all(one is not None and (apart or not one.values) for one in known):
+        if not any(texts) and all(part and (apart or not part[2]) for part in known):
             return work()
         try:
             together: Together = await io(work, timeout=self.timeout)
         except RedactionError:
             raise
         except StepTimeout as error:
-            raise RedactionError(
-                f"the redactor {self.name} did not answer within {self.timeout:g} seconds; nothing "
-                "was archived or summarised"
-            ) from error
+            late = f"did not answer within {self.timeout:g} seconds; {NOTHING_DONE}"
+            raise self._error(late) from error
         except Exception as error:
             # The error may quote the text, so the message has only its type.
-            raise RedactionError(
-                f"the redactor {self.name} failed with {type(error).__name__}; nothing was "
-                "archived or summarised; mend it, or leave redact= out"
-            ) from error
+            what = f"failed with {type(error).__name__}; {NOTHING_DONE}"
+            raise self._error(f"{what}; mend it, or leave redact= out") from error
         return together
 
-    def _known(self, message: Message) -> Clean | None:
-        """Return what is remembered of a message: those in view are redacted at each step."""
-        redactor, changed, counts, values = message.memo.get("redacted", (None, None, {}, {}))
-        return Clean(changed or message, counts, values) if redactor is self.redactor else None
-
-    def _work(self, entries: Sequence[Message], texts: Sequence[str], apart: bool) -> Together:
-        alone = [self._known(entry) or self._clean(entry) for entry in entries]
+    def _together(self, entries: Sequence[Message], texts: Sequence[str], apart: bool) -> Together:
+        alone = [self._known(entry) or self._alone(entry) for entry in entries]
         answers = [self._text(text) for text in texts]
         values = dict(self.values)
-        for part in () if apart else alone:
-            values.update(part.values)
-        for answer in () if apart else answers:
-            values.update(answer.values)
-        clean = [_everywhere(one, entry, values) for one, entry in zip(alone, entries, strict=True)]
-        return Together(
-            [one.message for one in clean],
-            [one.counts for one in clean],
-            [without_values(one.text, values)[0] for one in answers],
-            values,
-        )
+        for part in (
+            () if apart else (*(secrets for _, _, secrets in alone), *(a.values for a in answers))
+        ):
+            values.update(part)
+        made, counts = list[Message](), list[Counts]()
+        for original, (message, replaced, _) in zip(entries, alone, strict=True):
+            more: Counter[str] = Counter()
+            made.append(_without(message, original, values, more) if values else message)
+            counts.append(more + Counter(replaced))
+        clean = [without_values(answer.text, values)[0] for answer in answers]
+        return Together(made, counts, clean, values)
 
-    def _clean(self, message: Message) -> Clean:
+    def _known(self, message: Message) -> tuple[Message, Counts, Values] | None:
+        """Return what is remembered of a message: those in view are redacted at each step."""
+        redactor, changed, counts, values = message.memo.get("redacted", (None, None, {}, {}))
+        return (changed or message, counts, values) if redactor is self.redactor else None
+
+    def _alone(self, message: Message) -> tuple[Message, Counts, Values]:
+        """Redact a message by itself; return it, what was replaced by kind, and the secrets."""
         counts: Counter[str] = Counter()
         values: dict[str, str] = {}
         answers: dict[Leaf, Redacted] = {}
@@ -152,12 +141,11 @@ class Redaction:
             values.update(answer.values)
             return answer.text
 
-        source = walk(message.source, put)
-        clean = Clean(_read(source, message), dict(counts), values)
+        made = _read(walk(message.source, put), message)
         # A message that its own memo held would never be gone.
-        changed = None if clean.message is message else clean.message
-        message.memo["redacted"] = self.redactor, changed, clean.counts, values
-        return clean
+        changed = None if made is message else made
+        message.memo["redacted"] = self.redactor, changed, dict(counts), values
+        return made, dict(counts), values
 
     def _text(self, text: str, key: str | None = None) -> Redacted:
         if not text:
@@ -165,8 +153,7 @@ class Redaction:
         first = self._answer(text, key)
         if len(first.text) > GROWTH * len(text) + MORE:
             raise self._error(
-                f"made {len(first.text):,} characters of {len(text):,}; nothing was archived or "
-                "summarised"
+                f"made {len(first.text):,} characters of {len(text):,}; {NOTHING_DONE}"
             )
         if first.text != text and self._answer(first.text, key).text != first.text:
             raise self._error(
@@ -193,11 +180,23 @@ class Redaction:
         raise self._error(
             "must answer with a text, or with Redacted(text, counts, values) as in Redacted("
             '"[redacted: name]", {"name": 1}, {"Ann Lee": "name"}), and answered with '
-            f"{type(answer).__name__}; nothing was archived or summarised"
+            f"{type(answer).__name__}; {NOTHING_DONE}"
         )
 
     def _error(self, what: str) -> RedactionError:
         return RedactionError(f"the redactor {self.name} {what}")
+
+
+def _without(message: Message, original: Message, values: Values, counts: Counter[str]) -> Message:
+    """Remove from a message the secrets found in others, and count them."""
+
+    def put(text: str, key: str | None) -> str:
+        text, more = without_values(text, values)
+        counts.update(more)
+        return text
+
+    source = walk(message.source, put)
+    return message if source is message.source else _read(source, original)
 
 
 def for_view(redacted: Message, original: Message) -> Message:
@@ -208,11 +207,11 @@ def for_view(redacted: Message, original: Message) -> Message:
     made, source = redacted.source, original.source
     if made is source:
         return redacted
-    new, old = (vars(one) if is_message(one) else one for one in (made, source))
+    new, old = (vars(m) if is_message(m) else m for m in (made, source))
     names = ("name", "content", "tool_calls")
     update = {name: _renamed(new[name], old[name], name) for name in names if old.get(name)}
-    shown = made.model_copy(update=update) if is_message(made) else {**made, **update}
-    return _read(shown, original)
+    named = made.model_copy(update=update) if is_message(made) else {**made, **update}
+    return _read(named, original)
 
 
 def _renamed(new: Any, old: Any, key: str = "") -> Any:
@@ -241,18 +240,3 @@ def _read(source: Any, original: Message) -> Message:
         ) from error
     named = replace(redacted, key=original.key, id=original.id, given_id=original.given_id)
     return replace(named, joined=original.joined, redacted=True)
-
-
-def _everywhere(clean: Clean, original: Message, values: Values) -> Clean:
-    """Remove from a message the secrets found in others."""
-    counts: Counter[str] = Counter(clean.counts)
-
-    def put(text: str, key: str | None) -> str:
-        text, more = without_values(text, values)
-        counts.update(more)
-        return text
-
-    source = walk(clean.message.source, put) if values else clean.message.source
-    if source is clean.message.source:
-        return clean
-    return Clean(_read(source, original), counts, clean.values)

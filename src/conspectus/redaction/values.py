@@ -53,9 +53,9 @@ def without_values(text: str, values: Mapping[str, str]) -> tuple[str, Counter[s
     counts: Counter[str] = Counter()
     if not values or not text:
         return text, counts
-    plain, places = unescaped(text)
-    here = [one for one in values if one in plain] if len(values) <= FEW else values
-    wanted = {tuple(_PIECE.findall(one)): values[one] for one in here if telling(one)}
+    plain, positions = unescaped(text)
+    here = [value for value in values if value in plain] if len(values) <= FEW else values
+    wanted = {tuple(_PIECE.findall(each)): values[each] for each in here if telling(each)}
     if not wanted:
         return text, counts
     lengths: dict[str, set[int]] = {}  # of values, by their first piece
@@ -69,7 +69,7 @@ def without_values(text: str, values: Mapping[str, str]) -> tuple[str, Counter[s
         match = next(filter(wanted.get, some), (pieces[number],))
         end = at + sum(map(len, match))
         if (kind := wanted.get(match)) is not None:
-            begin, stop = (at, end) if places is None else (places[at], places[end])
+            begin, stop = (at, end) if positions is None else (positions[at], positions[end])
             parts += [text[done:begin], MARK.format(kind=kind)]
             counts[kind] += 1
             done = stop
@@ -89,7 +89,7 @@ def unescaped(text: str) -> tuple[str, list[int] | None]:
     if ("\\" not in text and text.isascii()) or not _CODED.search(text):
         return text, None
     parts: list[str] = []
-    places: list[int] = []
+    positions: list[int] = []
     at = 0
     for match in _CODED.finditer(text):
         code = match["low"] or match["hex"] or match["wide"]
@@ -99,6 +99,6 @@ def unescaped(text: str) -> tuple[str, list[int] | None]:
         elif char and char in "\"'\\\n":  # it would end a text that goes on
             continue
         parts += [text[at : match.start()], char]
-        places.extend(range(at, match.start() + len(char)))
+        positions.extend(range(at, match.start() + len(char)))
         at = match.end()
-    return "".join([*parts, text[at:]]), [*places, *range(at, len(text) + 1)]
+    return "".join([*parts, text[at:]]), [*positions, *range(at, len(text) + 1)]

@@ -134,9 +134,11 @@ def _mapping(
         elif not free and text_file and text in ENCODED and isinstance(part, str):
             made[new_key] = _encoded(part, put)
         elif not free and text == "additional_kwargs" and isinstance(part, Mapping):
-            calls = {name: one for name, one in part.items() if name in CALLS}
-            rest = {name: one for name, one in part.items() if name not in CALLS}
-            both = [_mapping(*one, (), inside) for one in ((calls, put, False), (rest, put, True))]
+            calls = {name: call for name, call in part.items() if name in CALLS}
+            rest = {name: text for name, text in part.items() if name not in CALLS}
+            both = [
+                _mapping(*args, (), inside) for args in ((calls, put, False), (rest, put, True))
+            ]
             made[new_key] = part if both == [calls, rest] else {**both[0], **both[1]}
         else:
             made[new_key] = _value(part, put, under, free or text in FREE, inside)

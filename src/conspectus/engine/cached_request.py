@@ -35,6 +35,9 @@ ASKS_FOR_MARKS = ("anthropic", "amazon_bedrock", "anthropic_bedrock")
 EDITS = ("context_management", "truncation")
 """Settings of Anthropic and OpenAI with which a part of a request is not shown to the model."""
 
+SAME = ("type", "id", "content", "tool_calls", "tool_call_id")
+"""Parts of a message of LangChain that a provider is sent."""
+
 
 @contextmanager
 def sending(memory: SessionMemory, request: LastRequest | None) -> Iterator[None]:
@@ -54,35 +57,36 @@ def sending(memory: SessionMemory, request: LastRequest | None) -> Iterator[None
         memory.last_request = None if request is None else replace(request, at=monotonic())
 
 
-def last_request_of(engine: Engine, given: object, window: int | None) -> LastRequest | None:
+def last_request_of(engine: Engine, setting: object, window: int | None) -> LastRequest | None:
     """Describe the requests of a plain loop, without messages; None if no summary uses the cache.
 
-    `given` is the Runnable that the loop calls, or a kind of request: then it is the summariser's.
+    `setting` is the Runnable that the loop calls, or a kind of request: then it is the
+    summariser's.
     """
     if not engine.cached:
         return None
-    own = (getattr(engine.summarizers[by], "model", None) for by in engine.order)
-    model = given if is_runnable(given) else next(filter(is_runnable, own), None)
+    models = (getattr(engine.summarizers[by], "model", None) for by in engine.order)
+    model = setting if is_runnable(setting) else next(filter(is_runnable, models), None)
     if model is None:
         raise PolicyError(
             'summary_request="cached" is for a chat model that summarises and answers in the same '
             "loop; give that model as the summariser"
         )
-    return LastRequest(cast("Any", model), (), window=window, any_model=is_runnable(given))
+    return LastRequest(cast("Any", model), (), window=window, any_model=is_runnable(setting))
 
 
-def riding(
+def after_last_request(
     material: Material, by: str, request: SummaryRequest, last: LastRequest | None
 ) -> SummaryRequest:
     """Add the agent's last request to a summariser's, if the summary may use the cache."""
-    engine = material.thread.engine
-    rides = getattr(engine.summarizers[by], "rides", None)
-    if not engine.cached or rides is None:
+    meter = material.thread.engine.meter
+    rides = getattr(material.thread.engine.summarizers[by], "rides", None)
+    if rides is None:
         return request
-    why, tokens = _unfit(material, last, by), 0
-    if last is not None and not why:
-        tools = last.tools or (getattr(last.model, "kwargs", None) or {}).get("tools") or ()
-        tokens = sum(map(engine.meter.message, last.messages)) + tools_size(engine.meter, tools)
+    why, tokens = "no request of the agent is known in this process", 0
+    if last is not None and not (why := _unfit(material, last, by)):
+        tools = last.tools or _bound(last).get("tools") or ()
+        tokens = sum(map(meter.message, last.messages)) + tools_size(meter, tools)
         why = rides(last, tokens, request)
     if why:
         log("smallest_request", "the smallest request is sent: %s", why, level=logging.DEBUG)
@@ -90,40 +94,31 @@ def riding(
     return replace(request, last=last, last_tokens=tokens)
 
 
-def _unfit(material: Material, last: LastRequest | None, by: str) -> str:
+def _unfit(material: Material, last: LastRequest, by: str) -> str:
     """Return why a summary by `by` cannot follow the agent's last request, or an empty text."""
-    if last is None:
-        return "no request of the agent is known in this process"
-    marks, settings, inner = (
-        _cache_marks(last),
-        _settings(last),
-        getattr(last.model, "bound", last.model),
-    )
+    marks, settings = _cache_marks(last), _settings(last)
     # Marks of an hour stand first, so the messages live as long as the shortest.
     lives = LIVES_LONG if marks and all(mark.get("ttl") == "1h" for mark in marks) else LIVES
-    set_to = {e: next((s[e] for s in settings if e in s), getattr(inner, e, None)) for e in EDITS}
+    model = getattr(last.model, "bound", last.model)
+    set_to = {e: next((s[e] for s in settings if e in s), getattr(model, e, None)) for e in EDITS}
     edits = [name for name, value in set_to.items() if value not in (None, "disabled", {}, [])]
     notes = material.history.head.summary if material.history.head else ""
-    texts = [one.text if is_message(one) else one.get("content") for one in last.messages]
-    shown = any(isinstance(text, str) and notes in summary_body(str(text)) for text in texts)
+    texts = [m.text if is_message(m) else m.get("content") for m in last.messages]
+    holds_notes = any(isinstance(text, str) and notes in summary_body(str(text)) for text in texts)
     rest = iter(last.messages)
     whole = all(any(_same(entry.source, sent) for sent in rest) for entry in material.entries)
-    redacted, short = (
-        material.redaction is not None,
-        any(p.back or p.mark for p in material.leaving),
-    )
     reasons = {
         "another model summarises": last.any_model and by != material.thread.engine.order[0],
-        "what is summarised is redacted, and the request is not": redacted,
+        "what is summarised is redacted, and the request is not": material.redaction is not None,
         "it has no cache_control, so its provider remembers nothing of it": (
             not marks and needs_marks(last)
         ),
         "its provider has forgotten it": monotonic() - last.at > lives,
         "it is of items that no chat model of LangChain takes": not all(map(_taken, last.messages)),
         f"its provider may leave a part of it out ({', '.join(edits)})": bool(edits),
-        "something that leaves was shown short": short,
+        "something that leaves was shown short": any(p.back or p.mark for p in material.leaving),
         "something that leaves does not stand in it as it is": not whole,
-        "the notes so far do not stand in it": bool(notes) and not shown,
+        "the notes so far do not stand in it": bool(notes) and not holds_notes,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
 
@@ -137,17 +132,14 @@ def _taken(message: Any) -> bool:
     """Tell whether a model of LangChain takes a message; it refuses most items of Responses."""
     if is_message(message):
         return True
-    named = "role" in message or message.get("type") in ("human", "ai", "system", "tool")
-    return named and "content" in message
+    typed = "role" in message or message.get("type") in ("human", "ai", "system", "tool")
+    return typed and "content" in message
 
 
-def _same(one: Any, other: Any) -> bool:
-    if one is other:
-        return True
-    if not (is_message(one) and is_message(other)):
-        return type(one) is type(other) and bool(one == other)
-    parts = ("type", "id", "content", "tool_calls", "tool_call_id")
-    return all(getattr(one, part, None) == getattr(other, part, None) for part in parts)
+def _same(left: Any, sent: Any) -> bool:
+    if left is sent or not (is_message(left) and is_message(sent)):
+        return left is sent or (type(left) is type(sent) and bool(left == sent))
+    return all(getattr(left, part, None) == getattr(sent, part, None) for part in SAME)
 
 
 def tools_size(meter: TokenMeter, tools: Sequence[Any]) -> int:
@@ -158,21 +150,24 @@ def tools_size(meter: TokenMeter, tools: Sequence[Any]) -> int:
         return sum(meter.text(repr(tool)) for tool in tools)
 
 
+def _bound(last: LastRequest) -> Mapping[str, Any]:
+    return getattr(last.model, "kwargs", None) or {}
+
+
 def _settings(last: LastRequest) -> list[Mapping[str, Any]]:
     """Return the settings of a request: of the call, as bound, and of the model."""
-    inner = getattr(last.model, "bound", last.model)
-    bound = getattr(last.model, "kwargs", None) or {}
-    own = [getattr(inner, name, None) or {} for name in ("model_kwargs", "extra_body")]
+    model, bound = getattr(last.model, "bound", last.model), _bound(last)
+    own = [getattr(model, name, None) or {} for name in ("model_kwargs", "extra_body")]
     return [last.settings, bound, bound.get("extra_body") or {}, *own]
 
 
 def _cache_marks(last: LastRequest) -> list[Mapping[str, Any]]:
     """Return the marks for a provider's cache in a request."""
-    bound, holders = getattr(last.model, "kwargs", None) or {}, [*_settings(last)]
-    for tool in (*last.tools, *(bound.get("tools") or ())):
+    holders = _settings(last)
+    for tool in (*last.tools, *(_bound(last).get("tools") or ())):
         holders.append(tool if isinstance(tool, Mapping) else getattr(tool, "extras", None) or {})
     for message in last.messages:
         content = message.content if is_message(message) else message.get("content")
         blocks = content if isinstance(content, list) else ()
         holders += [block for block in blocks if isinstance(block, Mapping)]
-    return [mark for one in holders if isinstance(mark := one.get(CACHE), Mapping)]
+    return [mark for holder in holders if isinstance(mark := holder.get(CACHE), Mapping)]
