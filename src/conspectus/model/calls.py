@@ -43,7 +43,8 @@ class Caller:
     def size(self, prompt: Prompt) -> int:
         """Tokens of a prompt."""
         each = PER_MESSAGE if self.kind else 0
-        return sum(self.count(str(message.content)) + each for message in prompt)
+        # Several short texts cost several times as much to count as one.
+        return self.count("\n".join(str(one.content) for one in prompt)) + each * len(prompt)
 
     async def ask(
         self, prompt: Prompt, check: Check, *, most: int = 0, size: int = 0, once: bool = False
