@@ -179,8 +179,8 @@ FORMS: list[tuple[str, tuple[str, ...], re.Pattern[str]]] = [
     (kind, (hint,), re.compile(form if "(?P<value>" in form else _WHOLE.format(form), re.ASCII))
     for kind, hint, form in (line.split() for line in KEYS.split("\n")[1:-1])
 ]
-for place, form in PLACES.items():
-    kind, _, hints = place.partition(": ")
+for key, form in PLACES.items():
+    kind, _, hints = key.partition(": ")
     FORMS.append((kind, tuple(hints.split()), re.compile(form)))
 
 

@@ -87,18 +87,20 @@ def _secrets(text: str) -> list[Secret]:
     lower = plain.lower()
     every = [*private_keys(plain), *formed_secrets(plain, lower), *named_secrets(plain, lower)]
     if places is not None:
-        every = [one._replace(begin=places[one.begin], end=places[one.end]) for one in every]
+        every = [
+            secret._replace(begin=places[secret.begin], end=places[secret.end]) for secret in every
+        ]
     best: list[Secret] = []
-    for one in sorted(every, key=lambda one: (one.begin, -one.end)):
-        one = one._replace(
-            begin=one.begin - _cuts_escape(text, one.begin),
-            end=one.end - _cuts_escape(text, one.end),
+    for secret in sorted(every, key=lambda secret: (secret.begin, -secret.end)):
+        secret = secret._replace(
+            begin=secret.begin - _cuts_escape(text, secret.begin),
+            end=secret.end - _cuts_escape(text, secret.end),
         )
-        if best and one.begin < best[-1].end:
-            if one.end > best[-1].end:  # what sticks out of the one before goes with it
-                best[-1] = best[-1]._replace(end=one.end)
-        elif one.end > one.begin:
-            best.append(one)
+        if best and secret.begin < best[-1].end:
+            if secret.end > best[-1].end:  # what sticks out of the one before goes with it
+                best[-1] = best[-1]._replace(end=secret.end)
+        elif secret.end > secret.begin:
+            best.append(secret)
     return best
 
 
@@ -113,6 +115,6 @@ def _spreading(value: str, kind: str) -> Iterator[tuple[str, str]]:
     if len(value) > 6 * MOST:  # each character may be an escape
         return
     value = unescaped(value)[0].strip()
-    for one in dict.fromkeys((value, value.rstrip(".,:;!?"))):
-        if telling(one) and one[0] != "\\":  # which could be half of an escape elsewhere
-            yield one, kind
+    for secret in dict.fromkeys((value, value.rstrip(".,:;!?"))):
+        if telling(secret) and secret[0] != "\\":  # which could be half of an escape elsewhere
+            yield secret, kind

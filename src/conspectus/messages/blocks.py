@@ -207,7 +207,7 @@ def first_id(block: Mapping[str, Any], fields: tuple[str, ...]) -> str:
     return ""
 
 
-def asked(block: Mapping[str, Any], kind: Kind) -> tuple[str, Any]:
+def called(block: Mapping[str, Any], kind: Kind) -> tuple[str, Any]:
     """Return the tool's name and the arguments of a block that asks."""
     if kind.args:
         args = block.get(kind.args) or block.get("partial_json", block.get(kind.args))

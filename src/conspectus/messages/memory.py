@@ -68,7 +68,7 @@ def read_messages(messages: Sequence[Source], thread: Hashable = None) -> list[M
     _join(result)
     name_entries(result)
     if thread is not None:
-        _of_dicts.put(thread, [one for one in result if type(one.source) is dict])
+        _of_dicts.put(thread, [message for message in result if type(message.source) is dict])
     return result
 
 

@@ -11,9 +11,9 @@ from conspectus.errors import MessageError
 from conspectus.messages.blocks import (
     TOOL_USE,
     Kind,
-    asked,
     at_path,
     author_of,
+    called,
     first_id,
     is_item,
     kind_name,
@@ -146,7 +146,7 @@ class Parts:
         if kind.needs and (needed := first_id(block, kind.needs)):
             self.needs.append(needed)
         if kind.asks:
-            self.call(first_id(block, kind.asks), *asked(block, kind))
+            self.call(first_id(block, kind.asks), *called(block, kind))
         elif kind.answers:
             self._answer(block, kind)
         else:
@@ -251,12 +251,12 @@ def _from_langchain(message: BaseMessage, index: int) -> Message:
         content = [{"type": "input_image", "image_url": content}]
     parts.content(content)
     if kind == "ai":
-        called = getattr(message, "tool_calls", [])
-        for call in (*called, *getattr(message, "invalid_tool_calls", ())):
+        calls = getattr(message, "tool_calls", [])
+        for call in (*calls, *getattr(message, "invalid_tool_calls", ())):
             parts.call(call["id"], call["name"], call["args"] or "")
         if more:
             # Google repeats one of them in the first form, without its id.
-            parts.openai_calls(more, first=not called)
+            parts.openai_calls(more, first=not calls)
             # The older form of ChatOpenAI's answers keeps the calls of hosted tools here.
             parts.content(more.get("tool_outputs"))
     elif is_tool_message(message):

@@ -64,7 +64,7 @@ def is_users(message: Source) -> bool:
         return False
     # A user who only brings results of tools has said nothing.
     whole = isinstance(content, list) and len(blocks_of(message)) == len(content) > 0
-    return not whole or not {kind_name(opened(one)) for one in blocks_of(message)} <= ANSWERS
+    return not whole or not {kind_name(opened(block)) for block in blocks_of(message)} <= ANSWERS
 
 
 def newest_user(messages: Sequence[Source]) -> int | None:
@@ -123,10 +123,12 @@ def without_recalled(
     Messages of the history never count as recalled ones: a mark cannot make a user's words
     disappear.
     """
-    marked = [one for one in messages if one.additional_kwargs.get("lc_source") == RECALLED]
+    marked = [
+        message for message in messages if message.additional_kwargs.get("lc_source") == RECALLED
+    ]
     ids = {message.id for message in history} if marked else set()
-    recalled = [one for one in marked if one.id not in ids]
+    recalled = [message for message in marked if message.id not in ids]
     if not recalled:
         return list(messages), None
     taken = set(map(id, recalled))
-    return [one for one in messages if id(one) not in taken], recalled[-1]
+    return [message for message in messages if id(message) not in taken], recalled[-1]

@@ -174,8 +174,8 @@ class _Shortening:
     def _call(self, call: Any, signed: Any) -> Any:
         """Shorten a call as OpenAI, or as LangChain, writes it."""
         names = [at_path(call, path) for path in ("name", "function.name", "custom.name")]
-        own = not self.tools or any(name in self.tools for name in names)
-        if not isinstance(call, Mapping) or call.get("id") in signed or not own:
+        chosen = not self.tools or any(name in self.tools for name in names)
+        if not isinstance(call, Mapping) or call.get("id") in signed or not chosen:
             return call
         return self._fields(call, CALLS)
 

@@ -91,16 +91,16 @@ def _legal_history(message: BaseMessage) -> tuple[list[BaseMessage], list[BaseMe
     """
     from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
-    asked = HumanMessage(FILLER)
+    question = HumanMessage(FILLER)
     if isinstance(message, SystemMessage):
-        return [message, asked], [asked]
+        return [message, question], [question]
     if isinstance(message, ToolMessage):
         call: Any = {"name": message.name or "tool", "args": {}, "id": message.tool_call_id}
-        before = [asked, AIMessage("", tool_calls=[call])]
+        before = [question, AIMessage("", tool_calls=[call])]
         return [*before, message], [*before, message.model_copy(update={"content": FILLER})]
     calls = getattr(message, "tool_calls", ())
     results = [ToolMessage(FILLER, tool_call_id=call["id"] or "") for call in calls]
-    return [asked, message, *results], [asked]
+    return [question, message, *results], [question]
 
 
 def vocabulary(spec: str) -> Callable[[str], int]:

@@ -49,7 +49,7 @@ def media_tokens(block: Mapping[str, Any], maker: Maker) -> int:
     media = media_of(block)
     if media.kind == "image":
         makers: tuple[Maker, ...] = ("openai", "anthropic") if maker == "unknown" else (maker,)
-        return max(_image(media, one) for one in makers)
+        return max(_image(media, name) for name in makers)
     if not media.data and media.kind != "sealed":
         return NAMED_PAGES * PER_PAGE[maker]
     if media.kind == "pdf":

@@ -118,7 +118,9 @@ class TokenMeter:
         if isinstance(counter, str):
             self._text = vocabulary(counter)
         elif callable(counter):
-            self._counter = MessageCounter(counter, lambda one: self._estimate(read_message(one)))
+            self._counter = MessageCounter(
+                counter, lambda source: self._estimate(read_message(source))
+            )
             self._way = object()
         elif counter is not None:
             raise PolicyError(
@@ -208,7 +210,7 @@ def _named(model: Any) -> tuple[Any, str]:
 
 def _warn_unknown(model: Any, name: str) -> None:
     """Log once in this process that a model's tokenizer is not known; never for a fake model."""
-    kinds = " ".join(one.__name__ for one in type(model).__mro__)
+    kinds = " ".join(kind.__name__ for kind in type(model).__mro__)
     fake = re.search("fake|scripted|mock", f"{name} {kinds}".lower())
     if name and name != "unknown" and not fake and not _warned:
         _warned.append(name)

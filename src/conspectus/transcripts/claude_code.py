@@ -51,18 +51,18 @@ def read_session(rows: Sequence[Row]) -> tuple[list[dict[str, Any]], int, str]:
     by_id: dict[str, dict[str, Any]] = {}
     used, model = 0, ""
     for line in _in_force(_lines(rows)):
-        row, said = line.row, line.row["message"]
+        row, spoken = line.row, line.row["message"]
         if row.get("isCompactSummary") and messages:
             continue
         used += 1
-        if said.get("model") not in (None, SYNTHETIC):
-            model = str(said["model"])
+        if spoken.get("model") not in (None, SYNTHETIC):
+            model = str(spoken["model"])
         name = _message_id(row)
         if name in by_id:
             by_id[name]["content"] = [*_blocks(by_id[name]["content"]), *line.blocks]
             continue
-        content = line.blocks if isinstance(said["content"], list) else said["content"]
-        message = {"role": said.get("role", row["type"]), "content": content}
+        content = line.blocks if isinstance(spoken["content"], list) else spoken["content"]
+        message = {"role": spoken.get("role", row["type"]), "content": content}
         stamp = {"id": row.get("uuid"), "timestamp": row.get("timestamp")}
         message |= {key: value for key, value in stamp.items() if value is not None}
         if name:
@@ -124,7 +124,7 @@ def _names(rows: Sequence[Row]) -> list[list[Name]]:
     names: list[list[Name]] = []
     answer, ahead = "", 0
     for row in reversed(rows):
-        own: list[Name] = []
+        row_names: list[Name] = []
         if _speaks(row):
             content, message = row["message"]["content"], _message_id(row)
             results = _ids(_blocks(content), "tool_result", "tool_use_id")
@@ -132,14 +132,14 @@ def _names(rows: Sequence[Row]) -> list[list[Name]]:
                 answer, ahead = message, 0
                 calls = [_ids([block], "tool_use", "id") for block in _blocks(content)]
                 parts = zip(_blocks(content), calls, strict=True)
-                own = [(message, *(call or [_hash(block)])) for block, call in parts]
+                row_names = [(message, *(call or [_hash(block)])) for block, call in parts]
             elif results:
-                own = [("results", *results)]
+                row_names = [("results", *results)]
             else:
                 ahead += 1
                 behind = () if row.get("isCompactSummary") else (answer, ahead)
-                own = [("said", _hash(content), *behind)]
-        names.append(own)
+                row_names = [("said", _hash(content), *behind)]
+        names.append(row_names)
     return names[::-1]
 
 

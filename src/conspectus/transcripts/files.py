@@ -27,6 +27,10 @@ KINDS = {type(None): "null", bool: "boolean", str: "string", list: "list"} | dic
 EXPECTED = (
     'expected a list of chat messages, an object with one under "messages", or one message a line'
 )
+UNREADABLE: dict[type, str] = {
+    FileNotFoundError: "does not exist; check the path",
+    IsADirectoryError: "is a directory; name the file in it",
+}
 _DECODER = json.JSONDecoder()
 _BEGIN, _SPACE = re.compile(r'\{\s*"'), re.compile(r"\s*")
 
@@ -144,13 +148,9 @@ def dump(value: Any, indent: int | None = None, encoding: str = "utf-8") -> str:
 def _text(path: Path | None, name: str) -> str:
     try:
         data = sys.stdin.buffer.read() if path is None else path.read_bytes()
-    except FileNotFoundError as error:
-        raise InputError(f"{name} does not exist; check the path") from error
-    except IsADirectoryError as error:
-        raise InputError(f"{name} is a directory; name the file in it") from error
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"{name} cannot be read: {reason}") from error
+        reason = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+        raise InputError(f"{name} {UNREADABLE.get(type(error), reason)}") from error
     try:
         text = data.decode("utf-8" if data.startswith(b"\0\0") else json.detect_encoding(data))
     except UnicodeDecodeError as error:
@@ -173,8 +173,10 @@ def _parsed(text: str, name: str) -> Parsed:
     except json.JSONDecodeError as error:
         return _parsed_lines(text, name, error)
     except RecursionError as error:
-        said = f"{name} is nested deeper than {DEEPEST} levels, which no history is; check the file"
-        raise InputError(said) from error
+        problem = (
+            f"{name} is nested deeper than {DEEPEST} levels, which no history is; check the file"
+        )
+        raise InputError(problem) from error
     except ValueError as error:  # of Python's own, which reads no number of so many digits
         raise InputError(f"{name} cannot be read as JSON: {error}") from error
     flat = "\n" not in text.strip()
@@ -205,8 +207,10 @@ def _parsed_lines(text: str, name: str, error: json.JSONDecodeError) -> Parsed:
         at = f"line {error.lineno}, column {error.colno}: {error.msg}"
         raise InputError(f"{name} is not JSON ({at}); {EXPECTED}")
     if all(isinstance(r.get("messages"), list) and "role" not in r for r in records):
-        said = f"{name} holds {len(records):,} conversations, one a line; put one of them into a "
-        raise InputError(f"{said}file of its own")
+        problem = (
+            f"{name} holds {len(records):,} conversations, one a line; put one of them into a "
+        )
+        raise InputError(f"{problem}file of its own")
     return Parsed(records, lines, broken=broken)
 
 

@@ -64,7 +64,7 @@ def _read_chat(records: Sequence[Any], around: Row) -> Reading:
     """Take messages as they are; a system prompt beside the list leads them."""
     lead = [{"role": "system", "content": around["system"]}] if "system" in around else []
     models = [_mapping(_fields(r)[1]).get("response_metadata") for r in reversed(records)]
-    names = [around.get("model"), *(_mapping(one).get("model_name") for one in models)]
+    names = [around.get("model"), *(_mapping(data).get("model_name") for data in models)]
     name = next((name for name in names if isinstance(name, str)), "")
     return Reading([*lead, *records], len(records), name)
 
@@ -138,11 +138,11 @@ def _read_codex(records: Sequence[Any], around: Row) -> Reading:
             window = size if isinstance(size, int) and size > 0 else window
             turns = payload.get("num_turns")
             if payload.get("type") == "thread_rolled_back" and isinstance(turns, int) and turns > 0:
-                asked = [at for at, item in enumerate(items) if item.get("role") == "user"]
-                del items[asked[-turns] if turns <= len(asked) else 0 :]
+                users = [at for at, item in enumerate(items) if item.get("role") == "user"]
+                del items[users[-turns] if turns <= len(users) else 0 :]
         elif kind == "response_item" or not items:
             rest = payload.get("replacement_history") if kind == "compacted" else [payload]
-            made = [item for one in rest or () if (item := _codex_item(one, row, typed))]
+            made = [item for data in rest or () if (item := _codex_item(data, row, typed))]
             items += made
             used += bool(made)
     return Reading(items, used, model, window)
@@ -156,7 +156,7 @@ def _codex_item(payload: Any, row: Row, typed: Sequence[str]) -> dict[str, Any] 
     item = {**payload, "timestamp": row.get("timestamp")}
     if item.get("role") == "user" and typed:
         text = "".join(str(block.get("text", "")) for block in item.get("content") or ())
-        if not any(said == text or (said and said in text) for said in typed):
+        if not any(words == text or (words and words in text) for words in typed):
             item["role"] = "developer"
     if isinstance(output := item.get("output"), Mapping):  # in older files
         item["output"] = str(output.get("content", ""))
@@ -179,7 +179,7 @@ def _turn(
         message["tool_calls"] = [
             {"id": call, "type": "function", "function": made} for call, made in functions.items()
         ]
-    made = [{"role": "tool", "tool_call_id": c, "content": said} for c, said in results.items()]
+    made = [{"role": "tool", "tool_call_id": c, "content": output} for c, output in results.items()]
     return [message, *made] if text or calls else []
 
 
@@ -199,7 +199,7 @@ def _read_gemini(records: Sequence[Any], around: Row) -> Reading:
         elif row.get("type") in ("user", "gemini"):
             turns[row.get("id", len(turns))] = row
         elif not turns:  # else a compressed history, whose originals are in the file
-            turns = {one.get("id"): one for one in update.get("messages") or ()}
+            turns = {turn.get("id"): turn for turn in update.get("messages") or ()}
     models = [str(turn["model"]) for turn in turns.values() if turn.get("model")]
     messages = [message for turn in turns.values() for message in _gemini_messages(turn)]
     return Reading(messages, len(turns), models[-1] if models else "")
@@ -211,7 +211,7 @@ def _gemini_messages(data: Row) -> list[dict[str, Any]]:
     text = "".join(str(part["text"]) for part in parts if "text" in part)
     if data.get("type") == "user":
         inline = [part["inlineData"] for part in parts if "inlineData" in part]
-        urls = [f"data:{one.get('mimeType')};base64,{one.get('data')}" for one in inline]
+        urls = [f"data:{data.get('mimeType')};base64,{data.get('data')}" for data in inline]
         media = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
         content = [{"type": "text", "text": text}, *media] if media else text
         # One with results of tools alone says nothing that the agent's message has not.
@@ -225,10 +225,10 @@ def _gemini_messages(data: Row) -> list[dict[str, Any]]:
 def _gemini_result(result: Any) -> str:
     texts = []
     for part in _gemini_parts(result):
-        said = part.get("functionResponse", {}).get("response", part.get("text"))
-        if isinstance(said, Mapping) and len(said) == 1:
-            said = said.get("output", said.get("error", said))
-        texts.append(said if isinstance(said, str) else json.dumps(said, ensure_ascii=False))
+        output = part.get("functionResponse", {}).get("response", part.get("text"))
+        if isinstance(output, Mapping) and len(output) == 1:
+            output = output.get("output", output.get("error", output))
+        texts.append(output if isinstance(output, str) else json.dumps(output, ensure_ascii=False))
     return "\n".join(texts)
 
 
@@ -289,24 +289,22 @@ def _opencode_messages(info: Row, parts: Sequence[Any]) -> Iterator[dict[str, An
 
 def _opencode_user(parts: Sequence[Row], stamp: Row) -> Iterator[dict[str, Any]]:
     """Make the user's message; texts that the program added are the developer's, behind it."""
-    blocks: list[dict[str, Any]] = []
-    added: list[str] = []
-    for part in parts:
-        kind, text = part.get("type"), str(part.get("text", ""))
-        if kind == "text" and not part.get("ignored"):
-            if part.get("synthetic"):
-                added.append(text)
-            else:
-                blocks.append({"type": "text", "text": text})
-        elif kind == "file" and str(part.get("mime", "")).startswith("image/"):
-            blocks.append({"type": "image_url", "image_url": {"url": str(part.get("url"))}})
+    texts = [part for part in parts if part.get("type") == "text" and not part.get("ignored")]
+    blocks: list[Any] = [
+        {"type": "text", "text": str(part.get("text", ""))}
+        for part in texts
+        if not part.get("synthetic")
+    ]
+    files = [part for part in parts if part.get("type") == "file"]
+    pictures = [part for part in files if str(part.get("mime", "")).startswith("image/")]
+    blocks += [
+        {"type": "image_url", "image_url": {"url": str(part.get("url"))}} for part in pictures
+    ]
+    added = "\n".join(str(part.get("text", "")) for part in texts if part.get("synthetic"))
     if blocks:
         yield {"role": "user", "content": blocks, **stamp}
-    if any(added):
-        yield {"role": "developer", "content": "\n".join(added), "timestamp": stamp["timestamp"]}
-
-
-# Claude Code
+    if added.strip():
+        yield {"role": "developer", "content": added, "timestamp": stamp["timestamp"]}
 
 
 def _is_claude(data: Row) -> bool:

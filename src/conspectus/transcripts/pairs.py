@@ -66,7 +66,7 @@ def _awaits(source: Source, call: str) -> bool:
     fields: Any = vars(source) if is_message(source) else source
     calls = [fields.get(key) or () for key in ("tool_calls", "invalid_tool_calls")]
     uses = [block for block in blocks_of(source) if block.get("type") == "tool_use"]
-    return any(one.get("id") == call for listed in (*calls, uses) for one in listed)
+    return any(part.get("id") == call for parts in (*calls, uses) for part in parts)
 
 
 def _without(source: Source, calls: Collection[str]) -> list[Source]:
