@@ -56,8 +56,10 @@ def test_an_unknown_thread_is_an_error_and_the_command_line_names_those_there_ar
     for way in ({"query": "Reykjavik"}, {"id": "u3"}, {"range": ("u2", "u3")}):
         with pytest.raises(NotFoundError, match="keeps no thread 'trap' of 'local'"):
             compactor.recall(thread_id="trap", **way)
-    assert "of 'local'; it keeps 'trip'; did you mean 'trip'?" in refused(*args)
+    assert "of 'local'; known are 'trip'; did you mean 'trip'?" in refused(*args)
     assert "nothing is archived of that tenant" in refused(*args, "--tenant", "bob")
+    args[4] = "trip"
+    assert "no session 'mian'; known are 'main'; did you" in refused(*args, "--session", "mian")
     with pytest.raises(NotFoundError, match="keeps no thread 'trap'"):
         asyncio.run(compactor.arecall("Reykjavik", thread_id="trap"))
     with pytest.raises(NotFoundError, match="keeps no thread 'trip' of 'bob'"):

@@ -33,10 +33,12 @@ EVERYTHING = "Every conversation of the tenant."
 
 
 @contextmanager
-def _reading(where: str, tenant: str, thread: str | None = None) -> Iterator[Archive]:
+def _reading(
+    where: str, tenant: str, thread: str | None = None, session: str | None = None
+) -> Iterator[Archive]:
     with options.opened(where, existing=True) as kept, output.working("Reading …"):
         if thread is not None:
-            options.check_thread(kept, tenant, thread)
+            options.check_thread(kept, tenant, thread, session)
         yield kept
 
 
@@ -62,7 +64,9 @@ def list_threads(
     if rows:
         output.print_rows(rows)
     else:
-        output.say(f"{address} keeps nothing of {tenant}")
+        output.say(
+            f"{address} keeps nothing of {tenant}; compact something first, or check --tenant"
+        )
     if others:  # they came through `conspectus serve`
         rest = f" and {len(others) - 20:,} more" if len(others) > 20 else ""
         names = f"{', '.join(others[:20])}{rest}"
@@ -100,7 +104,7 @@ def show(
 ) -> None:
     """Show the chain of a conversation: what each compaction did, the first one first."""
     scope = Scope(tenant, thread, session)
-    with _reading(options.archive_of(archive), tenant, thread) as kept:
+    with _reading(options.archive_of(archive), tenant, thread, session) as kept:
         chain = kept.chain(scope)
         dates = [_date(kept, scope, record.covers[-1:]) for record in chain]
     rows = [
@@ -157,7 +161,7 @@ def export(
     from conspectus.transcripts.files import dump
 
     output.check_output(out)
-    with _reading(options.archive_of(archive), tenant, thread) as kept:
+    with _reading(options.archive_of(archive), tenant, thread, session) as kept:
         rows = [
             {"tenant": tenant, "thread": name, "session": session, **row}
             for name in (kept.threads(tenant) if thread is None else (thread,))

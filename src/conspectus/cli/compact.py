@@ -178,6 +178,8 @@ def _what_would_compact(
         whose = f" of {history.model}" if history.model else ""
         at = f"85% of the window{whose}, {window:,} tokens"
     size = result.tokens_before
+    if not history.messages:
+        return "the file holds no messages, so there is nothing to compact; check which file it is"
     smaller = f", or --window {size // 1000 * 1000}, as of a smaller model" if size > 999 else ""
     if result.dropped:
         text = f"an earlier run has compacted this conversation; its view has {size:,} tokens"

@@ -133,7 +133,9 @@ def _report(error: Exception, as_json: bool) -> int:
         kind, code = "UsageError", BAD_INPUT
         text = _RAW.sub(r"write a \1", error.format_message().rstrip("."))
         text = text.replace("write a integer", "write a whole number").replace("Input ", "it ")
-        text = f"{text}. See '{command} --help'."
+        if "'--thread'" in text:
+            text += "; 'conspectus archive list' names the threads"
+        text = f"{text}{'' if text.endswith('?') else '.'} See '{command} --help'."
     elif isinstance(error, OSError):
         named = error.filename or "standard output"
         text = f"{named} cannot be used: {error.strerror or error}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -122,18 +122,27 @@ def opened(where: str, *, existing: bool = False) -> Iterator[Archive]:
         archive.close()
 
 
-def check_thread(archive: Archive, tenant: str, thread: str) -> None:
-    """Refuse an unknown thread, and name those that are kept."""
+def check_thread(archive: Archive, tenant: str, thread: str, session: str | None = None) -> None:
+    """Refuse an unknown thread or session, and name those that are kept."""
     known = archive.threads(tenant)
-    if thread in known:
-        return
-    text = "nothing is archived of that tenant before its first compaction; check --tenant"
-    if known:
-        more = f" and {len(known) - NAMED:,} more" if len(known) > NAMED else ""
-        text = f"it keeps {', '.join(map(repr, known[:NAMED]))}{more}"
-    meant = did_you_mean(thread, known)
-    text += f";{meant}" if meant else ""
-    raise NotFoundError(f"the archive keeps no thread {thread!r} of {tenant!r}; {text}")
+    if thread not in known:
+        of = f"no thread {thread!r} of {tenant!r}"
+        fix = "nothing is archived of that tenant before its first compaction; check --tenant"
+        raise _unknown(f"the archive keeps {of}; {_named(known) or fix}", thread, known)
+    sessions = [scope.session for scope in archive.scopes(tenant) if scope.thread == thread]
+    if session is not None and sessions and session not in sessions:
+        text = f"the thread {thread!r} has no session {session!r}; {_named(sessions)}"
+        raise _unknown(text, session, sessions)
+
+
+def _named(known: Sequence[str]) -> str:
+    more = f" and {len(known) - NAMED:,} more" if len(known) > NAMED else ""
+    return f"known are {', '.join(map(repr, known[:NAMED]))}{more}" if known else ""
+
+
+def _unknown(text: str, name: str, known: Sequence[str]) -> NotFoundError:
+    meant = did_you_mean(name, known)
+    return NotFoundError(f"{text};{meant}" if meant else text)
 
 
 def file_of(where: str) -> Path | None:

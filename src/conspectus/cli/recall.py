@@ -31,12 +31,14 @@ def recall(
     stretch = None if first is None or last is None else (first, last)
     if sum(asked is not None for asked in (query if id is None else None, id, stretch)) != 1:
         raise InputError("give a query, --id ID, both, or --from ID --to ID")
+    if at is not None and id is None:
+        raise InputError("--at is a place in one message; give its --id, too")
     from conspectus.engine import Compactor
 
     whose = {"thread_id": thread, "tenant": tenant, "session": session}
     where = options.archive_of(archive)
     with options.opened(where, existing=True) as kept, output.working("Searching …"):
-        options.check_thread(kept, tenant, thread)
+        options.check_thread(kept, tenant, thread, session)
         result = Compactor(archive=kept).recall(
             query, **whose, id=id, at=at, range=stretch, tokens=tokens
         )

@@ -114,7 +114,8 @@ def read_section(file: Path, name: str = SECTION) -> tuple[Any, Source]:
         raise ConfigError((f"{file}: there is no such file; check the path",)) from None
     except OSError as error:
         why = error.strerror or str(error)
-        raise ConfigError((f"{file}: cannot be read ({why}); check its permissions",)) from None
+        fix = "name the file in it" if file.is_dir() else "check its permissions"
+        raise ConfigError((f"{file}: cannot be read ({why}); {fix}",)) from None
     nodes: dict[str, Any] = {}
     names: dict[str, int] = {}
     values: dict[str, Any] = {}
