@@ -12,6 +12,8 @@ from functools import partial
 from typing import Annotated, Any, NotRequired
 from weakref import WeakSet
 
+from deepagents.backends.protocol import BackendProtocol
+from deepagents.middleware.summarization import SummarizationMiddleware as Replaced
 from langchain.agents.middleware.types import ModelRequest, PrivateStateAttr
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
@@ -21,9 +23,9 @@ from conspectus.archive import Scope
 from conspectus.archive.values import label_hash
 from conspectus.bridge import io
 from conspectus.core.records import Record
-from conspectus.deep_agents.defaults import deepagents, summarization_defaults
+from conspectus.deep_agents import summarization_defaults
 from conspectus.engine.background import Preparations
-from conspectus.errors import ArchiveError, PolicyError, RedactionError
+from conspectus.errors import PolicyError
 from conspectus.langchain import SummarizationMiddleware
 from conspectus.langchain.channel import Channel
 from conspectus.langchain.settings import DEPRECATED, model_name
@@ -31,11 +33,6 @@ from conspectus.langchain.state import CompactionState, HeadState
 from conspectus.messages import Message, read_messages
 from conspectus.model.calls import profile_window
 from conspectus.observe import log
-
-with deepagents():
-    from deepagents.backends.protocol import BackendProtocol
-    from deepagents.middleware.summarization import SummarizationMiddleware as Replaced
-
 
 MIRRORED = "_conspectus_mirrored"
 """Our channel for the record up to which the files are written."""
@@ -128,10 +125,9 @@ class DeepAgentsSummarization(SummarizationMiddleware):
             for number, record in enumerate(chain[known + 1 :], start=known + 2):
                 text = await self._readable(channel, record)
                 path = f"{folder_of(backend, channel.scope)}/{number:04}-{record.id}.md"
-                if not (await _write(backend, path, text)):
-                    break
+                await _write(backend, path, text)
                 last = record.id
-        except (ArchiveError, RedactionError) as error:
+        except Exception as error:  # a backend may raise anything
             log("mirror_failed", "the readable copies could not be written: %s", error)
         return {MIRRORED: last} if last is not None else None
 
@@ -187,18 +183,12 @@ def _readable(entry: Message) -> str:
     return "\n".join(part for part in parts if part) + "\n"
 
 
-async def _write(backend: BackendProtocol, path: str, text: str) -> bool:
+async def _write(backend: BackendProtocol, path: str, text: str) -> None:
     files = [(path, text.encode("utf-8", "backslashreplace"))]
-    try:
-        answers = await io(
-            partial(backend.upload_files, files), partial(backend.aupload_files, files)
-        )
-        problems = [f"{one.path}: {one.error}" for one in answers if one.error]
-    except Exception as error:  # a backend may raise anything
-        problems = [f"{type(error).__name__}: {error}"]
-    if problems:
-        log("mirror_failed", "readable copies could not be written: %s", "; ".join(problems))
-    return not problems
+    answers = await io(partial(backend.upload_files, files), partial(backend.aupload_files, files))
+    for answer in answers:
+        if answer.error:
+            raise OSError(f"{answer.path}: {answer.error}")
 
 
 def summarization_middleware(

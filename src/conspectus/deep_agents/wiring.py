@@ -13,20 +13,16 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, ParamSpec, TypeVar
 
-from conspectus.deep_agents.defaults import deepagents
+import deepagents.graph as real
+from deepagents import __version__ as version
+from deepagents.middleware import UnsupportedContentMiddleware
+from deepagents.middleware.subagents import SubAgentMiddleware as RealSubAgentMiddleware
+from deepagents.middleware.summarization import SummarizationMiddleware as Replaced
+from deepagents.middleware.summarization import SummarizationToolMiddleware
+
+from conspectus.deep_agents.middleware import DeepAgentsSummarization
 from conspectus.errors import PolicyError
 from conspectus.langchain import ContextGuard, SummarizationMiddleware
-
-with deepagents():
-    import deepagents.graph as real
-    from deepagents import __version__ as version
-    from deepagents.middleware import UnsupportedContentMiddleware
-    from deepagents.middleware.subagents import SubAgentMiddleware as RealSubAgentMiddleware
-    from deepagents.middleware.summarization import SummarizationMiddleware as Replaced
-    from deepagents.middleware.summarization import SummarizationToolMiddleware
-
-    from conspectus.deep_agents.middleware import DeepAgentsSummarization
-
 
 P = ParamSpec("P")
 R = TypeVar("R")
