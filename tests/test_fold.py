@@ -47,10 +47,7 @@ def record(
 
 
 def shown(view: Folded, history: list[Message]) -> list[str]:
-    texts = [history[one.place].text for one in view.shown]
-    if any(one.summary for one in view.chain):
-        texts.insert(view.first, "SUMMARY")
-    return texts
+    return [history[message.position].text for message in view.remaining]
 
 
 R1 = record(None, "a", "b")
@@ -60,14 +57,14 @@ R2 = record(R1, "c", "d")
 @pytest.mark.parametrize(
     ("history", "in_view", "chain"),
     [
-        (sent("s", "a", "b", "c", "d", "e"), "s SUMMARY e", [R1, R2]),
-        (sent("s", "e", "f", summary=R2), "s SUMMARY e f", [R1, R2]),
-        (sent("a", "b", "c2", "d", "e"), "SUMMARY c2 d e", [R1]),
+        (sent("s", "a", "b", "c", "d", "e"), "s e", [R1, R2]),
+        (sent("s", "e", "f", summary=R2), "s e f", [R1, R2]),
+        (sent("a", "b", "c2", "d", "e"), "c2 d e", [R1]),
         (sent("a2", "b", "c", "d", "e"), "a2 b c d e", []),
         (sent("a", "c", "d", "e"), "a c d e", []),
         (sent("b", "a", "e"), "b a e", []),
-        (sent("c", "q", summary=R1), "SUMMARY c q", [R1]),
-        (sent("a", "e", summary=R1), "SUMMARY a e", [R1]),
+        (sent("c", "q", summary=R1), "c q", [R1]),
+        (sent("a", "e", summary=R1), "a e", [R1]),
     ],
     ids=[
         "a whole history sent again",
@@ -89,9 +86,9 @@ def test_which_records_fit(history, in_view, chain):
 def test_a_record_that_covers_what_a_user_said_last_is_dropped():
     asked = record(R1, "c", "u")
     history = sent("a", "b", "c", "u")
-    assert shown(fold([R1, asked], history), history) == ["SUMMARY", "c", "u"]
+    assert shown(fold([R1, asked], history), history) == ["c", "u"]
     history = sent("a", "b", "c", "u", "u2")
-    assert shown(fold([R1, asked], history), history) == ["SUMMARY", "u2"]
+    assert shown(fold([R1, asked], history), history) == ["u2"]
 
 
 def test_of_two_clips_of_one_message_the_later_is_shown():
@@ -99,7 +96,7 @@ def test_of_two_clips_of_one_message_the_later_is_shown():
     later = ClipMark(key("b"), "b-shorter", 20)
     second = record(first, clips=(later,))
     view = fold([first, second], sent("a", "b", "c"))
-    assert [one.clip for one in view.shown] == [None, later, None]
+    assert [one.clip for one in view.remaining] == [None, later, None]
 
 
 def test_a_record_survives_plain_json():

@@ -463,7 +463,7 @@ def test_a_summariser_that_fails_ends_langchains_run_and_not_ours():
         ({"summary_tokens": 1.5}, "summary_tokens must be"),
         ({"trigger": None}, "needs a trigger"),
         ({"trigger": ("tokens", -1)}, "greater than 0"),
-        ({"keep": ("pages", 3)}, "keep metric: .pages"),
+        ({"keep": ("pages", 3)}, "pages for keep"),
         ({"summarizer": 7}, "cannot summarise"),
         ({"recall_tokens": 0}, "recall_tokens must be"),
         ({"prices": {"m": 3}}, "prices stand by model, as in"),

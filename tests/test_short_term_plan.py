@@ -1,7 +1,7 @@
 """The plan in LangMem's order: pure, legal, within its limits."""
 
 from conspectus.core.items import Compact, Item
-from conspectus.core.oldest_first import Limits, oldest_first
+from conspectus.core.plan import Limits, oldest_first
 
 
 def test_what_is_left_is_the_most_that_a_summary_may_take():

@@ -36,32 +36,45 @@ def exchanges(items: Sequence[Item]) -> Exchanges:
     A result belongs to the nearest earlier message with a call of that id, as histories repeat ids
     in later turns. A call that its own message answers does not count.
     """
-    step = _steps(items)
-    groups = _Groups(step)
+    step = list(range(len(items)))  # where each part of an agent's answer begins; else its own
+    for i, item in enumerate(items):
+        if item.joined and i and not items[i - 1].summary:
+            step[i] = step[i - 1]
+    home = list(step)  # a union-find; a group is named after its first
+
+    def group_of(i: int) -> int:
+        while home[i] != i:
+            home[i] = i = home[home[i]]
+        return i
+
+    def tie(i: int, j: int) -> None:
+        first, other = sorted((group_of(i), group_of(j)))
+        home[other] = first
+
     caller: dict[str, int] = {}
     newest_call = -1
     waiting: dict[int, set[str]] = {}
     orphans: set[int] = set()
     late: dict[int, int] = {}
     for i, item in enumerate(items):
-        found = {
+        callers = {
             caller[call]
             for call in item.answers
             # A second answer to a call is late once the agent has spoken again.
             if call in caller and (call in waiting[caller[call]] or caller[call] == newest_call)
         }
-        for j in found:  # an answer to two messages at once ties them together
+        for j in callers:  # an answer to two messages at once ties them together
             waiting[j] -= set(item.answers)
-            groups.tie(i, j)
-        if not found and item.answers and item.role == "tool":
-            asked = [caller[call] for call in item.answers if call in caller]
-            if asked:
-                late[i] = asked[-1]
+            tie(i, j)
+        if not callers and item.answers and item.role == "tool":
+            answered = [caller[call] for call in item.answers if call in caller]
+            if answered:
+                late[i] = answered[-1]
             else:
                 orphans.add(i)
         for call in item.needs:
             if call in caller:
-                groups.tie(i, caller[call])
+                tie(i, caller[call])
         if item.role == "assistant":
             newest_call = step[i]
         open_now = [call for call in item.calls if call not in item.answers]
@@ -69,39 +82,14 @@ def exchanges(items: Sequence[Item]) -> Exchanges:
             caller[call] = step[i]
         if open_now:
             waiting[step[i]] = waiting.get(step[i], set()) | set(open_now)
-    group = [groups.of(i) for i in range(len(items))]
-    last = {home: i for i, home in enumerate(group)}
+    group = [group_of(i) for i in range(len(items))]
+    last = {first: i for i, first in enumerate(group)}
     open_calls = {i for i, calls in waiting.items() if calls}
     pending = frozenset(group[i] for i in open_calls)
     under_way = frozenset(
         i for i, first in enumerate(step) if first == newest_call and first in open_calls
     )
     return Exchanges(tuple(group), last, pending, under_way, frozenset(orphans), late)
-
-
-def _steps(items: Sequence[Item]) -> list[int]:
-    """Return the place where each part of an agent's answer begins; else its own."""
-    step = list(range(len(items)))
-    for i, item in enumerate(items):
-        if item.joined and i and not items[i - 1].summary:
-            step[i] = step[i - 1]
-    return step
-
-
-class _Groups:
-    """A union-find of items; a group is named after its first."""
-
-    def __init__(self, home: Sequence[int]) -> None:
-        self.home = list(home)
-
-    def of(self, i: int) -> int:
-        while self.home[i] != i:
-            self.home[i] = i = self.home[self.home[i]]
-        return i
-
-    def tie(self, i: int, j: int) -> None:
-        one, other = sorted((self.of(i), self.of(j)))
-        self.home[other] = one
 
 
 def legal_cuts(items: Sequence[Item], ex: Exchanges) -> list[bool]:

@@ -164,11 +164,6 @@ class Ladder:
             return tokens
         return max(self.items[i].smallest(), level)
 
-    def shortest(self, some: Sequence[int], level: int, spared: Set[int]) -> tuple[Clip, ...]:
-        """Clip these items to a level, as far as they may be."""
-        sizes = ((i, self.size(i, level, spared)) for i in some)
-        return tuple(Clip(i, size) for i, size in sizes if size < self.items[i].tokens)
-
     def clips(
         self, stay: Sequence[int], room: int, least: int, spared: Set[int] = frozenset()
     ) -> tuple[Clip, ...] | None:
@@ -186,7 +181,9 @@ class Ladder:
                 return sum(self.size(i, level, never) for i in stay) <= room
 
             if fits(least):
-                return self.shortest(stay, highest(least, max([least, *sizes]), fits), never)
+                level = highest(least, max([least, *sizes]), fits)
+                short = ((i, self.size(i, level, never)) for i in stay)
+                return tuple(Clip(i, size) for i, size in short if size < self.items[i].tokens)
         return None
 
     def climb(self, steps: Sequence[Step], wanted: int, *, clip: bool) -> Compact | Keep | None:
@@ -260,7 +257,7 @@ class Ladder:
         self, leave: Sequence[int], stay: Sequence[int], clips: tuple[Clip, ...], share: int
     ) -> Compact:
         """Return the plan with these clips and a summary of `share` tokens."""
-        freed = sum(self.items[one.index].tokens - one.limit for one in clips)
+        freed = sum(self.items[clip.index].tokens - clip.limit for clip in clips)
         after = sum(self.items[i].tokens for i in stay) - freed + (share or self.standing)
         gone = tuple(leave)
         return Compact("", gone, clips, share, self.tokens, after, self.known, self.cap)

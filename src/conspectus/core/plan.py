@@ -8,25 +8,43 @@ order of `ladder.LADDER`. If nothing helps, the plan is `Stuck`, with the number
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Collection, Sequence
-from dataclasses import replace
-from itertools import accumulate
+from dataclasses import dataclass, replace
 
 from conspectus.core.boundaries import exchanges, leading, must_stay, never_clipped
 from conspectus.core.items import Clip, Compact, Item, Keep, Plan, Size, Stuck, Window
-from conspectus.core.ladder import CLIP_TO, GIANT, KEEP_FIRST, LADDER, Ladder
-from conspectus.core.policy import REARM, SMALLEST_SUMMARY, Policy, grown
+from conspectus.core.ladder import CLIP_TO, GIANT, KEEP_FIRST, LADDER, OLDEST_FIRST, Ladder
+from conspectus.core.policy import REARM, SMALLEST_SUMMARY, Policy, first_kept, grown
 
 BELOW = "below the trigger"
 """Why nothing is done while nothing is due."""
 
 GAIN = 10
 """One part in this many of a history is freed by a compaction that neither the window nor force
-asks for: less would cost a summary without delaying the next one."""
+asks for: less would cost a summary without delaying the next one. In LangMem's order, it is the
+least that a plan saves which stays above the limit."""
 
 RELIEF = 2
 """Clips alone are enough when they bring a history to one part in this many of its trigger."""
+
+STUCK = (
+    "what must stay in view takes at least {needed:,} tokens and there are {budget:,}: use a model "
+    "with a larger window, reserve less of it, or shorten the system prompt or the newest message, "
+    "its images and files included"
+)
+HELD_BACK = (
+    "the history takes {needed:,} tokens of {budget:,}, and its latest summary failed or was "
+    "refused; another one is made once it has grown by a tenth, or when it is asked for by force"
+)
+NO_ROOM = (
+    "{reserved:,} tokens are reserved in a window of {limit:,}, which leaves none for messages: "
+    "use a model with a larger window or reserve less"
+)
+TOO_LARGE = (
+    "what must stay in view, with its summary, takes up to {needed:,} tokens and max_tokens is "
+    "{budget:,}: raise max_tokens, shorten the system prompt or the newest message, or pass "
+    "archive=, so that large messages can be clipped"
+)
 
 
 def plan(
@@ -61,17 +79,16 @@ def plan(
     limit, budget = (None, None) if window is None else (window.limit, window.budget)
     size = asked or Size(whole, len(items))
     short = _old_arguments(items, policy, size, limit) if clip else {}
-    if short:
-        saved = sum(items[i].tokens - one.tokens for i, one in short.items())
-        items = [short.get(i, item) for i, item in enumerate(items)]
-        size = Size(max(0, size.tokens - saved), size.messages)
+    items = [short.get(i, item) for i, item in enumerate(items)]
     tokens = sum(item.tokens for item in items)
+    size = Size(max(0, size.tokens - (whole - tokens)), size.messages)
     fired = policy.fired(size, limit, last)
     over = budget is not None and tokens > budget
     decided: Plan = Keep(BELOW, tokens)
     if force or fired or over:
         if window is not None and window.budget <= 0:
-            return _no_room(window, whole)
+            reason = NO_ROOM.format(reserved=window.reserved, limit=window.limit)
+            return Stuck(reason, whole, max(1, whole), window.budget)
         gain = math.ceil(tokens / GAIN)
         if force or over or gain < floor:  # sizes of small histories mean little
             gain = 0
@@ -93,7 +110,8 @@ def plan(
             waits_for = waits_for * tokens // size.tokens  # the caller may count in its own way
         relief = _clip_stale(ladder, policy, wanted, waits_for) if clip and not force else None
         if relief is None and over and not force and failed and not grown(tokens, failed):
-            return _held_back(tokens, ladder.budget)
+            reason = HELD_BACK.format(needed=tokens, budget=ladder.budget)
+            return Stuck(reason, tokens, tokens, ladder.budget)
         decided = relief or _climb(ladder, policy, wanted, clip)
         if isinstance(decided, Compact):
             cause = "forced" if force else "window" if over and not fired else f"trigger: {fired}"
@@ -102,15 +120,10 @@ def plan(
 
 
 def _wanted_cut(ladder: Ladder, policy: Policy, limit: int | None) -> int:
-    """Return the latest legal cut that keeps at least the amount of `keep`."""
-    count, tokens = len(ladder.items), policy.keep_tokens(limit)
-    if tokens is None:
-        wanted = count - int(policy.keep[1])
-    else:
-        suffix = [0, *accumulate(item.kept_as for item in reversed(ladder.items))]
-        # The most messages from the end that fit in these tokens; at least one.
-        wanted = count - max(1, bisect_left(suffix, tokens + 1) - 1)
-    return next((cut for cut in range(max(0, wanted), 0, -1) if ladder.cuts[cut]), 0)
+    """Return the latest legal cut that keeps at least the amount of `keep`, and one message."""
+    sizes = [item.kept_as for item in ladder.items]
+    wanted = min(first_kept(policy.keep, sizes, limit, policy.keep_base), len(sizes) - 1)
+    return next((cut for cut in range(wanted, 0, -1) if ladder.cuts[cut]), 0)
 
 
 def _clip_stale(
@@ -142,42 +155,19 @@ def _climb(ladder: Ladder, policy: Policy, wanted: int, clip: bool) -> Plan:
     if not ladder.leaves(wanted) and tokens <= ladder.rooms["budget" if first else "aim"]:
         return Keep("everything is within keep", tokens)
     plan = ladder.climb(KEEP_FIRST if first else LADDER, wanted, clip=clip)
-    if plan is None and tokens <= ladder.budget:
+    if plan is not None:
+        return plan
+    if tokens <= ladder.budget:
         return Keep("a summary would not make it smaller", tokens)
-    return plan or _stuck(ladder, clip)
-
-
-def _stuck(ladder: Ladder, clip: bool) -> Stuck:
-    cut = max(cut for cut, legal in enumerate(ladder.cuts) if legal and cut < len(ladder.cuts) - 1)
-    leave, stay = ladder.divide(cut)
+    leave, stay = ladder.divide(max(cut for cut in range(len(ladder.items)) if ladder.cuts[cut]))
     needed = sum(ladder.size(i, 1) if clip else ladder.items[i].tokens for i in stay)
     needed += ladder.floor if leave or ladder.standing else 0
-    reason = (
-        f"what must stay in view takes at least {needed:,} tokens and there are "
-        f"{ladder.budget:,}: use a model with a larger window, reserve less of it, "
-        "or shorten the system prompt or the newest message, its images and files included"
-    )
-    if not clip:
-        reason += "; with an archive, large messages could be clipped"
-    return Stuck(reason, ladder.tokens, needed, ladder.budget)
+    reason = STUCK.format(needed=needed, budget=ladder.budget)
+    reason += "" if clip else "; with an archive, large messages could be clipped"
+    return Stuck(reason, tokens, needed, ladder.budget)
 
 
-def _held_back(tokens: int, budget: int) -> Stuck:
-    """Give up for now: a summary has failed or was refused a moment ago."""
-    reason = (
-        f"the history takes {tokens:,} tokens of {budget:,}, and its latest summary "
-        "failed or was refused; another one is made once it has grown by a tenth, or when it "
-        "is asked for by force"
-    )
-    return Stuck(reason, tokens, tokens, budget)
-
-
-def _no_room(window: Window, tokens: int) -> Stuck:
-    reason = (
-        f"{window.reserved:,} tokens are reserved in a window of {window.limit:,}, which leaves "
-        "none for messages: use a model with a larger window or reserve less"
-    )
-    return Stuck(reason, tokens, max(1, tokens), window.budget)
+# Arguments of old calls, as Deep Agents shortens them
 
 
 def _old_arguments(
@@ -206,12 +196,80 @@ def _with_arguments(
     if isinstance(decided, Stuck):
         return decided
     plan = decided if isinstance(decided, Compact) else None
-    done = {*plan.evicted, *(one.index for one in plan.clips)} if plan else set[int]()
+    done = {*plan.evicted, *(clip.index for clip in plan.clips)} if plan else set[int]()
     left = ((i, item.tokens) for i, item in short.items() if i not in done)
-    own = tuple(Clip(i, limit, how.longest, how.ending) for i, limit in left)
+    clips = tuple(Clip(i, limit, how.longest, how.ending) for i, limit in left)
     if plan:
-        return replace(plan, clips=(*plan.clips, *own), tokens=tokens)
-    return Compact("old arguments", (), own, 0, tokens, decided.tokens, budget)
+        return replace(plan, clips=(*plan.clips, *clips), tokens=tokens)
+    return Compact("old arguments", (), clips, 0, tokens, decided.tokens, budget)
+
+
+# LangMem's order
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of short-term memory, in tokens.
+
+    `most` is the size of the result, `reach` the size that must have gathered, `share` the room for
+    the text of the summary, `frame` the size of an empty summary message, `floor` the least useful
+    room of one, to which `share` gives way, and `slack` the excess of a whole message over its
+    parts.
+    """
+
+    most: int
+    reach: int
+    share: int
+    frame: int
+    floor: int
+    slack: int = 0
+
+
+def oldest_first(items: Sequence[Item], limits: Limits, *, clip: bool) -> Plan:
+    """Decide in LangMem's order: once enough has gathered, the oldest part is summarised.
+
+    The cut is the first one at which enough has gathered and the rest fits beside a summary, moved
+    on to the next legal cut, and never past the last exchange. If no cut brings the history below
+    the limit, it is clipped (`clip`, which needs an archive), or else as much leaves as may:
+    `at_most` of a `Compact` is above its `budget` if even that is not enough. `items` are leading
+    system messages, a standing summary if any, and the rest.
+    """
+    share = max(1, limits.share, limits.frame)
+    slack = limits.share + limits.frame + limits.slack - share
+    ladder = Ladder(
+        items, limits.most, limit=share + slack, floor=min(share, limits.floor), slack=slack
+    )
+    tokens, left = ladder.tokens, ladder.kept[1:]
+    over, whole = tokens > limits.most, tokens - ladder.standing
+    first = items[0].tokens if items and items[0].role == "system" else 0
+    enough = [i for i, kept in enumerate(left) if whole - kept >= limits.reach]
+    if not enough and not (whole - first >= limits.reach and over):
+        return Keep("less has gathered than is asked for", tokens)
+    at = next((i for i in enough if left[i] <= limits.most - limits.share), None)
+    if at is None and not over:
+        return Keep("what would stay leaves no room for a summary", tokens)
+    legal = [cut for cut in range(1, len(items)) if ladder.cuts[cut]] or [0]
+    wanted = next((cut for cut in legal if at is not None and cut > at), legal[-1])
+    steps = OLDEST_FIRST if clip else [step for step in OLDEST_FIRST if step.clips == "nothing"]
+    cause, plan = f"{limits.reach:,} tokens have gathered", ladder.climb(steps, wanted, clip=clip)
+    if isinstance(plan, Compact):
+        return replace(plan, cause=cause)
+    leave, stay = ladder.divide(legal[-1])
+    plan = ladder.compact(leave, stay, (), share) if leave else None
+    needed = plan.at_most if plan else tokens
+    if plan is not None and tokens - needed >= tokens // GAIN:
+        return replace(plan, cause=cause)
+    if not over:
+        return Keep("a summary would not make it smaller", tokens)
+    return Stuck(too_large(needed, limits.most), tokens, needed, limits.most)
+
+
+def too_large(needed: int, most: int) -> str:
+    """Say that a history does not fit, and what to do."""
+    return TOO_LARGE.format(needed=needed, budget=most)
+
+
+# What is looked at besides
 
 
 def budget_of(policy: Policy, window: Window | None) -> Window | None:
@@ -259,8 +317,8 @@ def plan_draft(
     clips = ladder.clips(stay, ladder.rooms["roomy"] - summary, ladder.budget // GIANT, never)
     if clips is None:
         return None
-    own = {*gone, *(one.index for one in clips)}
-    clips += tuple(one for one in decided.clips if one.longest and one.index not in own)
+    there = {*gone, *(c.index for c in clips)}
+    clips += tuple(c for c in decided.clips if c.longest and c.index not in there)
     plan = ladder.compact(sorted(gone), stay, tuple(sorted(clips, key=lambda c: c.index)), summary)
     cause, cap = decided.cause, decided.summary_cap
     return replace(plan, cause=cause, tokens=decided.tokens, summary_cap=cap)

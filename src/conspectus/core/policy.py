@@ -69,15 +69,17 @@ def check_size(value: object, name: str) -> ContextSize:
     """Return one size, checked; a `PolicyError` shows the right form."""
     if not (isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str)):
         raise PolicyError(f"{name} cannot be {value!r}. {RIGHT_FORM}.")
-    return _checked(*value, name)
+    return _checked(*value, name, f"Unsupported context size type {value[0]} for {name}")
 
 
-def _checked(kind: Any, amount: Any, name: str) -> ContextSize:
+def _checked(kind: Any, amount: Any, name: str, unknown: str) -> ContextSize:
     # The first words are those that users of LangChain's middleware look for.
     number = isinstance(amount, (int, float)) and not isinstance(amount, bool)
     wrong, meant = "", ""
     if kind not in get_args(Unit):
-        wrong = f"Unsupported {name} metric: {kind!r}"
+        wrong = unknown
+    elif isinstance(amount, bool):
+        wrong = f"{kind} {name} value must be numeric"
     elif kind == "fraction" and not (number and 0 < amount <= 1):
         wrong = f"Fractional {name} values must be between 0 and 1"
         meant = f" Did you mean {amount / 100:g}?" if number and 1 < amount <= 100 else ""
@@ -135,7 +137,7 @@ def parse_trigger(value: object, name: str = "trigger") -> tuple[TriggerClause, 
         return ()
     if isinstance(value, list) and not value:
         raise PolicyError(f"{name} is an empty list; pass None for no trigger. {TRIGGER_FORM}.")
-    return tuple(_clause(one, name) for one in (value if isinstance(value, list) else [value]))
+    return tuple(_clause(part, name) for part in (value if isinstance(value, list) else [value]))
 
 
 def _clause(value: object, name: str) -> TriggerClause:
@@ -144,7 +146,13 @@ def _clause(value: object, name: str) -> TriggerClause:
     if isinstance(value, tuple):
         sizes = [check_size(value, name)]
     elif isinstance(value, Mapping) and value:
-        sizes = [_checked(kind, amount, name) for kind, amount in value.items()]
+        sizes = [
+            _checked(kind, amount, name, f"Unsupported {name} metric: {kind!r}")
+            for kind, amount in value.items()
+        ]
+    elif isinstance(value, Mapping):
+        units = "'tokens', 'messages', 'fraction'"
+        raise PolicyError(f"{name} clause must specify at least one of {units}. {TRIGGER_FORM}.")
     else:
         raise PolicyError(f"{name} cannot be {value!r}. {TRIGGER_FORM}.")
     return TriggerClause(**dict[str, Any](sizes))
@@ -305,7 +313,7 @@ class StaleResults:
         """Read a user's setting; None if it is off, a `PolicyError` if it is invalid."""
         if value is None or value is False or isinstance(value, cls):
             return value or None
-        names = [one.name for one in fields(cls)]
+        names = [setting.name for setting in fields(cls)]
         if value is not True and not (isinstance(value, Mapping) and set(value) <= set(names)):
             raise PolicyError(
                 f"stale_results must be True, False or a dict with some of {', '.join(names)}, "
@@ -315,7 +323,7 @@ class StaleResults:
         for name, amount in settings.items():
             if name in ("tools", "exclude"):
                 many = isinstance(amount, (Sequence, Set)) and not isinstance(amount, (str, bytes))
-                if not (many and all(isinstance(one, str) and one for one in amount)):
+                if not (many and all(isinstance(tool, str) and tool for tool in amount)):
                     raise PolicyError(
                         f"stale_results {name} must be a list of names of tools, not {amount!r}"
                     )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from functools import cache
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from conspectus.core.items import Size
-from conspectus.core.plain import from_plain, to_plain
 
+T = TypeVar("T")
 FORMAT = 1  # Version of the plain form; a reader refuses a newer one
 
 
@@ -50,7 +51,7 @@ class Cost:
         models = dict(self.models)
         for name, cost in other.models.items():
             models[name] = models[name] + cost if name in models else cost
-        sums = {one: getattr(self, one) + getattr(other, one) for one in COUNTS}
+        sums = {name: getattr(self, name) + getattr(other, name) for name in COUNTS}
         return Cost(**sums, models=models)
 
     def asked_of(self, model: str) -> Cost:
@@ -68,7 +69,7 @@ class Cost:
         return dict(to_plain(self))
 
 
-COUNTS = tuple(one.name for one in fields(Cost) if one.name != "models")
+COUNTS = tuple(part.name for part in fields(Cost) if part.name != "models")
 """Names of the counts of a cost."""
 
 
@@ -226,3 +227,73 @@ class Record:
 
 
 Chain = Sequence[Record]  # Records from the first of a thread to its head
+
+
+# Dataclasses as plain JSON data, and back, each part checked by its annotation
+
+
+def to_plain(value: Any) -> Any:
+    """Return a dataclass as plain data, without fields that have their default."""
+    if isinstance(value, tuple):
+        return [to_plain(part) for part in value]
+    if isinstance(value, Mapping):
+        return {name: to_plain(part) for name, part in value.items()}
+    if not is_dataclass(value):
+        return value  # a list is plain already
+    kind: Any = type(value)
+    parts = ((name, getattr(value, name), usual) for name, (_, usual) in _form(kind).items())
+    return {name: to_plain(part) for name, part, usual in parts if part != usual}
+
+
+def from_plain(cls: type[T], data: Any) -> T:
+    """Read what `to_plain` wrote; fields that a newer version added are left out.
+
+    Raises:
+        TypeError: a field is missing, or is not of its type.
+    """
+    if not isinstance(data, Mapping):
+        raise TypeError(f"a {cls.__name__} is no {type(data).__name__}")
+    kind: Any = cls
+    form = _form(kind)
+    return cls(**{name: form[name][0](data[name]) for name in data if name in form})
+
+
+@cache
+def _form(cls: Any) -> dict[str, tuple[Callable[[Any], Any], Any]]:
+    """Return what reads each field, and its default."""
+    hints, form = get_type_hints(cls), {}
+    for part in fields(cls):
+        usual = part.default if part.default_factory is MISSING else part.default_factory()
+        form[part.name] = (_reader(hints[part.name]), usual)
+    return form
+
+
+@cache
+def _reader(hint: Any) -> Callable[[Any], Any]:
+    """Return what reads a value with this annotation; it raises `TypeError`."""
+    origin, args = get_origin(hint), get_args(hint)
+    each = [_reader(kind) for kind in args if kind is not Ellipsis and origin is not Literal]
+    exact = {int: (int,), float: (float, int)}.get(hint)  # a bool is no number
+
+    def read(value: Any) -> Any:
+        if hint is Any:
+            return value
+        if is_dataclass(hint):
+            return from_plain(hint, value)  # type: ignore[arg-type]
+        if origin is type(int | None):
+            return None if value is None else each[0](value)
+        if origin is Mapping and isinstance(value, Mapping):
+            return {str(name): each[1](part) for name, part in value.items()}
+        if origin is tuple and isinstance(value, (list, tuple)):
+            if args == (str, ...) and {*map(type, value)} <= {str}:  # often a hundred thousand keys
+                return tuple(value)
+            parts = each * len(value) if args[-1] is Ellipsis else each
+            if len(parts) == len(value):
+                return tuple(read(part) for read, part in zip(parts, value, strict=True))
+        if type(value) in exact if exact else isinstance(hint, type) and isinstance(value, hint):
+            return value
+        if origin is Literal and value in args:
+            return value
+        raise TypeError(f"{value!r} is no {hint}")
+
+    return read

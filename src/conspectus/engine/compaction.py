@@ -14,11 +14,10 @@ from typing import Any
 
 from conspectus.bridge import aside
 from conspectus.core.items import Compact, Keep, Stuck
-from conspectus.core.plan import BELOW
 from conspectus.core.records import Cost, Draft, Record
 from conspectus.engine.hooks import Refused, approved, call_hooks, tell
 from conspectus.engine.material import Material, confirm, gather
-from conspectus.engine.memory import FailedSummary, Seen
+from conspectus.engine.memory import FailedSummary, as_before, remember
 from conspectus.engine.prepared import choose
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.thread import Thread
@@ -28,13 +27,12 @@ from conspectus.errors import (
     ArchiveError,
     ArchiveOvertaken,
     ConspectusError,
-    MessageError,
     RedactionError,
     SummarizerOverflow,
     SummarizerTimeout,
     SummaryRejected,
 )
-from conspectus.messages import Source, is_summary_message, read_messages
+from conspectus.messages import Source, read_messages
 from conspectus.observe import emit, observing, price_of
 from conspectus.observe.events import error_fields
 from conspectus.observe.prices import currency
@@ -63,7 +61,7 @@ async def compact(
     If another worker compacts it meanwhile, its record is found at the next read. The result
     includes the cost of the reads before.
     """
-    if not (force or focus) and (kept := await _as_before(thread, messages)) is not None:
+    if not (force or focus) and (kept := await as_before(thread, messages)) is not None:
         return kept
     return await aside(_compact(thread, messages, force, focus))
 
@@ -77,17 +75,15 @@ async def _compact(
         history = await thread.fold(entries)
         # Another worker did what was forced, unless on another branch of the thread.
         force = force and before in (None, history.chain)
-        own, counted = thread.measured(history)
-        view, plan = own.decided(counted, force)
-        if isinstance(plan, Keep) and _may_repeat(thread, history):
-            pointer = thread.pointer if thread.engine.archive else await thread.in_force()
-            seen = Seen.of(messages, history, pointer)
-            thread.engine.memory.histories.put(thread.scope, seen)
+        measured, counted = thread.measured(history)
+        view, plan = measured.decided(counted, force)
         try:
-            result = await _carried_out(own, view, plan, focus, prepared=not (force or focus))
+            result = await _carried_out(measured, view, plan, focus, prepared=not (force or focus))
+            if isinstance(plan, Keep):
+                await remember(thread, messages, history, result)
             return replace(result, cost=spent + result.cost)
         except ArchiveOvertaken as error:
-            if not left and own.engine.on_failure == "raise":
+            if not left and measured.engine.on_failure == "raise":
                 raise
             spent += getattr(error, "cost", Cost())
             before, reason = history.chain, str(error)
@@ -126,61 +122,20 @@ async def _carried_out(
     cause = next((word for word in CAUSES if plan.cause.startswith(word)), "gathered")
     sizes = {"tokens_before": plan.tokens, "budget": plan.budget, "clipped": len(plan.clips)}
     with observing("compaction", thread.scope, cause=cause, **sizes) as seen:
-        try:
-            if engine.redaction is not None:
-                seen.hide_errors()
-            seen.add(archived=engine.archive is not None)
-            record = await _put_in_force(material)
-            seen.add(messages=len(material.leaving))
-        except ConspectusError as error:
-            reason = await _failed(material, error, seen)
-            if isinstance(error, ArchiveOvertaken):
-                error.cost = material.spent
-                raise
-            if engine.on_failure == "raise" and not isinstance(error, Refused):
-                raise
-            over = plan.budget is not None and plan.tokens > plan.budget
-            return _result(
-                thread,
-                history,
-                outcome="stuck" if over else "kept",
-                reason=reason,
-                cause=plan.cause,
-                tokens_before=history.size.tokens,
-                cost=material.spent,
-                failed=next(kind for of, kind, _ in FAILURES if isinstance(error, of)),
-                preparing=goes_on,
-            )
-        facts: dict[str, Any] = {
-            "record": record.id,
-            "tokens": record.tokens_after,
-            "by": record.by,
-        }
         if engine.redaction is not None:
-            facts["redacted"] = dict(record.redacted)
-            seen.add(redacted=sum(record.redacted.values()))
-        await tell(material, "end", **facts)
-        after = applied(history, record, set(plan.evicted), material.clips, engine)
-        failures = tuple(await engine.redacted(material.failures, material.redaction))
-        own = f"{record.by} ", f"{record.by}: "  # of others, why they did not write
-        others = [text for text in failures if not any(by in text for by in own)]
-        if waited:
-            seen.add(waited=record.bill["waited"])
-        seen.add(
-            outcome="passing" if engine.passing else "compacted",
-            tokens_after=after.size.tokens,
-            record=record.id,
-            name=record.by,
-            cost=record.cost,
-            money=record.bill.get("money"),
-            tries_failed=len(failures),
-            error_message=others[-1].removesuffix("; try again later") if others else "",
-        )
+            seen.hide_errors()
+        seen.add(archived=engine.archive is not None)
+        try:
+            record = await _put_in_force(material)
+        except ConspectusError as error:
+            return await _failed(material, error, seen, preparing=goes_on)
+        seen.add(messages=len(material.leaving))
+        result = await _done(material, record, seen)
     if ready is not None:
         facts = {"waited": waited, "messages": len(ready.read)}
         emit("preparation", thread.scope, name="swapped_in", **facts)
     engine.memory.of(thread.scope).failed = None
-    return _done(material, record, after, failures)
+    return result
 
 
 async def _put_in_force(material: Material) -> Record:
@@ -214,7 +169,7 @@ def _record(material: Material, draft: Draft | None, seconds: float) -> Record:
     return Record.make(
         parent=material.history.head_id,
         covers=material.keys,
-        clips=tuple(place.mark for place in material.clips.values() if place.mark),
+        clips=tuple(item.mark for item in material.clips.values() if item.mark),
         summary=made.text,
         segment=made.segment,
         cause=plan.cause,
@@ -239,62 +194,97 @@ def unchanged(
     thread: Thread, history: History, plan: Keep | Stuck, **more: Any
 ) -> CompactionResult:
     """Report that a history stays as it is."""
-    more |= {"reason": plan.reason, "tokens_before": history.size.tokens}
+    outcome, needed = "kept", None
     if isinstance(plan, Stuck):
-        return _result(thread, history, outcome="stuck", needed=plan.needed, **more)
-    return _result(thread, history, outcome="kept", **more)
+        outcome, needed = "stuck", plan.needed
+    more = {"outcome": outcome, "reason": plan.reason, "needed": needed, **more}
+    return _result(thread, history, tokens_before=history.size.tokens, **more)
 
 
-async def _failed(material: Material, error: ConspectusError, seen: Any) -> str:
-    """Tell of a compaction that failed, and remember it if its summary did; return the reason."""
-    thread, history, reason = material.thread, material.history, str(error)
-    if isinstance(error, ArchiveError) and material.committing:
+async def _failed(
+    material: Material, error: ConspectusError, seen: Any, **more: Any
+) -> CompactionResult:
+    """Report a compaction that failed, or raise its error; remember it if its summary failed."""
+    thread, history, plan, reason = material.thread, material.history, material.plan, str(error)
+    what, word = next(of[1:] for of in FAILURES if isinstance(error, of[0]))
+    if what == "archive" and material.committing:
         reason = f"the record could not be written: {reason}"
-    elif isinstance(error, ArchiveError) and not reason.startswith("The archive failed"):
+    elif what == "archive" and not reason.startswith("The archive failed"):
         reason = f"the archive failed: {reason}"
     words = {**error_fields(error), "reason": reason}
-    if not isinstance(error, RedactionError):  # a redactor that hangs is not asked about our words
+    if what != "redaction":  # a redactor that hangs is not asked about our words
         clean = await thread.engine.redacted(list(words.values()), material.redaction)
         words = dict(zip(words, clean, strict=True))
-    if not isinstance(error, ArchiveError):
-        secret = isinstance(error, RedactionError)
-        why = f"secrets could not be redacted: {error}" if secret else ""
+    if what != "archive":
+        why = f"secrets could not be redacted: {error}" if what == "redaction" else ""
         size, over = history.size, thread.over(history.size)
         failure = FailedSummary(history.head_id, thread.asked or size, size, over, why)
         thread.engine.memory.of(thread.scope).failed = failure
-    outcome = "overtaken" if isinstance(error, ArchiveOvertaken) else "failed"
-    seen.add(outcome="refused" if isinstance(error, Refused) else outcome)
-    if seen and outcome == "failed" and not isinstance(error, Refused):
-        word = next(word for kind, _, word in FAILURES if isinstance(error, kind))
+    refused, overtaken = isinstance(error, Refused), isinstance(error, ArchiveOvertaken)
+    outcome = "refused" if refused else "overtaken" if overtaken else "failed"
+    seen.add(outcome=outcome, tries_failed=len(material.failures))
+    if outcome == "failed":
         seen.add(failure=word, error=words["error"], error_message=words["error_message"])
-    seen.add(tries_failed=len(material.failures))
-    reason = words["reason"]
-    await tell(material, "failed", clear=True, reason=reason)
-    return reason
+    await tell(material, "failed", clear=True, reason=words["reason"])
+    if isinstance(error, ArchiveOvertaken):
+        error.cost = material.spent
+        raise error
+    if thread.engine.on_failure == "raise" and not refused:
+        raise error
+    over = plan.budget is not None and plan.tokens > plan.budget
+    return _result(
+        thread,
+        history,
+        outcome="stuck" if over else "kept",
+        reason=words["reason"],
+        cause=plan.cause,
+        tokens_before=history.size.tokens,
+        cost=material.spent,
+        failed=what,
+        **more,
+    )
 
 
-def _done(
-    material: Material, record: Record, after: History, failures: tuple[str, ...]
-) -> CompactionResult:
-    plan, notes = material.plan, []
-    if record.cut:
-        notes.append(
-            f"the summary was longer than max_summary_tokens, also when asked for a shorter "
-            f"one: its last {record.cut:,} tokens were cut off; raise the limit or use "
-            "a model that keeps to it"
-        )
-    if material.lost:
-        notes.append(
-            f"{material.lost} clipped messages have lost their originals (expired or "
-            "forgotten); what was left of them was read"
-        )
-    if not record.archived and material.keys:
-        notes.append("no archive was given: what left the view cannot be recalled")
+async def _done(material: Material, record: Record, seen: Any) -> CompactionResult:
+    """Report a compaction that is in force: to the caller's listeners, and as a result."""
+    thread, engine, plan = material.thread, material.thread.engine, material.plan
+    facts: dict[str, Any] = {}
+    if engine.redaction is not None:
+        facts["redacted"] = dict(record.redacted)
+        seen.add(redacted=sum(record.redacted.values()))
+    facts |= {"record": record.id, "tokens": record.tokens_after, "by": record.by}
+    await tell(material, "end", **facts)
+    after = applied(material.history, record, set(plan.evicted), material.clips, engine)
+    failures = tuple(await engine.redacted(material.failures, material.redaction))
+    writer = f"{record.by} ", f"{record.by}: "  # of others, why they did not write
+    others = [text for text in failures if not any(by in text for by in writer)]
+    if material.waited:
+        seen.add(waited=record.bill["waited"])
+    seen.add(
+        outcome="passing" if engine.passing else "compacted",
+        tokens_after=after.size.tokens,
+        record=record.id,
+        name=record.by,
+        cost=record.cost,
+        money=record.bill.get("money"),
+        tries_failed=len(failures),
+        error_message=others[-1].removesuffix("; try again later") if others else "",
+    )
     reason = "it was asked for" if plan.cause == "forced" else f"reached its {plan.cause}"
     if plan.budget is not None:
         reason += f"; now {after.size.tokens:,} of at most {plan.budget:,} tokens"
+    notes = {
+        f"the summary was longer than max_summary_tokens, also when asked for a shorter "
+        f"one: its last {record.cut:,} tokens were cut off; raise the limit or use "
+        "a model that keeps to it": record.cut,
+        f"{material.lost} clipped messages have lost their originals (expired or "
+        "forgotten); what was left of them was read": material.lost,
+        "no archive was given: what left the view cannot be recalled": (
+            material.keys and not record.archived
+        ),
+    }
     return _result(
-        material.thread,
+        thread,
         after,
         outcome="compacted",
         reason=reason,
@@ -305,7 +295,7 @@ def _done(
         cost=material.spent,
         failures=failures,
         redacted=dict(material.redacted),
-        notes=tuple(notes),
+        notes=tuple(note for note, holds in notes.items() if holds),
     )
 
 
@@ -314,63 +304,15 @@ def _result(thread: Thread, view: History, **more: Any) -> CompactionResult:
     if more["outcome"] == "stuck":
         needed = more.get("needed")
         emit("stuck", thread.scope, tokens_before=tokens, needed=needed, budget=budget)
+    confirmed = thread.engine.archive is not None and all(made.archived for made in view.chain)
     return CompactionResult(
         messages=view.sources,
-        **_in_force(thread, view.chain, view.foreign),
+        summary=next((made.summary for made in reversed(view.chain) if made.summary), ""),
+        archived=confirmed and not view.foreign,
         tokens_after=tokens,
         budget=budget,
-        **view.counts,
+        kept=sum(not item.summary for item in view.items),
+        clipped=sum(item.clipped for item in view.items),
+        dropped=view.dropped,
         **more,
-    )
-
-
-def _in_force(thread: Thread, chain: Sequence[Record], foreign: bool) -> dict[str, Any]:
-    """Return the summary in force, and whether the archive holds all that has left."""
-    summary = next((record.summary for record in reversed(chain) if record.summary), "")
-    confirmed = thread.engine.archive is not None and all(one.archived for one in chain)
-    return {"summary": summary, "archived": confirmed and not foreign}
-
-
-# A step with nothing due
-
-
-def _may_repeat(thread: Thread, history: History | None = None) -> bool:
-    """Tell whether steps are decided by sizes alone while nothing is due, on such a view."""
-    ours = thread.head is None and thread.asked is None and thread.ratio is None
-    if history is None or not ours or thread.engine.policy.arguments is not None:
-        return ours and thread.engine.policy.arguments is None
-    # What was shown whole as it could not be redacted, or is no summary only as it comes last.
-    short = thread.engine.redaction is not None and any(one.clips for one in history.chain)
-    users = [one for one in history.places if one.entry is not None and one.role == "user"]
-    return not short and not (users and is_summary_message(users[-1].source))
-
-
-async def _as_before(thread: Thread, messages: Sequence[Source]) -> CompactionResult | None:
-    """Return the result where nothing is due and the history begins with what was read before."""
-    memory, scope = thread.engine.memory, thread.scope
-    seen = memory.histories.get(scope)
-    if seen is None or memory.of(scope).failed is not None or not _may_repeat(thread):
-        return None
-    if await thread.in_force() != seen.pointer:
-        return None
-    try:
-        seen = seen.followed(messages, thread.engine.meter)
-    except MessageError:
-        return None  # raised again, with its place, where all are read
-    if seen is None:
-        return None
-    memory.histories.put(scope, seen)
-    own = thread.corrected(seen.reports)
-    size = seen.size(own.engine.meter.ratio)
-    if not own.is_quiet(size, seen.chain[-1] if seen.chain else None):
-        return None
-    return CompactionResult(
-        outcome="kept",
-        reason=BELOW,
-        messages=list(seen.sources),
-        **_in_force(thread, seen.chain, seen.foreign),
-        tokens_before=size.tokens,
-        tokens_after=size.tokens,
-        budget=thread.budget,
-        **seen.counts,
     )

@@ -32,27 +32,21 @@ from conspectus.messages import (
 from conspectus.messages.summary import summary_name
 
 
-class Shown(NamedTuple):
-    """One message of the view: its place in the history as sent, and its original's key."""
+class Remaining(NamedTuple):
+    """One message of the view: its position in the history as sent, and its original's key."""
 
-    place: int
+    position: int
     key: str
     clip: ClipMark | None  # how it is shown short
     back: bool  # it came back clipped, so its text is not the original's
 
 
 class Folded(NamedTuple):
-    """The view of a history, by the records that fit it.
-
-    Attributes:
-        first: the place of the summary among `shown`: behind the leading system messages.
-        dropped: messages that were left out because the records cover them.
-    """
+    """The view of a history, by the records that fit it."""
 
     chain: tuple[Record, ...]
-    shown: list[Shown]
-    first: int
-    dropped: int
+    remaining: list[Remaining]
+    dropped: int  # messages that were left out because the records cover them
 
 
 def fold(chain: Chain, entries: list[Message]) -> Folded:
@@ -70,10 +64,8 @@ def fold(chain: Chain, entries: list[Message]) -> Folded:
     covered = {key for record in live for key in record.covers}
     marks = {mark.key: mark for record in live for mark in record.clips}
     back = {(mark.shown, mark.key) for record in live for mark in record.clips}
-    shown, first, dropped = list[Shown](), -1, 0
+    remaining, dropped = list[Remaining](), 0
     for index, entry in enumerate(entries):
-        if first < 0 and entry.role != "system":
-            first = len(shown)
         if summaries.get(index, len(live)) < len(live):
             continue  # the standing summary takes its place
         came_back = clips.get(index) in back
@@ -81,24 +73,24 @@ def fold(chain: Chain, entries: list[Message]) -> Folded:
         if key in covered:  # none after a summary: it has another key there
             dropped += 1
         else:
-            shown.append(Shown(index, key, marks.get(key), came_back))
-    return Folded(live, shown, len(shown) if first < 0 else first, dropped)
+            remaining.append(Remaining(index, key, marks.get(key), came_back))
+    return Folded(live, remaining, dropped)
 
 
 def _fitting(chain: Chain, entries: list[Message], keys: list[str]) -> tuple[Record, ...]:
     """Return the leading records whose messages a whole history holds, in order."""
     users = (i for i in reversed(range(len(entries))) if _is_user(entries[i])) if chain else ()
     newest = next((keys[i] for i in users), None)
-    place = {key: index for index, key in enumerate(keys)} if chain else {}
+    positions = {key: index for index, key in enumerate(keys)} if chain else {}
     taken: set[str] = set()
     for count, record in enumerate(chain):
         before = -1
         for key in record.covers:
-            if key == newest or key in taken or place.get(key, -1) <= before:
+            if key == newest or key in taken or positions.get(key, -1) <= before:
                 return tuple(chain[:count])
-            before = place[key]
+            before = positions[key]
             taken.add(key)
-        if not all(mark.key in place for mark in record.clips):
+        if not all(mark.key in positions for mark in record.clips):
             return tuple(chain[:count])
     return tuple(chain)
 
@@ -152,8 +144,8 @@ def _summaries(entries: Sequence[Message], chain: Chain) -> dict[int, int]:
                     break
     if marked := {i: number for i, number in equal.items() if bears_mark(entries[i])}:
         return marked
-    place = _unmarked(equal, entries, chain) if equal else None
-    return {} if place is None else {place: equal[place]}
+    at = _unmarked(equal, entries, chain) if equal else None
+    return {} if at is None else {at: equal[at]}
 
 
 def _unmarked(equal: Mapping[int, int], entries: Sequence[Message], chain: Chain) -> int | None:
@@ -173,8 +165,8 @@ def _unmarked(equal: Mapping[int, int], entries: Sequence[Message], chain: Chain
             upto = equal[i] + 1
             here, all_of_it = sum(map(len, before[:upto])), sum(len(r.covers) for r in chain[:upto])
             beyond = new or any(before[upto:])
-            own = not here or (here < all_of_it and not (beyond and talk))
-            if i == first or (i != newest and own):
+            ours = not here or (here < all_of_it and not (beyond and talk))
+            if i == first or (i != newest and ours):
                 return i
         if entry.key in number_of:
             before[number_of[entry.key]].add(entry.key)

@@ -10,7 +10,7 @@ from conspectus.core.items import Compact
 from conspectus.core.policy import LARGEST_SUMMARY, REARM, SMALLEST_SUMMARY
 from conspectus.core.records import Cost, Draft, Record
 from conspectus.engine.thread import Thread
-from conspectus.engine.view import History, Place, clipped
+from conspectus.engine.view import History, ViewItem, clipped
 from conspectus.errors import ArchiveUnconfirmed, RedactionError
 from conspectus.messages import SUMMARY_LINE, Message, read_messages
 from conspectus.messages.codec import sendable
@@ -36,14 +36,14 @@ class Material:
     committing: bool = False  # whether its record is being written
     # messages that leave the view; `keys` and `entries` are theirs, and `read` those that are no
     # summaries
-    leaving: tuple[Place, ...] = ()
+    leaving: tuple[ViewItem, ...] = ()
     keys: tuple[str, ...] = ()
     entries: list[Message] = field(default_factory=list)
     read: list[Message] = field(default_factory=list)
     # the messages that leave or are clipped, as first sent, by key
     originals: dict[str, Message] = field(default_factory=dict)
     # clipped messages, by their place in the history
-    clips: dict[int, Place] = field(default_factory=dict)
+    clips: dict[int, ViewItem] = field(default_factory=dict)
     staying: list[Message] = field(default_factory=list)  # messages that stay in view
     ahead: int = 0  # how many of them came before the last one that leaves
     notes: Segment = field(default_factory=Segment)  # so far
@@ -85,7 +85,7 @@ class Material:
 
         The latter leave later, and the archive must know where they stood.
         """
-        items, leaving = self.history.places, set(self.keys)
+        items, leaving = self.history.items, set(self.keys)
         known = {key for record in self.history.chain for key in record.order}
         last = max((i for i, item in enumerate(items) if item.key in leaving), default=-1)
         order = tuple(
@@ -105,7 +105,7 @@ async def gather(made: Material) -> None:
         RedactionError: the redactor failed.
     """
     thread, history, plan = made.thread, made.history, made.plan
-    engine, places, gone = thread.engine, history.places, set(plan.evicted)
+    engine, places, gone = thread.engine, history.items, set(plan.evicted)
     summarised, made.redaction = bool(plan.summary_tokens), engine.redaction
     made.leaving = tuple(
         place for i, place in enumerate(places) if i in gone or (summarised and place.foreign)

@@ -2,6 +2,10 @@
 
 With an archive it holds no records. Without one it holds them, so that a history sent whole again
 is not summarised again.
+
+A loop sends its history again and again, a little longer each time. A step with nothing due gives
+the result of the one before, with the messages that have come since. Whether the beginning is the
+one that was read is told by copies of what the messages held, so that a change in place is noticed.
 """
 
 from __future__ import annotations
@@ -16,23 +20,24 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import is_
 from time import monotonic, sleep
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
+from conspectus._langchain import is_message
 from conspectus._newest import Newest
 from conspectus.archive import Scope
 from conspectus.bridge import home, io
 from conspectus.core.items import Size
+from conspectus.core.plan import BELOW
 from conspectus.core.records import Draft, Record
+from conspectus.engine.result import CompactionResult
 from conspectus.engine.view import History, like_of, reported, reports_of
-from conspectus.messages import (
-    POINTER,
-    SUMMARY_LINE,
-    Source,
-    is_summary_message,
-    read_messages,
-)
+from conspectus.errors import MessageError
+from conspectus.messages import POINTER, SUMMARY_LINE, Source, is_summary_message, read_messages
 from conspectus.model.base import LastRequest
 from conspectus.tokens import Report, TokenMeter
+
+if TYPE_CHECKING:
+    from conspectus.engine.thread import Thread
 
 THREADS, MESSAGES = 256, 262_144
 """Most sessions in memory, and most messages of histories that were read, beside the newest."""
@@ -94,18 +99,18 @@ class Memory:
         self._sessions: Newest[Scope, SessionMemory] = Newest(THREADS)
         self.histories: Newest[Scope, Seen] = Newest(THREADS, MESSAGES, len)
         self._resting: dict[str, float] = {}
-        self._said: set[str] = set()
+        self._sentences: set[str] = set()
         self.lock = threading.Lock()
 
     def of(self, scope: Scope) -> SessionMemory:
         return self._sessions.get_or_make(scope, SessionMemory)
 
-    def is_news(self, sentence: str) -> bool:
+    def is_new(self, sentence: str) -> bool:
         """Return whether a sentence is new in all sessions; from now on it is not."""
         with self.lock:
-            news = sentence not in self._said
-            self._said.add(sentence)
-            return news
+            new = sentence not in self._sentences
+            self._sentences.add(sentence)
+            return new
 
     def rest(self, summarizer: str, seconds: float) -> None:
         """Leave a summariser alone, in all sessions, as long as its provider has asked."""
@@ -144,39 +149,18 @@ async def alone(store: object, scope: Scope, draft: str) -> AsyncIterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A history with nothing due, as it was sent and read, and its view.
-
-    A loop sends its history again and again, a little longer each time. Whether its beginning is
-    the one that was read is told by copies of what the messages held, so that a change in place is
-    noticed.
-    """
+    """A history with nothing due, as it was sent and read."""
 
     sent: list[Source]  # the caller's messages, and copies of what they held
     held: list[Any]
     pointer: object  # what the archive, or this process's memory, said was in force
-    chain: tuple[Record, ...]
-    sources: list[Source]
-    sizes: list[int]
-    reports: list[Report]  # the models' reports of usage among all of them
-    foreign: bool
-    counts: Mapping[str, Any]
+    head: Record | None
+    result: CompactionResult
+    sizes: list[int]  # tokens of the messages in view, without a correction
+    reports: list[Report] | None  # the models' reports of usage; None after another's summary
 
     def __len__(self) -> int:
         return len(self.sent)
-
-    @classmethod
-    def of(cls, messages: Sequence[Source], history: History, pointer: object) -> Seen:
-        return cls(
-            sent=list(messages),
-            held=[_copied(_state(one)) for one in messages],
-            pointer=pointer,
-            chain=history.chain,
-            sources=history.sources,
-            sizes=[one.tokens for one in history.places],
-            reports=reports_of(history),
-            foreign=history.foreign,
-            counts=history.counts,
-        )
 
     def followed(self, messages: Sequence[Source], meter: TokenMeter) -> Seen | None:
         """Return the history with the messages after those that were sent.
@@ -193,66 +177,116 @@ class Seen:
             return None
         now, later = messages[:count], messages[count:]
         try:
-            if not all(
-                type(one) is type(before) and _state(one) == held
-                for one, before, held in zip(now, self.sent, self.held, strict=True)
-            ):
+            if [*map(type, now)] != [*map(type, self.sent)] or _states(now) != self.held:
                 return None
         except Exception:  # values that cannot be compared, such as arrays
             return None
-        if all(map(is_, now, self.sent)):
-            if not later:
-                return self
-            sources = self.sources
-        else:
-            own = {id(before): one for one, before in zip(now, self.sent, strict=True)}
-            if len(own) < count:  # one object stood in two places
+        view = self.result.messages
+        if not all(map(is_, now, self.sent)):
+            again = {id(before): message for message, before in zip(now, self.sent, strict=True)}
+            if len(again) < count:  # one object stood in two places
                 return None
-            sources = [own.get(id(one), one) for one in self.sources]
+            view = [again.get(id(message), message) for message in view]
         if later and like_of(later) is not like_of(self.sent):
             return None
-        entries = read_messages(later)
-        for entry in entries:
+        before = self.head.messages_after if self.head else 0
+        sizes, reports = [*self.sizes], None if self.reports is None else [*self.reports]
+        for entry in read_messages(later):
             mark = entry.text.startswith(SUMMARY_LINE) or POINTER in entry.reading
             if mark or is_summary_message(entry.source):
                 return None
-        before = self.chain[-1].messages_after if self.chain else 0
-        tokens, sizes, reports = sum(self.sizes), [*self.sizes], [*self.reports]
-        for message, entry in zip(later, entries, strict=True):
-            usage = reported(message)
-            if usage and not self.foreign and len(sizes) >= before:
-                reports.append(Report(tokens, usage))
+            usage = reported(entry.source)
+            if usage and reports is not None and len(sizes) >= before:
+                reports.append(Report(sum(sizes), usage))
             sizes.append(meter.entry(entry))
-            tokens += sizes[-1]
+        kept, view = self.result.kept + len(later), [*view, *later]
         return replace(
             self,
             sent=[*now, *later],
-            held=[*self.held, *(_copied(_state(one)) for one in later)],
-            sources=[*sources, *later],
+            held=[*self.held, *map(_copied, _states(later))],
+            result=replace(self.result, messages=view, kept=kept),
             sizes=sizes,
             reports=reports,
-            counts={**self.counts, "kept": self.counts["kept"] + len(later)},
         )
 
-    def size(self, ratio: float) -> Size:
-        """Return the size of the view, corrected message by message as a plan does."""
-        tokens = sum(self.sizes)
-        if ratio != 1.0:
-            tokens = sum(math.ceil(one * ratio) for one in self.sizes)
-        return Size(tokens, len(self.sizes))
 
-
-def _state(message: Source) -> Any:
-    """Return all that a message holds."""
-    if isinstance(message, Mapping):
-        return message if isinstance(message, dict) else dict(message)
-    return [vars(message), getattr(message, "__pydantic_extra__", None)]
+def _states(messages: Sequence[Source]) -> list[Any]:
+    """Return all that each message holds; dicts as they are, which are compared fastest."""
+    if {*map(type, messages)} <= {dict}:
+        return list(messages)
+    return [
+        [vars(message), message.__pydantic_extra__]
+        if is_message(message)
+        else dict(cast("Any", message))
+        for message in messages
+    ]
 
 
 def _copied(value: Any) -> Any:
     """Copy dicts and lists; what they hold besides is compared by identity or equality."""
     if isinstance(value, Mapping):
-        return {key: _copied(one) for key, one in value.items()}
+        return {key: _copied(part) for key, part in value.items()}
     if isinstance(value, list):
-        return [_copied(one) for one in value]
+        return [_copied(part) for part in value]
     return value
+
+
+def _by_sizes(thread: Thread) -> bool:
+    """Tell whether sizes alone decide steps of such a caller while nothing is due."""
+    alone = thread.head is None and thread.asked is None and thread.ratio is None
+    return alone and thread.engine.policy.arguments is None
+
+
+async def remember(
+    thread: Thread, messages: Sequence[Source], history: History, result: CompactionResult
+) -> None:
+    """Remember a history with nothing due, if the next step may go on from it."""
+    engine = thread.engine
+    # What was shown whole as it could not be redacted, or is no summary only as it comes last.
+    short = engine.redaction is not None and any(record.clips for record in history.chain)
+    users = [item for item in history.items if item.entry is not None and item.role == "user"]
+    if not _by_sizes(thread) or short or (users and is_summary_message(users[-1].source)):
+        return
+    pointer = thread.pointer if engine.archive else await thread.in_force()
+    seen = Seen(
+        sent=list(messages),
+        held=[*map(_copied, _states(messages))],
+        pointer=pointer,
+        head=history.head,
+        result=result,
+        sizes=[item.tokens for item in history.items],
+        reports=None if history.foreign else reports_of(history),
+    )
+    engine.memory.histories.put(thread.scope, seen)
+
+
+async def as_before(thread: Thread, messages: Sequence[Source]) -> CompactionResult | None:
+    """Return the result where nothing is due and the history begins with what was read before."""
+    memory, scope = thread.engine.memory, thread.scope
+    seen = memory.histories.get(scope)
+    if seen is None or memory.of(scope).failed is not None or not _by_sizes(thread):
+        return None
+    if await thread.in_force() != seen.pointer:
+        return None
+    try:
+        seen = seen.followed(messages, thread.engine.meter)
+    except MessageError:
+        return None  # raised again, with its place, where all are read
+    if seen is None:
+        return None
+    memory.histories.put(scope, seen)
+    corrected = thread.corrected(seen.reports or ())
+    ratio = corrected.engine.meter.ratio
+    # Corrected message by message, as a plan does.
+    tokens = sum(seen.sizes if ratio == 1.0 else (math.ceil(size * ratio) for size in seen.sizes))
+    if not corrected.is_quiet(Size(tokens, len(seen.sizes)), seen.head):
+        return None
+    return replace(
+        seen.result,
+        reason=BELOW,
+        messages=list(seen.result.messages),
+        tokens_before=tokens,
+        tokens_after=tokens,
+        budget=thread.budget,
+        preparing=False,
+    )

@@ -152,7 +152,7 @@ async def _ready(thread: Thread, history: History, plan: Compact) -> Chosen | No
     if not why:
         # What is still above the trigger then is for the next preparation.
         swap = plan_draft(
-            history.places,
+            history.items,
             thread.room,
             plan,
             _leaving(history, draft),
@@ -179,19 +179,19 @@ def _name(thread: Thread, history: History) -> str:
 
 def _leaving(history: History, draft: Draft) -> list[int]:
     covers = set(draft.read)
-    items = enumerate(history.places)
+    items = enumerate(history.items)
     return [i for i, item in items if item.key in covers and not item.summary]
 
 
 def _unfit(draft: Draft, history: History) -> str:
     """Return why a draft does not belong to a history, or an empty text."""
     covers = set(draft.read)
-    foreign = {place.key for place in history.places if place.foreign}
-    here = {item.key for item in history.places if not item.summary} | foreign
+    foreign = {item.key for item in history.items if item.foreign}
+    here = {item.key for item in history.items if not item.summary} | foreign
     if not foreign <= covers:
         return "a summary of another library has come"
     if not covers <= here:
         return CHANGED
-    if not may_leave(history.places, _leaving(history, draft)):
+    if not may_leave(history.items, _leaving(history, draft)):
         return "something that it stands for must stay now"
     return ""

@@ -138,7 +138,7 @@ class Thread:
         if archive is not None and not all(record.archived for record in known):
             # Made when there was no archive: they stand like another library's summary.
             return replace(await look(engine, entries, ()), before=history.chain)
-        if all(place.entry is not None for place in history.places):
+        if all(item.entry is not None for item in history.items):
             # A summary that the records in force do not know may be that of another branch, or of a
             # time that the history has gone back to.
             for name in may_be_summaries(entries, marked=self.checkpointed):
@@ -180,8 +180,10 @@ class Thread:
 
     def measured(self, history: History) -> tuple[Thread, History]:
         """Correct the estimate by the reports in a history; return thread and history."""
-        own = self.corrected(reports_of(history))
-        return own, history if own is self else history.corrected(own.engine.meter.ratio)
+        thread = self.corrected(reports_of(history))
+        if thread is self:
+            return self, history
+        return thread, history.corrected(thread.engine.meter.ratio)
 
     # The plan
 
@@ -237,18 +239,18 @@ class Thread:
         )
         bounds = [self.room.budget // GIANT] if self.room is not None else []
         if policy.stale is not None:
-            expendable = any(item.expendable for item in history.places)
+            expendable = any(item.expendable for item in history.items)
             bounds.append(0 if expendable else policy.stale.over)
         if not clips or not (bounds or policy.arguments):
-            return history, decide(history.places)  # nothing is shown short without a window
+            return history, decide(history.items)  # nothing is shown short without a window
         least = min(bounds) if bounds else math.inf
         history = with_floors(history, engine, least, briefs=True)
         if not bounds:
-            return history, decide(history.places)
-        decided = decide(history.places)
+            return history, decide(history.items)
+        decided = decide(history.items)
         leaves = isinstance(decided, Compact) and decided.evicted and self.room is not None
         if isinstance(decided, Stuck) or leaves:
             over = 0 if self.room is None or not leaves else self.room.budget // SHORT
             history = with_floors(history, engine, over)
-            decided = decide(history.places)
+            decided = decide(history.items)
         return history, decided

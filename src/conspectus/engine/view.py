@@ -39,7 +39,7 @@ SMALL = 80  # Messages of up to this many tokens are never clipped: the pointer 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place(Item):
+class ViewItem(Item):
     """One message of the view: the item that is planned over, with the message itself."""
 
     source: Source
@@ -58,7 +58,7 @@ class Place(Item):
 class History:
     """One history, read and folded."""
 
-    places: tuple[Place, ...]
+    items: tuple[ViewItem, ...]
     chain: tuple[Record, ...]
     dropped: int
     like: type  # the caller's kind of message
@@ -76,31 +76,22 @@ class History:
 
     @property
     def size(self) -> Size:
-        return Size(sum(place.tokens for place in self.places), len(self.places))
+        return Size(sum(item.tokens for item in self.items), len(self.items))
 
     @property
     def sources(self) -> list[Source]:
-        return [place.source for place in self.places]
+        return [item.source for item in self.items]
 
     @property
     def foreign(self) -> bool:
         """Whether a summary of another library is in view."""
-        return any(place.foreign for place in self.places)
-
-    @property
-    def counts(self) -> dict[str, Any]:
-        """The counts of a `CompactionResult`."""
-        return {
-            "kept": sum(not place.summary for place in self.places),
-            "clipped": sum(place.clipped for place in self.places),
-            "dropped": self.dropped,
-        }
+        return any(item.foreign for item in self.items)
 
     def corrected(self, ratio: float) -> History:
         """Scale the tokens of each message."""
-        sizes = (math.ceil(place.tokens * ratio) for place in self.places)
-        places = zip(self.places, sizes, strict=True)
-        return replace(self, places=tuple(replace(place, tokens=size) for place, size in places))
+        sizes = (math.ceil(item.tokens * ratio) for item in self.items)
+        items = zip(self.items, sizes, strict=True)
+        return replace(self, items=tuple(replace(item, tokens=size) for item, size in items))
 
 
 def like_of(messages: Sequence[Source]) -> type:
@@ -117,8 +108,8 @@ async def look(engine: Engine, entries: list[Message], chain: Sequence[Record]) 
     newest = max((i for i, e in enumerate(entries) if e.role == "user"), default=-1)
     first = next((i for i, e in enumerate(entries) if e.role != "system"), -1)
     tools = tools_of(entries)
-    places = []
-    for index, key, mark, back in folded.shown:
+    items = []
+    for index, key, mark, back in folded.remaining:
         entry, source = entries[index], entries[index].source
         if mark is not None and not back:
             short = whole[index] and shortened(whole[index], mark, meter, mark.where or ARCHIVED)
@@ -128,7 +119,7 @@ async def look(engine: Engine, entries: list[Message], chain: Sequence[Record]) 
                 mark = None
         pinned = pin is not None and bool(pin(entry.source))
         alone = like is not dict or (index == first and index != newest)
-        place = Place(
+        item = ViewItem(
             key=key,
             role=entry.role,
             tokens=meter.entry(entry) if source is entry.source else meter.message(source),
@@ -148,15 +139,16 @@ async def look(engine: Engine, entries: list[Message], chain: Sequence[Record]) 
             back=back,
             mark=mark,
         )
-        places.append(place)
-    if record := next((one for one in reversed(folded.chain) if one.summary), None):
-        places.insert(folded.first, summary_place(record, engine, like))
-    return History(tuple(places), folded.chain, folded.dropped, like)
+        items.append(item)
+    summary = next((record for record in reversed(folded.chain) if record.summary), None)
+    if summary is not None:
+        _put_summary(items, summary, engine, like)
+    return History(tuple(items), folded.chain, folded.dropped, like)
 
 
 async def _whole(engine: Engine, entries: list[Message], folded: Folded) -> dict[int, Any]:
     """Return the messages to show short, without secrets; None for each if that failed."""
-    short = [one.place for one in folded.shown if one.clip and not one.back]
+    short = [item.position for item in folded.remaining if item.clip and not item.back]
     if engine.redaction is None or not short:
         return {index: entries[index] for index in short}
     try:
@@ -171,12 +163,18 @@ def _clip_text(message: Source) -> str:
     return clip_text(read_messages([message])[0])
 
 
-def summary_place(record: Record, engine: Engine, like: type) -> Place:
+def _put_summary(items: list[ViewItem], record: Record, engine: Engine, like: type) -> None:
+    """Put the summary behind the leading system messages.
+
+    Whoever looks for the user's newest message from the end then finds the request, and no summary.
+    """
     text = summary_text(record.summary, archived=record.archived, mark=record.mark)
     message = summary_message(text, record.id, like=like)
     counted = -1 if engine.sizes is None else engine.sizes(message)
     name, tokens = f"summary:{record.id}", engine.meter.message(message)
-    return Place(name, "user", tokens, summary=True, counted=counted, source=message)
+    summary = ViewItem(name, "user", tokens, summary=True, counted=counted, source=message)
+    others = (i for i, item in enumerate(items) if item.role != "system" or item.summary)
+    items.insert(next(others, len(items)), summary)
 
 
 # Reports of usage
@@ -191,11 +189,11 @@ def reports_of(history: History) -> list[Report]:
         return []
     before = history.head.messages_after if history.head else 0
     reports, tokens = [], 0
-    for index, place in enumerate(history.places):
-        usage = reported(place.source)
+    for index, item in enumerate(history.items):
+        usage = reported(item.source)
         if usage and index >= before:
             reports.append(Report(tokens, usage))
-        tokens += place.tokens
+        tokens += item.tokens
     return reports
 
 
@@ -227,54 +225,53 @@ def with_floors(history: History, engine: Engine, over: float, *, briefs: bool =
 
     With `briefs`, measure also each message whose large arguments could be shortened.
     """
-    newest, places, meter, where = newest_user(history.places), [], engine.meter, engine.where
+    newest, items, meter, where = newest_user(history.items), [], engine.meter, engine.where
     how = engine.policy.arguments if briefs else None
     assert where is not None
-    for index, place in enumerate(history.places):
-        entry = place.entry
-        if entry is not None and place.floor < 0 and place.tokens > max(SMALL, over):
+    for index, item in enumerate(history.items):
+        entry = item.entry
+        if entry is not None and item.floor < 0 and item.tokens > max(SMALL, over):
             stay = index == newest and bool(entry.media)
             floor = smallest_clip(entry, meter.message, where, media_stay=stay)
-            place = replace(place, floor=floor, media_stay=stay)
-        if how and entry and place.mark is None and has_long_arguments(place.source, how.longest):
+            item = replace(item, floor=floor, media_stay=stay)
+        if how and entry and item.mark is None and has_long_arguments(item.source, how.longest):
             short = with_short_arguments(entry, how.longest, how.ending, where)
-            place = replace(place, brief=meter.message(short))
-        places.append(place)
-    return replace(history, places=tuple(places))
+            item = replace(item, brief=meter.message(short))
+        items.append(item)
+    return replace(history, items=tuple(items))
 
 
-def clipped(place: Place, original: Message, how: Clip, engine: Engine) -> Place:
-    """Show a place short, from its whole original, with the mark by which it is known again."""
+def clipped(item: ViewItem, original: Message, how: Clip, engine: Engine) -> ViewItem:
+    """Show an item short, from its whole original, with the mark by which it is known again."""
     meter, where = engine.meter, engine.where
     assert where is not None
     # A clip is made again whenever its history comes back whole, and must then be the same:
     # its limit is one of the estimate as it is without what was reported in between.
     limit = int(how.limit / meter.ratio)
-    if place.media_stay:  # in less room than that they would become descriptions
+    if item.media_stay:  # in less room than that they would become descriptions
         least = smallest_clip(original, meter.plain.message, where, media_stay=True)
         limit = max(limit, least)
     short = shortened(original, replace(how, limit=limit), meter, where)
     read = read_messages([short])[0]
     if where.replace("{cite}", original.cite) not in read.reading:
-        return place  # it says nowhere what it is short for
+        return item  # it says nowhere what it is short for
     archived = where == ARCHIVED
-    shown, elsewhere = clip_text(read) if archived else "", "" if archived else where
-    mark = ClipMark(place.key, shown, limit, elsewhere, how.longest, how.ending)
-    return replace(place, source=short, tokens=meter.message(short), clipped=True, mark=mark)
+    text, elsewhere = clip_text(read) if archived else "", "" if archived else where
+    mark = ClipMark(item.key, text, limit, elsewhere, how.longest, how.ending)
+    return replace(item, source=short, tokens=meter.message(short), clipped=True, mark=mark)
 
 
 def applied(
-    history: History, record: Record, gone: set[int], clips: dict[int, Place], engine: Engine
+    history: History, record: Record, gone: set[int], clips: dict[int, ViewItem], engine: Engine
 ) -> History:
     """Apply a record to the view, as folding it over the whole history would."""
     covers = set(record.covers)
-    places = [
-        clips.get(index, place)
-        for index, place in enumerate(history.places)
+    items = [
+        clips.get(index, item)
+        for index, item in enumerate(history.items)
         if index not in gone
-        and not (record.summary and place.summary and (place.entry is None or place.key in covers))
+        and not (record.summary and item.summary and (item.entry is None or item.key in covers))
     ]
     if record.summary:
-        others = (i for i, one in enumerate(places) if one.role != "system" or one.summary)
-        places.insert(next(others, len(places)), summary_place(record, engine, history.like))
-    return replace(history, places=tuple(places), chain=(*history.chain, record))
+        _put_summary(items, record, engine, history.like)
+    return replace(history, items=tuple(items), chain=(*history.chain, record))

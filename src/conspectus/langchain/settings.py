@@ -107,7 +107,7 @@ class Setup:
         return self.histories.get_or_make(name, lambda: History(*counts))
 
     def say_once(self, text: str) -> None:
-        if self.engine.memory.is_news(text):
+        if self.engine.memory.is_new(text):
             log("setting_missing", text)
 
 

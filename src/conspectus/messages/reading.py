@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import is_message, is_tool_message
@@ -66,9 +67,10 @@ def as_messages(value: Any) -> Any:
     """
     if isinstance(value, Mapping) and "role" not in value and "messages" in value:
         value = value["messages"]
-    if not isinstance(value, (list, tuple)) or not any(map(_is_model, value)):
+    if not isinstance(value, (list, tuple)) or {*map(type, value)} <= {dict}:
         return value
-    return [part.model_dump(exclude_none=True) if _is_model(part) else part for part in value]
+    models = [part.model_dump(exclude_none=True) if _is_model(part) else part for part in value]
+    return value if all(map(is_, models, value)) else models
 
 
 def _is_model(message: Any) -> bool:

@@ -13,7 +13,7 @@ from itertools import accumulate, pairwise
 from typing import Any, Literal
 
 from conspectus._newest import Newest
-from conspectus.core.plain import from_plain, to_plain
+from conspectus.core.records import from_plain, to_plain
 from conspectus.notes.cutting import GAP, terms
 
 Kind = Literal["said", "done", "agent", "found"]

@@ -334,7 +334,7 @@ class SummarizationNode(Closing, RunnableCallable):
         """Say once that a state does not bring the running summary back."""
         count, ids = self._made.get(thread) or (0, set[str]())
         again = ids and len(messages) > count and ids <= {message.id for message in messages}
-        if again and self._memory.is_news("summary_lost"):
+        if again and self._memory.is_new("summary_lost"):
             log(
                 "summary_lost",
                 "the state does not bring back the running summary, so the same messages are "

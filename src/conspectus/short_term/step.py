@@ -17,7 +17,7 @@ from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import StepTimeout
 from conspectus.core.items import Compact, Keep, Plan, Size, Stuck, Window
-from conspectus.core.oldest_first import Limits, oldest_first, too_large
+from conspectus.core.plan import Limits, oldest_first, too_large
 from conspectus.core.policy import Policy, TriggerClause, grown
 from conspectus.core.records import Record
 from conspectus.engine.background import Preparations
@@ -167,7 +167,7 @@ class Call:
             log("history_does_not_fit", "%s", reason)
         if isinstance(plan, Compact):
             refuse_equal_ids(m.id for m in self.rest)
-        ids = {p.key: p.entry.id for p in history.places if p.entry and not p.summary}
+        ids = {p.key: p.entry.id for p in history.items if p.entry and not p.summary}
 
         def after(record: Record) -> RunningSummary | None:
             left = {ids[key] for key in record.covers if key in ids}
@@ -218,8 +218,8 @@ class Call:
             between = [summary_message(text, head.id if head else "before")]
         history = await look(engine, read_messages([*self.system, *between, *self.rest]), chain)
         size = engine.meter.messages(self.standing)
-        places = (replace(p, tokens=size) if p.summary else p for p in history.places)
-        return replace(history, places=tuple(places))
+        items = (replace(p, tokens=size) if p.summary else p for p in history.items)
+        return replace(history, items=tuple(items))
 
     def result(
         self, running: RunningSummary | None, rest: Sequence[BaseMessage], *, named: bool
@@ -258,12 +258,12 @@ class Turn(Thread):
         own, frame = self.own, self.engine.frame
         slack = min(SLACK, own.share // SLACK_SHARE)
         limits = Limits(own.most, reach, own.share, frame, frame + SUMMARY_FLOOR, slack)
-        plan = oldest_first(history.places, limits, clip=False)
+        plan = oldest_first(history.items, limits, clip=False)
         fits = isinstance(plan, Compact) and plan.at_most <= own.most
         if not clip or self.engine.archive is None or fits or history.size.tokens <= limits.most:
             return history, plan
         history = with_floors(history, self.engine, SMALL)
-        return history, oldest_first(history.places, limits, clip=True)
+        return history, oldest_first(history.items, limits, clip=True)
 
 
 # The running summary, and the history divided by it
