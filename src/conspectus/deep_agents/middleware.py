@@ -28,6 +28,7 @@ from conspectus.engine.background import Preparations
 from conspectus.errors import PolicyError
 from conspectus.langchain import SummarizationMiddleware
 from conspectus.langchain.channel import Channel
+from conspectus.langchain.planner import is_quiet
 from conspectus.langchain.settings import DEPRECATED, model_name
 from conspectus.langchain.state import CompactionState, HeadState
 from conspectus.messages import Message, read_messages
@@ -98,9 +99,10 @@ class DeepAgentsSummarization(SummarizationMiddleware):
             return super()._kept_in(scope)
         return KEPT_IN.format(folder=folder_of(self._backend, scope))
 
-    def _is_quiet(self, channel: Channel) -> bool:
+    @staticmethod
+    def _is_quiet(channel: Channel) -> bool:
         # With a record in force there may be files to write.
-        return channel.held.head is None and super()._is_quiet(channel)
+        return channel.held.head is None and is_quiet(channel)
 
     async def _step(
         self, state: Any, runtime: Any, focus: str | None = None

@@ -38,13 +38,13 @@ from conspectus.errors import PolicyError
 from conspectus.langchain.channel import Channel
 from conspectus.langchain.planner import is_quiet, step
 from conspectus.langchain.recall import (
+    offered,
     recall_tool,
     shown_in_turn,
-    takes_tools,
     tool_to_compact,
     with_turn_recall,
 )
-from conspectus.langchain.requests import GUARDED, Send, send_thoughtful, sending
+from conspectus.langchain.requests import Send, say_if_guarded, send_thoughtful, sending
 from conspectus.langchain.settings import (
     KEEP,
     KEPT,
@@ -64,22 +64,8 @@ from conspectus.observe import heard_by
 from conspectus.redaction import Redact
 from conspectus.tokens import TokenCounter
 
-HistoryMode = Literal["replace", "preserve"]
-Recall = Literal["off", "tool", "auto"]
-RequestKind = Literal["smallest", "cached"]
-
 FIXED = ("archive", "history", "recall", "recall_tokens", "compact_tool")
 """Settings that states and agents depend on, so that they cannot change."""
-
-GUARD_FIRST = (
-    "the ContextGuard stands before the SummarizationMiddleware, and so measures another request "
-    "than the one that is sent: put it last, middleware=[summarization, ..., guard]"
-)
-
-NO_TOOLS = (
-    "the model takes no tools (it has no bind_tools), so the agent's own model cannot call %s: "
-    "what a turn needs is shown with recall='auto' all the same"
-)
 
 
 class SummarizationMiddleware(
@@ -189,7 +175,7 @@ class SummarizationMiddleware(
         summarizer: AnySummarizer | None = None,
         archive: AnyArchive | None = None,
         tenant: Tenant = None,
-        history: HistoryMode = "replace",
+        history: Literal["replace", "preserve"] = "replace",
         on_failure: OnFailure = "degrade",
         fallbacks: Sequence[AnySummarizer] = (),
         max_summary_tokens: int | None = None,
@@ -197,7 +183,7 @@ class SummarizationMiddleware(
         tool_table: Sequence[Tool] = (),
         pin: Pin | None = None,
         preview: PreviewChoice = False,
-        recall: Recall = "off",
+        recall: Literal["off", "tool", "auto"] = "off",
         recall_tokens: int = 512,
         compact_tool: bool = False,
         on_event: OnEvent | None = None,
@@ -212,16 +198,15 @@ class SummarizationMiddleware(
         truncate_args_settings: Mapping[str, Any] | None = None,
         stale_results: AnyStale = None,
         background: AnyBackground = False,
-        summary_request: RequestKind = "smallest",
+        summary_request: Literal["smallest", "cached"] = "smallest",
         **deprecated_kwargs: Any,
     ) -> None:
         given = dict(locals())
         for other in ("self", "name", "deprecated_kwargs", "__class__"):
             given.pop(other, None)
-        super().__init__()
-        self._name = type(self).__name__ if name is None else name
-        if not isinstance(self._name, str) or not self._name:
+        if name is not None and not (isinstance(name, str) and name):
             raise PolicyError(f"name must be a text, not {name!r}")
+        self._name = name or type(self).__name__
         old = deprecated(deprecated_kwargs, list(given))
         given["trigger"] = copied(old.get("trigger") if trigger is None else trigger)
         given["keep"] = old.get("keep", keep) if keep == KEEP else keep
@@ -377,19 +362,14 @@ class SummarizationMiddleware(
 
     async def _called(self, request: ModelRequest[Any], send: Send) -> Any:
         channel, shown = await self._shown(request)
-        if GUARDED.get() is channel.setup:
-            channel.setup.say_once(GUARD_FIRST)
+        say_if_guarded(channel)
         with sending(channel, shown):
             return await send_thoughtful(shown, send)
 
     async def _shown(self, request: ModelRequest[Any]) -> tuple[Channel, ModelRequest[Any]]:
         setup = self._setup
         setup.engine.tools.learn(request.tools)
-        if self.tools and not takes_tools(request.model):
-            own = [one for one in request.tools if any(one is tool for tool in self.tools)]
-            rest = [one for one in request.tools if not any(one is tool for tool in own)]
-            setup.say_once(NO_TOOLS % ", ".join(tool.name for tool in self.tools))
-            request = request.override(tools=rest)
+        request = offered(request, self.tools, setup)
         channel = Channel(setup, request.state, request.runtime)
         if channel.held.head is not None:  # a run may begin here, in another process
             name_messages(channel.messages)
@@ -407,8 +387,7 @@ class SummarizationMiddleware(
 
     # What Deep Agents' middleware does beside
 
-    def _is_quiet(self, channel: Channel) -> bool:
-        return is_quiet(channel)
+    _is_quiet = staticmethod(is_quiet)
 
     def _kept_in(self, scope: Scope) -> str:
         """Return the location of originals in a clip, where no archive has them."""

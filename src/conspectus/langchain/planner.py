@@ -54,8 +54,12 @@ NO_TRIGGER = "no trigger is set, or summarising is switched off: nothing is summ
 def is_quiet(channel: Channel) -> bool:
     """Return whether a step surely changes nothing; no store is asked."""
     setup, held = channel.setup, channel.held
-    if setup.recalled or setup.engine.background is not None or Asked.read(channel.state):
+    if setup.engine.background is not None or Asked.read(channel.state):
         return False
+    if setup.recalled:
+        known = Recalled.read(channel.state)
+        if known is None or known.keys or known.turn != turn_of(channel.messages, known):
+            return False
     if held.head is not None and (setup.preserve or held.pending):
         return False
     if channel.may_be_known() or not channel.is_followed(turn=True):

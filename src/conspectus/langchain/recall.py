@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any
 
+from langchain.agents.middleware.types import ModelRequest
 from langchain.tools import ToolRuntime
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, RemoveMessage, ToolMessage
@@ -52,6 +53,11 @@ when a piece of work is done and its details are no longer needed."""
 WILL_COMPACT = (
     "The older part of the conversation is summarised before your next step, if anything of it may "
     "leave."
+)
+
+NO_TOOLS = (
+    "the model takes no tools (it has no bind_tools), so the agent's own model cannot call %s: "
+    "what a turn needs is shown with recall='auto' all the same"
 )
 
 Runtime = ToolRuntime[Any, Any]
@@ -140,9 +146,13 @@ def _asked_in(messages: Sequence[BaseMessage]) -> tuple[str, frozenset[str]]:
     return question_of([entry.own for entry in said]), frozenset(entry.id for entry in said)
 
 
-def takes_tools(model: object) -> bool:
-    """Return whether a model can be given tools."""
-    return getattr(type(model), "bind_tools", None) is not BaseChatModel.bind_tools
+def offered(request: ModelRequest[Any], own: Sequence[BaseTool], setup: Setup) -> ModelRequest[Any]:
+    """Leave our tools out of a request to a model that takes none."""
+    if not own or getattr(type(request.model), "bind_tools", None) is not BaseChatModel.bind_tools:
+        return request
+    setup.say_once(NO_TOOLS % ", ".join(tool.name for tool in own))
+    ours = set(map(id, own))
+    return request.override(tools=[one for one in request.tools if id(one) not in ours])
 
 
 def recall_tool(setup: Callable[[], Setup], tokens: int) -> BaseTool:

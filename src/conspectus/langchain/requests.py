@@ -37,7 +37,18 @@ from conspectus.tokens import TokenMeter, correction
 GUARDED: ContextVar[Setup | None] = ContextVar("conspectus guarded", default=None)
 """Whose request a guard is sending."""
 
+GUARD_FIRST = (
+    "the ContextGuard stands before the SummarizationMiddleware, and so measures another request "
+    "than the one that is sent: put it last, middleware=[summarization, ..., guard]"
+)
+
 Send = Callable[[ModelRequest[Any]], Awaitable[Any]]
+
+
+def say_if_guarded(channel: Channel) -> None:
+    """Say that the guard is not the last middleware, if it is sending this request already."""
+    if GUARDED.get() is channel.setup:
+        channel.setup.say_once(GUARD_FIRST)
 
 
 async def send_thoughtful(request: ModelRequest[Any], send: Send) -> Any:

@@ -16,8 +16,8 @@ from typing import Annotated, Any, ClassVar, Literal, NotRequired, Required, Sel
 
 from langchain.agents.middleware.types import AgentState, PrivateStateAttr
 from langchain_core.messages import AnyMessage, BaseMessage, convert_to_messages
+from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.channels.delta import DeltaChannel
-from langgraph.config import get_config
 from langgraph.graph.message import Messages, add_messages
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
@@ -260,7 +260,7 @@ def read_head(
     # A forked subagent of Deep Agents goes on with its parent's history: a branch of its session.
     session = MAIN if state.get(FORKED) else session_of(runtime, messages)
     thread = thread or f"{DERIVED}{_digest_of_first(messages)}"
-    return HeadState(thread=thread, session=session)
+    return HeadState.model_construct(thread=thread, session=session)
 
 
 def tenant_of(tenant: Tenant, runtime: object) -> str:
@@ -317,10 +317,8 @@ def _above(namespace: str | None) -> str:
 
 
 def _configured() -> Mapping[str, Any]:
-    try:
-        return cast("Mapping[str, Any]", get_config().get("configurable", {}))
-    except RuntimeError:  # outside a graph
-        return {}
+    config = var_child_runnable_config.get()  # None outside a graph
+    return (config or {}).get("configurable") or {}
 
 
 def name_messages(messages: Sequence[BaseMessage], before: Iterable[BaseMessage] = ()) -> None:
