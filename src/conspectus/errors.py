@@ -67,6 +67,12 @@ class UnknownParameter(PolicyError, TypeError):
     """A parameter that a constructor or a function does not have."""
 
 
+def unknown_parameter(function: str, word: str, known: Iterable[str]) -> UnknownParameter:
+    """Make the error of a parameter that a function does not have, with the one that was meant."""
+    meant = did_you_mean(word, known) or f" help({function}) lists them"
+    return UnknownParameter(f"{function} has no parameter {word!r};{meant}")
+
+
 def spelt(function: Callable[P, T]) -> Callable[P, T]:
     """Let a function raise `UnknownParameter`, with the likely name, for one that it does not have.
 
@@ -79,10 +85,10 @@ def spelt(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> T:
-        if unknown := next((name for name in kwargs if name not in known), None):
-            name = function.__qualname__.removesuffix(".__init__").rpartition(">.")[2]
-            meant = did_you_mean(unknown, known) or f" help({name}) lists them"
-            raise UnknownParameter(f"{name} has no parameter {unknown!r};{meant}")
+        for word in kwargs:
+            if word not in known:
+                name = function.__qualname__.removesuffix(".__init__").rpartition(">.")[2]
+                raise unknown_parameter(name, word, known)
         return function(*args, **kwargs)
 
     return checked

@@ -23,7 +23,7 @@ from langgraph.types import Command
 
 from conspectus.bridge import arun, io, run
 from conspectus.engine.settings import window_of
-from conspectus.errors import PolicyError, did_you_mean
+from conspectus.errors import PolicyError, unknown_parameter
 from conspectus.langchain.middleware import SummarizationMiddleware
 from conspectus.langchain.overflow import TRIES, Refused, StillTooLong, read_overflow
 from conspectus.langchain.requests import Call, Send
@@ -103,8 +103,7 @@ class ContextGuard(Attributes, AgentMiddleware[CompactionState, ContextT, Respon
             )
         known = [*signature(SummarizationMiddleware).parameters, *DEPRECATED]
         if unknown := [one for one in settings if one not in known]:
-            hint = did_you_mean(unknown[0], ["on_stuck", *known])
-            raise TypeError(f"ContextGuard has no parameter {unknown[0]!r};{hint}".rstrip(";"))
+            raise unknown_parameter("ContextGuard", unknown[0], ["on_stuck", *known])
         if summarization is not None and settings:
             raise PolicyError(
                 f"{', '.join(settings)} is for a guard that stands alone; pass it to the "

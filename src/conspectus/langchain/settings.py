@@ -25,7 +25,7 @@ from conspectus.core.policy import (
 )
 from conspectus.engine.hooks import PreviewRequest
 from conspectus.engine.settings import Engine, warn_caller, window_of
-from conspectus.errors import PolicyError, did_you_mean
+from conspectus.errors import PolicyError, did_you_mean, unknown_parameter
 from conspectus.langchain.history import HISTORIES, MESSAGES, Counting, History
 from conspectus.langchain.state import Requested, Tenant
 from conspectus.messages.recalled import LEAST_RECALL
@@ -171,8 +171,7 @@ def deprecated(given: Mapping[str, Any], known: Sequence[str]) -> dict[str, Any]
     """Read parameters under LangChain's old names; called by a constructor."""
     for name in given:
         if name not in DEPRECATED:
-            hint = did_you_mean(name, known) or " help(SummarizationMiddleware) lists them"
-            raise TypeError(f"SummarizationMiddleware has no parameter {name!r};{hint}")
+            raise unknown_parameter("SummarizationMiddleware", name, known)
     kinds, read = {"trigger": "tokens", "keep": "messages"}, {}
     for old, new in DEPRECATED.items():
         if old in given:

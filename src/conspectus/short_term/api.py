@@ -22,7 +22,7 @@ from conspectus.core.policy import OnFailure, whole
 from conspectus.engine.background import AnyBackground, Closing, Preparations
 from conspectus.engine.memory import Memory
 from conspectus.engine.settings import AnyArchive, check_settings, open_archive
-from conspectus.errors import ArchiveError, InputError, PolicyError, did_you_mean
+from conspectus.errors import ArchiveError, InputError, PolicyError, spelt
 from conspectus.observe import log
 from conspectus.redaction import Redact
 from conspectus.short_term.prompts import (
@@ -45,22 +45,6 @@ CONVERSATIONS = 256
 """Conversations whose latest running summary a node remembers, to say that it was not kept."""
 
 
-def _with_hints(function: Callable[P, T]) -> Callable[P, T]:
-    """Ask for the parameter that was meant in a call with one that there is not."""
-    known = [name for name in signature(function).parameters if name != "self"]
-    name = function.__qualname__.removesuffix(".__init__")
-
-    @wraps(function)
-    def called(*args: P.args, **kwargs: P.kwargs) -> T:
-        for word in kwargs:
-            if word not in known:
-                hint = did_you_mean(word, known) or f" it has {', '.join(known)}"
-                raise TypeError(f"{name} has no parameter {word!r};{hint}")
-        return function(*args, **kwargs)
-
-    return called
-
-
 def _on_a_loop(function: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
     parameters = signature(function)
 
@@ -77,7 +61,7 @@ def _on_a_loop(function: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
     return asummarize_messages
 
 
-@_with_hints
+@spelt
 def summarize_messages(
     messages: Sequence[AnyMessage],
     *,
@@ -154,7 +138,7 @@ def summarize_messages(
     return run(_summarized(locals()))
 
 
-asummarize_messages = _with_hints(_on_a_loop(summarize_messages))
+asummarize_messages = spelt(_on_a_loop(summarize_messages))
 
 
 def _summarized(given: Mapping[str, Any]) -> Awaitable[SummarizationResult]:
@@ -265,7 +249,7 @@ class SummarizationNode(Closing, RunnableCallable):
 
         def __getattr__(self, name: str) -> Any: ...
 
-    @_with_hints
+    @spelt
     def __init__(
         self,
         *,
