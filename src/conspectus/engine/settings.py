@@ -173,7 +173,6 @@ def _summarizer_of(
     if isinstance(writer, str) or is_chat_model(writer) or (answers and is_runnable(writer)):
         from conspectus.model.chat_model import ChatModelSummarizer
 
-        refuse_misspelt(writer)
         prompt = settings.get("summary_prompt")
         return ChatModelSummarizer(
             writer, prompt=prompt, trim_tokens_to_summarize=trim, timeout=timeout
@@ -196,14 +195,6 @@ def refuse_class(model: object) -> None:
     if isinstance(model, type):
         name = model.__name__
         raise PolicyError(f"{name} is a class: give an instance of it, as in {name}(...)")
-
-
-def refuse_misspelt(name: object) -> None:
-    """Raise `PolicyError` for a text that is nearly 'embedded'."""
-    if isinstance(name, str) and ":" not in name and (meant := did_you_mean(name, [EMBEDDED])):
-        raise PolicyError(
-            f"{name!r} names no model;{meant} A model is written as in 'openai:gpt-5-mini'"
-        )
 
 
 def _is_tool_table(value: object) -> bool:
@@ -274,7 +265,6 @@ def model_of(model: AnySummarizer | None, summarizer: AnySummarizer | None) -> A
     if isinstance(model, str) and not names_embedded(model):
         from conspectus.model.chat_model import chat_model_named
 
-        refuse_misspelt(model)
         try:
             return chat_model_named(model)
         except PolicyError:

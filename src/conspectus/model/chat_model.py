@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import is_runnable
 from conspectus.bridge import gather
-from conspectus.errors import PolicyError, SummarizerOverflow, install_command
+from conspectus.core.policy import EMBEDDED
+from conspectus.errors import PolicyError, SummarizerOverflow, did_you_mean, install_command
 from conspectus.messages import Message, as_data
 from conspectus.model import prompts
 from conspectus.model.base import Form, LastRequest, SummaryRequest, check_settings
@@ -121,6 +122,9 @@ def chat_model_named(model: str) -> BaseChatModel:
     Raises:
         PolicyError: it cannot be built; names the package to install where that is missing.
     """
+    if ":" not in model and (meant := did_you_mean(model, [EMBEDDED])):
+        form = "A model is written as in 'openai:gpt-5-mini'"
+        raise PolicyError(f"{model!r} names no model;{meant} {form}")
     from langchain.chat_models import init_chat_model
 
     try:
@@ -133,7 +137,8 @@ def chat_model_named(model: str) -> BaseChatModel:
         what = f"the model {model!r} needs a package that is not installed"
         raise PolicyError(f"{what}; install it with: {command}") from error
     except Exception as error:
-        what = f"the model {model!r} could not be built ({type(error).__name__}: {error})"
+        why = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+        what = f"the model {model!r} could not be built ({why})"
         form = "write it as in 'openai:gpt-5-mini', `pip install` its provider's package"
         others = "a LangChain chat model, or 'embedded', which needs no model"
         raise PolicyError(f"{what}; {form} and set its key; or give {others}") from error
