@@ -226,8 +226,9 @@ def _request_of(material: Material, by: str) -> SummaryRequest:
     limit, count = engine.text_within(material.asked), engine.meter.text
     foreign = "\n".join(material.foreign)
     beside = count(foreign) <= CONTEXT  # a longer one is read in parts, with the messages
+    entries = material.read if beside else material.entries
     request = SummaryRequest(
-        entries=material.read if beside else material.entries,
+        entries=entries,
         notes=material.standing,
         limit=limit,
         count=count,
@@ -237,6 +238,7 @@ def _request_of(material: Material, by: str) -> SummaryRequest:
         ahead=material.ahead,
         most=engine.text_within(material.fine),
         archived=engine.archive is not None,
+        tokens=sum(map(engine.meter.entry, entries)),
     )
     if not engine.notes:
         return request

@@ -59,6 +59,7 @@ class SummaryRequest:
     archived: bool = True  # originals can be recalled
     last: LastRequest | None = None  # it shows `entries` and `notes`, and is to be asked again
     last_tokens: int = 0  # of that request
+    tokens: int = 0  # of `entries`, where they were counted
 
 
 @dataclass(frozen=True, slots=True)

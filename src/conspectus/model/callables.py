@@ -78,7 +78,8 @@ class CallableSummarizer(Steps):
             mark = {"lc_source": "summarization"}
             so_far = HumanMessage(f"{SUMMARY_LINE}\n\n{text}", additional_kwargs=mark)
             messages = [so_far, *piece] if text else piece
-            leaving = caller.size(piece)  # counted once, as it takes time
+            counted = request.tokens if self._trim is None else 0
+            leaving = counted or caller.size(piece)
             size = leaving + request.count(text)
             text = await caller.ask(messages, partial(check, leaving=leaving), size=size)
         return text

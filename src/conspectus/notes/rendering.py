@@ -30,9 +30,12 @@ the user's words, that it keeps at least."""
 MANY, MANY_WORDS = 64, 256
 """Lines that are left out before they are counted for good, and words of the user's."""
 
-FILLED, ENOUGH, TRIES = 0.985, 0.97, 8
+FILLED, ENOUGH, TRIES = 0.98, 0.95, 8
 """The share of its room that a text is to fill where something is cut, the share that is enough,
 and how often it is tried."""
+
+FIRST_TRY = 1.2
+"""The characters of the first try, as lines end at a good place before their room ends."""
 
 CHARACTERS = 4
 """Characters of a token in the longest text that is tried whole."""
@@ -100,7 +103,7 @@ class Notes:
             text = "\n".join(shown(line, 150, archived) for line in lines[:: len(lines) // 16 + 1])
             size = count(text)
         token = len(text) / max(size, 1)
-        chars, low, high = FILLED * room * token - len(before) - len(end), 0.0, float(full)
+        chars, low, high = FIRST_TRY * room * token - len(before) - len(end), 0.0, float(full)
         text = ""
         for _ in range(TRIES):
             rooms = way.rooms(max(chars, 0.0))

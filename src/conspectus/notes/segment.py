@@ -226,9 +226,9 @@ class Segment:
     def to_json(self) -> dict[str, Any]:
         """Return the notes as plain data, without what is as usual; it is never changed."""
         data: dict[str, Any] = to_plain(replace(self, lines=()))
-        if self.lines:
-            data["lines"] = [line.plain for line in self.lines]
-            _READ.put(id(data["lines"]), (data["lines"], self.lines))
+        for line in self.lines:
+            _READ.put((line.kind, *line.ids), line)
+            data.setdefault("lines", []).append(line.plain)
         return data
 
     @classmethod
@@ -242,25 +242,28 @@ class Segment:
             >>> Segment.from_json({"goal": ["ship it"]}).goal
             ('ship it',)
         """
-        lines = data.get("lines")
-        known = _READ.get(id(lines))
-        if known is not None and known[0] is lines:
-            rest = from_plain(cls, {name: data[name] for name in data if name != "lines"})
-            return replace(rest, lines=known[1])
-        segment = from_plain(cls, data)
-        for line in segment.lines:
-            counts = all(count.isdecimal() for _, count in line.args) or not line.times
-            if not counts or (not line.times and len(line.named) != len(line.outcome)):
-                raise ValueError("a line of the notes is damaged")
-        if sum(segment.parts) not in (0, len(segment.lines)):
+        segment = from_plain(cls, {name: data[name] for name in data if name != "lines"})
+        lines = tuple(map(_line_of, data.get("lines", ())))
+        if sum(segment.parts) not in (0, len(lines)):
             raise ValueError("the parts of the notes are damaged")
-        return segment
+        return replace(segment, lines=lines)
 
 
-_READ: Newest[int, tuple[list[Any], tuple[Line, ...]]] = Newest(
-    1_024, 20_000, lambda known: len(known[1])
-)
-"""Lines that were written, by the identity of their data, the newest with so many at most."""
+_READ: Newest[tuple[Any, ...], Line] = Newest(20_000)
+"""The newest lines that were read, by their kind and their ids."""
+
+
+def _line_of(data: Any) -> Line:
+    """Read a line, or find the one that was read before, with its texts."""
+    name = (data.get("kind"), *data.get("ids", ())) if isinstance(data, Mapping) else ()
+    line = _READ.get(name)
+    if line is None or line.plain != data:
+        line = from_plain(Line, data)
+        counts = all(count.isdecimal() for _, count in line.args) or not line.times
+        if not counts or (not line.times and len(line.named) != len(line.outcome)):
+            raise ValueError("a line of the notes is damaged")
+        _READ.put(name, line)
+    return line
 
 
 def with_texts(data: Any, change: Callable[[str], str]) -> Any:
