@@ -17,8 +17,7 @@ from conspectus.notes.segment import Line
 
 SHARE, TYPED, FIRST = 0.5, 0.6, 0.5
 """The share of the room that the user's words may take where other lines need the rest; the share
-that they may take with no message of more than `SHORTEST`; and, of their room, the share that the
-first of them may take before it is cut."""
+with no message of more than `SHORTEST`; and the first one's share of theirs before it is cut."""
 
 SHORTEST = 240
 """Characters to which words of the user are cut before some are left out."""
@@ -42,14 +41,13 @@ LONG = 12
 WEIGHTS: tuple[tuple[Callable[[Line], bool], float], ...] = (
     (lambda line: line.kind == "found", 50.0),
     (lambda line: line.kind == "agent", 2.5),
-    (lambda line: line.again and not line.effect, 0.35),
     (lambda line: line.effect is False, 0.6),
     (lambda line: line.effect is None and len(line.outcome) > LONG, 0.7),
     (lambda line: line.effect is True or len(line.outcome) < 2, 1.5),
     (lambda line: True, 1.0),
 )
-"""What a line weighs, by the first test that it passes. So looks that were repeated give way first,
-then looks, calls, changes, what the agent said, and last a model's findings."""
+"""What a line weighs, by the first test that it passes. So looks give way
+first, then calls, changes, what the agent said, and last a model's findings."""
 
 
 class GivingWay:

@@ -126,7 +126,6 @@ class _Reader:
         self.skill_files: dict[str, str] = {}
         self._calls: dict[str, list[int]] = {}
         self._todos: dict[str, tuple[str, ...]] = {}
-        self._asked: dict[tuple[str, str], int] = {}
         self._pieces: set[str] = set()
 
     def read(self, message: Message, place: int) -> None:
@@ -161,10 +160,6 @@ class _Reader:
             self._todos[call.id] = items  # the newest list is shown under what is open
             args = [(tool.todo, GAP)]
         said = " ".join(value for _, value in args[:4])
-        earlier = self._asked.get((call.name, said))
-        if earlier is not None:
-            self.lines[earlier] = replace(self.lines[earlier], again=True)
-        self._asked[call.name, said] = len(self.lines)
         self._calls.setdefault(call.id, []).append(len(self.lines))
         line = Line(
             "done",

@@ -70,7 +70,6 @@ class Line:
             an earlier result.
         failed: whether the result says that the call failed.
         effect: whether the call changes anything; None where nobody knows.
-        again: a later call asked the same.
         worth: how many of the line's identifiers later messages name.
         quotes: statements in the user's words that bind, by a model's word; they are cut last.
         like: the message that says the same, letter for letter, in the place of the words.
@@ -91,7 +90,6 @@ class Line:
     named: tuple[int, ...] = ()
     failed: bool = False
     effect: bool | None = None
-    again: bool = False
     worth: int = 0
     quotes: tuple[str, ...] = ()
     like: str = ""
@@ -107,7 +105,7 @@ class Line:
     def size(self) -> int:
         """Characters that the line takes when nothing of it is cut."""
         args = sum(len(name) + len(value) + 3 for name, value in self.args)
-        outcome = sum(map(len, self.outcome)) + 3 * len(self.outcome)
+        outcome = sum(len(piece) + 3 for piece in self.outcome)
         return 16 + len(self.text) + len(self.call) + args + outcome + self.cited
 
     @cached_property

@@ -62,28 +62,25 @@ class Tool:
         return sorted(args, key=lambda arg: places.get(arg[0], len(places)))
 
 
-_READ = ("read_file", "read", "view", "view_file", "cat_file", "open_file", "notebookread")
-_WRITE = ("write_file", "write", "create_file", "notebookedit")
-_EDIT = ("edit_file", "edit", "str_replace", "multiedit", "apply_patch", "insert")
+_LOOKS = (
+    ("path", "read_file read view view_file cat_file open_file notebookread"),
+    ("path", "list_files ls list_dir list_directory glob file_glob_search"),
+    ("query", "grep search search_files web_search websearch google_search"),
+    ("url", "web_fetch webfetch fetch fetch_url"),
+    ("", "get* list* read* search* find* fetch* view* query* calculate* think*"),
+)
+_WRITES = "write_file write create_file notebookedit"
+_EDITS = "edit_file edit str_replace multiedit apply_patch insert"
 _OLD_NEW = ("old", "new", "old_str", "new_str", "old_string", "new_string")
-_LIST = ("list_files", "ls", "list_dir", "list_directory", "glob", "file_glob_search")
-_SEARCH = ("grep", "search", "search_files", "web_search", "websearch", "google_search")
-_FETCH = ("web_fetch", "webfetch", "fetch", "fetch_url")
-_LOOKS = ("get", "list", "read", "search", "find", "fetch", "view", "query", "calculate", "think")
-_TODO = ("write_todos", "todowrite", "todo_write", "update_todos")
 
 TOOLS: tuple[Tool, ...] = (
-    *(Tool(name, key="path", effect=False) for name in (*_READ, *_LIST)),
-    *(Tool(name, key="path", effect=True) for name in _WRITE),
-    *(Tool(name, key="path", show=_OLD_NEW, effect=True) for name in _EDIT),
-    *(Tool(name, key="query", effect=False) for name in _SEARCH),
-    *(Tool(name, key="url", effect=False) for name in _FETCH),
-    *(Tool(name, key="todos", effect=False, todo="todos") for name in _TODO),
-    Tool("update_plan", key="plan", effect=False, todo="plan"),
-    *(Tool(f"{name}*", effect=False) for name in _LOOKS),
-)
-
-_UNKNOWN = Tool("")
+    *(Tool(name, key, effect=False) for key, names in _LOOKS for name in names.split()),
+    *(Tool(name, "path", effect=True) for name in _WRITES.split()),
+    *(Tool(name, "path", _OLD_NEW, effect=True) for name in _EDITS.split()),
+    *(Tool(name, "todos", effect=False, todo="todos") for name in
+      ("write_todos", "todowrite", "todo_write", "update_todos")),
+    Tool("update_plan", "plan", effect=False, todo="plan"),
+)  # fmt: skip
 
 
 class ToolTable:
@@ -95,7 +92,6 @@ class ToolTable:
 
     def __init__(self, own: Iterable[Tool] = ()) -> None:
         self._own = {tool.name.casefold(): tool for tool in own}
-        self._table = {tool.name.casefold(): tool for tool in TOOLS}
         self._hints: dict[str, Tool] = {}
 
     @property
@@ -106,21 +102,26 @@ class ToolTable:
     def learn(self, tools: Iterable[object]) -> None:
         """Take over MCP's `readOnlyHint` from the metadata of an agent's tools."""
         for tool in tools:
-            metadata, name = getattr(tool, "metadata", None), getattr(tool, "name", "")
+            metadata, name = getattr(tool, "metadata", None), str(getattr(tool, "name", ""))
             hint = metadata.get("readOnlyHint") if isinstance(metadata, dict) else None
             if isinstance(hint, bool):
-                self._hints[str(name).casefold()] = Tool(str(name), effect=not hint)
+                self._hints[name.casefold()] = Tool(name, effect=not hint)
 
     def __getitem__(self, name: str) -> Tool:
         name = name.casefold()
-        own, table = self._own, self._table
-        said = own.get(name) or _opening(own, name) or table.get(name) or self._hints.get(name)
-        return said or _opening(table, name) or _UNKNOWN
+        ways = (
+            self._own.get(name) or _opening(self._own, name),
+            _TABLE.get(name) or self._hints.get(name) or _opening(_TABLE, name),
+        )
+        return next(filter(None, ways), Tool(""))
+
+
+_TABLE = {tool.name: tool for tool in TOOLS}
 
 
 def _opening(tools: Mapping[str, Tool], name: str) -> Tool | None:
     """Return the last tool with a `*` at its end that a name begins like."""
-    known = reversed(list(tools.items()))
+    known = reversed([*tools.items()])
     return next((t for n, t in known if n.endswith("*") and name.startswith(n[:-1])), None)
 
 
