@@ -25,7 +25,6 @@ BORROWED = {step: 0.7**step for step in range(BEFORE + 1)} | {-1: 0.3, -2: 0.1}
 """Weight of a word by the steps to its message; negative steps are later."""
 
 CLOSE = {step: math.sqrt(share) for step, share in BORROWED.items()}  # for covering the query
-USUAL = sum(BORROWED.values())
 
 WORK = 2  # Steps over which calls of tools and their results lend words
 RESULTS = 4  # Messages after a call that lend to it
@@ -41,6 +40,9 @@ NAMED = 0.2  # Bonus if the query names one speaker, and the message is by that 
 ANSWER = 0.06  # Bonus of what is said after a question
 STATED = 0.1
 """Bonus of a user's short statement: an assistant elaborates on it at length in the same words."""
+
+ADVICE = 0.65
+"""Share that stays of the score of a long answer: it says something about each word of a talk."""
 
 WHOLE = 0.8  # Weight of a long query as a whole, beside each of its sentences
 DIRECT = 0.1  # Share of the findable words, by rarity, above which a message is no mere neighbour
@@ -127,6 +129,11 @@ class Catalog:
     def states(self, place: int) -> bool:
         """Return whether a message is a user's short statement."""
         return self._rows[place][4][:2] == "su" and self.is_short(place)
+
+    def advises(self, place: int) -> bool:
+        """Return whether a message is a long answer of the assistant's."""
+        _, _, count, _, about = self._rows[place]
+        return count > 1 and about[:1] in "sS" and about[1:2] != "u"
 
     def links(self, place: int) -> list[str]:
         """Return the calls that a message answers, or that it makes (`0:call_7`)."""
@@ -229,12 +236,13 @@ def _scores(
     for number, place in wanted.items():
         if fit := _fit(catalog, number, place, masks, values):
             follows = any(catalog.acts[at] == "S" for at in catalog.before(place))
-            scores[number] = (
+            score = (
                 fit / total
                 + NAMED * (named == [catalog.speaker(place)])
                 + ANSWER * (follows and catalog.acts[place] in "sS")
                 + STATED * catalog.states(place)
             )
+            scores[number] = score * ADVICE if catalog.advises(place) else score
     return scores
 
 
@@ -293,8 +301,7 @@ def _fit(
                 mask &= mask - 1
                 much[at] += share
                 close[at] = max(close[at], near)
-    # Missing lenders count as of mean size.
-    mean = (size / catalog.size + max(0.0, USUAL - weight)) / max(USUAL, weight)
+    mean = size / catalog.size / weight
     norm = K1 * (1 - B + B * mean)
     return sum(
         value * (count / (count + norm) + COVERED * near)
