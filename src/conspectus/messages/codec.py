@@ -89,13 +89,16 @@ def copied(value: Any, levels: int = DEEPEST) -> Any:
     kind = type(value)
     if kind in _LEAVES:
         return value
-    if levels and kind is dict and (not value or _KEYS.issuperset(map(type, value))):
-        if TAG not in value:
+    if kind is dict and levels:
+        if not value:
+            return {}
+        if TAG not in value and _KEYS.issuperset(map(type, value)):
+            levels -= 1
             return {
-                key: part if type(part) in _LEAVES else copied(part, levels - 1)
+                key: part if type(part) in _LEAVES else copied(part, levels)
                 for key, part in value.items()
             }
-    elif levels and kind is list:
+    elif kind is list and levels:
         return [copied(part, levels - 1) for part in value]
     elif kind is int and value.bit_length() <= LONG:  # Python reads no longer decimal number
         return value

@@ -78,7 +78,8 @@ def estimate(text: str, family: Family = "unknown") -> int:
 def _coded(text: str) -> tuple[list[bytes], list[int]]:
     """Return the views of a text, and its numbers of rare Han and Hangul characters."""
     raw, rare = text.encode("latin-1", "ignore"), list[int]()
-    kind, shape, letter, *pairs = [_number(raw, table) for table in _tables()[:5]]
+    numbers = [int.from_bytes(raw.translate(table), "little") for table in _tables()[:5]]
+    kind, shape, letter, *pairs = numbers
     views = [kind | kind << 12, shape | shape << 10 | shape << 20 | shape << 30]
     low, high = _MASKS
     for pair in pairs:  # two classes of the character before, three bits each
