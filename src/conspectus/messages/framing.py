@@ -14,15 +14,11 @@ from itertools import pairwise
 TAGS = ("message", "messages", "notes", "focus", "recalled", "summary", "conversation")
 """Tags of our own frames."""
 
-FOREIGN = (
-    "system assistant human system-reminder system_reminder system_prompt tool_call tool_calls"
-    " tool_result tool_results tool_response tool_responses function_call function_calls"
-    " function_result function_results function_response function_responses function_output"
-    " tool_use tool_uses tool_output tool_outputs system_message system_messages user_message"
-    " user_messages assistant_message human_message ai_message developer_message tool_message"
-    " start_of_turn end_of_turn bos eos"
-).split()
-"""Tags by which chat templates and agents mark the speaker."""
+FOREIGN = "system assistant human start_of_turn end_of_turn bos eos".split()
+SPEAKERS = "system user assistant human ai developer tool function".split()
+PARTS = "call result response message output use prompt reminder".split()
+"""Tags by which chat templates and agents mark the speaker, alone or with a part of the talk, as in
+`tool_calls` and `system-reminder`."""
 
 PAIRED = "user developer tool model ai".split()
 """Tags that are placeholders by themselves, as in `ssh <user>@<host>`. They count only in a text
@@ -76,9 +72,11 @@ arrow or an invisible sign; the marks of Markdown and of a diff; numbers and let
 No line break, so that each is read once, and no `|`, which marks lines that were made harmless,
 nor `{`, as in JSON and in templates."""
 
+_TALK = rf"(?:{_any(SPEAKERS)}){_F}[_ -]{_F}(?:{_any(PARTS)})(?:{_F}s)?"
 _TAG = re.compile(
     rf"<(?={_GAP}{_spread('invoke')}[\s{_UNSEEN}]++{_spread('name')}{_GAP}=)"
-    rf"|<(?={_GAP}(?:/{_GAP})?(?:{_any([*TAGS, *FOREIGN])})(?!\w))|<(?={_GAP}/?{_GAP}s{_GAP}>)",
+    rf"|<(?={_GAP}(?:/{_GAP})?(?:{_any([*TAGS, *FOREIGN])}|{_TALK})(?!\w))"
+    rf"|<(?={_GAP}/?{_GAP}s{_GAP}>)",
     re.IGNORECASE,
 )
 _SPECIAL = re.compile(
