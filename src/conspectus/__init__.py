@@ -9,7 +9,7 @@ Example:
 
 from typing import TYPE_CHECKING
 
-from conspectus._lazy import lazily, places_of
+from conspectus._imports import lazily, places_of
 
 if TYPE_CHECKING:
     from conspectus.archive import Archive as Archive

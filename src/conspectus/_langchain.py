@@ -29,7 +29,6 @@ _MESSAGES: set[type] = set()  # Classes that are known to be messages
 
 
 def is_message(value: object) -> TypeIs[BaseMessage]:
-    """Return whether it is a LangChain message."""
     kind = type(value)
     if kind is dict or kind in _MESSAGES:
         return kind is not dict
@@ -40,32 +39,26 @@ def is_message(value: object) -> TypeIs[BaseMessage]:
 
 
 def is_ai_message(value: object) -> TypeIs[AIMessage]:
-    """Return whether it is a LangChain message of a model."""
     return isinstance(value, known("langchain_core.messages.ai", "AIMessage"))
 
 
 def is_tool_message(value: object) -> TypeIs[ToolMessage]:
-    """Return whether it is a LangChain message with the result of a tool."""
     return isinstance(value, known("langchain_core.messages.tool", "ToolMessage"))
 
 
 def is_chat_model(value: object) -> TypeIs[BaseChatModel]:
-    """Return whether it is a LangChain chat model."""
     return isinstance(value, known("langchain_core.language_models.chat_models", "BaseChatModel"))
 
 
 def is_runnable(value: object) -> TypeIs[Runnable[Any, Any]]:
-    """Return whether it is a LangChain Runnable."""
     return isinstance(value, known("langchain_core.runnables.base", "Runnable"))
 
 
 def is_store(value: object) -> TypeIs[BaseStore]:
-    """Return whether it is a LangGraph store."""
     return isinstance(value, known("langgraph.store.base", "BaseStore"))
 
 
 def is_memory_store(value: object) -> TypeIs[InMemoryStore]:
-    """Return whether it is LangGraph's store in memory, or one derived from it."""
     return isinstance(value, known("langgraph.store.memory", "InMemoryStore"))
 
 
@@ -73,10 +66,11 @@ def without_streams(callbacks: Any) -> Any:
     """Return a run's callbacks without the handlers that stream tokens and events to the user."""
     kind = known("langchain_core.tracers._streaming", "_StreamingCallbackHandler")
     if isinstance(callbacks, list):
-        return [one for one in callbacks if not isinstance(one, kind)]
+        return [handler for handler in callbacks if not isinstance(handler, kind)]
     quiet = callbacks.copy()
     for name in ("handlers", "inheritable_handlers"):
-        setattr(quiet, name, [one for one in getattr(quiet, name) if not isinstance(one, kind)])
+        handlers = getattr(quiet, name)
+        setattr(quiet, name, [handler for handler in handlers if not isinstance(handler, kind)])
     return quiet
 
 

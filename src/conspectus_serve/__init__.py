@@ -6,7 +6,7 @@ tail. The engine knows nothing of this package.
 
 from typing import TYPE_CHECKING
 
-from conspectus._lazy import lazily, places_of
+from conspectus._imports import lazily, places_of
 
 if TYPE_CHECKING:
     from conspectus_serve.app import make_app

@@ -14,7 +14,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from conspectus import _plugins
+from conspectus import _imports
 from conspectus.errors import ArchiveError, ConspectusError, InputError, StuckError, SummaryError
 
 DONE, STUCK, BAD_INPUT, ARCHIVE_FAILED, NO_SUMMARY, WORSE = 0, 1, 2, 3, 4, 5
@@ -42,7 +42,6 @@ CODES = (
 _RAW = re.compile("Input should be a valid (\\w+), unable[^.]*")
 DEBUG = "CONSPECTUS_DEBUG"  # environment variable that asks for tracebacks
 
-LAB = ("replay", "eval")  # in the order of the help; known without the lab too
 CLASS = "command_class"  # attribute of a function with the class of its command, if it has its own
 
 
@@ -54,22 +53,18 @@ class Program(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """List all commands in the order of the help: own, joined, then groups."""
-        joined = _plugins.names(_plugins.COMMANDS)
-        joined.sort(key=lambda name: LAB.index(name) if name in LAB else len(LAB))
-        own = [name for name in super().list_commands(ctx) if name not in joined]
+        own = super().list_commands(ctx)
+        joined = [name for name in _imports.names(_imports.COMMANDS) if name not in own]
         group = {name for name, one in self.commands.items() if isinstance(one, TyperGroup)}
         return sorted([*own, *joined], key=group.__contains__)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command by its name, or None; a missing one of the lab is an error."""
+        """Return a command by its name, or None."""
         if (command := super().get_command(ctx, cmd_name)) is not None:
             return command
-        function = _plugins.plugged(_plugins.COMMANDS, cmd_name)
-        if function is None and cmd_name in LAB:
-            needs = "needs the lab, the package conspectus_lab, which is not installed"
-            raise InputError(f"'conspectus {cmd_name}' {needs}")
+        function = _imports.plugged(_imports.COMMANDS, cmd_name)
         if function is None:
-            for name in _plugins.names(_plugins.COMMANDS):  # the error can name the likely one
+            for name in _imports.names(_imports.COMMANDS):  # the error can name the likely one
                 self.get_command(ctx, name)
             return None
         alone = typer.Typer(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conspectus._lazy import lazily
+from conspectus._imports import lazily
 from conspectus.engine.settings import window_of
 from conspectus.errors import install_command
 from conspectus.langchain.settings import reserved_for_answer

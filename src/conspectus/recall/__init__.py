@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from conspectus._lazy import lazily, places_of
+from conspectus._imports import lazily, places_of
 
 if TYPE_CHECKING:
     from conspectus.recall.flow import recall_flow

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from conspectus import _plugins
+from conspectus import _imports
 from conspectus.errors import PolicyError
 
 
@@ -81,7 +81,7 @@ def redactor_of(setting: Redact) -> Redactor | None:
     if setting is None or setting is False:
         return None
     if setting is True or setting == "secrets":
-        kind = _plugins.plugged(_plugins.REDACTORS, "default")
+        kind = _imports.plugged(_imports.REDACTORS, "default")
         if kind is None:
             raise PolicyError(
                 "redact=True needs a default redactor, and none is installed; install the package "
