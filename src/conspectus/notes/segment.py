@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
+from sys import intern
 from typing import Any, Literal
 
 from conspectus._newest import Newest
@@ -114,9 +115,9 @@ class Line:
         return sum(map(len, self.cites)) + 2 * len(self.cites)
 
     @cached_property
-    def terms(self) -> frozenset[str]:
-        """The terms of the text."""
-        return frozenset(terms(self.text))
+    def terms(self) -> tuple[str, ...]:
+        """The terms of the text, each once; lines share them, as a long thread has many."""
+        return tuple(map(intern, dict.fromkeys(terms(self.text))))
 
     @cached_property
     def acts(self) -> bool:
