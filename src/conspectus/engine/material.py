@@ -42,7 +42,7 @@ class Material:
     read: list[Message] = field(default_factory=list)
     # the messages that leave or are clipped, as first sent, by key
     originals: dict[str, Message] = field(default_factory=dict)
-    # clipped messages, by their place in the history
+    # clipped messages, by their item in the history
     clips: dict[int, ViewItem] = field(default_factory=dict)
     staying: list[Message] = field(default_factory=list)  # messages that stay in view
     ahead: int = 0  # how many of them came before the last one that leaves
@@ -105,16 +105,16 @@ async def gather(made: Material) -> None:
         RedactionError: the redactor failed.
     """
     thread, history, plan = made.thread, made.history, made.plan
-    engine, places, gone = thread.engine, history.items, set(plan.evicted)
+    engine, items, gone = thread.engine, history.items, set(plan.evicted)
     summarised, made.redaction = bool(plan.summary_tokens), engine.redaction
     made.leaving = tuple(
-        place for i, place in enumerate(places) if i in gone or (summarised and place.foreign)
+        item for i, item in enumerate(items) if i in gone or (summarised and item.foreign)
     )
-    short = [places[clip.index] for clip in plan.clips]
-    for place in (*made.leaving, *short):
-        assert place.entry is not None
-        made.originals[place.key] = place.entry
-    back = [place.key for place in (*made.leaving, *short) if place.back]
+    short = [items[clip.index] for clip in plan.clips]
+    for item in (*made.leaving, *short):
+        assert item.entry is not None
+        made.originals[item.key] = item.entry
+    back = [item.key for item in (*made.leaving, *short) if item.back]
     if back and engine.archive is not None:
         archived = await engine.archive.flow(engine.archive.find, thread.scope, back)
         for key, original in archived.items():
@@ -123,33 +123,33 @@ async def gather(made: Material) -> None:
             made.originals[key] = entry
         made.lost = len(set(back) - set(archived))
     last = max(gone, default=0)
-    for i, place in enumerate(places):
-        if i not in gone and place.entry is not None and not place.summary:
-            made.staying.append(place.entry)
+    for i, item in enumerate(items):
+        if i not in gone and item.entry is not None and not item.summary:
+            made.staying.append(item.entry)
             made.ahead += i < last
     made.foreign = tuple(
-        summary_body(place.entry.text) for place in made.leaving if place.foreign and place.entry
+        summary_body(item.entry.text) for item in made.leaving if item.foreign and item.entry
     )
     made.notes = _notes_of(history.chain or history.before)
     # A clip must be the same whenever it is made again, so it goes by its own message only.
-    to_show = {place.key: made.originals[place.key] for place in short}
+    to_show = {item.key: made.originals[item.key] for item in short}
     if made.redaction is not None:
         alone = await made.redaction.entries(list(to_show.values()))
         to_show = dict(zip(to_show, alone, strict=True))
         await _redact(made, made.redaction)
     for clip in plan.clips:
-        place = places[clip.index]
-        shown = to_show[place.key]
-        if shown.redacted and place.entry is not None:
-            shown = for_view(shown, place.entry)
-        made.clips[clip.index] = clipped(place, shown, clip, engine)
-    for i, place in enumerate(places):
-        if i not in gone and not (place.summary and summarised):
-            made.tokens += made.clips.get(i, place).tokens
+        item = items[clip.index]
+        whole = to_show[item.key]
+        if whole.redacted and item.entry is not None:
+            whole = for_view(whole, item.entry)
+        made.clips[clip.index] = clipped(item, whole, clip, engine)
+    for i, item in enumerate(items):
+        if i not in gone and not (item.summary and summarised):
+            made.tokens += made.clips.get(i, item).tokens
             made.count += 1
         else:
-            made.replaced += place.tokens
-    made.keys = tuple(place.key for place in made.leaving)
+            made.replaced += item.tokens
+    made.keys = tuple(item.key for item in made.leaving)
     made.entries = [made.originals[key] for key in made.keys]
     made.read = [made.originals[p.key] for p in made.leaving if not p.summary]
     notes = history.head.summary if history.head else ""
@@ -222,7 +222,7 @@ async def _redact(made: Material, redaction: Redaction) -> None:
 def _notes_of(chain: Sequence[Record]) -> Segment:
     """Read the notes of the newest record that has some.
 
-    Where they are gone or damaged, its summary takes their place.
+    Where they are gone or damaged, its summary takes their item.
     """
     record = next((one for one in reversed(chain) if one.segment or one.by), None)
     if record is None:

@@ -23,11 +23,6 @@ from conspectus.tokens import Report
 
 SUMMARY_FLOOR = 120  # Tokens beside its frame below which a summary holds little more than one rule
 
-HEAD_NOT_MOVED = (
-    "the history has gone back, which the archive could not note: until the next call, recall may "
-    "bring what was taken back: %s"
-)
-
 Chain = tuple[Record, ...]
 
 
@@ -162,7 +157,12 @@ class Thread:
                 except ArchiveError as error:
                     if engine.on_failure == "raise":
                         raise
-                    log("head_not_moved", HEAD_NOT_MOVED, error)
+                    log(
+                        "head_not_moved",
+                        "the history has gone back, which the archive could not note: until the "
+                        "next call, recall may bring what was taken back: %s",
+                        error,
+                    )
         return history
 
     def corrected(self, reports: Sequence[Report]) -> Thread:
@@ -241,15 +241,12 @@ class Thread:
         if policy.stale is not None:
             expendable = any(item.expendable for item in history.items)
             bounds.append(0 if expendable else policy.stale.over)
-        if not clips or not (bounds or policy.arguments):
-            return history, decide(history.items)  # nothing is shown short without a window
-        least = min(bounds) if bounds else math.inf
-        history = with_floors(history, engine, least, briefs=True)
-        if not bounds:
-            return history, decide(history.items)
+        if clips and (bounds or policy.arguments):
+            least = min(bounds, default=math.inf)
+            history = with_floors(history, engine, least, briefs=True)
         decided = decide(history.items)
         leaves = isinstance(decided, Compact) and decided.evicted and self.room is not None
-        if isinstance(decided, Stuck) or leaves:
+        if clips and bounds and (isinstance(decided, Stuck) or leaves):
             over = 0 if self.room is None or not leaves else self.room.budget // SHORT
             history = with_floors(history, engine, over)
             decided = decide(history.items)
