@@ -65,8 +65,10 @@ def fitted(line: Line, room: float) -> Line:
 
 def _chosen(line: Line, room: float, joint: int) -> list[tuple[str, int]]:
     """Return the pieces of an outcome that say most, with a mark where others are left out."""
+    if sum(map(len, line.outcome)) + joint * len(line.outcome) <= room:
+        return list(zip(line.outcome, line.named, strict=True))
     ends, kept, left = 1 if line.fields else 2, dict[int, str](), room
-    for number, place in enumerate(line.order if line.outcome else ()):
+    for number, place in enumerate(line.order):
         piece = line.outcome[place]
         if len(piece) + joint > left and (number < ends or left > 4 * LEAST):
             piece = cut(piece, min(left - joint, room / ends))
@@ -129,10 +131,12 @@ def tallied(lines: Sequence[Line]) -> Line:
     """Return the one line that stands for lines of one kind that are only counted any more."""
     calls, about = Counter[str](), dict[str, None]()
     for line in lines:
-        calls.update({name: int(n) for name, n in line.args} if line.times else {line.call: 1})
         if line.times:
+            calls.update({name: int(count) for name, count in line.args})
             about |= dict.fromkeys(line.outcome)
-        elif line.acts:
+            continue
+        calls[line.call] += 1
+        if line.acts:
             what = "".join(value for _, value in line.args[:1])
             about[f"{line.call} {cut(what, NAME)}".strip()] = None
     return Line(

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from conspectus.messages import Message, is_summary_message
 from conspectus.messages.message import Call, Result
@@ -145,7 +146,7 @@ class _Reader:
                 self.lines.append(line)
         for number, call in enumerate(message.calls):
             self._call(message, call, place, "" if number or message.role == "tool" else own)
-        for result in _results(message):
+        for result in _results(message) if message.answers else ():
             self._result(message, result, place)
 
     def _named(self, text: str, place: int) -> list[str]:
@@ -187,7 +188,9 @@ class _Reader:
             self.skill_files |= self._skills.read(line.call, line.args, result.text)
         if len(pieces) > MOST_PIECES:
             pieces = (*pieces[: MOST_PIECES // 2], GAP, *pieces[-MOST_PIECES // 2 :])
-        pieces = tuple(cut(piece, STORED) for piece in pieces) or ("(empty)",)
+        if len(result.text) > STORED:
+            pieces = tuple(cut(piece, STORED) for piece in pieces)
+        pieces = pieces or ("(empty)",)
         if tool.todo:
             pieces = (cut(" ".join(pieces), BRIEF),)
             self.todo = self.todo if failed else self._todos.get(result.call, self.todo)
@@ -211,9 +214,10 @@ def _results(message: Message) -> Sequence[Result]:
     """Return the answers in a message."""
     if message.results:
         return message.results
-    source = message.source
-    get = source.get if isinstance(source, Mapping) else lambda name: getattr(source, name, None)
-    failed = get("status") == "error" or get("is_error") is True
+    source: Any = message.source
+    failed = getattr(source, "status", None) == "error"
+    if isinstance(source, Mapping):
+        failed = source.get("status") == "error" or source.get("is_error") is True
     return [Result(call, message.text, failed) for call in message.answers[:1]]
 
 

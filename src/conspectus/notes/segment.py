@@ -7,7 +7,7 @@ never read back.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from sys import intern
@@ -151,9 +151,18 @@ class Line:
 
     @cached_property
     def plain(self) -> dict[str, Any]:
-        """The line as plain data; it is never changed."""
-        data: dict[str, Any] = to_plain(self)
+        """The line as plain data, without what is as usual; it is never changed."""
+        data: dict[str, Any] = {}
+        for name, usual in _USUAL.items():
+            part = getattr(self, name)
+            if part != usual:
+                data[name] = list(part) if isinstance(part, tuple) else part
+        if self.args:
+            data["args"] = [*map(list, self.args)]
         return data
+
+
+_USUAL = {part.name: part.default for part in fields(Line)}
 
 
 @dataclass(frozen=True)
