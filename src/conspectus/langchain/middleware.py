@@ -143,6 +143,7 @@ class SummarizationMiddleware(
     Raises:
         PolicyError: (a `ValueError`) a setting is invalid, such as a fraction without a profile of
             the model; of one that is set later, at the next step.
+        AttributeError: a name that is set later is no parameter.
         ArchiveError: the archive cannot be opened.
 
     Example:
@@ -219,9 +220,8 @@ class SummarizationMiddleware(
             warnings.warn(caveat, UserWarning, stacklevel=2)
 
     def _begin(self) -> None:
-        own = vars(self)
+        own, self._made = vars(self), cast("Setup | None", None)
         self._address: AnyArchive | None = own["archive"]
-        self._made: Setup | None = None
         setup = self._setup
         self._opened = setup.engine.archive if isinstance(self._address, (str, Path)) else None
         own["archive"] = setup.given["archive"] = setup.engine.archive

@@ -41,8 +41,13 @@ TokenCounter = Callable[[Any], int]
 
 KEY = "running_summary"  # in `context` of a node's state
 
-CONVERSATIONS = 256
-"""Conversations whose latest running summary a node remembers, to say that it was not kept."""
+CONVERSATIONS = 256  # whose latest length a node remembers, to say that their summary was lost
+
+LOST = (
+    "the state does not bring back the running summary, so the same messages are summarised at "
+    "every call: add a key to the state, such as `context: dict[str, Any]`, and without a "
+    "checkpointer hand its value on from run to run"
+)
 
 
 def _on_a_loop(function: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
@@ -198,16 +203,14 @@ def _check(given: Mapping[str, Any]) -> None:
             "`max_summary_tokens` must be less than `max_tokens`. They are "
             f"{share:,} and {most:,}, which leaves no room for any message."
         )
-    if not callable(getattr(model, "invoke", None)):
-        raise PolicyError(
-            "model must have a method invoke that takes a list of messages, and "
-            f"{model!r:.200} has none; give a LangChain chat model"
-        )
-    if not callable(given["token_counter"]):
-        raise PolicyError(
-            "token_counter must be a callable that takes a list of messages and returns their "
-            f"tokens, not {given['token_counter']!r:.200}"
-        )
+    for name, is_valid, meaning in (
+        ("model", hasattr(model, "invoke"), "a chat model, whose method invoke"),
+        ("token_counter", callable(given["token_counter"]), "a callable that"),
+    ):
+        if not is_valid:
+            raise PolicyError(
+                f"{name} must be {meaning} takes a list of messages, not {given[name]!r:.200}"
+            )
     check_settings(given)
 
 
@@ -280,7 +283,7 @@ class SummarizationNode(Closing, RunnableCallable):
 
     def _begin(self) -> None:
         self._memory, self._background = Memory(), Preparations.of(self.background)
-        self._made: Newest[str, tuple[int, set[str]]] = Newest(CONVERSATIONS)
+        self._made: Newest[str, int] = Newest(CONVERSATIONS)
 
     def _summarise(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         return run(self._updated(state, config))
@@ -306,25 +309,13 @@ class SummarizationNode(Closing, RunnableCallable):
         made = await _call(vars(self), messages, running, thread, named=same, **lasting)
         if made.running_summary is None:
             return {self.output_messages_key: made.messages}
-        ids = made.running_summary.summarized_message_ids
-        if running is None:
-            self._say_if_lost(str(thread), messages)
-        self._made.put(str(thread), (len(messages), ids))
+        lost = running is None and 0 < (self._made.get(str(thread)) or 0) < len(messages)
+        if lost and self._memory.is_new(LOST):
+            log("summary_lost", LOST)
+        self._made.put(str(thread), len(messages))
         first = [RemoveMessage(REMOVE_ALL_MESSAGES)] if same else []
         update = {**context, KEY: made.running_summary}
         return {self.output_messages_key: [*first, *made.messages], "context": update}
-
-    def _say_if_lost(self, thread: str, messages: Sequence[Any]) -> None:
-        """Say once that a state does not bring the running summary back."""
-        count, ids = self._made.get(thread) or (0, set[str]())
-        again = ids and len(messages) > count and ids <= {message.id for message in messages}
-        if again and self._memory.is_new("summary_lost"):
-            log(
-                "summary_lost",
-                "the state does not bring back the running summary, so the same messages are "
-                "summarised at every call: add a key to the state, such as `context: dict[str, "
-                "Any]`, and without a checkpointer hand its value on from run to run",
-            )
 
     def __getstate__(self) -> dict[str, Any]:
         """Copy without caches and preparations; the original closes the archive."""
