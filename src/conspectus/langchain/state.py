@@ -11,6 +11,7 @@ import hashlib
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Literal, NotRequired, Required, Self, cast
 
@@ -260,7 +261,12 @@ def read_head(
     # A forked subagent of Deep Agents goes on with its parent's history: a branch of its session.
     session = MAIN if state.get(FORKED) else session_of(runtime, messages)
     thread = thread or f"{DERIVED}{_digest_of_first(messages)}"
-    return HeadState.model_construct(thread=thread, session=session)
+    return _without_record(thread, session)
+
+
+@lru_cache(1_024)
+def _without_record(thread: str, session: str) -> HeadState:
+    return HeadState(thread=thread, session=session)
 
 
 def tenant_of(tenant: Tenant, runtime: object) -> str:
@@ -345,4 +351,4 @@ def _digest_of_first(messages: Sequence[BaseMessage], caller: str = "") -> str:
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
+    return hashlib.blake2b(text.encode("utf-8", "backslashreplace"), digest_size=16).hexdigest()
