@@ -118,17 +118,16 @@ def create_middleware(
 
 
 def _settings_of(
-    config: SummarizationConfig, registry: ModelRegistry | None, agents_own: ChatModel | str | None
+    config: SummarizationConfig, registry: ModelRegistry | None, model: ChatModel | str | None
 ) -> dict[str, Any]:
     """Make the arguments of `SummarizationMiddleware` that the file decides."""
-    own = model_of(config, registry, agents_own) if isinstance(agents_own, str) else agents_own
+    own = model_of(config, registry, model) if isinstance(model, str) else model
     if own is None and not config.model_name:
         text = "model_name is null, which is the agent's own model: pass it as model=, or name one"
         raise config.source.error(("model_name",), text)
-    wanted: list[tuple[str, Location]] = [(config.model_name or "", ("model_name",))]
-    wanted += [(one, ("fallback_models", i)) for i, one in enumerate(config.fallback_models)]
     writers: list[Any] = []
-    for name, where in wanted:
+    for i, name in enumerate((config.model_name, *config.fallback_models)):
+        where: Location = ("fallback_models", i - 1) if i else ("model_name",)
         try:
             writers.append(model_of(config, registry, name, where) if name else own)
         except ConfigError as error:
@@ -138,8 +137,8 @@ def _settings_of(
     if own is not None and own not in writers and EMBEDDED not in writers:
         writers.append(own)  # the agent runs on it, so it answers; the embedded one never fails
     answers = writers[0] if own is None else own
-    named = agents_own if isinstance(agents_own, str) else config.model_name or ""
-    declared = config.source.models.get(named, {}) if answers is not agents_own else {}
+    named = model if isinstance(model, str) else config.model_name or ""
+    declared = config.source.models.get(named, {}) if answers is not model else {}
     window = config.window or declared_window(declared) or profile_window(answers)
     check_window(config, window)
     return {
@@ -147,7 +146,7 @@ def _settings_of(
         **sizes_of(config, window),
         "model": None if answers == EMBEDDED else answers,
         "summarizer": summarizer_of(config, writers[0]),
-        "fallbacks": [summarizer_of(config, one) for one in writers[1:]],
+        "fallbacks": [summarizer_of(config, writer) for writer in writers[1:]],
         "token_counter": counter_of(config),
         "pin": pin_of(config),
         "redact": redactor(config.redact),
@@ -167,15 +166,15 @@ def model_of(
     if names_embedded(name) and name not in listed:
         return EMBEDDED
     try:
-        model: Any = name
-        if name in listed:
-            model = listed[name]
-        elif callable(registry):
+        model: Any = listed.get(name, name)
+        if callable(registry):
             model = registry(name)
-        elif name in known:
+        elif name not in listed and name in known:
             model = _built(known[name], config.source)
-        elif registry is not None:
-            raise LookupError(f"no such name;{did_you_mean(name, [*listed, *known])}")
+        elif name not in listed and registry is not None:
+            names = [*listed, *known]
+            meant = did_you_mean(name, names) or f" known are {', '.join(names) or 'none'}"
+            raise LookupError(f"no such name;{meant}")
         if isinstance(model, str):
             from langchain.chat_models import init_chat_model
 
@@ -191,15 +190,16 @@ def model_of(
 
 def _built(entry: Mapping[str, Any], source: Source) -> Any:
     """Build the chat model of an entry of `models`, as DeerFlow does, without thinking."""
-    own = Source(secrets=source.secrets)
-    settings = {key: one for key, one in own.filled(dict(entry)).items() if one is not None}
-    if own.missing:
-        raise LookupError(next(iter(own.missing.values())))
-    made = imported(str(settings["use"]))
+    entry_source = Source(secrets=source.secrets)
+    filled = entry_source.filled(dict(entry))
+    if entry_source.missing:
+        raise LookupError(next(iter(entry_source.missing.values())))
+    settings = {key: value for key, value in filled.items() if value is not None}
+    kind = imported(str(settings["use"]))
     settings |= settings.get("when_thinking_disabled", {})
-    if "api_base" in settings and "api_base" not in getattr(made, "model_fields", {}):
+    if "api_base" in settings and "api_base" not in getattr(kind, "model_fields", {}):
         settings["base_url"] = settings.pop("api_base")
-    return made(**{key: value for key, value in settings.items() if key not in ABOUT})
+    return kind(**{key: value for key, value in settings.items() if key not in ABOUT})
 
 
 def check_window(config: SummarizationConfig, window: int | None) -> None:

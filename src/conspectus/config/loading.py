@@ -24,27 +24,27 @@ OURS = ("trigger", "keep", "trim_tokens_to_summarize", "summary_prompt")  # no n
 
 FIELDS = {**SummarizationConfig.model_fields, **Size.model_fields}
 
-TRUTH, NUMBER = "should be true or false", "should be a number"
+TRUTH, NUMBER, WHOLE = "true or false", "a number such as 0.5", "a whole number such as 8000"
+MAPPING = "a mapping such as {{key: value}}"
 WORDS = {
-    "missing": "'{name}' is missing; add '{name}: ...'",
     "bool_parsing": TRUTH,
     "bool_type": TRUTH,
-    "dict_type": "should be a mapping",
+    "dict_type": MAPPING,
     "float_parsing": NUMBER,
     "float_type": NUMBER,
-    "greater_than": "should be above {gt:,}",
-    "greater_than_equal": "should be at least {ge:,}",
-    "int_from_float": "should be a whole number",
-    "int_parsing": "should be a whole number",
-    "int_type": "should be a whole number",
-    "less_than_equal": "should be at most {le:,}",
-    "list_type": "should be a list, such as [first, second]",
-    "literal_error": "should be {expected}",
-    "model_type": "should be a mapping",
-    "string_too_short": "should not be empty",
-    "string_type": "should be a text",
+    "greater_than": "above {gt:g}",
+    "greater_than_equal": "at least {ge:,}",
+    "int_from_float": WHOLE,
+    "int_parsing": WHOLE,
+    "int_type": WHOLE,
+    "less_than_equal": "at most {le:,}",
+    "list_type": "a list such as [first, second]",
+    "literal_error": "{expected}",
+    "model_type": MAPPING,
+    "string_too_short": "a text that is not empty",
+    "string_type": "a text",
 }
-"""What is wrong, by pydantic's name for it."""
+"""What a value should be, by pydantic's name for it."""
 
 
 def load_config(path: str | Path) -> SummarizationConfig:
@@ -156,6 +156,7 @@ def _sentence(mistake: Any, at: Location, value: str) -> str:
         return f"unknown key;{did_you_mean(loc[-1], fields) or ' known are ' + ', '.join(fields)}"
     name = next(step for step in reversed(loc) if step in FIELDS)
     about = " ".join(str(FIELDS[name].description).split())
-    text = WORDS.get(kind, f"is wrong ({text})").format(name=name, **mistake.get("ctx", {}))
-    got = "" if kind == "missing" else f", not {value}"
-    return f"{text}{got} ({about})"
+    if kind == "missing":
+        return f"'{name}' is missing; add '{name}: ...' ({about})"
+    wanted = WORDS.get(kind, text).format(**mistake.get("ctx", {}))
+    return f"should be {wanted}, not {value} ({about})"

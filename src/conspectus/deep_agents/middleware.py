@@ -228,7 +228,10 @@ def summarization_middleware(
         ('fraction', 0.85)
     """
     if backend is not None and not isinstance(backend, BackendProtocol):
-        raise PolicyError(f"backend must be a backend of Deep Agents, not {backend!r}")
+        raise PolicyError(
+            "backend must be a backend of Deep Agents, such as deepagents.backends.StateBackend(), "
+            f"not {backend!r}"
+        )
     if window is not None:
         options["window"] = window
     return DeepAgentsSummarization(model, backend if mirror else None, options)
