@@ -80,14 +80,14 @@ def after_last_request(
 ) -> SummaryRequest:
     """Add the agent's last request to a summariser's, if the summary may use the cache."""
     meter = material.thread.engine.meter
-    rides = getattr(material.thread.engine.summarizers[by], "rides", None)
-    if rides is None:
+    obstacle = getattr(material.thread.engine.summarizers[by], "obstacle", None)
+    if obstacle is None:
         return request
     why, tokens = "no request of the agent is known in this process", 0
     if last is not None and not (why := _unfit(material, last, by)):
         tools = last.tools or _bound(last).get("tools") or ()
         tokens = sum(map(meter.message, last.messages)) + tools_size(meter, tools)
-        why = rides(last, tokens, request)
+        why = obstacle(last, tokens, request)
     if why:
         log("smallest_request", "the smallest request is sent: %s", why, level=logging.DEBUG)
         return request

@@ -66,7 +66,7 @@ async def send_thoughtful(request: ModelRequest[Any], send: Send) -> Any:
 
 
 def sending(channel: Channel, request: ModelRequest[Any]) -> AbstractContextManager[None]:
-    """Wrap the call of a model: remember its request, for a later summary that rides its cache."""
+    """Wrap the call of a model: remember its request, for a summary that uses its cache."""
     setup = channel.setup
     if not setup.engine.cached:
         return nullcontext()

@@ -104,7 +104,7 @@ class ChatModelSummarizer(Steps):
         # Where the answer is none, the engine goes on with the smallest request.
         return await caller.ask(asked, check, most=most, size=size, once=True)
 
-    def rides(self, last: LastRequest, tokens: int, request: SummaryRequest) -> str:
+    def obstacle(self, last: LastRequest, tokens: int, request: SummaryRequest) -> str:
         """Why it does not ask with an agent's last request of so many tokens; empty if it does."""
         if self._template:
             return "a summary_prompt says where the messages go"
