@@ -307,10 +307,11 @@ def test_an_answer_without_a_word_of_the_question_is_found(archive):
 
 
 def test_a_users_statement_is_found_beside_long_answers_about_the_same(archive):
-    advice = "A subscription has a cost that depends on many things. " * 12
+    advice = "The cost of a subscription for a household depends on many things. " * 12
     answers = [said("assistant", f"{advice} Point {n}.") for n in range(12)]
-    keep(archive, [*answers[:6], "My subscription costs $12.99/month.", *answers[6:]])
-    query = "What does the subscription cost?"
+    statement = "For the household subscription we pay $12.99/month."
+    keep(archive, [*answers[:6], statement, *answers[6:]])
+    query = "What does the subscription cost our household?"
     assert "$12.99/month" in recall(archive, query=query, tokens=300, count=len).text
 
 

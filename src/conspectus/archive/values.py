@@ -203,19 +203,14 @@ def entry_of(key: str, body: bytes) -> tuple[Message, int, bool]:
 def archived(key: str, body: bytes) -> Archived:
     """Return a stored message; a damaged one is an `ArchiveError`."""
     entry, at, lossless = entry_of(key, body)
+    names = ("id", "cite", "role", "name", "date", "calls", "answers")
     return Archived(
         key=key,
-        id=entry.id,
-        cite=entry.cite,
-        role=entry.role,
-        name=entry.name,
-        date=entry.date,
         archived_at=datetime.fromtimestamp(at, UTC).isoformat(),
         message=entry.source,
         text=entry.reading,
         lossless=lossless,
-        calls=entry.calls,
-        answers=entry.answers,
+        **{name: getattr(entry, name) for name in names},
     )
 
 
@@ -228,7 +223,7 @@ def row_of(key: str, body: bytes) -> dict[str, Any]:
     elif given_id is not None:
         message = {"id": given_id, **message}
     names = ("key", "id", "cite", "role", "name", "date", "archived_at", "lossless")
-    return {**{name: getattr(one, name) for name in names}, "form": form, "message": message}
+    return {name: getattr(one, name) for name in names} | {"form": form, "message": message}
 
 
 def record_in(name: str, body: bytes | None) -> Record | None:

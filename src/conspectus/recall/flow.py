@@ -51,16 +51,16 @@ async def recall_flow(
         NotFoundError: no message of the chain has that id, or it holds none of the words.
         ArchiveError: the archive cannot be read.
     """
-    asked = [one for one in (query if id is None else None, id, range) if one is not None]
-    kind = "id" if id is not None else "query" if query is not None else "range"
-    with observing("recall", scope, name=kind if asked else "") as seen:
+    ways = {"id": id, "query": query if id is None else None, "range": range}
+    asked = [kind for kind, value in ways.items() if value is not None]
+    with observing("recall", scope, name=asked[0] if asked else "") as seen:
         if len(asked) != 1 or (query is not None and at is not None):
             raise InputError(
                 "recall takes exactly one of query, id and range; a query or at= may go with an id"
             )
-        if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1:
+        if type(tokens) is not int or tokens < 1:
             raise InputError(f"tokens must be a whole number of at least 1, got {tokens!r}")
-        if at is not None and (isinstance(at, bool) or not isinstance(at, int) or at < 0 or not id):
+        if at is not None and (type(at) is not int or at < 0 or not id):
             raise InputError(f"at is a whole number of characters, and goes with id; got {at!r}")
 
         def search() -> RecallResult:
@@ -115,21 +115,20 @@ class _Search:
         # The hidden ones would fit their own words best.
         held = self._holding(query, catalog.passages(without))
         matches, shown = ranked(catalog, query, held), list[Hit]()
-        for start in range(0, len(matches), AT_ONCE):
-            part = matches[start : start + AT_ONCE]
-            read = self._archive.find(self._scope, [catalog.keys[one.place] for one in part])
-            for place, passage, score, direct in part:
-                if self._room.full:
-                    return None
-                if (one := read.get(catalog.keys[place])) is None:
-                    continue
-                parts, whole = spans(one.text, one.calls), len(one.text) <= WHOLE_UP_TO
-                span = None if whole else parts[min(passage, len(parts) - 1)][:2]
-                hit = hit_of(one, span, place=place, score=score, neighbour=not direct)
-                if not _repeats(hit, shown) and self._room.offer(
-                    hit, alone=len(matches) == 1, small=not hit.short
-                ):
-                    shown.append(hit)
+        for at, (place, passage, score, direct) in enumerate(matches):
+            if self._room.full:
+                break
+            if at % AT_ONCE == 0:
+                keys = [catalog.keys[one.place] for one in matches[at : at + AT_ONCE]]
+                read = self._archive.find(self._scope, keys)
+            if (one := read.get(catalog.keys[place])) is None:
+                continue
+            parts, whole = spans(one.text, one.calls), len(one.text) <= WHOLE_UP_TO
+            span = None if whole else parts[min(passage, len(parts) - 1)][:2]
+            hit = hit_of(one, span, place=place, score=score, neighbour=not direct)
+            alone, small = len(matches) == 1, not hit.short
+            if not _repeats(hit, shown) and self._room.offer(hit, alone=alone, small=small):
+                shown.append(hit)
         return None
 
     def _holding(self, query: Query, hidden: frozenset[int]) -> Held:
@@ -151,12 +150,8 @@ class _Search:
             )
         if query is not None:
             return self._within(read.get(keys[-1]) or next(iter(read.values())), name, query)
-        versions = [read[key] for key in keys if key in read]
-        starts = [_span_of(one, call) for one in versions]
-        hits = [
-            hit_of(one, (begin + at, end))
-            for one, (begin, end) in zip(versions, starts, strict=True)
-        ]
+        parts = [(one, *_span_of(one, call)) for one in read.values()]
+        hits = [hit_of(one, (begin + at, end)) for one, begin, end in parts]
         if not at and not call and keys[-1] in read:
             results = self._results(keys[-1], read[keys[-1]])
             hits += [hit_of(one, neighbour=True) for one in results]
