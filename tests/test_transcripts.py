@@ -168,6 +168,10 @@ BAD_FILES: dict[str, tuple[bytes, str]] = {
         b'[{"type": "ai", "content": "x", "tool_calls": 7}]',
         "message 0 is no ai message (",
     ),
+    "a session of another version": (
+        b'{"type": "gemini", "id": {}}',
+        "not of a form that is known",
+    ),
     "removal": (b'[{"type": "remove", "content": "", "id": "x"}]', "message 0 is a RemoveMessage"),
 }
 

@@ -257,7 +257,14 @@ def _history(parsed: Parsed, path: Path | None) -> HistoryFile:
             raise MessageError(f"{parsed.where(index)} is a JSON {kind}; {right}")
     every = [*parsed.records, parsed.wrapper or {}]
     form = next(form for form in FORMS if any(map(form.knows, every)))
-    reading = form.read(parsed.records, parsed.wrapper or {})
+    try:
+        reading = form.read(parsed.records, parsed.wrapper or {})
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        wrong = f"{type(error).__name__}: {error!s:.100}"
+        raise MessageError(
+            f"this session ({form.name}) is not of a form that is known ({wrong}); give its "
+            "messages as a list"
+        ) from error
     if form.session and not reading.messages:
         raise MessageError(f"this session ({form.name}) holds no message yet")
     sound: list[Source] = []

@@ -115,7 +115,7 @@ def _fields(data: Row) -> tuple[str, dict[str, Any] | None]:
 
 # Codex
 
-LINES = frozenset("session_meta turn_context response_item event_msg compacted".split())
+LINES = "session_meta turn_context response_item event_msg compacted".split()
 
 
 def _is_codex(data: Row) -> bool:
