@@ -60,3 +60,12 @@ def test_what_is_no_history_is_named_on_a_known_thread_too():
     for wrong in ("hi", None, 7):
         with pytest.raises(MessageError):
             compactor.compact(wrong, thread_id="t")  # type: ignore[arg-type]
+
+
+def test_a_caller_may_go_on_with_the_list_of_the_result():
+    compactor = Compactor("embedded", window=3_000)
+    view = compactor.compact(talk(4), thread_id="t").messages
+    for n in range(3):
+        view.append({"role": "user", "content": f"And part {n}?"})
+        view = compactor.compact(view, thread_id="t").messages
+        assert len(view) == 5 + n

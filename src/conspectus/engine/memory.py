@@ -253,7 +253,7 @@ async def remember(
         held=[*map(_copied, _states(messages))],
         pointer=pointer,
         head=history.head,
-        result=result,
+        result=replace(result, messages=list(result.messages)),  # a caller may go on with its own
         sizes=[item.tokens for item in history.items],
         reports=None if history.foreign else reports_of(history),
     )
