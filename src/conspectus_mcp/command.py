@@ -97,6 +97,7 @@ def _serve(server: object, http: str) -> None:
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listening = socket.create_server((host, int(port)), family=family)
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # no wait for an ACK
     except OSError as error:
         raise InputError(f"--http {http} cannot be listened at: {error.strerror}") from error
     print(f"http://{name}:{listening.getsockname()[1]}/mcp", file=sys.stderr, flush=True)

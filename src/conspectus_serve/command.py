@@ -113,7 +113,10 @@ def _listening(host: str, port: int) -> socket.socket:
     """Open the port before anything is said, or end with a status of its own."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=2_048)
+        listening = socket.create_server((host, port), family=family, backlog=2_048)
+        # asyncio sets this only on sockets that it has made: an answer would wait 40 ms for an ACK.
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listening
     except OSError as error:
         why, cure = str(error.strerror), "choose another address with --listen"
         if error.errno == errno.EADDRINUSE:
