@@ -165,7 +165,7 @@ class Fitter:
             head = self._archive.pointer(source) or ""
         x.plain, x.short, x.marks = self._originals.restored(source, head, trail.marks, read)
         for made in (x.short, x.plain):
-            x.came |= {id(one): was for one, was in zip(made, x.history, strict=True)}
+            x.came |= zip(map(id, made), x.history, strict=True)
         if x.match.left and self._took_along(x, source):
             x.match = replace(x.match, head="copied")
         budget = budget_of(engine.policy, x.room)

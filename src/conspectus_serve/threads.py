@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import marshal
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -106,8 +107,7 @@ _KNOWN = Newest[tuple[str, bytes], Mark](65_536)
 
 def mark_of(message: Any, protocol: str = "") -> Mark:
     """Read what a message is known by, without its number among equal ones."""
-    text = _WRITE(message).encode()
-    digest = hashlib.sha256(text).digest()[:16]
+    digest = hashlib.sha256(marshal.dumps(message, 2)).digest()[:16]  # the fastest of all
     if (mark := _KNOWN.get((protocol, digest))) is not None:
         return mark
     parts: dict[str, list[str]] = {"said": [], "result": [], "id": [], "arguments": []}
@@ -127,7 +127,7 @@ def mark_of(message: Any, protocol: str = "") -> Mark:
     mark = Mark(
         name=_hashed([protocol, role or type_, *said, *ids]) if said or ids else "",
         digest=digest,
-        size=len(text),
+        size=len(_WRITE(message)),
         said=bool(parts["id"] or said) and role not in ("system", "developer"),
         by_model=by_model,
         unique=unique,
