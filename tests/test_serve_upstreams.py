@@ -24,6 +24,7 @@ from serve_support import EVENTS, Asked, before, chat, message, own, post, refus
 
 METER = TokenMeter(model="m")
 DONE = b'data: {"choices": [{"index": 0, "delta": {"content": "ok"}}]}\n\ndata: [DONE]\n\n'
+ROLE = b'data: {"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]}\n\n'
 COMPLETED = {"type": "response.completed", "response": {"id": "r", "status": "completed"}}
 COMPLETED["response"] |= {"output": []}  # type: ignore[operator]
 
@@ -40,7 +41,7 @@ def event(data: dict[str, Any]) -> bytes:
 LONG = "This endpoint's maximum context length is 3000 tokens. However, you requested 21000 tokens"
 IN_STREAMS = {
     "/v1/chat/completions": (
-        [b": ok\n\n", f'data: {{"error": {{"code": 400, "message": "{LONG}"}}}}\n\n'.encode()],
+        [b": ok\n\n", ROLE, f'data: {{"error": {{"message": "{LONG}"}}}}\n\n'.encode()],
         [DONE],
     ),
     "/v1/responses": (
@@ -123,6 +124,7 @@ def test_a_smaller_request_has_its_own_idempotency_key(tmp_path):
         ("/api/anthropic", "/messages", "/api/anthropic/v1/messages"),
         ("/api/v3", "/v1/models", "/api/v3/models"),
         ("/v1", "/v1/chat/completions", "/v1/chat/completions"),
+        ("/v1/p/openapi", "/v1/chat/completions", "/v1/p/openapi/chat/completions"),
         ("", "/chat/completions", "/v1/chat/completions"),
         ("", "/v1//chat/completions/", "/v1/chat/completions"),
         ("", "/anthropic/v1/messages", "/anthropic/v1/messages"),
@@ -302,7 +304,8 @@ def test_a_window_is_learned_where_an_upstream_cuts_silently(tmp_path):
 def test_a_client_that_asks_for_a_million_tokens_has_them(tmp_path):
     body = {"model": "claude-sonnet-4-5", "max_tokens": 99, "messages": talk(300, 120)}
     with before(lambda asked: message(), tmp_path, window=None) as (_, endpoint):
-        wide = post(endpoint, "/v1/messages", body, anthropic_beta="x,context-1m-2025-08-07")
+        betas = [("anthropic-beta", "x"), ("anthropic-beta", "context-1m-2025-08-07")]
+        wide = httpx.post(f"{endpoint.url}/v1/messages", json=body, headers=betas, timeout=60)
         narrow = post(endpoint, "/v1/messages", body)
     assert [own(one, "compacted") for one in (wide, narrow)] == ["false", "true"]
 

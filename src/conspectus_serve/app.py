@@ -54,7 +54,8 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 RETRIES = 6  # maximum further requests for one that the upstream refuses
 DRAINED = 0.2  # seconds to end an answer after its last event, for the connection to be used again
-QUICK, SLOW = 8, 128  # threads for steps of milliseconds, and for those that may wait for a model
+QUICK, SLOW = 8, 128  # threads for steps of milliseconds, and for calls of archives that may hang
+LARGE = 50_000  # bytes of a request that takes longer to read than the hop to another thread
 NEEDED = 2_000  # tokens of a history from which an upstream is asked for the window of its model
 PATIENCE = 3.0  # seconds that it has for that
 
@@ -73,14 +74,15 @@ class Endpoint:
         self._fitter, self._tenants = Fitter(archive, settings, config, items), Tenants(archive)
         self._operation = Operation(archive, self._entrance, self._tenants)
         self._quick = ThreadPoolExecutor(QUICK, "conspectus-serve")
-        self._slow = ThreadPoolExecutor(SLOW, "conspectus-compacting")
+        self._turn = asyncio.Semaphore(1)
+        self._under_way = set[asyncio.Task[Any]]()
         self._warned: set[str] = set()
 
     async def close(self) -> None:
         """Close connections, and let archiving finish."""
         await self._upstream.close()
-        for pool in (self._quick, self._slow):
-            await asyncio.to_thread(pool.shutdown)
+        await asyncio.gather(*self._under_way, return_exceptions=True)
+        await asyncio.to_thread(self._quick.shutdown)
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -157,20 +159,26 @@ class Endpoint:
             logger.warning("%s: %s", printable(path), NOT_READ)
         return own_headers(note=NOT_READ)
 
-    def _do(self, step: Callable[..., T], *args: Any, slow: bool = False) -> asyncio.Future[T]:
-        """Take a step in a thread, to its end even if the client has gone."""
-        pool = self._slow if slow else self._quick
-        return asyncio.get_running_loop().run_in_executor(pool, step, *args)
+    def _do(self, step: Callable[..., T], *args: Any) -> asyncio.Future[T]:
+        """Take a step of milliseconds in a thread."""
+        return asyncio.get_running_loop().run_in_executor(self._quick, step, *args)
+
+    def _to_its_end(self, work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
+        """Begin what ends even if the client has gone."""
+        task = asyncio.create_task(work)
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        return asyncio.shield(task)
 
     async def _answer(self, request: Request, x: Exchange, reply: Reply) -> None:
         """Answer a request with a history."""
         protocol, fitter, settling = x.route.protocol, self._fitter, None
-        await self._do(fitter.read, x)
+        await self._read(x)
         unknown = x.trail is not None and x.room is None and x.tokens >= NEEDED
         if unknown and await self._learned_window(request, x):
-            await self._do(fitter.read, x)
+            await self._read(x)
         if x.due or x.filled:
-            await reply.until(self._do(fitter.fit, x, slow=x.due), protocol, x.streamed)
+            await reply.until(self._to_its_end(fitter.fit(x)), protocol, x.streamed)
         if x.fresh:  # it is settled
             await self._do(self._tenants.add, x.tenant)
         elif x.trail is not None and not x.route.counts:  # while the upstream works
@@ -184,7 +192,7 @@ class Endpoint:
         try:
             for _ in range(RETRIES):
                 refusal = await answer.refusal(protocol, x.streamed)
-                if refusal is None or not await self._do(fitter.again, x, refusal, slow=True):
+                if refusal is None or not await self._to_its_end(fitter.again(x, refusal)):
                     break
                 await answer.close()
                 x.retries += 1
@@ -197,6 +205,14 @@ class Endpoint:
             await self._relay(answer, reply, headers_of(x), x)
         finally:
             await answer.close()
+
+    async def _read(self, x: Exchange) -> None:
+        """Read a request; of large ones one at a time, so that small ones need not wait."""
+        if len(x.raw) < LARGE:
+            await self._do(self._fitter.read, x)
+            return
+        async with self._turn:
+            await asyncio.to_thread(self._fitter.read, x)
 
     async def _learned_window(self, request: Request, x: Exchange) -> bool:
         """Ask the upstream for its models with the client's own key; False without the window."""
@@ -378,6 +394,8 @@ def make_app(
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        slow = ThreadPoolExecutor(SLOW, "conspectus-archive")
+        asyncio.get_running_loop().set_default_executor(slow)
         try:
             yield
         finally:

@@ -16,7 +16,7 @@ from conspectus.cli.options import token_count
 from conspectus.errors import InputError, install_command
 
 CANNOT_LISTEN = 6  # exit status where the port is taken, or the address is not of this machine
-SWITCH = 0.0005  # seconds after which a thread that compacts lets others run, when they want to
+SWITCH = 0.001  # seconds after which a thread that computes lets others run
 
 Text: TypeAlias = str | None
 File: TypeAlias = Path | None

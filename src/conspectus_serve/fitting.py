@@ -1,13 +1,14 @@
 """Turn the bytes of a request into the bytes to send, or into the endpoint's own answer.
 
-Each public method of `Fitter` is a step of an exchange, in a worker thread.
+Each public method of `Fitter` is a step of an exchange; those that are no coroutines are for worker
+threads.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,7 +18,7 @@ from typing import Any
 
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
-from conspectus.bridge import run
+from conspectus.bridge import aside
 from conspectus.core.items import Size, Window
 from conspectus.core.plan import budget_of
 from conspectus.engine.compaction import compact
@@ -78,7 +79,7 @@ class Fitter:
         self._holds = not config.redact  # histories left to the server are kept as they were sent
         self._chosen, self._warned = Chosen(TURNS), set[str]()
         self._sizes = Newest[tuple[str, bytes], int](SIZES)
-        self._locks = Newest[Scope, threading.Lock](1_024)
+        self._locks = Newest[Scope, asyncio.Lock](1_024)
 
     @contextmanager
     def _refusing(self, x: Exchange) -> Iterator[None]:
@@ -195,26 +196,29 @@ class Fitter:
 
     # Fit
 
-    def fit(self, x: Exchange) -> None:
-        """Compact a history for which that is due, and write what is sent. Raises Refusal."""
+    async def fit(self, x: Exchange) -> None:
+        """Compact a history for which that is due, and write what is sent. Raises Refusal.
+
+        On an event loop one compaction computes at a time, and none while it waits for its model.
+        """
         with self._refusing(x):
             if x.due:
-                self._compact(x)
+                await self._compact(x)
             if x.fresh:  # its client may have gone, and sends the same request again
-                self.settle(x)
-            self._write(x)
+                await asyncio.to_thread(self.settle, x)
+            await asyncio.to_thread(self._write, x)
 
-    def _compact(self, x: Exchange, smaller: Window | None = None) -> None:
+    async def _compact(self, x: Exchange, smaller: Window | None = None) -> None:
         """Put the thread's compactions in force, and compact what does not fit."""
         assert x.engine is not None
         room = smaller or budget_of(x.engine.policy, x.room)
         now, focus = smaller is None and x.asked.at == 0, x.asked.focus
         # A client that gives up and sends its request again waits for the compaction under way.
-        with self._locks.get_or_make(x.scope, threading.Lock):
-            for history in self._histories(x, room, now):
+        async with self._locks.get_or_make(x.scope, asyncio.Lock):
+            for history in await aside(self._histories(x, room, now)):
                 thread = Thread(x.engine, x.scope, room)
                 flow = compact(thread, history, now, "" if smaller else focus)
-                result = run(heard_by(x.engine.listeners, flow))
+                result = await heard_by(x.engine.listeners, flow)
                 over = room is not None and result.tokens_after > room.budget
                 if not (over or result.outcome == "stuck"):
                     break
@@ -225,7 +229,8 @@ class Fitter:
             raise Refusal(400, f"{result.reason} {beside}", "context_length_exceeded")
         if result.record is not None:
             x.compactions += 1
-            self._originals.cover(x.scope, result.record, x.marks, x.plain)
+            cover = self._originals.cover
+            await asyncio.to_thread(cover, x.scope, result.record, x.marks, x.plain)
         view = [x.came.get(id(message), message) for message in result.messages]
         same = len(view) == len(x.history) and all(map(is_, view, x.history))
         x.view, x.sent = None if same else view, result.tokens_after
@@ -234,7 +239,7 @@ class Fitter:
         x.cost = result.cost
         x.spare = None if room is None else room.budget - result.tokens_after
 
-    def _histories(self, x: Exchange, room: Window | None, now: bool) -> list[Sequence[Any]]:
+    async def _histories(self, x: Exchange, room: Window | None, now: bool) -> list[Sequence[Any]]:
         """Return what to compact: as the client has cleared it, while that fits; else whole.
 
         What does not fit whole, although the rest leaves, may fit as it came.
@@ -243,7 +248,7 @@ class Fitter:
         if all(map(is_, x.plain, x.short)):
             return [x.plain]
         thread = Thread(x.engine, x.scope, room)
-        view = run(thread.fold(read_messages(x.short)))
+        view = await thread.fold(read_messages(x.short))
         quiet = not now and thread.is_quiet(view.size, view.head)
         return [x.short] if quiet else [x.plain, x.short]
 
@@ -307,29 +312,29 @@ class Fitter:
         tokens = self._settings.recall_tokens
         return Recall(self._archive, x.scope, x.head, meter, tokens, spare, self._chosen)
 
-    def again(self, x: Exchange, refusal: RefusedByUpstream) -> bool:
+    async def again(self, x: Exchange, refusal: RefusedByUpstream) -> bool:
         """Write a refused request in a form that the upstream may take; False for none."""
         if x.trail is None:
             return False
         forms = x.learned.forms
         if is_overflow(refusal):
             try:
-                smaller = self._shrink(x, refusal)
+                smaller = await self._shrink(x, refusal)
             except (Refusal, ConspectusError) as error:
                 logger.warning("a refused request could not be made smaller: %s", error)
                 return False
             if smaller and x.fresh:
-                self.settle(x)
+                await asyncio.to_thread(self.settle, x)
         else:
             thinking, alternate = x.asked.body.get("thinking"), self._settings.alternate_roles
             form = form_of(str(refusal), forms, thinking, alternate) if x.view is not None else ""
             smaller = bool(form)
             forms |= {form} if form else set()
         if smaller:
-            self._write(x)
+            await asyncio.to_thread(self._write, x)
         return smaller
 
-    def _shrink(self, x: Exchange, error: Exception) -> bool:
+    async def _shrink(self, x: Exchange, error: Exception) -> bool:
         """Make a refused request smaller; False if that is impossible."""
         overflow, sent = read_overflow(error), x.sent + x.recalled
         refused = x.refused.and_again(sent, x.beside, overflow)
@@ -339,7 +344,7 @@ class Fitter:
         if overflow.limit is not None or x.room is None:
             most = refused.having_tried(refused.budget, sent).most
             x.learned.refused = most + x.beside
-        self._compact(x, Window(refused.budget + x.beside, x.beside))
+        await self._compact(x, Window(refused.budget + x.beside, x.beside))
         return x.sent < sent
 
     # Keep
