@@ -166,6 +166,8 @@ def test_a_node_has_langmems_attributes_and_follows_them():
     node.max_summary_tokens = 5_000
     with pytest.raises(ValueError, match="must be less than"):
         node.invoke({"messages": talk(8)})
+    with pytest.raises(AttributeError, match="did you mean 'max_tokens'"):
+        node.max_token = 5_000
 
 
 def test_a_node_can_be_copied_and_pickled_as_langmems_can():

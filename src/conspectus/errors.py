@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import wraps
 from inspect import signature
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -92,6 +92,18 @@ def spelt(function: Callable[P, T]) -> Callable[P, T]:
         return function(*args, **kwargs)
 
     return checked
+
+
+class Attributes:
+    """Refuse attributes that an object does not know once it is built: misspelt settings."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # A subclass may have its own, and so may what another library builds of it.
+        ours = type(self).__module__.startswith("conspectus.") and "_is_built" in vars(self)
+        if ours and name[0] != "_" and not hasattr(self, name):
+            hint = did_you_mean(name, vars(self)) or f" help({type(self).__name__}) lists them"
+            raise AttributeError(f"{type(self).__name__} has no setting {name!r};{hint}")
+        super().__setattr__(name, value)
 
 
 class MessageError(ConspectusError, ValueError):

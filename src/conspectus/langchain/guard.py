@@ -23,11 +23,11 @@ from langgraph.types import Command
 
 from conspectus.bridge import arun, io, run
 from conspectus.engine.settings import window_of
-from conspectus.errors import PolicyError, unknown_parameter
+from conspectus.errors import Attributes, PolicyError, unknown_parameter
 from conspectus.langchain.middleware import SummarizationMiddleware
 from conspectus.langchain.overflow import TRIES, Refused, StillTooLong, read_overflow
 from conspectus.langchain.requests import Call, Send
-from conspectus.langchain.settings import DEPRECATED, Attributes
+from conspectus.langchain.settings import DEPRECATED
 from conspectus.langchain.state import (
     CompactionState,
     Recalled,
@@ -115,7 +115,7 @@ class ContextGuard(Attributes, AgentMiddleware[CompactionState, ContextT, Respon
             on_stuck=on_stuck,
             summarization=summarization or SummarizationMiddleware(None, **settings),
         )
-        self._name = str(name)
+        self._name, self._is_built = str(name), True
 
     if TYPE_CHECKING:  # the parameters
         window: int | None

@@ -34,7 +34,7 @@ from conspectus.engine.settings import (
     OnEvent,
     Pin,
 )
-from conspectus.errors import PolicyError
+from conspectus.errors import Attributes, PolicyError
 from conspectus.langchain.channel import Channel
 from conspectus.langchain.planner import is_quiet, step
 from conspectus.langchain.recall import (
@@ -48,7 +48,6 @@ from conspectus.langchain.requests import Send, say_if_guarded, send_thoughtful,
 from conspectus.langchain.settings import (
     KEEP,
     KEPT,
-    Attributes,
     Model,
     PreviewChoice,
     Setup,
@@ -251,7 +250,7 @@ class SummarizationMiddleware(
         setup = set_up({**given, "trigger": copied(given["trigger"])}, self._kept_in)
         if made is not None and given["background"] is made.given["background"]:
             setup.engine = replace(setup.engine, background=made.engine.background)
-        self._made, self._is_current = setup, True
+        self._made, self._is_current, self._is_built = setup, True, True
         return setup
 
     def _prepares(self) -> Sequence[Preparations]:

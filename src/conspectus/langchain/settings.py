@@ -25,7 +25,7 @@ from conspectus.core.policy import (
 )
 from conspectus.engine.hooks import PreviewRequest
 from conspectus.engine.settings import Engine, warn_caller, window_of
-from conspectus.errors import PolicyError, did_you_mean, unknown_parameter
+from conspectus.errors import PolicyError, unknown_parameter
 from conspectus.langchain.history import HISTORIES, MESSAGES, Counting, History
 from conspectus.langchain.state import Requested, Tenant
 from conspectus.messages.recalled import LEAST_RECALL
@@ -154,17 +154,6 @@ def set_up(given: dict[str, Any], kept_in: Callable[[Scope], str]) -> Setup:
         model=model_name(model) if window is None and known is not None else "",
         keeps=kept_in if preserve else None,
     )
-
-
-class Attributes:
-    """Refuse attributes that a middleware of ours does not know: a misspelt setting."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        ours = type(self).__module__.startswith("conspectus.")  # a subclass may have its own
-        if ours and name[0] != "_" and not hasattr(self, name):
-            hint = did_you_mean(name, vars(self)) or f" help({type(self).__name__}) lists them"
-            raise AttributeError(f"{type(self).__name__} has no setting {name!r};{hint}")
-        super().__setattr__(name, value)
 
 
 def deprecated(given: Mapping[str, Any], known: Sequence[str]) -> dict[str, Any]:

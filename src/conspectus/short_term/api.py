@@ -22,7 +22,7 @@ from conspectus.core.policy import OnFailure, whole
 from conspectus.engine.background import AnyBackground, Closing, Preparations
 from conspectus.engine.memory import Memory
 from conspectus.engine.settings import AnyArchive, check_settings, open_archive
-from conspectus.errors import ArchiveError, InputError, PolicyError, spelt
+from conspectus.errors import ArchiveError, Attributes, InputError, PolicyError, spelt
 from conspectus.observe import log
 from conspectus.redaction import Redact
 from conspectus.short_term.prompts import (
@@ -214,7 +214,7 @@ def _check(given: Mapping[str, Any]) -> None:
     check_settings(given)
 
 
-class SummarizationNode(Closing, RunnableCallable):
+class SummarizationNode(Attributes, Closing, RunnableCallable):
     """Summarise the oldest messages of a state once enough has gathered.
 
     It takes the parameters of `summarize_messages`, and reads and writes the state in LangMem's
@@ -283,7 +283,7 @@ class SummarizationNode(Closing, RunnableCallable):
 
     def _begin(self) -> None:
         self._memory, self._background = Memory(), Preparations.of(self.background)
-        self._made: Newest[str, int] = Newest(CONVERSATIONS)
+        self._made, self._is_built = Newest[str, int](CONVERSATIONS), True
 
     def _summarise(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         return run(self._updated(state, config))
