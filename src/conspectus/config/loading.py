@@ -158,5 +158,7 @@ def _sentence(mistake: Any, at: Location, value: str) -> str:
     about = " ".join(str(FIELDS[name].description).split())
     if kind == "missing":
         return f"'{name}' is missing; add '{name}: ...' ({about})"
-    wanted = WORDS.get(kind, text).format(**mistake.get("ctx", {}))
+    if kind not in WORDS:
+        return f"{value} does not suit ({text}); write another value ({about})"
+    wanted = WORDS[kind].format(**mistake.get("ctx", {}))
     return f"should be {wanted}, not {value} ({about})"
