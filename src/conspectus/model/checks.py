@@ -76,7 +76,7 @@ def wrong_with(
         return ()
     if findings and request.entries:
         return ("no line of it cites a message that it was given",)
-    if size >= CAP:
+    if size >= CAP or not request.count(text):  # a counter of messages says nothing of a text
         return ()
     leaving = leaving or request.tokens
     leaving = leaving or sum(request.count(entry.reading) for entry in request.entries)
