@@ -66,14 +66,6 @@ def test_a_call_failed_where_its_data_says_so(given, failed):
     assert ("→ failed: " in line) is failed
 
 
-def test_what_names_the_thing_is_shown_first_and_cut_last():
-    text = "word " * 400
-    shown = notes(
-        *step("write_file", {"content": text, "path": "src/deep/in/a.py"}, "ok", "a1"), room=200
-    )
-    assert "write_file(path=src/deep/in/a.py, content=word" in shown
-
-
 def test_the_newest_to_do_list_is_open_and_stands_once():
     first = [{"content": "read", "status": "pending"}, {"content": "write", "status": "pending"}]
     second = [{"content": "read", "status": "completed"}, {"content": "write", "status": "pending"}]
@@ -83,18 +75,6 @@ def test_the_newest_to_do_list_is_open_and_stands_once():
     )
     assert "## Open\n- read | completed\n- write | pending" in shown
     assert "read | pending" not in shown
-
-
-def test_looks_give_way_before_changes():
-    looks = [
-        m
-        for n in range(30)
-        for m in step("read_file", {"path": f"a{n}.py"}, "x = 1\n" * 40, f"l{n}")
-    ]
-    change = step("cancel_booking", {"id": "B-77"}, json.dumps({"status": "cancelled"}), "c1")
-    shown = notes(user("Go.", "u1"), *change, *looks, room=900)
-    assert "cancel_booking(B-77) → status=cancelled [c1, c1r]" in shown
-    assert "more calls: read_file" in shown
 
 
 def test_a_row_that_is_named_later_outlasts_the_others():

@@ -107,6 +107,15 @@ def test_the_longest_are_cut_first_and_visibly():
     assert not left_out(result.summary)
 
 
+def test_the_first_message_is_cut_last_while_others_are_long():
+    first = "Rules: " + " ".join(f"rule{n} holds." for n in range(120))
+    pages = [" ".join(f"page{p}-{n}" for n in range(400)) for p in range(12)]
+    history = [*conversation([first, *pages]), *talk(4)]
+    result = compacted(history, engine(window=12_000, keep=("messages", 2)), force=True)
+    assert words(result.summary)[0] == first
+    assert all(GAP in text for text in words(result.summary)[1:12])
+
+
 def test_the_first_and_the_newest_stand_whatever_came_between():
     for first, last in ((BINDING[0], BINDING[2]), crowd(2, seed=9)):
         lines = [first, *crowd(300), last]

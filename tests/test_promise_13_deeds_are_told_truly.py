@@ -166,6 +166,21 @@ def test_what_does_not_fit_is_counted_by_tool_and_looks_give_way_before_deeds():
     assert len(sent) >= len(looked)
 
 
+def test_changes_outlast_looks_and_are_named_where_they_are_counted():
+    looks = [
+        m for n in range(60) for m in deed("bash", {"command": f"cat {n}"}, "a line\n" * 30, f"{n}")
+    ]
+    change = deed("bash", {"command": "sed -i s/1/2/ late.py"}, "", "c1")
+    changes = [
+        m for n in range(9) for m in deed("write_file", {"path": f"{n}.py"}, "done " * 9, f"w{n}")
+    ]
+    segment = read_segment(read_messages([*change, *looks]))
+    assert "sed -i s/1/2/ late.py" in Notes([segment]).render(700, len)
+    segment = read_segment(read_messages([*changes, *looks]))
+    [counted, *_] = under(DONE, Notes([segment]).render(260, len))
+    assert "bash 60, write_file 9; among them write_file 1.py, write_file 2.py, " in counted
+
+
 def test_what_names_the_thing_stands_where_the_rest_of_a_call_is_cut():
     history: list[Message] = []
     for n in range(30):

@@ -28,7 +28,7 @@ BRIEF, USEFUL = 120, 0.6
 LEVELS = (4_800, 2_400, 1_200, 600, 300, 150)
 """The characters of a line, step by step."""
 
-NAMED, OUTLASTS = 80, 4.0
+NAMED, OUTLASTS = 80, 2.0
 """The last characters of a call that changes something, and by how much it outlasts others."""
 
 RECENT = 24

@@ -15,7 +15,7 @@ ENDED = 40
 KEY = 80
 """Characters of the argument that names the thing, which are cut last."""
 
-TOOLS, ABOUT, NAME = 8, 6, 40
+TOOLS, ABOUT, NAME = 8, 8, 40
 """Of calls that are counted: the tools that are named, the newest calls that changed something,
 which are named too, and the characters of what each was about."""
 

@@ -28,9 +28,9 @@ CITED, SOURCES = 4, 8
 AGAIN = 24
 """Characters up to which words are said again as they are."""
 
-SILENT = 24
-"""Characters of the outcome of a call that counts as one that changed something, where nobody knows
-it: programs that change something say little."""
+SILENT, RECEIPT = 24, 240
+"""Characters of a text, and of the fields of data, that a call has returned which counts as one
+that changed something, where nobody knows: whatever changes something says little."""
 
 NEAR = 3
 """Lines at the end of what a program printed that most often say how it ended."""
@@ -121,9 +121,10 @@ class Line:
 
     @cached_property
     def acts(self) -> bool:
-        """Whether the call changes something, by its tool or as it prints nothing."""
-        silent = self.effect is None and not self.fields and len("".join(self.outcome)) <= SILENT
-        return bool(self.outcome) and not self.failed and (self.effect or silent)
+        """Whether the call changes something, by its tool or as it says little."""
+        most = RECEIPT if self.fields else SILENT
+        brief = self.effect is None and len("".join(self.outcome)) <= most
+        return bool(self.outcome) and not self.failed and (self.effect or brief)
 
     @cached_property
     def order(self) -> list[int]:
