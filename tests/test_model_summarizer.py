@@ -355,13 +355,13 @@ def test_an_answer_that_is_none_is_not_asked_for_again_here(answer):
 def test_when_it_rides():
     model, other = (ScriptedChatModel(answers=[], model_name=name) for name in "ab")
     summarizer, asked = ChatModelSummarizer(model), request(turns(3))
-    assert summarizer.rides(last_of(model), 500, asked) == ""
-    assert "another model" in summarizer.rides(last_of(other), 500, asked)
-    assert summarizer.rides(last_of(other, any_model=True), 500, asked) == ""
-    assert "window" in summarizer.rides(last_of(model), 31_500, asked)
-    assert summarizer.rides(last_of(model, window=60_000), 31_500, asked) == ""
+    assert summarizer.obstacle(last_of(model), 500, asked) == ""
+    assert "another model" in summarizer.obstacle(last_of(other), 500, asked)
+    assert summarizer.obstacle(last_of(other, any_model=True), 500, asked) == ""
+    assert "window" in summarizer.obstacle(last_of(model), 31_500, asked)
+    assert summarizer.obstacle(last_of(model, window=60_000), 31_500, asked) == ""
     own = ChatModelSummarizer(model, prompt="Sum up: {messages}")
-    assert "summary_prompt" in own.rides(last_of(model), 500, asked)
+    assert "summary_prompt" in own.obstacle(last_of(model), 500, asked)
 
 
 def test_the_instruction_lists_what_leaves_as_data():

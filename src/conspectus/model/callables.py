@@ -79,8 +79,8 @@ class CallableSummarizer(Steps):
             so_far = HumanMessage(f"{SUMMARY_LINE}\n\n{text}", additional_kwargs=mark)
             messages = [so_far, *piece] if text else piece
             counted = request.tokens if self._trim is None else 0
-            leaving = counted or caller.size(piece)
-            size = leaving + request.count(text)
+            leaving = 0 if counted else caller.size(piece)  # messages are no texts
+            size = (counted or leaving) + request.count(text)
             text = await caller.ask(messages, partial(check, leaving=leaving), size=size)
         return text
 

@@ -78,7 +78,6 @@ def wrong_with(
         return ("no line of it cites a message that it was given",)
     if size >= CAP or not request.count(text):  # a counter of messages says nothing of a text
         return ()
-    leaving = leaving or request.tokens
     leaving = leaving or sum(request.count(entry.reading) for entry in request.entries)
     least = min(CAP, leaving // PART, request.limit // 3)  # that can be written within the limit
     short = f"it is far too small for what it stands for: {size} tokens of {least} (`min_tokens`)"

@@ -113,7 +113,7 @@ class PromptedSummarizer(Steps):
 
     async def _write(self, request: SummaryRequest, caller: Caller) -> str:
         most = (request.limit if request.most is None else request.most) + SLACK
-        leaving = request.tokens or sum(request.count(one.reading) for one in request.entries)
+        leaving = sum(request.count(entry.reading) for entry in request.entries)
         check = partial(wrong_with, request=request, min_tokens=min(FEWEST, leaving // PART))
         text = request.notes
         before = self._count(SystemMessage(text)) if text else 0
