@@ -82,6 +82,19 @@ def cut(text: str, room: float, head: float = 0.6) -> str:
     return f"{text[:first].rstrip()} {GAP} {text[last:].lstrip()}".rstrip()
 
 
+def cut_value(text: str, room: float) -> str:
+    """Return an argument cut to a length: of a path the end, which names the file.
+
+    Example:
+        >>> cut_value("packages/agent/src/core/session.ts", 22)
+        '…/src/core/session.ts'
+    """
+    if len(text) <= room or "/" not in text or "://" in text or len(text.split()) > 1:
+        return cut(text, room)
+    end = text[len(text) - max(int(room) - len(GAP), 0) :]
+    return GAP + end[max(end.find("/"), 0) :]
+
+
 def cited(text: str, ids: Sequence[str]) -> str:
     """Return a text with the names of the messages that it is about."""
     return f"{text} [{', '.join(ids)}]" if ids else text

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from conspectus.notes.cutting import BREAK, GAP, LEAST, cited, cut, one_line, shared
+from conspectus.notes.cutting import BREAK, GAP, LEAST, cited, cut, cut_value, one_line, shared
 from conspectus.notes.segment import Line
 
 ENDED = 40
@@ -50,7 +50,9 @@ def fitted(line: Line, room: float) -> Line:
         most = max(shared(values[1:], call - key), LEAST)
         rest = call - sum(min(size, most) for size in values[1:])
         limits = [max(key, rest), *(most for _ in values[1:])]
-        args = tuple((name, cut(v, most)) for (name, v), most in zip(args, limits, strict=True))
+        args = tuple(
+            (name, cut_value(v, most)) for (name, v), most in zip(args, limits, strict=True)
+        )
         call = sum(len(value) for _, value in args)
     pieces = _chosen(line, max(each, ENDED, room - call - len(line.text)), joint)
     left = room - call - sum(len(piece) + joint for piece, _ in pieces)
@@ -138,7 +140,7 @@ def tallied(lines: Sequence[Line]) -> Line:
         calls[line.call] += 1
         if line.acts:
             what = "".join(value for _, value in line.args[:1])
-            about[f"{line.call} {cut(what, NAME)}".strip()] = None
+            about[f"{line.call} {cut_value(what, NAME)}".strip()] = None
     return Line(
         lines[0].kind,
         (*lines[0].ids[:1], *lines[-1].ids[-1:]),
