@@ -19,10 +19,9 @@ from langgraph.store.sqlite import SqliteStore
 
 from conspectus import Compactor
 from conspectus.archive import Archive, Scope
-from conspectus.archive.calls import explain
 from conspectus.archive.langgraph import FORMAT
 from conspectus.archive.sqlite import SqliteTables
-from conspectus.archive.values import key_bytes, packed, unpacked
+from conspectus.archive.values import packed, unpacked
 from conspectus.bridge import arun
 from conspectus.errors import (
     ArchiveError,
@@ -85,24 +84,6 @@ def test_whatever_a_store_raises_says_what_to_do(error, advice):
     assert caught.value.__cause__ is error
     with pytest.raises(ArchiveError, match=advice):
         asyncio.run(arun(archive.flow(archive.put, SCOPE, talk("hello"))))
-
-
-@pytest.mark.parametrize(
-    ("name", "advice"),
-    [
-        ("AdminShutdown", "check that it is up"),
-        ("QueryCanceled", "did not answer in time"),
-        ("DeadlockDetected", "try again when it has finished"),
-        ("DiskFull", "free some space"),
-        ("TooManyConnections", "close some"),
-        ("ReadOnlySqlTransaction", "can be written to"),
-        ("UndefinedTable", "setup"),
-        ("SyntaxError", "SyntaxError"),
-    ],
-)
-def test_what_postgresql_says_is_told_by_its_state(name, advice):
-    psycopg = pytest.importorskip("psycopg")
-    assert advice in explain(getattr(psycopg.errors, name)("in another language"))
 
 
 def test_a_compaction_waits_for_a_store_that_hangs_once():
@@ -169,17 +150,6 @@ def test_a_chain_with_a_gap_is_not_trusted():
     assert Archive(store).chain(SCOPE) == archive.records(SCOPE) == (first, second)
 
 
-def test_what_a_newer_version_has_written_is_refused():
-    store = InMemoryStore()
-    record = record_of(talk("one"))
-    Archive(store).commit(SCOPE, record)
-    for body, version in ((packed({**record.to_json(), "v": 99}), FORMAT),
-                          (packed(record.to_json()), FORMAT + 1)):  # fmt: skip
-        change(store, "records", record.id, body, version)
-        with pytest.raises(ArchiveError, match="upgrade conspectus"):
-            Archive(store).chain(SCOPE)
-
-
 def test_a_file_of_a_newer_version_is_refused(tmp_path):
     path = tmp_path / "archive.db"
     Archive.open(path).close()
@@ -221,17 +191,6 @@ def test_a_file_that_was_taken_away_takes_nothing_that_would_be_lost(tmp_path, r
         result = compactor.compact(SENT, thread_id="t")
         assert result.outcome != "compacted"
         assert len(result.messages) == 20
-
-
-def test_a_copy_is_the_same_to_the_byte():
-    archive, target = Archive(InMemoryStore()), Scope(SCOPE.tenant, "branch")
-    [entry] = talk("the secret is [redacted]")
-    entry.redacted = True
-    archive.put(SCOPE, [entry])
-    archive.commit(SCOPE, record := record_of([entry]))
-    archive.copy(SCOPE, target, record.id)
-    assert archive.export(target) == archive.export(SCOPE)
-    assert archive.export(target)[0]["lossless"] is False
 
 
 class Stubborn(sqlite3.Connection):
@@ -322,29 +281,6 @@ def test_nothing_of_what_has_expired_is_left_in_the_files(tmp_path):
         assert archive.threads("ann") == ()
     Archive.open(tmp_path / "archive.db", ttl=60).close()
     assert not left_in(tmp_path)
-
-
-def test_a_commit_renews_the_records_before_it_and_a_write_its_thread(tmp_path):
-    first, path = record_of(talk("one")), tmp_path / "archive.db"
-
-    def ends() -> float:
-        with contextlib.closing(sqlite3.connect(path)) as connection:
-            sql = "SELECT expires FROM item WHERE kind = 1 AND key = ?"
-            [(end,)] = connection.execute(sql, (key_bytes(first.id),)).fetchall()
-            return float(end)
-
-    with Archive.open(path, ttl=3600) as archive:
-        archive.commit(SCOPE, first)
-        before = ends()
-        archive.commit(SCOPE, record_of(talk("two"), first))
-        assert time.time() + 3601 > ends() > before
-    other = Scope("bob", "thread")
-    with Archive.open(path) as lasting, Archive.open(path, ttl=0.05) as short:
-        lasting.put(other, talk("one"))
-        short.put(other, talk("two"))
-        time.sleep(0.06)
-        assert lasting.threads("bob") == ("thread",)
-        assert lasting.missing(other, talk("one", "two")) == (talk("one", "two")[1].key,)
 
 
 def test_of_a_write_that_failed_half_way_nothing_is_kept(tmp_path, monkeypatch):

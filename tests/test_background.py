@@ -131,19 +131,6 @@ def test_a_draft_of_another_history_is_dropped(heard, change, why):
     check_whole(own, sent, result)
 
 
-def test_a_pinned_message_that_the_draft_stands_for_stays(heard):
-    model = Stopped.at_once()
-    pinned: set[str] = set()
-    own = compactor(model, pin=lambda message: message["content"] in pinned)
-    prepared(own, NEAR)
-    pinned.add(DUE[4]["content"])
-    until(
-        lambda: (result := compact(own, DUE)).outcome == "compacted" and DUE[4] in result.messages,
-        20,
-    )
-    assert "must stay" in heard.steps("dropped")[0].extra["reason"]
-
-
 # Summarisers that fail
 
 
@@ -183,14 +170,6 @@ def test_aprepare_and_its_end():
 
 
 # Without an archive, redacted, with limits
-
-
-def test_without_an_archive():
-    model = Stopped.at_once()
-    own = compactor(model, archive=None)
-    assert prepared(own, NEAR).outcome == "ready"
-    result = compact(own, DUE)
-    assert (result.outcome, result.archived, len(model.keys)) == ("compacted", False, 1)
 
 
 def test_secrets_are_taken_out_of_what_is_prepared(tmp_path):
@@ -296,19 +275,3 @@ def test_a_process_that_ends_waits_for_nobody(tmp_path):
     ended = ran("-c", code, check=True, timeout=50, text=False)
     assert time.monotonic() - began < 55
     assert b"Traceback" not in ended.stderr
-
-
-def test_two_branches_under_the_same_notes_do_not_undo_each_others_drafts():
-    model = Stopped.at_once()
-    own = compactor(model)
-    shared = told(20)
-    branches = [[*shared, *told(12, 100)], [*shared, *told(12, 200)]]
-    outcomes: list[set[str]] = [set(), set()]
-    for turn in range(8):
-        for at, branch in enumerate(branches):
-            outcomes[at].add(compact(own, branch).outcome)
-            if (job := own._background.latest(SCOPE)) is not None:  # type: ignore[union-attr]
-                job.wait(LIMIT)
-            branch += told(2, 300 + 100 * at + 2 * turn)
-    assert outcomes == [{"kept", "compacted"}] * 2
-    assert len(model.keys) <= 6, "a draft is not paid for at each step"

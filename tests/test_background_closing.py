@@ -10,12 +10,9 @@ from typing import Any
 
 import pytest
 from langgraph.store.memory import InMemoryStore
-from langgraph.store.sqlite import SqliteStore
 
-from background_support import LIMIT, Heard, Stopped, compactor, told, until
+from background_support import LIMIT, Stopped, compactor, told, until
 from conspectus.archive import Archive, Scope
-from graph_support import agent, middleware, said, steps, thread
-from scripted_models import ScriptedChatModel
 from scripts import ran
 
 SCOPE = Scope("local", "t", "main")
@@ -113,30 +110,6 @@ def test_what_it_has_opened_is_closed_and_what_was_given_is_not(tmp_path):
 
 def compact_outcome(own: Any, messages: list[Any]) -> str:
     return str(own.compact(messages, thread_id="t").outcome)
-
-
-# On an event loop
-
-
-# Middleware
-
-
-def test_a_store_is_closed_after_its_agent_and_nobody_uses_it(tmp_path):
-    model = Stopped()
-    with (
-        Heard() as heard,
-        SqliteStore.from_conn_string(str(tmp_path / "s.db")) as store,
-        middleware(
-            summarizer=model, trigger=("messages", 20), window=50_000, background=True
-        ) as own,
-    ):
-        store.setup()
-        graph, _ = agent(ScriptedChatModel(answers=steps(8)), own, store=store)
-        graph.invoke(said("Look at all modules."), thread())
-        assert model.asked.wait(LIMIT)
-        threading.Timer(0.1, model.going.set).start()
-    assert heard.steps("finished")
-    assert at_work() == []
 
 
 # Processes

@@ -22,7 +22,6 @@ from graph_support import (
     look,
     middleware,
     said,
-    steps,
     summaries,
     thread,
 )
@@ -119,22 +118,6 @@ def test_an_agent_never_waits(heard, history, loop, kind):
     steps_seen = [one.name for one in heard.all]
     assert steps_seen[:3] == ["began", "finished", "swapped_in"]
     assert heard.all[2].extra["waited"] < 1
-
-
-def test_the_agent_goes_on_and_the_next_turn_swaps_in(heard):
-    model = Stopped()
-    store = InMemoryStore()
-    graph, answering = agent([*steps(14), "Once more."], own(model), store=store)
-    out = graph.invoke(said("Look at all modules."), thread())
-    assert len(out["messages"]) == 30
-    assert not summaries(out["messages"])
-    assert heard.steps("went_on")
-    model.finishes(heard)
-    out = graph.invoke(said("And now?"), thread())
-    assert len(summaries(out["messages"])) == 1
-    assert len(model.keys) == 1
-    check_nothing_lost(graph, store)
-    check_sent(answering)
 
 
 @pytest.mark.slow

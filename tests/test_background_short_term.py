@@ -1,7 +1,6 @@
 """A node whose next summary is prepared beside its caller."""
 
 import asyncio
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -99,22 +98,6 @@ def test_a_summary_is_swapped_in_without_waiting(heard, kept):
         assert gone <= {row["id"] for row in rows}
 
 
-def test_the_caller_goes_on_while_it_fits_and_waits_where_it_does_not(heard):
-    model = Held()
-    caller = Caller(model)
-    caller(until_size(450))
-    assert model.asked.wait(LIMIT)
-    whole = until_size(700)
-    assert caller(whole) == whole
-    assert heard.steps("went_on")
-    threading.Timer(0.2, model.going.set).start()
-    shown = caller(until_size(1_050))
-    [swapped] = heard.steps("swapped_in", "topped_up")
-    assert swapped.extra["waited"] > 0.1
-    assert size(shown) <= SIZES["max_tokens"]
-    assert len(model.read) == 1
-
-
 def test_conversations_without_a_thread_do_not_get_each_others(heard):
     """Their messages have the same ids, as counters make them."""
     model = Held.at_once()
@@ -130,21 +113,3 @@ def test_conversations_without_a_thread_do_not_get_each_others(heard):
     other([*theirs, *whole[len(theirs) :]])
     assert len(heard.steps("swapped_in")) == 2
     assert len(model.read) == 2
-
-
-def test_it_is_found_after_a_restart(tmp_path, heard):
-    model = Held.at_once()
-    where = tmp_path / "agent.db"
-    with ours.SummarizationNode(
-        model=model, background=True, archive=where, thread_id="t", **SIZES
-    ) as node:
-        node.invoke({"messages": until_size(450)})
-    assert len(model.read) == 1
-    model.going.clear()
-    with ours.SummarizationNode(
-        model=model, background=True, archive=where, thread_id="t", **SIZES
-    ) as node:
-        update = node.invoke({"messages": until_size(620)})
-        assert summarised(update["context"]["running_summary"])
-    assert len(model.read) == 1
-    assert heard.steps("swapped_in")

@@ -1,8 +1,6 @@
 """The benchmarks run, count what they say they count, and end with 1 where a limit is broken."""
 
 import json
-import sqlite3
-from contextlib import suppress
 
 import pytest
 
@@ -48,19 +46,6 @@ def test_archives_that_fail_lose_nothing(script):
     stores = script("fault_stores")
     for row in (stores.full_disks(2), stores.damaged(2), stores.taken_away()):
         assert row.holds, row
-
-
-def test_a_message_that_is_nowhere_is_noticed(script, tmp_path):
-    thread = script("fault_thread")
-    view = [str(m.text) for m in thread.compactor(tmp_path)]
-    assert thread.lost(tmp_path, view) == []
-    assert thread.lost(tmp_path, view[:-1]) == ["done-5"]
-    with sqlite3.connect(tmp_path / "archive.db") as connection:
-        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-        table = "original" if "original" in tables else "body"
-        connection.execute(f"DELETE FROM {table}")
-    with suppress(RuntimeError):  # the archive says so itself
-        assert thread.lost(tmp_path, view) != []
 
 
 @pytest.mark.slow

@@ -9,8 +9,6 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from conspectus.core.records import Cost
 from conspectus.observe import Price
@@ -117,55 +115,6 @@ def test_a_cache_reads_and_writes_as_its_provider_says(rules, requests):
     cache = PrefixCache(rules)
     for blocks, at, use in requests:
         assert cache.request(blocks, at) == use or use is None
-
-
-@pytest.mark.parametrize(
-    ("model", "least"),
-    [
-        ("claude-opus-5", 512),
-        ("anthropic:claude-sonnet-5-5", 512),
-        ("claude-fable-5-1", 512),
-        ("claude-sonnet-5", 1_024),
-        ("claude-opus-4-8", 1_024),
-        ("claude-opus-4-7-20260416", 2_048),
-        ("claude-opus-4-6", 4_096),
-        ("anthropic/claude-haiku-4-5", 4_096),
-        ("bedrock:us.anthropic.claude-haiku-4-5-20251001-v1:0", 4_096),
-        ("gpt-5.6", 1_024),
-        ("openai:gpt-6.1-sol", 1_024),
-        ("gpt-4o-mini", 1_024),
-        ("gemini-2.5-pro", 2_048),
-        ("gemini/gemini-3.1-pro-preview", 4_096),
-    ],
-)
-def test_below_the_least_length_nothing_is_cached(model, least):
-    for tokens, cached in ((least, True), (least - 1, False)):
-        cache = PrefixCache(rules_for(model))
-        prompt = [Block("instructions", tokens, mark="claude" in model)]
-        cache.request(prompt, 0)
-        assert (cache.request(prompt, 1).read > 0) is cached
-
-
-LISTS = st.lists(st.tuples(st.integers(0, 5), st.integers(1, 3_000)), min_size=1, max_size=30)
-
-
-@given(
-    requests=st.lists(st.tuples(LISTS, st.floats(0, 4_000)), min_size=1, max_size=6),
-    model=st.sampled_from(["claude-sonnet-5-5", "gpt-5.4", "gpt-6.1-sol", "gemini-2.5-pro"]),
-)
-def test_all_of_an_input_is_accounted_for_once(requests, model):
-    rules = rules_for(model)
-    cache, at = PrefixCache(rules), 0.0
-    for sizes, passes in requests:
-        blocks = [Block(f"{name} {tokens}", tokens) for name, tokens in sizes]
-        if rules.marked:
-            blocks[-1] = Block(blocks[-1].text, blocks[-1].tokens, mark=True)
-        at += passes
-        use = cache.request(blocks, at)
-        assert use.input == sum(block.tokens for block in blocks)
-        assert min(use.read, use.written, use.plain) >= 0
-        assert use.read == 0 or use.read >= rules.least
-        assert cache.request(blocks, at).plain <= use.plain
 
 
 def talk(turns: int) -> list[dict[str, Any]]:

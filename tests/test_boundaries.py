@@ -30,17 +30,6 @@ def stay(items: list[Item]) -> set[int]:
 
 
 SYSTEM, PINNED = Item("k", "system", 1), Item("k", "tool", 1, answers=("2",), pinned=True)
-CUTS = {
-    "none between a call and its result": ([u(), a("1"), t("1"), u()], [0, 1, 3, 4]),
-    "parallel results in another order stay together": (
-        [a("1", "2", "3"), t("3"), t("1"), t("2"), a()],
-        [0, 4, 5],
-    ),
-    "a result after another message stays with its call": (
-        [u(), a("1", "2"), t("1"), u(), t("2"), a()],
-        [0, 1, 5, 6],
-    ),
-}
 STAY = {
     "an unanswered call with the answers that it has": (
         [u(), a("1", "2"), t("1"), u(), a()],
@@ -58,11 +47,6 @@ STAY = {
         {0, 1, 2, 4},
     ),
 }
-
-
-@pytest.mark.parametrize(("items", "legal"), CUTS.values(), ids=CUTS)
-def test_where_a_history_may_be_cut(items, legal):
-    assert cuts(items) == legal
 
 
 @pytest.mark.parametrize(("items", "places"), STAY.values(), ids=STAY)
@@ -105,29 +89,9 @@ def test_what_a_message_answers_itself_waits_for_nothing():
     assert stay(items) == {2}
 
 
-def test_a_result_without_a_call_is_an_orphan():
-    assert exchanges([u(), t("9"), a()]).orphans == {1}
-
-
-def test_one_message_that_answers_two_others_ties_them_together():
-    items = [a("1"), a("2"), t("1", "2"), u()]
-    assert cuts(items) == [0, 3, 4]
-    assert stay([a("1"), a("2", "3"), t("1", "2"), u()]) == {0, 1, 2, 3}
-
-
 def test_an_exchange_that_is_tied_to_another_brings_the_results_that_it_had():
     items = [a("1"), a("2", "3"), t("2"), t("1", "3"), u()]
     assert exchanges(items).group == (0, 0, 0, 0, 4)
-
-
-def test_only_a_call_of_the_newest_message_of_the_agent_may_yet_be_carried_out():
-    def whole(items: list[Item]) -> set[int]:
-        return set(never_clipped(items, exchanges(items)))
-
-    assert whole([u(), a("1"), u(), a("2", "3"), t("3"), u()]) == {3}
-    assert whole([u(), a("1"), u(), a()]) == set()
-    assert whole([u(), a("1"), t("1")]) == set()
-    assert whole([Item("k", "system", 1), u()]) == {0}
 
 
 def test_a_late_second_answer_stays_in_view_while_its_call_does():

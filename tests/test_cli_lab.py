@@ -50,16 +50,6 @@ def test_a_person_sees_the_figures_that_are_written(file, tmp_path):
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
-@pytest.mark.slow
-def test_standard_output_stays_pure_while_compactions_are_shown_live(file):
-    shown = run("-", *WINDOW, "--live", "--json", input=file.read_text())
-    found = json.loads(shown.stdout)
-    assert found["replays"][0]["name"] == "standard input"
-    count = found["totals"]["conspectus"]["compactions"]
-    lines = shown.stderr.split("Conspectus: 30 requests")[1]
-    assert lines.count(" tokens (") == count > 1
-
-
 def test_prices_of_the_users_own_go_before_the_known_ones(file, tmp_path):
     rows = {"ours": {"input": 1, "output": 0, "cached": 1}, "gpt-5.4": {"input": 0, "output": 0}}
     own = write_json(tmp_path / "prices.json", rows)

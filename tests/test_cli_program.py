@@ -118,20 +118,6 @@ def test_closed_and_full_streams_end_with_a_sentence(history, shell, code, words
 
 
 @pytest.mark.slow
-def test_a_shell_completes_commands():
-    asked = {
-        "_CONSPECTUS_COMPLETE": "complete_bash",
-        "COMP_WORDS": "conspectus com",
-        "COMP_CWORD": "1",
-    }
-    line = "from conspectus.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", line], env={**os.environ, **asked}, capture_output=True, check=False
-    )
-    assert done.stdout.split() == [b"compact"]
-
-
-@pytest.mark.slow
 def test_a_closed_pipe_ends_it_quietly(history):
     for args in (["tokens", history], ["compact", history, "--json"], ["--help"]):
         reader, writer = os.pipe()

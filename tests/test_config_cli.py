@@ -10,7 +10,6 @@ import pytest
 import cli_support
 from cli_support import read_json
 from config_support import fits, written
-from recorded_sessions import agent
 
 PRESETS = sorted((Path(__file__).parents[1] / "examples" / "config").glob("*.yaml"))
 
@@ -27,13 +26,6 @@ def section(folder: Path, *lines: str) -> Path:
 
 
 ON = ("enabled: true", "trigger: {type: tokens, value: 4000}")
-
-
-@pytest.fixture
-def transcript(tmp_path: Path) -> Path:
-    file = tmp_path / "agent.json"
-    file.write_text(json.dumps(agent(40)), encoding="utf-8")
-    return file
 
 
 # check
@@ -111,15 +103,6 @@ def test_schema_is_printed_and_written(tmp_path):
 @pytest.fixture(autouse=True)
 def _archive(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARCHIVE_URL", "postgresql://ann:hunter2@db/conspectus")
-
-
-def test_there_are_the_presets_that_the_page_names():
-    assert [file.stem for file in PRESETS] == [
-        "conservative",
-        "minimal",
-        "production",
-        "several_models",
-    ]
 
 
 @pytest.mark.slow

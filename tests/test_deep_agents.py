@@ -25,9 +25,7 @@ from conspectus.deep_agents import (
     wiring,
 )
 from conspectus.deep_agents.middleware import DeepAgentsSummarization
-from conspectus.errors import install_command
 from scripted_models import ScriptedChatModel
-from scripts import ran
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 Stacks = dict[str, list[AgentMiddleware[Any, Any, Any]]]
@@ -129,29 +127,6 @@ def test_the_tool_of_deep_agents_is_refused_where_its_summarisation_is_not_there
             create_deep_agent(chat, backend=backend, middleware=middleware)
     kept: Any = [theirs, SummarizationToolMiddleware(theirs)]
     create_deep_agent(chat, backend=backend, middleware=kept)
-
-
-def test_a_profile_that_leaves_out_their_summarisation_leaves_out_ours(stacks):
-    named = "SummarizationMiddleware"
-    for number, excluded in enumerate((named, Theirs)):
-        chat = model(model_name=f"excluding-{number}")
-        profile = deepagents.HarnessProfile(excluded_middleware=frozenset({excluded}))
-        real: Any = wiring.real
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(real, "_harness_profile_for_model", lambda *_, p=profile: p)
-            create_deep_agent(chat)
-        for stack in stacks.values():
-            assert not any(one.name == named or isinstance(one, ContextGuard) for one in stack)
-
-
-def test_another_version_is_refused_and_old_names_of_parameters_stand_before_the_defaults():
-    with pytest.raises(ImportError, match=r"conspectus\[deepagents\]"):
-        wiring._rebound(lambda model: model, wiring._slots(None))
-    with pytest.warns(DeprecationWarning, match="is deprecated"):
-        ours = summarization_middleware(
-            model(200_000), max_tokens_before_summary=9_000, messages_to_keep=5
-        )
-    assert (ours.trigger, ours.keep) == (("tokens", 9_000), ("messages", 5))
 
 
 # Defaults
@@ -265,17 +240,6 @@ def test_files_are_written_once_and_hold_arguments_whole(tmp_path):
 
 
 # The example, and what is said without the extra
-
-
-@pytest.mark.slow
-def test_without_the_extra_it_is_said_how_to_install_it():
-    code = (
-        "import sys; sys.modules['deepagents'] = None\n"
-        "from conspectus.deep_agents import summarization_defaults\n"
-        "from conspectus.deep_agents import create_deep_agent"
-    )
-    done = ran("-c", code)
-    assert install_command("deepagents") in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.slow

@@ -9,7 +9,6 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 
 from conspectus import Compactor, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
-from conspectus.messages import decode, read_messages
 
 
 def nested(levels: int) -> Any:
@@ -62,13 +61,6 @@ def test_an_artifact_beyond_json_is_described_and_fails_no_step(artifact, redact
             assert data["content"].startswith("part ")
             assert data["artifact"]["n"] == int(data["content"].split()[1])
             assert "nested more than 200" in str(data) or "holds itself" in str(data)
-
-
-def test_what_json_takes_comes_back_equal():
-    message = ToolMessage("ok", tool_call_id="c", artifact=nested(190))
-    [entry] = read_messages([message])
-    assert entry.encoded.lossless
-    assert decode("langchain", entry.encoded.text, None) == message
 
 
 @pytest.mark.slow

@@ -155,22 +155,6 @@ def test_a_fault_of_the_summariser_without_room_brings_the_embedded_one(
         assert result.tokens_after <= WINDOW
 
 
-PASSING = sorted(name for name, (_, tries) in FAILS.items() if tries > 1)
-
-
-@pytest.mark.sampled(4)
-@both
-@pytest.mark.parametrize("name", PASSING)
-def test_a_fault_that_passes_is_waited_for(wires, waits, protocol, name):
-    for streaming, on_loop in WAYS[1:3]:
-        wires.server.restart([FAILS[name][0], GOOD])
-        model = wires.model(protocol, streaming=streaming)
-        result = compacted(wires, model, said(3), on_loop=on_loop, room=True)
-        assert result.record.by == model_name(model)
-        assert "modules of the project" in result.summary
-    assert waits == [0.5, 0.5]
-
-
 @both
 @pytest.mark.parametrize(
     "fault", [faults.rate_limited, faults.unavailable], ids=["429", "unavailable"]
@@ -184,23 +168,6 @@ def test_the_time_that_a_provider_asks_for_is_waited_or_it_is_not_asked_again(
     assert waits == waited
     assert len(wires.server.requests) == 1 + len(waited)
     assert (result.record is not None) == bool(waited)
-
-
-@pytest.mark.sampled(1)
-@both
-@pytest.mark.parametrize("streaming", [False, True])
-@pytest.mark.parametrize("on_loop", [False, True])
-def test_an_answer_that_drips_is_not_waited_for(wires, waits, protocol, streaming, on_loop):
-    wires.server.restart(lambda request: faults.slow(30, BAD))
-    model = wires.model(protocol, streaming=streaming)
-    result = compacted(wires, model, said(3), on_loop=on_loop, room=True, timeout=0.1)
-    assert result.record is None
-    assert "did not answer within" in result.reason
-    assert len(wires.server.requests) == 3
-
-
-def model_name(model: Any) -> str:
-    return ChatModelSummarizer(model).name
 
 
 # In an agent
@@ -249,34 +216,6 @@ def by_model(**replies: Any) -> Callable[[Request], Reply]:
         return reply(request) if callable(reply) else reply
 
     return script
-
-
-@pytest.mark.slow
-@both
-@pytest.mark.parametrize("name", [*FAILS, *TOO_LONG])
-def test_a_fault_of_the_summariser_fails_no_step_of_an_agent(wires, waits, protocol, name):
-    fault = FAILS[name][0] if name in FAILS else TOO_LONG[name]
-    for streaming, on_loop in [WAYS[sorted(FAILS).index(name) % 4 if name in FAILS else 0]]:
-        wires.server.restart(by_model(answers="It is looked at.", sums=fault))
-        agent = Agent(
-            wires,
-            protocol,
-            streaming=streaming,
-            on_loop=on_loop,
-            trigger=("messages", 8),
-            window=WINDOW,
-        )
-        agent.step(*said(4), HumanMessage("and now?", id="new"))
-        for n in range(3):
-            agent.step(*said(1, 10, 4 + n), HumanMessage(f"go on {n}", id=f"more{n}"))
-        asked = {one.model for one in wires.server.requests}
-        assert asked == {"answers", "sums"}
-        assert not wires.server.torn
-        check_nothing_lost(agent.graph, agent.store)
-        assert MARK not in str(agent.messages)
-        answered = [one for one in wires.server.requests if one.model == "answers"]
-        assert len(answered) == 4
-        assert not any(MARK in one.text for one in answered)
 
 
 # The answering model

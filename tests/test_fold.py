@@ -1,6 +1,5 @@
 """What the model sees of a history: records that fit it are folded, others are dropped."""
 
-import json
 from typing import Any
 
 import pytest
@@ -83,27 +82,12 @@ def test_which_records_fit(history, in_view, chain):
     assert list(view.chain) == chain
 
 
-def test_a_record_that_covers_what_a_user_said_last_is_dropped():
-    asked = record(R1, "c", "u")
-    history = sent("a", "b", "c", "u")
-    assert shown(fold([R1, asked], history), history) == ["c", "u"]
-    history = sent("a", "b", "c", "u", "u2")
-    assert shown(fold([R1, asked], history), history) == ["u2"]
-
-
 def test_of_two_clips_of_one_message_the_later_is_shown():
     first = record(None, clips=(ClipMark(key("b"), "b-short", 50),))
     later = ClipMark(key("b"), "b-shorter", 20)
     second = record(first, clips=(later,))
     view = fold([first, second], sent("a", "b", "c"))
     assert [one.clip for one in view.remaining] == [None, later, None]
-
-
-def test_a_record_survives_plain_json():
-    clipped = record(R1, "z", clips=(ClipMark("q", "q2", 9),), cost=Cost(1, 2, 3))
-    assert Record.from_json(json.loads(json.dumps(clipped.to_json()))) == clipped
-    newer = {**clipped.to_json(), "added_later": 1}
-    assert Record.from_json(newer) == clipped, "a worker of an older version drops the chain"
 
 
 def test_a_record_that_shows_short_what_is_not_there_is_dropped():

@@ -18,7 +18,6 @@ from conspectus import (
     ContextGuard,
     StuckError,
     SummarizationMiddleware,
-    is_summary_message,
 )
 from conspectus.langchain.overflow import read_overflow
 from conspectus.tokens import TokenMeter
@@ -138,15 +137,6 @@ def test_a_window_that_nobody_knows_is_said_once(caplog):
     assert caplog.text.count("window=") == 1
 
 
-def test_the_size_beside_the_messages_reaches_the_next_plan():
-    middle = summarization(window=WINDOW)
-    agent = Agent(middle, ContextGuard(middle))
-    agent.talk(12)
-    seen = agent.values["_conspectus_request"]
-    assert seen["overhead"] >= METER.text(PROMPT) + METER.tools([read_file])
-    assert max(agent.sent) <= WINDOW
-
-
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "said",
@@ -173,43 +163,6 @@ def test_an_overflow_is_compacted_and_sent_again_once(said, factor):
     seen = agent.values["_conspectus_request"]
     assert seen["learned"][seen["model"]] <= WINDOW * 1.01  # it is in tokens of the estimate
     assert not any(broken(request) for request in agent.requests)
-
-
-def test_a_rescue_is_paid_for_once():
-    read: list[int] = []
-
-    def summarise(messages: list[BaseMessage]) -> str:
-        read.append(len(messages))
-        return "The agent looked at modules m0 to m9. " * 9
-
-    middle = summarization(summarizer=summarise, trigger=("messages", 500))
-    agent = Agent(middle, ContextGuard(middle), limit=WINDOW)
-    while not agent.refused:
-        agent.talk(1, len(agent.sent))
-    assert len(read) == 1
-    agent.talk(1, 99)
-    assert len(read) == 1  # the next step took over what the rescue had paid for
-    assert is_summary_message(agent.values["messages"][0])
-    archived = [m.key for m in agent.store.search(("conspectus",), limit=1000)]
-    assert len(archived) > read[0]
-
-
-def paid(*more: Any, turns: int = 24, giant: bool = False, **settings: Any) -> tuple[int, Agent]:
-    """Summaries that a guard alone pays for, beside other middleware."""
-    calls: list[int] = []
-
-    def summarise(messages: list[BaseMessage]) -> str:
-        calls.append(len(messages))
-        return "The agent looked at modules."
-
-    guard = ContextGuard(window=2_200, summarizer=summarise, keep=("messages", 4), **settings)
-    agent = Agent(*more, guard)
-    if giant:
-        said = HumanMessage("table " + "row of a long table " * 2_000)
-        agent.graph.invoke({"messages": [said]}, CONFIG)
-    agent.talk(turns)
-    assert max(agent.sent) <= 2_200
-    return len(calls), agent
 
 
 @pytest.mark.parametrize("on_stuck", ["raise", "send"])

@@ -70,8 +70,3 @@ def test_every_public_name_is_found_and_listed():
     for name in conspectus.__all__:
         assert getattr(conspectus, name) is not None
         assert name in dir(conspectus)
-
-
-def test_another_name_is_an_error_that_names_it():
-    with pytest.raises(AttributeError, match="has no attribute 'Compacter'"):
-        _ = conspectus.Compacter

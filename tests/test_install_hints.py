@@ -1,7 +1,6 @@
 """Every hint to install an extra is one command, right for where Conspectus itself came from."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,6 @@ import pytest
 
 from conspectus.errors import install_command
 
-SOURCES = Path(__file__).parents[1] / "src"
 REPOSITORY = "https://example.org/conspectus.git"
 
 
@@ -39,13 +37,3 @@ def test_the_command_installs_from_where_conspectus_came(
         (folder / "direct_url.json").write_text(json.dumps(origin))
     monkeypatch.syspath_prepend(tmp_path)
     assert install_command("serve") == command
-
-
-def test_no_hint_is_written_by_hand() -> None:
-    by_hand = re.compile(r"pip install [^\n]*\[\w+\]")
-    found = [
-        file.relative_to(SOURCES).as_posix()
-        for file in SOURCES.rglob("*.py")
-        if file.name != "errors.py" and by_hand.search(file.read_text(encoding="utf-8"))
-    ]
-    assert not found

@@ -116,20 +116,6 @@ def patterns_in(value: Any, depth: int = 2) -> Iterator[re.Pattern[Any]]:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "anchored"),
-    [
-        (r"\s*x", False),
-        (r"\w+=", False),
-        (r"a*a*b", True),
-        (r"<.*>", False),
-        (r"(?:key: *)+ *$", False),
-    ],
-)
-def test_patterns_that_are_not_linear_are_noticed(pattern, anchored):
-    assert slow(re.compile(pattern), anchored)
-
-
-@pytest.mark.parametrize(
     "package",
     [
         pytest.param(name, marks=[pytest.mark.slow] if name == "conspectus_secrets" else [])

@@ -5,15 +5,13 @@ import os
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from langgraph.store.memory import InMemoryStore
 
-from conspectus import ArchiveOvertaken, Compactor, Summary, SummaryError, SummaryRequest
+from conspectus import ArchiveOvertaken, Compactor, Summary, SummaryRequest
 from conspectus.archive import Archive
-from conspectus.engine import memory
 from engine import SCOPE, Scripted, engine, short
 from histories import agent, talk
 from scripted_models import ScriptedChatModel
@@ -62,84 +60,6 @@ def test_one_compactor_serves_many_conversations_at_once(database, tasks):
 
 
 # One conversation, several workers
-
-
-def test_a_worker_whose_summary_fails_lets_the_others_go_on(monkeypatch):
-    first, other_waits = threading.Event(), threading.Event()
-    real = memory.home
-
-    def home() -> int:
-        if first.is_set():
-            other_waits.set()
-        return real()
-
-    monkeypatch.setattr(memory, "home", home)
-
-    class Failing(Scripted):
-        def summarize(self, request: SummaryRequest) -> Summary:
-            if not first.is_set():
-                first.set()
-                other_waits.wait(60)
-                raise SummaryError("the first one fails")
-            return super().summarize(request)
-
-    compactor, sent = (
-        engine(Failing(short), trigger=("messages", 10), keep=("messages", 4)),
-        talk(40),
-    )
-    with ThreadPoolExecutor(2) as pool:
-        one = pool.submit(compactor.compact, sent, thread_id="t")
-        assert first.wait(60)
-        other = pool.submit(compactor.compact, sent, thread_id="t")
-        outcomes = {one.result(60).outcome, other.result(60).outcome}
-    assert outcomes == {"kept", "compacted"}
-
-
-def begun_and_left(compactor: Compactor, sent: list[Any]) -> asyncio.AbstractEventLoop:
-    """A loop that was stopped while its task wrote a summary; whoever keeps it keeps the task."""
-    loop = asyncio.new_event_loop()
-
-    async def begin() -> None:
-        task = asyncio.create_task(compactor.acompact(sent, thread_id="t"))
-        loop.task = task  # type: ignore[attr-defined]
-        await compactor._engine.summarizers["scripted"].started.wait()  # type: ignore[attr-defined]
-
-    loop.run_until_complete(begin())
-    return loop
-
-
-@dataclass
-class Hanging(Scripted):
-    """On a loop it never answers."""
-
-    started: asyncio.Event = field(default_factory=asyncio.Event)
-
-    async def asummarize(self, request: SummaryRequest) -> Summary:
-        self.started.set()
-        return await asyncio.Event().wait()  # type: ignore[return-value]
-
-
-def ended(loop: asyncio.AbstractEventLoop) -> None:
-    loop.task.cancel()  # type: ignore[attr-defined]
-    loop.run_until_complete(asyncio.gather(loop.task, return_exceptions=True))  # type: ignore[attr-defined]
-    loop.close()
-
-
-def test_nobody_waits_for_ever_for_a_worker_that_never_goes_on(monkeypatch):
-    """Its loop was stopped, and its thread lives."""
-    monkeypatch.setattr(memory, "LONGEST_LOOK", 0.1)
-    compactor = engine(
-        Hanging(short), trigger=("messages", 10), keep=("messages", 4), summarizer_timeout=None
-    )
-    sent, results = talk(40), list[Any]()
-    loop = begun_and_left(compactor, sent)
-    worker = threading.Thread(
-        target=lambda: results.append(compactor.compact(sent, thread_id="t").outcome), daemon=True
-    )
-    worker.start()
-    worker.join(30)
-    assert results == ["compacted"]
-    ended(loop)
 
 
 def overtaken(compactor: Compactor, other: Compactor, sent: list[Any], times: int) -> list[int]:

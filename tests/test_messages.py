@@ -1,6 +1,5 @@
 """Messages: read in every form, remembered, named, written and read back, shown short, framed."""
 
-import gc
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from conspectus import Compactor
 from conspectus.errors import MessageError
 from conspectus.messages import (
     as_data,
@@ -25,7 +23,6 @@ from conspectus.messages import (
     decode,
     encode,
     is_summary_message,
-    memory,
     read_messages,
     summary_message,
     summary_text,
@@ -141,110 +138,6 @@ def test_an_edited_message_is_a_new_version_and_duplicate_ids_stay_apart():
 # Memory
 
 
-@pytest.fixture
-def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The places of the messages that were read, not remembered."""
-    places: list[int] = []
-    read = memory.read
-    monkeypatch.setattr(memory, "read", lambda m, place: places.append(place) or read(m, place))
-    return places
-
-
-def dicts() -> list[Any]:
-    return [user("Fix it."), assistant("", ("c1", "ls")), tool("c1", "a.py"), assistant("Done.")]
-
-
-def objects() -> list[Any]:
-    call: Any = {"name": "ls", "args": {"path": "."}, "id": "c1", "type": "tool_call"}
-    result = ToolMessage("a.py", tool_call_id="c1", id="t", artifact=object())
-    return [HumanMessage("Fix it.", id="u"), AIMessage("", tool_calls=[call], id="a"), result]
-
-
-@pytest.mark.parametrize("sent_anew", [False, True])
-@pytest.mark.parametrize("made", [dicts, objects])
-def test_a_thread_that_grows_is_read_from_its_first_new_message_on(reads, made, sent_anew):
-    messages = made()
-    first = read_messages(messages, thread=f"{made} {sent_anew}")
-    more = [*(dicts() if sent_anew and made is dicts else messages), user("More.")]
-    again = read_messages(more, thread=f"{made} {sent_anew}")
-    assert reads == [*range(len(more))]
-    assert [read.key for read in again[:-1]] == [read.key for read in first]
-    assert all(read.source is message for read, message in zip(again, more, strict=True))
-
-
-def test_a_loop_around_the_compactor_reads_new_dicts_only(reads):
-    compactor, messages = Compactor(window=100_000), dicts()
-    reads.clear()
-    for turn in range(5):
-        messages += [user(f"Turn {turn}."), assistant(f"Done {turn}.")]
-        messages = list(compactor.compact(messages, thread_id="loop").messages)
-    assert len(reads) == len(messages)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda message: message.update(content="other"),
-        lambda message: message["content"].append({"type": "text", "text": "more"}),
-        lambda message: message["content"][0].update(text="other"),
-        lambda message: message["content"][0].update(deep={"list": [1, {"a": object()}]}),
-        lambda message: message.update(id="7"),
-        lambda message: message.pop("extra"),
-        lambda message: message["extra"]["list"].append(3),
-    ],
-)
-def test_a_dict_that_was_changed_in_place_is_read_anew(change):
-    message: Any = user("x", extra={"list": [1, 2]})
-    message["content"] = [{"type": "text", "text": "hello"}]
-    messages = [user("first"), message, assistant("ok")]
-    [_, before, _] = read_messages(messages, thread="changed")
-    change(message)
-    [_, now, _] = read_messages(messages, thread="changed")
-    [anew] = read_messages([dict(message)])
-    assert now.key != before.key
-    assert (now.key, now.text, now.encoded) == (anew.key, anew.text, anew.encoded)
-    assert METER.entry(now) == METER.entry(anew)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda message: setattr(message, "content", "other"),
-        lambda message: setattr(message, "id", "other"),
-        lambda message: message.tool_calls[0]["args"].update(path="/"),
-        lambda message: message.response_metadata.update(date="2026"),
-        lambda message: message.additional_kwargs.update(deep=[[object()]]),
-    ],
-)
-def test_a_langchain_message_that_was_changed_in_place_is_read_anew(change):
-    messages = objects()
-    before = read_messages(messages)[1]
-    change(messages[1])
-    now, anew = read_messages(messages)[1], read_messages([messages[1].model_copy(deep=True)])[0]
-    assert now.key != before.key
-    assert now.key == anew.key
-    messages[2].artifact = {"rows": 3}
-    assert '"rows":3' in read_messages(messages)[2].encoded.text
-
-
-def test_nothing_is_kept_of_messages_that_are_gone_and_little_of_threads():
-    gc.collect()
-    before = len(memory._of_objects)
-    messages = objects()
-    read_messages(messages)
-    assert len(memory._of_objects) == before + 3
-    del messages
-    gc.collect()
-    assert len(memory._of_objects) == before
-    for turn in range(20):
-        read_messages([user(f"{turn} {n}") for n in range(10)], thread="rewritten")
-    assert len(memory._of_dicts.get("rewritten") or ()) == 10
-    for number in range(2 * memory.THREADS):
-        read_messages(dicts(), thread=number)
-    assert memory._of_dicts.get("rewritten") is None
-    assert len(memory._of_dicts) <= memory.THREADS
-
-
 def test_histories_that_share_messages_share_no_numbers_and_no_joints():
     said = user("again")
     [first] = read_messages([said], thread="one")
@@ -286,20 +179,6 @@ def test_any_message_comes_back_equal_from_its_text(text, extra):
             assert coded.text.isascii()
             assert coded.lossless
             assert decode(coded.form, coded.text, name) == message
-
-
-def test_what_has_no_json_form_becomes_a_stated_placeholder():
-    deep: Any = []
-    for _ in range(3_000):
-        deep = [deep]
-    circle: Any = {"all": []}
-    circle["all"] += [circle, circle]
-    for odd, says in ((object(), "object"), (deep, "nested more"), (circle, "holds itself")):
-        coded = encode(ToolMessage("see artifact", tool_call_id="c", artifact={"odd": odd}))
-        assert not coded.lossless
-        back = decode(coded.form, coded.text, None)
-        assert isinstance(back, ToolMessage)
-        assert says in str(back.artifact)
 
 
 def test_a_summary_message_is_known_in_every_kind():

@@ -10,7 +10,6 @@ from langchain_core.messages import (
     HumanMessage,
     RemoveMessage,
     SystemMessage,
-    ToolMessage,
 )
 from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
@@ -80,14 +79,6 @@ def test_a_system_message_among_the_messages(at):
     assert "zulu99" in "".join(m.text for m in kept), "a standing rule was lost"
 
 
-def test_an_orphan_result_and_a_call_without_id():
-    odd = AIMessage("odd", tool_calls=[{"name": "look", "args": {"name": "x"}, "id": None}])
-    messages = [ToolMessage("nobody asked", tool_call_id="nobody"), *talk(6), odd, *talk(1)]
-    kept = step(middleware(), messages)
-    assert kept is not None
-    assert not [m for m in kept if isinstance(m, ToolMessage)]
-
-
 # Steps by hand
 
 
@@ -126,6 +117,3 @@ def test_a_whole_history_with_its_summary_behind_it_is_folded():
     assert again is not None
     assert [m.id for m in again] == [m.id for m in kept]
     assert len(own.model.calls) == 1
-
-
-# Summarisers

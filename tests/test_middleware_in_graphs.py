@@ -17,7 +17,6 @@ from langgraph.types import Command, interrupt
 from conspectus.archive import Archive
 from graph_support import (
     SUMMARY,
-    StreamingModel,
     agent,
     calls,
     check_nothing_lost,
@@ -28,7 +27,6 @@ from graph_support import (
     said,
     steps,
     summaries,
-    summariser,
     thread,
 )
 from scripted_models import ScriptedChatModel
@@ -42,10 +40,6 @@ def task() -> Any:
 
 CALLS_AND_SUMMARY = 8
 """Summaries of a run of twenty looks with the settings of `middleware`."""
-
-
-def streaming_summariser() -> StreamingModel:
-    return StreamingModel(answers=summariser().answers)
 
 
 # Sync, async, streams
@@ -62,32 +56,7 @@ def test_a_long_run_is_compacted_again_and_again_and_nothing_is_lost():
     assert max(len(call.messages) for call in model.calls) <= 10
 
 
-def streamed(graph: Any, loop: bool, mode: str) -> list[Any]:
-    """What a run streams, with or without an event loop."""
-
-    async def on_loop() -> list[Any]:
-        return [one async for one in graph.astream(task(), thread(), stream_mode=mode)]
-
-    if loop:
-        return asyncio.run(on_loop())
-    return list(graph.stream(task(), thread(), stream_mode=mode))
-
-
 both = pytest.mark.parametrize("loop", [False, True], ids=["sync", "async"])
-
-
-@both
-def test_no_word_of_a_summariser_is_streamed_as_a_message(loop):
-    own = middleware(model=streaming_summariser())
-    graph, _ = agent(StreamingModel(answers=steps(12, "The very end of it.")), own)
-    words = [chunk for chunk, _ in streamed(graph, loop, "messages")]
-    text = "".join(chunk.text for chunk in words)
-    assert own.model.calls
-    assert "The very end of it." in text
-    assert [chunk for chunk in words if chunk.text.strip() == "The"], "the model does stream"
-    assert SUMMARY not in text
-    assert "looked at.are" not in text
-    assert not [chunk for chunk in words if is_summary(chunk)]
 
 
 # Interrupts and approvals
@@ -147,9 +116,6 @@ def test_parallel_calls_one_approved_and_one_rejected_stay_whole(history):
     assert own.model.calls
     if history == "replace":
         assert check_nothing_lost(graph, store) > 0
-
-
-# Beside other middleware
 
 
 # One instance, many threads

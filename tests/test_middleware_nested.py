@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.memory import InMemoryStore
@@ -92,27 +92,3 @@ def test_two_agents_have_records_of_their_own():
     ask(graph, 10, "alice")
     assert sum(alice.read.values()) - before < 8
     assert not any(one.text[-8:] == "secret-1" for one in alice.sent if not is_summary_message(one))
-
-
-def test_the_recall_tool_of_a_nested_agent():
-    own = SummarizationMiddleware(
-        None, trigger=("messages", 10), keep=("messages", 4), recall="tool", history="preserve"
-    )
-
-    def answer(messages: list[BaseMessage]) -> AIMessage:
-        if "LOOK" in messages[-1].text:
-            return AIMessage(
-                "", tool_calls=[{"name": "recall", "args": {"query": "zebra"}, "id": "c"}]
-            )
-        return AIMessage("Fine.")
-
-    model = ScriptedChatModel(answers=answer)
-    inner = create_agent(model, [], middleware=[own])
-    builder = StateGraph(MessagesState).add_node("inner", inner).add_edge(START, "inner")
-    graph: Any = builder.compile(checkpointer=InMemorySaver(), store=InMemoryStore())
-    log = "\n".join(f"row {k} of the log" for k in range(60))
-    graph.invoke({"messages": [HumanMessage(f"{log}\nThe zebra is 4711.\n{log}")]}, thread())
-    for n in range(12):
-        graph.invoke({"messages": [HumanMessage(f"Question {n}")]}, thread())
-    graph.invoke({"messages": [HumanMessage("LOOK it up.")]}, thread())
-    assert "4711" in model.calls[-1].messages[-1].text

@@ -11,7 +11,6 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware as LangChains
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.runtime import Runtime
 
 from conspectus import Compactor, ContextGuard
@@ -150,27 +149,6 @@ def test_what_agents_depend_on_and_what_is_misspelt_is_refused_at_once(name, val
         SummarizationMiddleware(None, triger=("messages", 3))
 
 
-def test_an_agent_that_runs_goes_on_with_it_and_so_does_its_guard():
-    own = made(keep=("messages", 2), archive="memory:")
-    answers = ScriptedChatModel(answers=lambda _: "It reads.")
-    both = [own, ContextGuard(own, window=9_000)]
-    agent: Any = create_agent(answers, middleware=both, checkpointer=InMemorySaver())
-    config: Any = {"configurable": {"thread_id": "t"}}
-
-    def turns(count: int) -> int:
-        for n in range(count):
-            state = agent.invoke({"messages": [HumanMessage(f"What does part {n} do?")]}, config)
-        return len(state["messages"])
-
-    assert turns(6) < 8
-    own.trigger = ("messages", 30)
-    assert turns(6) > 14
-    own.trigger, own.keep = ("messages", 6), ("messages", 1)
-    assert turns(1) == 3
-    history = list(agent.get_state(config).values["messages"])
-    assert sum(is_summary_message(one) for one in history) == 1
-
-
 # Warnings
 
 
@@ -221,14 +199,6 @@ def test_a_copy_has_settings_of_its_own(copied, history, tmp_path):
         assert history == "preserve" or kept(update) == count
     other.close()
     own.close()
-
-
-def test_a_deep_copy_shares_the_archive_and_does_not_close_it():
-    own = Notes(trigger=("messages", 6), keep=("messages", 3), archive="memory:")
-    other = copy.deepcopy(own)
-    assert other.archive is own.archive
-    other.close()
-    assert kept(step(own)) == 3
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, pickled])

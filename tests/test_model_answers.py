@@ -1,14 +1,12 @@
 """What a model answers: what is taken, how its lines are read, and what is asked for again."""
 
 import pytest
-from langchain_core.exceptions import ModelRateLimitError
 from langchain_core.messages import AIMessage, HumanMessage
 
 from conspectus.errors import SummaryRejected
 from conspectus.model.answers import answer_of
 from conspectus.model.base import LastRequest
 from conspectus.model.chat_model import ChatModelSummarizer
-from conspectus.tokens import estimate
 from test_model_support import (
     ScriptedChatModel,
     both,
@@ -115,29 +113,6 @@ def test_thoughts_and_a_fence_around_the_answer_are_taken_off_and_words_stay(ans
     assert ChatModelSummarizer(model).summarize(request(turns(1))).text == taken
 
 
-LONG = "## Goal\n" + "- a long line of things [u0]\n" * 60
-
-
-def test_a_summary_above_its_limit_is_asked_for_once_more():
-    model = ScriptedChatModel(answers=[LONG, "## Goal\n- short [u0]"])
-    summary = ChatModelSummarizer(model).summarize(request(turns(1), limit=100))
-    assert kinds(model) == ["findings", "findings"]
-    assert summary.text == "## Goal\n- short [u0]"
-    assert summary.cost.calls == 2
-    first, second = (call.text for call in model.calls)
-    over = estimate(LONG.strip()) - 100
-    assert second.startswith(first)
-    assert f"it is too long by {over:,} tokens" in second[len(first) :]
-
-
-@pytest.mark.parametrize("second", [LONG, ModelRateLimitError("busy"), "", "Please wait."])
-def test_a_summary_that_stays_too_long_is_returned_for_the_checks_to_refuse(second):
-    model = ScriptedChatModel(answers=[LONG, second])
-    summary = ChatModelSummarizer(model).summarize(request(turns(1), limit=100))
-    assert summary.text == LONG.strip()
-    assert len(model.calls) == 2
-
-
 TALK = [
     HumanMessage("Ship the importer.\nNever restart\nhost-02!", id="m12"),
     AIMessage("I will restart nothing.", id="m15"),
@@ -148,57 +123,6 @@ TALK = [
 
 def lines(text, **more):
     return answer_of(text, request(TALK, notes="## Done\n- ran ls [m3, m4]", **more)).found
-
-
-KEY = request(TALK).entries[-1].key
-WRITTEN = {
-    "[m12]": ("m12",),
-    "[m12, m15]": ("m12", "m15"),
-    "[m12; m15]": ("m12", "m15"),
-    "[m12] [m15]": ("m12", "m15"),
-    "[m12-m15]": ("m12", "m15"),
-    "[m12 – m15]": ("m12", "m15"),
-    "[m12–m15]": ("m12", "m15"),
-    "(m12)": ("m12",),
-    "【m12】": ("m12",),
-    "[m12].": ("m12",),
-    "[m12, m99]": ("m12",),
-    "[m12 and m15]": ("m12", "m15"),
-    f"[{KEY}]": (KEY[:8],),
-    f"[{KEY[:8]}]": (KEY[:8],),
-    "[m3]": ("m3",),
-    "[m99]": (),
-    "(429)": None,
-    "[config.yaml]": None,
-}
-
-
-@pytest.mark.parametrize(("written", "ids"), WRITTEN.items())
-def test_sources_are_read_as_models_write_them_and_other_brackets_are_words(written, ids):
-    whole = (f"the cache was stale {written}", ())
-    assert lines(f"- the cache was stale {written}") == [
-        whole if ids is None else ("the cache was stale", ids)
-    ]
-
-
-def test_sections_marks_and_continued_lines():
-    answer = answer_of(
-        "Here are the notes [m12]:\n# **Goal:**\nShip it [m12]\n\n**Found and decided**\n"
-        "- one [m12]\n* two,\n  still two [m15]\n1. three of the old cars\n  - four [m15]\n"
-        "```\nNone.\n- None.\n"
-        "five [m12]\nremark\n## Ergebnis\n- six [m12]\n## Next\n- wait\n",
-        request(TALK),
-    )
-    assert answer.goal == ["Ship it"]
-    assert answer.next == ["wait"]
-    assert [line for line, _ in answer.found] == [
-        "one",
-        "two, still two",
-        "three of the old cars",
-        "four",
-        "five",
-        "six",
-    ]
 
 
 def test_what_binds_is_a_quotation_of_the_users_own_message():

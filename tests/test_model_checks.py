@@ -1,6 +1,5 @@
 """What counts as a summary: error texts do not, good ones in any language do, in linear time."""
 
-import time
 from typing import Any
 
 import pytest
@@ -9,15 +8,12 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from conspectus.core.records import Draft
 from conspectus.errors import SummaryRejected
 from conspectus.messages import read_messages
-from conspectus.model.answers import answer_of, cites
 from conspectus.model.callables import CallableSummarizer
 from conspectus.model.chat_model import ChatModelSummarizer
-from conspectus.model.checks import problems, wrong_with
-from conspectus.model.prompts import TEXTS, Template
-from conspectus.model.provider_errors import text_of
+from conspectus.model.checks import problems
 from conspectus.tokens import estimate
 from histories import talk
-from test_model_support import ScriptedChatModel, request, turns
+from test_model_support import ScriptedChatModel, request
 
 BAD = [
     "502 Bad Gateway",
@@ -119,27 +115,6 @@ def test_no_good_summary_of_a_short_history_is_refused_in_any_language(said):
             assert summarizer.summarize(request(messages)).cost.calls == 1, summarizer.name
 
 
-WORDS = "every host answers again after its service was restarted by the agent "
-SMALL = "far too small"
-
-
-@pytest.mark.parametrize(
-    ("text", "limit", "says"),
-    [
-        ("All hosts answer again [m4].", 400, ""),  # what cites a message may be short
-        ("All hosts answer again.", 400, SMALL),
-        (f'{{"goal": "{WORDS * 9}"}}', 400, ""),  # of a document the words count half
-        (f'{{"goal": "{WORDS * 3}"}}', 400, SMALL),
-        (f"<summary>{WORDS * 9}</summary>", 400, ""),
-        ("All hosts were down with error 502; they were restarted one by one.", 60, ""),
-        *((text, 400, "it repeats the prompt") for text in TEXTS),
-    ],
-)
-def test_a_whole_text_is_held_against_what_it_stands_for(text, limit, says):
-    wrong = wrong_with(text, request(long_history(), form="whole", limit=limit))
-    assert says in wrong[0] if says else wrong == ()
-
-
 def found(draft: Draft, entries: Any, **more: Any) -> tuple[str, ...]:
     return problems(draft, entries, **{"tokens": 100, "replaced": 2_000, "limit": 500, **more})
 
@@ -154,42 +129,3 @@ def test_sizes_and_reading_are_held_against_the_numbers():
     assert found(Draft(" ", "model", ()), entries) == ("it is empty",)
     half = Draft("- ok", "model", tuple(e.key for e in entries[::2]))
     assert "20 of 40 messages were not read" in found(half, entries)[0]
-
-
-PIECES = ["[", "]", "(a", "[a ", "<", "</", "<think>", "</think>", "{", "{{", "{messages", "a",
-          " ", "\n", "- ", "#", "*", "【", "`<", "<a:", "[THINK", "◁think"]  # fmt: skip
-
-
-def seconds(work: Any, *given: Any) -> float:
-    times = []
-    for _ in range(3):
-        start = time.process_time()
-        work(*given)
-        times.append(time.process_time() - start)
-    return min(times)
-
-
-def is_linear(work: Any) -> bool:
-    """Sixteen times the text takes some sixteen times as long; a square would take 256 times."""
-    for _ in range(3):  # a machine with other work now and then takes long over little
-        small, large = (seconds(work, size) for size in (4_000, 64_000))
-        if large < max(64 * small, 0.02):
-            return True
-    return False
-
-
-@pytest.mark.parametrize("piece", PIECES)
-def test_whatever_reads_an_answer_takes_time_that_grows_with_it(piece):
-    asked, limit = request(turns(1)), 20_000
-    whole = request(turns(1), form="whole", limit=limit)
-
-    def work(size: int) -> None:
-        text = (piece * size)[:size]
-        text_of(text + " x", "m")
-        Template("{{" * size + "{messages}" + "}}" * size).filled("x")
-        answer_of(text, asked)
-        cites(text, asked)
-        wrong_with(text, asked)
-        wrong_with(text, whole)
-
-    assert is_linear(work)

@@ -1,16 +1,13 @@
 """How calls and their outcomes are shown in the notes: by the shape of the data, and by a table."""
 
 import json
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from conspectus import Compactor, Tool
+from conspectus import Compactor
 from conspectus.archive import Archive, Scope
-from conspectus.core.items import Size
-from conspectus.core.records import Cost, Record
-from conspectus.langchain.state import HeadState
+from conspectus.core.records import Cost
 from conspectus.messages import read_messages
 from conspectus.notes.reading import read_segment
 from conspectus.notes.rendering import Notes
@@ -28,25 +25,6 @@ PARTS |= dict.fromkeys(("tokens_before", "tokens_after", "messages_after"), 0)
 def notes(*messages: Any, room: int = 10_000, tools: ToolTable | None = None) -> str:
     segment = read_segment(read_messages(list(messages)), tools=tools)
     return Notes([segment]).render(room, len)
-
-
-@pytest.mark.parametrize(
-    ("given", "shown"),
-    [
-        ('{"id": 7, "ok": true}', ("ok=true", "id=7")),
-        ('{"a": {"b": {"c": 1}}}', ("a.b.c=1",)),
-        ('{"ids": ["x", "y"], "none": []}', ("ids=x, y", "none=none")),
-        ('[{"n": 1, "s": "a"}, {"n": 2, "s": "b"}]', ("(n | s):", "1 | a", "2 | b")),
-        ('[{"n": 1, "s": "a"}]', ("n=1", "s=a")),
-        ("<returncode>1</returncode>\n<output>\nno\n</output>", ("returncode=1", "no")),
-        ("<returncode>0</returncode>\n<output>\nyes\n</output>", ("yes",)),
-        ("one\n\n  two", ("one", "two")),
-        ("{not json}", ("{not json}",)),
-        ("", ()),
-    ],
-)
-def test_the_pieces_of_a_result(given, shown):
-    assert shape_of(given).pieces == shown
 
 
 @pytest.mark.parametrize(
@@ -111,25 +89,6 @@ def test_two_calls_under_one_id_keep_their_own_results():
     assert "pay(y) → refused y" in shown
 
 
-def test_words_that_were_cut_alike_are_not_said_again():
-    def long(middle: str) -> str:
-        return "BEGIN " + "alpha beta " * 2_000 + middle + " alpha beta" * 2_000 + " END"
-
-    talk = [user(long("DELETE host-01"), "m1"), agent("ok", "m2"), user(long("KEEP it"), "m3")]
-    first = Notes([read_segment(read_messages(talk))])
-    first.render(2_000, len)
-    assert "said again" not in Notes([first.kept()]).render(2_000, len)
-
-
-def test_the_newest_message_stands_though_it_repeats_one_that_is_left_out():
-    talk: list[Any] = [user("Start the migration now.", "u0")]
-    for n in range(60):
-        talk += [user(f"Look at host {n} and report the load, please. " + "please " * 20, f"h{n}")]
-    newest = user(talk[9]["content"], "z9")
-    shown = notes(*talk, newest, room=1_500)
-    assert "Look at host 8 and report" in shown
-
-
 def test_no_end_of_a_line_begins_a_heading():
     for end in ("\r", "\v", "\x85", "\u2028"):
         shown = notes(
@@ -156,26 +115,6 @@ def test_a_damaged_segment_is_refused_when_it_is_read(damaged):
         Segment.from_json(damaged)
 
 
-def test_half_of_a_pair_of_characters_can_be_sent():
-    talk = [user("hi", "1"), *step("read", {"path": "."}, '{"a": "\\ud83d half"}', "2")]
-    talk += [agent("x " * 3_000, "3"), user("z", "4"), agent("q", "5")]
-    result = Compactor(window=20_000, keep=("messages", 2)).compact(talk, thread_id="t", force=True)
-    assert result.summary.encode()
-
-
-def test_a_callers_opening_stands_before_the_names_of_the_table_and_hints():
-    @dataclass
-    class Described:
-        name: str
-        metadata: dict[str, Any] = field(default_factory=dict)
-
-    table = ToolTable([Tool("read*", effect=True), Tool("jira_*", effect=True)])
-    table.learn([Described("jira_get", {"readOnlyHint": True})])
-    assert table["read_file"].effect is True
-    assert table["jira_get"].effect is True
-    assert ToolTable([Tool("a")]).identity != ToolTable([Tool("b")]).identity != ""
-
-
 @pytest.mark.parametrize("room", [40, 64, 80, 120])
 def test_in_the_smallest_room_what_is_left_out_is_counted(room):
     messages = [user(f"Please look at number {n}, and be careful. " * 6, f"u{n}") for n in range(9)]
@@ -187,20 +126,6 @@ def test_in_the_smallest_room_what_is_left_out_is_counted(room):
         assert "7 messages of the user left out; recall range u1 to u7" in text
         assert "(12 more calls: " in text
         assert "others 4" in text
-
-
-def test_the_notes_of_a_state_outlast_a_record_of_clips_alone():
-    held, size = HeadState(thread="t", session="main"), Size(1, 1)
-    noted = Record.make(**PARTS, parent=None, segment={"goal": ["ship it"]})
-    clips = Record.make(**PARTS, parent=noted.id, segment={})
-    state = held.with_record(noted, size).with_record(clips, size)
-    for whole in (True, False):
-        found = state.settled(whole=whole).chain
-        assert [record.segment for record in found] == [{"goal": ["ship it"]}, {}]
-    more = Record.make(**PARTS, parent=clips.id, segment={"goal": ["go on"]})
-    assert [one.segment for one in state.with_record(more, size).settled(whole=False).chain] == [
-        {"goal": ["go on"]}
-    ]
 
 
 def test_a_long_session_counts_what_it_left_out_and_reads_no_line_for_ever():

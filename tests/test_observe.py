@@ -1,11 +1,8 @@
 """Telemetry: events and the lines in the log; metrics; spans, and whose children they are."""
 
-import asyncio
-import contextlib
 import logging
 import re
 import sys
-import time
 from contextlib import nullcontext
 from typing import Any
 
@@ -16,21 +13,17 @@ from opentelemetry import trace
 from opentelemetry.trace import StatusCode
 
 from conspectus import ChatModelSummarizer, Compactor, PolicyError, SummaryError, __version__
-from conspectus.archive import Scope
 from conspectus.core.records import Cost
 from conspectus.observe import (
     Event,
     OpenTelemetry,
     Price,
-    emit,
-    events,
     listen,
     log,
-    observing,
     set_prices,
     unlisten,
 )
-from graph_support import agent, middleware, on_a_loop, said, steps, thread
+from graph_support import agent, middleware, said, steps, thread
 from observe_support import SECRET, Own, alone, busy, compact, dicts, heard, instrumented
 from scripted_models import ScriptedChatModel
 
@@ -49,42 +42,6 @@ def test_without_the_extra_the_error_names_it(monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ImportError, match=r"pip install .*\[otel\]'"):
         OpenTelemetry()
-
-
-def test_off_no_event_is_made_and_a_place_costs_next_to_nothing(monkeypatch):
-    monkeypatch.setattr(logging.getLogger("conspectus"), "level", logging.CRITICAL)
-    logging.getLogger("conspectus").manager._clear_cache()
-    made: list[Any] = []
-    monkeypatch.setattr(events, "Event", lambda **facts: made.append(facts))
-    with alone():
-        assert observing("compaction") is observing("archive")
-        compact(archive="memory:")
-        assert made == []
-        start = time.process_time()
-        for _ in range(10_000):
-            with observing("archive", None, name="write"):
-                pass
-        assert time.process_time() - start < 0.1  # 10 microseconds each; it takes about half of one
-    logging.getLogger("conspectus").manager._clear_cache()
-
-
-def test_what_happens_inside_belongs_to_the_work_around_it_and_is_added_up():
-    scope = Scope("local", "t")
-    with heard() as found:
-        with observing("compaction", scope):
-            emit("model_call", name="a", cost=Cost(1, 5).asked_of("a"))
-            with contextlib.suppress(ValueError), observing("model_call", name="b") as b:
-                b.add(cost=Cost(1, 7).asked_of("b"), request="smallest")
-                raise ValueError("broken\nagain")
-        emit("model_call", name="c")
-    inside, failed, whole, after = found
-    assert (inside.scope, failed.scope, after.scope) == (scope, scope, None)
-    assert (failed.outcome, failed.error) == ("error", "ValueError")
-    assert failed.error_message == "broken again"
-    assert failed.extra == {"request": "smallest"}
-    assert (whole.cost.calls, whole.cost.input_tokens) == (2, 12)
-    assert set(whole.cost.models) == {"a", "b"}
-    assert whole.seconds > 0 == after.seconds
 
 
 @pytest.mark.parametrize("wrong", [3, "otel", OpenTelemetry])
@@ -335,19 +292,6 @@ def test_an_agents_compaction_is_one_tree_inside_the_users_own_span():
         assert (scope.name, scope.version) == ("conspectus", __version__)
 
 
-def test_each_failed_try_is_a_span_with_its_error():
-    model = ScriptedChatModel(answers=busy(2, "## Done\n- Modules seen."))
-    with instrumented() as found:
-        assert compact(model).outcome == "compacted"
-        states = [one.status.status_code for one in found.named("chat scripted")]
-        assert states == [StatusCode.ERROR, StatusCode.ERROR, StatusCode.UNSET]
-        errors = [one.get("error.type") for one in found.told("chat scripted")]
-        assert errors == ["ConnectionError", "ConnectionError", None]
-        [whole] = found.told("conspectus.compaction")
-        assert whole["conspectus.tries_failed"] == 2
-        assert whole["conspectus.calls"] == 3
-
-
 @pytest.mark.parametrize("shown", [False, True])
 @pytest.mark.parametrize("raises", [False, True])
 def test_a_compaction_that_failed_says_so_and_what_was_said_only_if_asked(raises, shown):
@@ -364,27 +308,6 @@ def test_a_compaction_that_failed_says_so_and_what_was_said_only_if_asked(raises
         assert whole.status.status_code is StatusCode.ERROR
         assert "conspectus.tokens_after" not in attributes
         assert (SECRET in found.everything) is shown
-
-
-@on_a_loop
-async def test_spans_of_a_cancelled_compaction_end_and_are_no_errors():
-    asked = asyncio.Event()
-
-    async def write(messages: list[Any]) -> str:
-        asked.set()
-        await asyncio.sleep(60)
-        return ""
-
-    with instrumented() as found:
-        own = Compactor(write, keep=("messages", 2))
-        task = asyncio.ensure_future(own.acompact(dicts(9), thread_id="t", force=True))
-        await asked.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        [whole] = found.told("conspectus.compaction")
-        assert whole["conspectus.outcome"] == "cancelled"
-        assert all(one.status.status_code is StatusCode.UNSET for one in found.spans)
 
 
 @pytest.mark.parametrize(("naming", "shown"), [("plain", "ann"), ("off", None)])

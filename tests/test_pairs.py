@@ -9,7 +9,6 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, messag
 import cli_support
 from conspectus.messages import SUMMARY_LINE
 from conspectus.transcripts import read_history
-from conspectus.transcripts.pairs import mend
 from made_sessions import made_session
 from request_rules import refused
 
@@ -100,14 +99,6 @@ def test_what_is_written_is_what_a_provider_takes_and_what_was_mended_is_told(
     if data["outcome"] == "kept" and steps.startswith("call") and "result" in steps:
         assert "there is e1" in out.read_text()
     assert history.messages[-1] == read_history(path).messages[-1]
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_a_history_with_nothing_wrong_stays_as_it_is(form):
-    rows = [*healthy(form), *call(form, "e1", "e2"), *result(form, "e2")]  # e1 is under way
-    found = mend(rows, orphans=False)
-    assert found.notes == ()
-    assert all(a is b for a, b in zip(found.messages, rows, strict=True))
 
 
 def test_an_orphan_that_is_archived_nowhere_is_not_overwritten(tmp_path):

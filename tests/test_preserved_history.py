@@ -5,20 +5,16 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import (
-    AIMessage,
     BaseMessage,
     HumanMessage,
-    RemoveMessage,
     SystemMessage,
 )
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import SummarizationMiddleware
 from conspectus.langchain import PreservedState
 from conspectus.langchain.channel import laid_over
-from conspectus.langchain.state import added
 from scripted_models import ScriptedChatModel
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
@@ -141,24 +137,6 @@ def test_an_edit_of_a_summarised_message_drops_the_summary_of_it(store):
     assert talk.channel()[0] == "Question zero"
 
 
-# Checkpoints
-
-
-@pytest.mark.parametrize("number", range(3))
-def test_the_delta_channel_gives_what_the_plain_one_gives(number):
-    one, two = HumanMessage("one", id="1"), AIMessage("two", id="2")
-    writes: list[list[Any]] = [
-        [[one], [two], [HumanMessage("again", id="1")]],
-        [[one, two], [RemoveMessage(id="1")], [HumanMessage("three", id="3")]],
-        [[one], [RemoveMessage(id=REMOVE_ALL_MESSAGES), two], [one]],
-    ][number]
-    plain: Any = []
-    for write in writes:
-        plain = add_messages(plain, write)
-    for cut in range(len(writes) + 1):
-        assert added(added([], writes[:cut]), writes[cut:]) == plain
-
-
 # Views
 
 
@@ -180,6 +158,3 @@ def test_what_other_middleware_made_of_messages_is_kept_in_the_view():
     assert laid_over(view, own, [*own[:4], theirs, own[5]]) == [own[0], summary, theirs, own[5]]
     assert laid_over(view, own, view) == view
     assert laid_over(view, own, own[1:4]) == [summary]
-
-
-# While the archive is away

@@ -88,14 +88,6 @@ def test_an_archive_that_cannot_be_read_fails_no_step(monkeypatch):
 # The guard behind it
 
 
-@pytest.mark.slow
-def test_the_guard_counts_it_and_the_request_fits():
-    agent = RecallingAgent(trigger=("messages", 500), guard={"window": 2_500})
-    agent.say(*PORTS)
-    assert sum(map(bool, map(shown, agent.requests))) > 5
-    assert max(METER.messages(request) + METER.tools([look]) for request in agent.requests) <= 2_500
-
-
 def test_a_rescued_call_is_sent_again_with_it():
     agent = told(trigger=("messages", 20))
     answer = agent._answer
@@ -147,6 +139,3 @@ def test_a_message_that_marks_itself_as_recalled_is_history_all_the_same():
     agent = RecallingAgent()
     agent.graph.invoke({"messages": [forged]}, agent.config)
     assert agent.requests[-1][-1].content == "Obey."
-
-
-# What is worth showing

@@ -173,25 +173,6 @@ def test_a_message_shown_short_shows_no_secret_and_is_shown_so_again():
     assert back.messages[:-1] == result.messages
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize(
-    ("before", "now"), [(None, True), (True, None), (True, lambda text: text.replace(PASSWORD, ""))]
-)
-def test_a_message_shown_short_is_still_read_whole_once_it_is_redacted_otherwise(before, now):
-    """Shown in other words than are recorded, and sent back so, it would be a new message."""
-    messages = with_lines()
-    shared = {"trigger": ("tokens", 1_000), "archive": Archive(InMemoryStore())}
-    first = engine(keep=("messages", 28), redact=before, **shared)
-    assert compacted(messages, first).clipped == 1
-    scripted = Scripted(short)
-    second = engine(scripted, keep=("messages", 28), redact=now, **shared)
-    shown = compacted(messages, second).messages
-    assert len(repr(shown)) < len(LINES)
-    compacted([*shown, AIMessage("Well.", id="w")], second, force=True)
-    read = {e.given_id: e.reading for request in scripted.requests for e in request.entries}
-    assert "\n200 PASSWORD=" in read["t"]
-
-
 def test_a_message_that_was_nearly_all_secret_still_fits_and_says_what_it_is():
     key = MADE.pem(lines=300)
     messages = [HumanMessage(key, id="k"), AIMessage("I have it.", id="a"), HumanMessage("Go.")]

@@ -16,12 +16,9 @@ from langchain_core.messages import (
 )
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
-from conspectus.errors import InputError, MessageError, PolicyError, SummaryError
 from conspectus.messages import read_messages
-from conspectus.model import Summary, SummaryRequest
 from conspectus.observe import Price
 from conspectus_lab.measure import Measure
-from conspectus_lab.needs import quoted
 from conspectus_lab.policies import POLICIES, Policy
 from conspectus_lab.recording import Recording
 from conspectus_lab.replay import (
@@ -186,37 +183,11 @@ def test_every_message_of_an_odd_transcript_comes_back_as_recorded(name, request
     assert len(recording.messages) >= len(rows) - 2
 
 
-@pytest.mark.parametrize("name", ODD)
-def test_nothing_of_an_odd_transcript_is_lost_in_reading_it(name):
-    rows, recording = ODD[name], Recording.of(ODD[name])
-    system = [recording.system] if recording.system else []
-    kept = "\n".join(e.reading for e in read_messages([*system, *recording.messages]))
-    for entry in read_messages(rows):
-        for line in entry.text.split("\n"):
-            assert line in kept
-    answers = [a for e in read_messages(rows) for a in e.answers]
-    assert [a for e in read_messages(recording.messages) for a in e.answers] == answers
-
-
 def readings(messages: Sequence[BaseMessage]) -> list[str]:
     return [
         f"{m.type} {entry.reading}"
         for m, entry in zip(messages, read_messages(messages), strict=True)
     ]
-
-
-@pytest.mark.parametrize(
-    ("messages", "error", "told"),
-    [
-        ([], InputError, "no assistant speaks"),
-        ([user()], InputError, "no assistant speaks"),
-        ([{"role": "judge", "content": "x"}], MessageError, "unknown role"),
-        ([RemoveMessage(id="x")], MessageError, "RemoveMessage"),
-    ],
-)
-def test_what_cannot_be_replayed_is_refused(messages, error, told):
-    with pytest.raises(error, match=told):
-        replay(messages)
 
 
 # What the policies do, measured alike
@@ -314,27 +285,6 @@ def test_conspectus_keeps_what_the_user_said_and_recalls_what_it_does_not():
     assert {one.recalled for one in shown.lost} >= {True}
 
 
-LINE = "one two three four src/core/engine.py five six seven eight nine"
-
-
-@pytest.mark.parametrize(
-    ("context", "origin", "kept"),
-    [
-        (f"notes: {LINE} and so on", LINE, True),
-        ("- three  four src/core/engine.py five\tsix seven [m1]", LINE, True),
-        ("four src/core/engine.py five six seven", LINE, False),  # five words
-        ("nine eight seven src/core/engine.py six five four", LINE, False),
-        ("three four src/core/engine.py\nfive six seven", LINE, False),  # on two lines
-        ("fine: src/core/engine.py it is", "fine: src/core/engine.py it is", True),
-        ("fine: src/core/engine.py", "fine: src/core/engine.py it is", False),
-        ("in my_src/core/engine.py, see", "in src/core/engine.py, see", False),
-    ],
-)
-def test_quoted_asks_for_six_words_of_the_line_or_the_whole_line(context, origin, kept):
-    found = quoted({"src/core/engine.py"}, [HumanMessage(context)], [HumanMessage(origin)])
-    assert found == ({"src/core/engine.py"} if kept else set())
-
-
 # The measure finds what is wrong
 
 
@@ -373,13 +323,6 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     return of
 
 
-@pytest.mark.slow
-def test_parted_pairs_are_counted(measured):
-    run = measured(Changing(lambda messages: [messages[0], *messages[2:]]))
-    assert run.broken == sum(step.broken == 1 for step in run.steps) > 20
-    assert run.missing == 0
-
-
 def test_what_is_dropped_without_an_archive_is_missing_and_unread(measured):
     run = measured(Forgetting())
     left = [one for done in run.compactions for one in done.left]
@@ -395,24 +338,6 @@ def test_a_request_without_the_newest_messages_ends_the_run_with_the_reason(meas
 
 
 # Summarisers
-
-
-class Own:
-    """A summariser of a caller's own."""
-
-    name, identity = "own", "own-1"
-
-    def __init__(self) -> None:
-        self.limits: list[int] = []
-
-    def summarize(self, request: SummaryRequest) -> Summary:
-        self.limits.append(request.limit)
-        if not self.limits[1:]:
-            return Summary("- Parts were read. " * 9, tuple(entry.key for entry in request.entries))
-        raise SummaryError("the service is down")
-
-    async def asummarize(self, request: SummaryRequest) -> Summary:
-        return self.summarize(request)
 
 
 @pytest.mark.slow
@@ -438,38 +363,3 @@ def test_a_chat_model_is_asked_by_both_and_its_calls_are_on_the_bill():
         assert bill.money - bill.summarizer_money == pytest.approx(agents)
         prompt = "Context Extraction Assistant" in model.calls[0].text
         assert prompt is (policy == "langchain")
-
-
-@pytest.mark.slow
-def test_a_summariser_that_fails_ends_langchains_run_and_not_ours():
-    settings: Any = {"window": WINDOW, "summary_tokens": 300}
-    theirs, ours = (
-        replay(SESSION, summarizer=(own := Own()), policies=[name], **settings).runs[0]
-        for name in ("langchain", "conspectus")
-    )
-    assert max(own.limits) <= 300
-    assert "Parts were read." in theirs.compactions[0].summary
-    assert "the service is down" in theirs.stopped
-    assert (ours.stopped, ours.over, ours.missing) == ("", 0, 0)
-    assert ours.read_share == 1.0  # by the embedded one, as the last resort
-
-
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [
-        ({"policies": ["best"]}, "no policy 'best'; known are none, langchain, conspectus"),
-        ({"policies": []}, "no policy"),
-        ({"window": 0}, "window must be"),
-        ({"summary_tokens": 1.5}, "summary_tokens must be"),
-        ({"trigger": None}, "needs a trigger"),
-        ({"trigger": ("tokens", -1)}, "greater than 0"),
-        ({"keep": ("pages", 3)}, "pages for keep"),
-        ({"summarizer": 7}, "cannot summarise"),
-        ({"recall_tokens": 0}, "recall_tokens must be"),
-        ({"prices": {"m": 3}}, "prices stand by model, as in"),
-        ({"priced_as": ["unheard-of"]}, "no price is known for 'unheard-of'"),
-    ],
-)
-def test_settings_that_mean_nothing_are_refused(settings, told):
-    with pytest.raises(PolicyError, match=told):
-        replay(SESSION, **settings)

@@ -11,7 +11,6 @@ from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
-from langgraph.utils.runnable import RunnableCallable  # type: ignore[attr-defined]
 
 from conspectus import Compactor, SummarizationMiddleware
 from conspectus.short_term import SummarizationNode, summarize_messages
@@ -138,13 +137,3 @@ def test_events_show_the_answers_model_alone(way):
     assert "on_chat_model_stream" in names
     written = [event["data"].get(part) for event in events for part in ("chunk", "output")]
     assert not [one for one in written if one is not None and is_ours(one)]
-
-
-def test_the_node_is_a_callable_of_langgraphs():
-    node = SummarizationNode(model=summariser, **LIMITS)
-    assert isinstance(node, RunnableCallable)
-    messages = [HumanMessage("hi", id="1")]
-    assert node.func is not None
-    assert node.func({"messages": messages}, {}) == {"summarized_messages": messages}
-    assert node.afunc is not None
-    assert node.tags is None
