@@ -72,7 +72,7 @@ def test_a_model_that_the_file_defines_is_built_from_there(use, tmp_path):
     ("use", "name", "why"),
     [
         ("no_such_package:Model", "house", "No module named 'no_such_package'"),
-        (f"{__name__}:FORMS", "house", "not callable"),
+        (f"{__name__}:MADE", "house", "not callable"),
         ("langchain_openai:ChatOpenAI", "hosue", "did you mean 'house'?"),
         ("langchain_openai:ChatOpenAI\n    base_url: $NO_SUCH_URL", "house", "NO_SUCH_URL is not"),
     ],
