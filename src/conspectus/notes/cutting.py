@@ -14,6 +14,10 @@ BREAK = " ⏎ "
 LEAST = 24
 """Characters below which a part of a text says nothing."""
 
+BOTH_ENDS = 64
+"""Characters from which on a value is cut to both its ends; in less room its beginning says more.
+"""
+
 FAR = 80
 """Characters by which a text may be cut shorter than it must be, to end in a better place."""
 
@@ -90,7 +94,7 @@ def cut_value(text: str, room: float) -> str:
         '…/src/core/session.ts'
     """
     if len(text) <= room or "/" not in text or "://" in text or len(text.split()) > 1:
-        return cut(text, room)
+        return cut(text, room, 1.0 if room < BOTH_ENDS else 0.6)
     end = text[len(text) - max(int(room) - len(GAP), 0) :]
     return GAP + end[max(end.find("/"), 0) :]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from conspectus.notes.cutting import BREAK, GAP, LEAST, cited, cut, cut_value, one_line, shared
@@ -12,7 +12,7 @@ from conspectus.notes.segment import Line
 ENDED = 40
 """Characters of an outcome that any line shows."""
 
-KEY = 80
+KEY = 60
 """Characters of the argument that names the thing, which are cut last."""
 
 TOOLS, ABOUT, NAME = 8, 8, 40
@@ -38,6 +38,7 @@ def fitted(line: Line, room: float) -> Line:
     room -= line.cited + 4
     if line.kind != "done":
         return replace(line, text=cut(line.text, room - len(line.by)))
+    line = _deduplicated(line)
     joint = len("; " if line.fields else BREAK)
     values = [len(value) for _, value in line.args]
     call, outcome = sum(values), sum(map(len, line.outcome)) + joint * len(line.outcome)
@@ -65,6 +66,33 @@ def fitted(line: Line, room: float) -> Line:
     )
 
 
+def _deduplicated(line: Line) -> Line:
+    """Leave out of a call what it says twice, before anything is cut.
+
+    An edit has most of its lines in the old text and in the new one. An outcome often repeats what
+    names the thing.
+    """
+    args = list(line.args)
+    for at, (name, value) in enumerate(args[1:], 1):
+        before, after = args[at - 1][1].split(BREAK), value.split(BREAK)
+        both = {*before} & {*after} if len(before) + len(after) > 2 else ()
+        if both:
+            args[at - 1] = args[at - 1][0], _without(before, both)
+            args[at] = name, _without(after, both)
+    key = args[0][1] if args else ""
+    if len(key) < LEAST:
+        return replace(line, args=tuple(args))
+    outcome = tuple(piece.replace(key, GAP) if piece != key else key for piece in line.outcome)
+    return replace(line, args=tuple(args), outcome=outcome)
+
+
+def _without(pieces: Sequence[str], left_out: Collection[str]) -> str:
+    """Return the lines of a text without some, with a mark for each stretch that is left out."""
+    shown = [GAP if piece in left_out else piece for piece in pieces]
+    kept = (piece for piece, before in zip(shown, ["", *shown], strict=False) if piece != before)
+    return BREAK.join(kept).replace(f"{BREAK}{GAP}", f" {GAP}").replace(f"{GAP}{BREAK}", f"{GAP} ")
+
+
 def _chosen(line: Line, room: float, joint: int) -> list[tuple[str, int]]:
     """Return the pieces of an outcome that say most, with a mark where others are left out."""
     if sum(map(len, line.outcome)) + joint * len(line.outcome) <= room:
@@ -73,7 +101,8 @@ def _chosen(line: Line, room: float, joint: int) -> list[tuple[str, int]]:
     for number, place in enumerate(line.order):
         piece = line.outcome[place]
         if len(piece) + joint > left and (number < ends or left > 4 * LEAST):
-            piece = cut(piece, min(left - joint, room / ends))
+            each = room / min(ends, len(line.outcome))
+            piece = cut_value(piece, min(left - joint, each))
         if len(piece) + joint <= left:
             kept[place] = piece
             left -= len(piece) + joint
