@@ -9,6 +9,7 @@ from conspectus import Compactor
 from conspectus.archive import Archive, Scope
 from conspectus.core.records import Cost
 from conspectus.messages import read_messages
+from conspectus.notes.lines import tallied, text_of
 from conspectus.notes.reading import read_segment
 from conspectus.notes.rendering import Notes
 from conspectus.notes.segment import Segment
@@ -144,3 +145,23 @@ def test_a_long_session_counts_what_it_left_out_and_reads_no_line_for_ever():
         chain = archive.chain(Scope("local", "t", "main"))
     lines = len(Segment.from_json(chain[-1].segment).lines)
     assert lines < 400, "of a thousand lines those that are shown, and those since"
+
+
+def test_a_short_edit_shows_what_is_new_and_its_file():
+    """Lines that stand in the old text and in the new one are left out first."""
+    path = "/home/someone/projects/shop/packages/server/src/checkout/session_of_a_customer.ts"
+    old = "import a;\n" * 9 + "const limit = 3;"
+    edit = {"path": path, "old": old, "new": f"{old}\nconst retries = 5;"}
+    said = f"Successfully replaced text in {path}. Changed 99 characters to 118."
+    text = notes(*step("edit_file", edit, said, "m1"), room=180)
+    assert "/checkout/session_of_a_customer.ts" in text
+    assert "const retries = 5;" in text
+    assert "import a;" not in text
+    assert "Successfully replaced text in …" in text
+
+
+def test_the_range_of_counted_lines_runs_forward():
+    """Looks are counted for good before an older edit is: the range begins with the edit."""
+    whole = [*step("edit_file", {"path": "a.py"}, "ok", "m1"), *step("ls", {}, "b.py", "m2")]
+    edit, look = read_segment(read_messages(whole)).lines
+    assert "recall range m1 to m2r" in text_of(tallied([tallied([look]), edit]))

@@ -170,11 +170,13 @@ def tallied(lines: Sequence[Line]) -> Line:
         if line.acts:
             what = "".join(value for _, value in line.args[:1])
             about[f"{line.call} {cut_value(what, NAME)}".strip()] = None
+    first, last = min(lines, key=lambda one: one.span), max(lines, key=lambda one: one.span[-1])
     return Line(
-        lines[0].kind,
-        (*lines[0].ids[:1], *lines[-1].ids[-1:]),
+        first.kind,
+        (*first.ids[:1], *last.ids[-1:]),
         args=tuple((name, str(count)) for name, count in calls.items()),
         outcome=tuple(about)[-ABOUT:],
         worth=sum(line.worth if line.times else line.failed for line in lines),
+        span=(first.span[0], last.span[-1]),
         times=sum(line.times or 1 for line in lines),
     )

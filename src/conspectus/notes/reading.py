@@ -138,11 +138,13 @@ class _Reader:
                 by = "" if message.name in (None, "", self._user) else str(message.name)
             worth = len(self._named(own, place))
             if message.role == "user" and not by:
-                self.lines.append(Line("said", (message.cite,), own, worth=worth))
+                span = place, place
+                self.lines.append(Line("said", (message.cite,), own, worth=worth, span=span))
             else:
                 next_one = self._messages[place + 1 : place + 2]
                 answer = "".join(one.cite for one in next_one if one.role == "user" and one.own)
-                line = Line("agent", (message.cite,), own, by, answer, worth=worth)
+                span = place, place
+                line = Line("agent", (message.cite,), own, by, answer, worth=worth, span=span)
                 self.lines.append(line)
         for number, call in enumerate(message.calls):
             self._call(message, call, place, "" if number or message.role == "tool" else own)
@@ -170,6 +172,7 @@ class _Reader:
             args=tuple((name, cut(value, STORED)) for name, value in args),
             effect=tool.effect,
             worth=len(self._named(f"{why} {said}", place)),
+            span=(place, place),
         )
         self.lines.append(line)
 
@@ -180,7 +183,7 @@ class _Reader:
         if at is None:
             at = len(self.lines)
             self._calls[result.call] = [at]
-            self.lines.append(Line("done", call="result"))
+            self.lines.append(Line("done", call="result", span=(place, place)))
         line, tool = self.lines[at], self._tools[self.lines[at].call]
         pieces, fields, says_failed = shape_of(result.text)
         failed = result.failed or (says_failed and tool.effect is not False)
@@ -207,6 +210,7 @@ class _Reader:
             fields=fields,
             named=(*line.named, *named),
             failed=line.failed or failed,
+            span=(line.span[0], place),
         )
 
 

@@ -74,6 +74,7 @@ class Line:
         worth: how many of the line's identifiers later messages name.
         quotes: statements in the user's words that bind, by a model's word; they are cut last.
         like: the message that says the same, letter for letter, in the place of the words.
+        span: the places of its first and its last message among all that have left.
         times: how many lines it stands for that are only counted any more: `ids` are the first and
             the last, `args` the calls of each tool, `outcome` what calls with an effect were about,
             `worth` how many failed; 0 for a line.
@@ -94,6 +95,7 @@ class Line:
     worth: int = 0
     quotes: tuple[str, ...] = ()
     like: str = ""
+    span: tuple[int, ...] = (0, 0)
     times: int = 0
 
     @cached_property
@@ -210,8 +212,10 @@ class Segment:
             parts = [tuple(line for line in part if line.kind != "found") for part in parts]
         lines = tuple(line for part in parts for line in part)
         said = {line.text: line for line in reversed(lines) if line.kind == "said"}
-        added = []
+        added, before = [], max((line.span[-1] + 1 for line in lines), default=0)
         for line in new.lines:
+            if before and not line.times:
+                line = replace(line, span=tuple(place + before for place in line.span))
             first = said.setdefault(line.text, line) if line.kind == "said" else line
             if first is not line and len(line.text) > AGAIN and GAP not in line.text:
                 line = replace(line, text="", quotes=(), like=first.ids[0])
