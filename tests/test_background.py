@@ -14,9 +14,8 @@ import pytest
 
 from background_support import LIMIT, Stopped, compactor, preparing, texts, told, until
 from conspectus import CompactionResult, Compactor, PolicyError
-from conspectus.archive import Archive, Scope
+from conspectus.archive import Scope
 from conspectus.engine.background import Preparation
-from scripts import ran
 
 SCOPE = Scope("local", "t", "main")
 NEAR, DUE = told(31), told(42)
@@ -200,22 +199,6 @@ def test_what_was_prepared_is_found_after_a_restart(tmp_path):
     check_whole(again, DUE, result)
 
 
-def test_two_compactors_on_one_thread_ask_the_model_once():
-    model = Stopped()
-    archive = Archive.open("memory:")
-    more = {"archive": archive, "window": 3_200}
-    own, other = compactor(model, **more), compactor(model, **more)
-    compact(own, NEAR)
-    assert model.asked.wait(LIMIT)
-    ahead = other.prepare(NEAR, thread_id="t")
-    threading.Timer(0.2, model.going.set).start()
-    assert ahead.wait(LIMIT)
-    assert ahead.outcome == "ready"
-    result = compact(other, told(46))
-    assert result.outcome == "compacted"
-    assert len(model.keys) == 1
-
-
 PROCESS = """
 import sys, time
 sys.path.insert(0, {tests!r})
@@ -264,14 +247,3 @@ def test_a_process_killed_while_it_prepares_leaves_nothing_half_written(tmp_path
     assert result.outcome == "compacted"
     assert time.monotonic() - began < LIMIT / 2, "nobody waits for the dead"
     check_whole(own, told(60), result)
-
-
-@pytest.mark.slow
-def test_a_process_that_ends_waits_for_nobody(tmp_path):
-    tests = str(Path(__file__).parent)
-    code = PROCESS.format(tests=tests, calls=str(tmp_path / "calls"), seconds=60, archive="memory:")
-    code = code.replace("ahead.wait(120)", "time.sleep(0.5)")
-    began = time.monotonic()
-    ended = ran("-c", code, check=True, timeout=50, text=False)
-    assert time.monotonic() - began < 55
-    assert b"Traceback" not in ended.stderr

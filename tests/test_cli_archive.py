@@ -76,17 +76,6 @@ def test_a_person_sees_the_messages_and_no_escape_sequence(archive):
     assert "\x07" not in result.stdout
 
 
-def test_recall_of_what_is_not_there_is_exit_code_2(archive, tmp_path):
-    here = ["recall", "--archive", archive, "--thread", "trip"]
-    assert "no archived message" in refused(*here, "--id", "nobody")
-    assert "no thread 'other'" in refused(*here[:3], "--thread", "other", "x")
-    assert "no thread 'trip' of 'bob'" in refused(*here, "x", "--tenant", "bob")
-    assert "no archive at" in refused(
-        "recall", "--archive", tmp_path / "none.db", "--thread", "trip", "x"
-    )
-    assert not (tmp_path / "none.db").exists()
-
-
 def test_recall_is_asked_in_one_way(archive):
     here = ["recall", "--archive", archive, "--thread", "trip"]
     assert "give a query" in refused(*here)

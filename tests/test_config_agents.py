@@ -141,16 +141,6 @@ def test_a_counter_and_a_pin_may_be_functions_that_the_file_names(tmp_path):
     assert "the money is in the safe" in [message.text for message in sent]
 
 
-def test_a_vocabulary_file_is_found_beside_the_configuration(tmp_path):
-    tokenizers = pytest.importorskip("tokenizers")
-    made = tokenizers.Tokenizer(tokenizers.models.WordLevel({"a": 0, "[UNK]": 1}, "[UNK]"))
-    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    made.save(str(tmp_path / "words.json"))
-    config = loaded(tmp_path, SIX + "token_counter: tokenizers:words.json\n")
-    made_of = create_summarization_middleware(config, model=answering())
-    assert made_of._setup.engine.meter.text("a b c d") == 4
-
-
 # The hook
 
 

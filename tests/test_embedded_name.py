@@ -1,12 +1,6 @@
 """One word names the embedded summariser everywhere: `embedded`."""
 
-import json
-
-import pytest
-from typer.testing import CliRunner
-
 from conspectus import Compactor, EmbeddedSummarizer, SummarizationMiddleware
-from conspectus.cli.app import app
 from conspectus.config import create_summarization_middleware, load_config
 from scripted_models import ScriptedChatModel
 
@@ -35,13 +29,3 @@ def test_summariser_model_fallback_and_yaml_take_the_word(tmp_path):
     ):
         assert made.model is None
         assert made._setup.engine.order == (WORD,)
-
-
-@pytest.mark.slow
-def test_the_command_line_takes_it_and_reports_say_embedded(tmp_path):
-    path = tmp_path / "talk.json"
-    path.write_text(json.dumps(TALK), encoding="utf-8")
-    args = ["replay", str(path), "--summarizer", WORD, "--window", "900", "--json"]
-    result = CliRunner().invoke(app, args)
-    assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["replays"][0]["summarizer"] == WORD

@@ -19,7 +19,6 @@ from conspectus import (
     StuckError,
     SummarizationMiddleware,
 )
-from conspectus.langchain.overflow import read_overflow
 from conspectus.tokens import TokenMeter
 from graph_support import agent
 from scripted_models import ScriptedChatModel
@@ -119,17 +118,6 @@ def test_the_request_fits_its_window_with_prompt_and_tools(history):
     assert not any(broken(request) for request in agent.requests)
 
 
-def test_reserved_tokens_of_the_middleware_count_in_the_guards_window():
-    largest = []
-    for reserved in (0, 1_800):
-        middle = summarization(reserved_tokens=reserved)
-        agent = Agent(middle, ContextGuard(middle, window=WINDOW, reserved_tokens=0))
-        agent.talk(12)
-        messages = [METER.messages(request) for request in agent.requests]
-        largest.append(max(messages))
-    assert largest[0] > WINDOW - 1_800 + 400 > largest[1]
-
-
 def test_a_window_that_nobody_knows_is_said_once(caplog):
     Agent(ContextGuard(archive="memory:")).talk(3)
     assert caplog.text.count("window=") == 1
@@ -190,24 +178,6 @@ def test_output_is_reserved_from_the_models_own_setting():
     ask(graph, 30)
     sizes = [METER.messages(call.messages) for call in model.calls]
     assert WINDOW - 1_000 >= max(sizes) > WINDOW / 2
-
-
-@pytest.mark.parametrize(
-    ("text", "limit", "sent"),
-    [
-        ("prompt is too long: 205371 tokens > 200000 maximum", 200_000, 205_371),
-        ("maximum context length is 8,192 tokens. you requested 9,000 tokens", 8_192, 9_000),
-        (
-            "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000",
-            200_000,
-            None,
-        ),
-        ("too long", None, None),
-    ],
-)
-def test_the_figures_in_an_error_are_read(text, limit, sent):
-    told = read_overflow(ValueError(text))
-    assert (told.limit, told.sent) == (limit, sent)
 
 
 def test_a_guard_that_stands_first_is_said_and_a_misspelt_parameter_of_it_is_named(caplog):

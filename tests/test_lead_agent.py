@@ -1,72 +1,137 @@
-"""The lead agent: its order, titles, questions that survive a restart, runs that were cut off."""
+"""The lead agent: turns over HTTP, questions, restarts, edits of its file, and its folder."""
 
+import http.client
+import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conspectus.messages import is_summary_message
 from graph_support import torn
-from lead_agent.errors import BadRequest, Conflict, UnknownThread
-from lead_agent_support import configured, model, opened, results, sent
+from lead_agent import LeadAgent
+from lead_agent.files import Files, Refusal
+from lead_agent.server import LARGEST, LeadAgentServer
+from lead_agent.thread_data import ThreadFolders
+from lead_agent_support import Held, beside, configured, model, opened, results, sent
 from scripts import ran
 
-ROOT = Path(__file__).resolve().parents[1]
-MAIN = ROOT / "examples" / "lead_agent" / "main.py"
+MAIN = Path(__file__).resolve().parents[1] / "examples" / "lead_agent" / "main.py"
+JSON = {"Content-Type": "application/json"}
 
 
 class Cut(BaseException):
     """The process is gone."""
 
 
-def test_the_middleware_stands_in_the_documented_order(tmp_path, monkeypatch):
-    from lead_agent import agent as module
+class Client:
+    """Talks to a server that runs in this process."""
 
-    seen: list[Any] = []
-    real = module.create_agent
+    def __init__(self, server: LeadAgentServer) -> None:
+        self.server = server
 
-    def noting(*args: Any, **more: Any) -> Any:
-        seen.extend(more["middleware"])
-        return real(*args, **more)
+    def raw(
+        self, method: str, path: str, body: str | bytes | None, headers: dict[str, str]
+    ) -> tuple[int, Any]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.server_port, timeout=60)
+        try:
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            assert response.headers["Content-Type"].startswith("application/json")
+            return response.status, json.loads(response.read())
+        finally:
+            connection.close()
 
-    monkeypatch.setattr(module, "create_agent", noting)
-    opened(tmp_path).close()
-    assert [one.name for one in seen] == [
-        "ThreadDataMiddleware",
-        "SandboxMiddleware",
-        "SummarizationMiddleware",
-        "TitleMiddleware",
-        "ClarificationMiddleware",
-        "ContextGuard",
-    ]
+    def post(self, path: str, **body: Any) -> tuple[int, Any]:
+        return self.raw("POST", path, json.dumps(body), JSON)
 
-
-# Title
-
-
-# Clarification
+    def get(self, path: str) -> tuple[int, Any]:
+        return self.raw("GET", path, None, {})
 
 
-def test_a_question_stops_the_run_and_the_answer_goes_on_with_it(tmp_path):
-    own = model()
-    with opened(tmp_path, own) as agent:
-        reply = agent.turn("t", "ask which room?")
-        assert reply["clarification"] == {"question": "which room?", "options": []}
-        assert "answer" not in reply
-        with pytest.raises(Conflict, match="waits for an answer to 'which room\\?'"):
-            agent.turn("t", "list")
-        for wrong in ("", "  ", None, 7):
-            with pytest.raises(BadRequest):
-                agent.answer("t", wrong)  # type: ignore[arg-type]
-        assert agent.look("t") == reply
-        calls = len(own.calls)
-        assert agent.answer("t", "the blue one")["answer"] == "The user answered: the blue one"
-        assert len(own.calls) == calls + 2  # the agent, and its title: nothing was asked twice
-        with pytest.raises(Conflict, match="has asked nothing"):
-            agent.answer("t", "the blue one")
-        with pytest.raises(UnknownThread):
-            agent.answer("nobody", "the blue one")
-        assert torn(sent(own)) == []
+@pytest.fixture
+def held() -> Held:
+    return Held()
+
+
+@pytest.fixture
+def client(tmp_path: Path, held: Held) -> Iterator[Client]:
+    """A server with an agent whose model waits at 'slow' and fails at 'fail'."""
+
+    def script(messages: Any) -> Any:
+        if "slow" in messages[-1].text:
+            held(messages)
+        return ValueError("key sk-123 is wrong") if "fail" in messages[-1].text else None
+
+    with (
+        opened(tmp_path, model(script=script)) as agent,
+        LeadAgentServer(agent, "127.0.0.1", 0) as server,
+    ):
+        thread = beside(lambda: server.serve_forever(0.02))
+        try:
+            yield Client(server)
+        finally:
+            held.go_on.set()
+            server.shutdown()
+            thread.join(60)
+
+
+def test_a_turn_a_question_and_its_answer(client):
+    status, reply = client.post("/threads/t/turns", message="write workspace/a.txt: hello")
+    assert (status, reply["answer"]) == (200, "Wrote 5 bytes to workspace/a.txt.")
+    status, reply = client.post("/threads/t/turns", message="ask which room?")
+    assert (status, reply["clarification"]["question"]) == (200, "which room?")
+    status, error = client.post("/threads/t/turns", message="list")
+    assert status == 409
+    assert "waits for an answer" in error["error"]
+    assert client.get("/threads/t")[1]["clarification"]["question"] == "which room?"
+    status, reply = client.post("/threads/t/turns", answer="the blue one")
+    assert (status, reply["answer"]) == (200, "The user answered: the blue one")
+    assert client.post("/threads/t/turns", answer="again")[0] == 409
+
+
+def test_a_thread_is_compacted_now_and_goes_on(client):
+    for n in range(5):
+        client.post("/threads/t/turns", message=f"write workspace/{n}.txt: hello")
+    status, done = client.post("/threads/t/compact", focus="the files")
+    assert status == 200
+    assert done["compacted"]
+    assert (done["before"], done["after"]) == (20, 5)
+    state = client.server.agent.graph.get_state({"configurable": {"thread_id": "t"}})
+    assert state.next == ()
+    assert is_summary_message(state.values["messages"][0])
+    assert client.post("/threads/t/turns", message="read workspace/3.txt")[1]["answer"] == "hello"
+    assert client.get("/threads/t")[1]["title"] == "write workspace/0.txt: hello"
+
+
+def test_compacting_is_refused_while_a_run_is_in_flight(client, held):
+    running = beside(lambda: client.post("/threads/t/turns", message="slow"))
+    assert held.begun.wait(60)
+    for path in ("compact", "turns"):
+        body = {"message": "list"} if path == "turns" else {}
+        status, error = client.post(f"/threads/t/{path}", **body)
+        assert status == 409
+        assert "in flight" in error["error"]
+    held.go_on.set()
+    running.join(60)
+    assert client.post("/threads/t/compact")[0] == 200
+
+
+def test_what_a_web_page_could_send_is_refused(client):
+    path, body = "/threads/t/turns", '{"message": "hello"}'
+    assert client.raw("POST", path, body, {"Content-Type": "text/plain"})[0] == 415
+    assert client.raw("POST", path, body, {})[0] == 415
+    assert client.raw("POST", path, body, {**JSON, "Host": "evil.example:8123"})[0] == 403
+    assert client.raw("GET", "/threads/t", None, {"Host": "evil.example"})[0] == 403
+    assert client.raw("POST", path, body, {**JSON, "Content-Length": "-1"})[0] == 411
+    much = {**JSON, "Content-Length": str(LARGEST + 1)}
+    assert client.raw("POST", path, None, much)[0] == 413
+    assert client.get("/threads/t")[0] == 404
+
+
+# Processes and files
 
 
 def chatted(folder: Path, *lines: str) -> str:
@@ -94,9 +159,6 @@ def test_a_question_survives_the_end_of_the_process(tmp_path):
     ]
 
 
-# Runs that were cut off
-
-
 @pytest.fixture
 def cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that ended in the middle of a tool."""
@@ -121,4 +183,86 @@ def test_a_new_message_after_a_run_was_cut_off_leaves_no_call_without_a_result(t
         assert "cut off" in results(agent)[0]
 
 
-# One run at a time, ids
+def test_an_edit_while_it_runs_counts_at_the_next_turn(tmp_path, caplog):
+    with opened(tmp_path, own := model(), trigger=200) as agent:
+        for n in range(4):
+            agent.turn("t", f"write workspace/{n}.txt: hello")
+        assert not any(map(is_summary_message, sent(own)))
+        configured(tmp_path, trigger="many")
+        agent.turn("t", "list")
+        assert "the configuration in force is kept" in caplog.text
+        assert not any(map(is_summary_message, sent(own)))
+        configured(tmp_path, trigger=6)
+        reply = agent.turn("t", "list workspace")
+        assert any(map(is_summary_message, sent(own)))
+        assert "3.txt" in reply["answer"]
+        assert reply["title"] == "write workspace/0.txt: hello"
+
+
+def test_the_configuration_that_comes_with_it_is_valid(tmp_path):
+    file = tmp_path / "config.yaml"
+    file.write_text((MAIN.parent / "config.yaml").read_text())
+    with LeadAgent(file) as agent:
+        assert agent.turn("t", "list workspace")["answer"] == "[empty]"
+        assert agent.settings.sandbox.shell is False
+        assert json.loads(json.dumps(agent.look("t")))["messages"] == 4
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    """The files of one thread, with a secret beside its folder."""
+    (tmp_path / "secret.txt").write_text("the secret")
+    return Files(ThreadFolders(tmp_path / "data").of("t"))
+
+
+OUTSIDE = [
+    "../secret.txt",
+    "workspace/../../../secret.txt",
+    "workspace/..",
+    "/etc/passwd",
+    "//etc/passwd",
+    "~/secret.txt",
+    "C:/secret.txt",
+    "workspace\\..\\secret.txt",
+    "workspace/a\0b",
+    "workspace/a\nb",
+    "workspace/" + "n" * 300,
+    "",
+    ".",
+]
+
+
+@pytest.mark.parametrize("path", OUTSIDE, ids=ascii)
+def test_paths_that_leave_the_folder_are_refused(files, path):
+    with pytest.raises(Refusal):
+        files.read(path)
+    with pytest.raises(Refusal):
+        files.write(path, "x")
+    if path not in ("", "."):
+        with pytest.raises(Refusal):
+            files.listed(path)
+
+
+def test_no_link_is_followed_neither_at_the_end_nor_on_the_way(files, tmp_path):
+    secret = tmp_path / "secret.txt"
+    (files.root / "workspace" / "file").symlink_to(secret)
+    (files.root / "workspace" / "folder").symlink_to(tmp_path)
+    (files.root / "workspace" / "within").symlink_to(files.root / "outputs")
+    other = tmp_path / "other.txt"
+    other.write_text("the other secret")
+    os.link(other, files.root / "workspace" / "hard")
+    for path in ("file", "folder/secret.txt", "within/a.txt", "hard"):
+        with pytest.raises(Refusal) as told:
+            files.read(f"workspace/{path}")
+        assert str(tmp_path) not in str(told.value)
+        with pytest.raises(Refusal):
+            files.write(f"workspace/{path}", "overwritten")
+    for path in ("folder", "within"):
+        with pytest.raises(Refusal):
+            files.listed(f"workspace/{path}")
+        with pytest.raises(Refusal):
+            files.write(f"workspace/{path}/new.txt", "x")
+    assert secret.read_text() == "the secret"
+    assert other.read_text() == "the other secret"
+    assert not list((files.root / "outputs").iterdir())
+    assert sum("refused" in line for line in files.listed("workspace")) == 4

@@ -7,57 +7,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import (
     AIMessage,
-    AIMessageChunk,
-    ChatMessage,
-    FunctionMessage,
     HumanMessage,
     RemoveMessage,
-    SystemMessage,
-    ToolMessage,
 )
 
 from conspectus.errors import MessageError
 from conspectus.messages import (
     as_data,
-    clip,
     decode,
     encode,
-    is_summary_message,
     read_messages,
-    summary_message,
-    summary_text,
 )
 from conspectus.messages.framing import as_notes
-from conspectus.messages.summary import summary_body
-from conspectus.tokens import TokenMeter
-from histories import assistant, tool, user
+from histories import assistant, user
 
-METER = TokenMeter()
 CALL: Any = {"name": "grep", "args": {"pattern": "x"}, "id": "c1", "type": "tool_call"}
 USE = {"type": "tool_use", "id": "c1", "name": "grep", "input": {"pattern": "x"}}
 DATA = "A" * 4_000
 
 # Reading
-
-
-@pytest.mark.parametrize(
-    ("message", "role"),
-    [
-        (SystemMessage("rules"), "system"),
-        (HumanMessage("hello"), "user"),
-        (AIMessage("", tool_calls=[CALL]), "assistant"),
-        (AIMessageChunk("part"), "assistant"),
-        (ToolMessage("found", tool_call_id="c1"), "tool"),
-        (FunctionMessage("found", name="grep"), "tool"),
-        (ChatMessage("hm", role="assistant"), "assistant"),
-        (ChatMessage("hm", role="narrator"), "other"),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_every_langchain_message_is_read_and_kept_as_it_is(message, role):
-    (read,) = read_messages([message])
-    assert (read.role, read.source) == (role, message)
-    assert decode(read.encoded.form, read.encoded.text, read.given_id) == message
 
 
 def blocks(role: str, *content: Any) -> dict[str, Any]:
@@ -179,49 +147,6 @@ def test_any_message_comes_back_equal_from_its_text(text, extra):
             assert coded.text.isascii()
             assert coded.lossless
             assert decode(coded.form, coded.text, name) == message
-
-
-def test_a_summary_message_is_known_in_every_kind():
-    text = summary_text("- all done [m1]", archived=True)
-    assert text.startswith("Here is a summary of the conversation to date:\n\n")
-    for like in (dict, object):
-        message = summary_message(text, "r1", like=like)
-        assert is_summary_message(message)
-        assert summary_body(read_messages([message])[0].text) == "- all done [m1]"
-    assert not any(map(is_summary_message, (HumanMessage(text), user("hi"), None)))
-
-
-# Shown short
-
-LONG = "\n".join(f"line {n}: value_{n} = {n * 7919}" for n in range(2_000))
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        tool("c1", LONG),
-        user(LONG),
-        assistant("short", ("c1", LONG)),
-        blocks("user", {"type": "tool_result", "tool_use_id": "u", "content": LONG}),
-        blocks("assistant", {"type": "tool_use", "id": "u", "name": "w", "input": {"t": LONG}}),
-        blocks("user", *({"type": "text", "text": line} for line in LONG.split("\n"))),
-        HumanMessage([{"type": "text", "text": LONG}, {"type": "image", "base64": DATA}], id="h"),
-        ToolMessage(LONG, tool_call_id="c1", id="t"),
-        AIMessage("", tool_calls=[{**CALL, "args": {"file": "a.py", "text": LONG}}]),
-    ],
-    ids=lambda message: type(message).__name__,
-)
-def test_a_clip_fits_points_to_its_original_and_keeps_the_pairing(message):
-    (read,) = read_messages([message])
-    whole = read.encoded.text
-    short = clip(read, 300, METER.message)
-    assert METER.message(short) <= 300
-    (clipped,) = read_messages([short])
-    assert [c.id for c in clipped.calls] == [c.id for c in read.calls]
-    assert (clipped.answers, clipped.role) == (read.answers, read.role)
-    assert f"archived as {read.cite}" in clipped.encoded.text
-    assert whole == encode(message).text
-    assert clip(read, 300, METER.message) == short
 
 
 # Framed

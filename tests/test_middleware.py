@@ -46,14 +46,6 @@ def step(middleware: SummarizationMiddleware, messages: list[AnyMessage], **stat
     return middleware.before_model({"messages": messages, **state}, Runtime())
 
 
-def after(state: dict[str, Any], update: dict[str, Any] | None) -> dict[str, Any]:
-    """The state once a graph has taken an update."""
-    merged = {**state, **(update or {})}
-    messages = merged["messages"]
-    merged["messages"] = messages[1:] if messages and messages[0].type == "remove" else messages
-    return merged
-
-
 def kept(update: Any) -> list[Any]:
     return [m.id for m in update["messages"][1:] if not is_summary_message(m)]
 
@@ -200,12 +192,6 @@ def test_a_failed_summary_is_tried_again_only_after_growth():
     assert calls == [2, 2, 2, 4, 4, 4, 4, 6, 6, 6, 6]
 
 
-# Limits
-
-
-# Who is told
-
-
 # The history stays in the state
 
 
@@ -242,30 +228,3 @@ def test_a_summary_of_langchains_is_read_with_what_leaves_and_replaced():
     assert "zebra" in model.calls[0].text
     assert sum(map(is_summary_message, mine["messages"])) == 1
     assert kept(mine) == ["m8", "m9", "m10"]
-
-
-@pytest.mark.parametrize(
-    "left",
-    [
-        {"_summarization_event": None},
-        {"_summarization_event": {"cutoff_index": 0, "summary_message": HumanMessage("x")}},
-        {"_summarization_event": {"cutoff_index": "4", "summary_message": HumanMessage("x")}},
-        {"_summarization_event": {"cutoff_index": 4}},
-        {"context": {"running_summary": None}},
-        {"context": {"running_summary": {"summary": "x", "summarized_message_ids": ["gone"]}}},
-        {"context": "somebody's own"},
-    ],
-)
-def test_what_is_no_summary_is_left_alone(left):
-    assert step(made(), talk(4), **left) is None
-
-
-def test_langchains_middleware_goes_on_with_a_history_of_ours():
-    model = writer("- by theirs")
-    state = after({"messages": talk(7)}, step(made(), talk(7)))
-    state["messages"] = [*state["messages"], *talk(4, start=7)]
-    theirs = LangChains(model, trigger=("messages", 6), keep=("messages", 3))
-    update = theirs.before_model({"messages": state["messages"]}, Runtime())
-    assert update is not None
-    assert SUMMARY in model.calls[0].text
-    assert kept(update) == ["m8", "m9", "m10"]

@@ -1,6 +1,5 @@
 """Histories and summarisers that wish the middleware ill: a step ends, and loses nothing."""
 
-import re
 from typing import Any
 
 import pytest
@@ -80,32 +79,6 @@ def test_a_system_message_among_the_messages(at):
 
 
 # Steps by hand
-
-
-def to_read(own: SummarizationMiddleware, call: int) -> str:
-    """The messages that a call of the model was to read; the notes before them are context."""
-    text = own.model.calls[call].text
-    [messages] = re.findall(r"^<messages>\n(.*?)\n</messages>$", text, re.DOTALL | re.MULTILINE)
-    return str(messages)
-
-
-def test_a_step_by_hand_takes_a_dict_and_a_bare_runtime():
-    state: dict[str, Any] = {}
-    own = middleware()
-    messages = talk(8)
-    read: list[str] = []
-    for n in range(3):
-        kept = step(own, messages, state)
-        assert kept is not None
-        assert sum(map(is_summary, kept)) == 1
-        assert len(own.model.calls) == n + 1
-        text = to_read(own, n)
-        assert [words for words in read if words in text] == []
-        left = [m.text for m in messages if m not in kept and not is_summary(m)]
-        assert left
-        assert [words for words in left if words not in text] == []
-        read += left
-        messages = [*kept, *talk(3, f"later {n}")]
 
 
 def test_a_whole_history_with_its_summary_behind_it_is_folded():

@@ -1,7 +1,6 @@
 """Summaries that ride the cache: the agent's last request, and one instruction after it."""
 
 import asyncio
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -237,37 +236,6 @@ def test_a_call_of_a_tool_is_a_failed_summary_and_is_not_carried_out(on_loop):
     ]
     assert all(c["name"] == "look" for m in said_to_it for c in getattr(m, "tool_calls", ()))
     check_nothing_lost(agent, store)
-
-
-@pytest.mark.parametrize("guarded", [False, True])
-@pytest.mark.parametrize("on_loop", [False, True])
-def test_what_is_prepared_while_the_model_answers_rides_on_the_request_before(guarded, on_loop):
-    began, asked = threading.Event(), threading.Event()
-
-    class Slow(Both):
-        def __call__(self, messages: list[BaseMessage]) -> Any:
-            if is_summary_call(messages):
-                asked.set()
-            elif began.is_set():
-                asked.wait(20)
-            return super().__call__(messages)
-
-    class Slept(ScriptedChatModel):
-        async def _agenerate(self, *given: Any, **more: Any) -> Any:
-            more["run_manager"] = None
-            return await asyncio.to_thread(self._generate, *given, **more)
-
-    def hear(event: Event) -> None:
-        if (event.kind, event.name) == ("preparation", "began"):
-            began.set()
-
-    model = Slept(answers=Slow(16), profile={"max_input_tokens": 50_000})
-    with ours(model, background=True, trigger=("messages", 16), telemetry=hear) as own:
-        guards = [ContextGuard(own)] if guarded else []
-        _, _, records = run_agent(model, own, *guards, on_loop=on_loop)
-    assert asked.is_set()
-    assert rides(model) != []
-    assert kinds(records) == {"cached"}
 
 
 # A loop of one's own
