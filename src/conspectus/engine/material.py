@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from conspectus.core.items import Compact
 from conspectus.core.policy import LARGEST_SUMMARY, REARM, SMALLEST_SUMMARY
@@ -187,6 +188,7 @@ async def confirm(material: Material) -> None:
         )
 
 
+@lru_cache(maxsize=4)
 def body_of(text: str) -> str:
     """Frame the text of a summary as data, without the line that marks it."""
     return as_notes(sendable(text).strip().removeprefix(SUMMARY_LINE).strip())

@@ -43,6 +43,7 @@ _INVISIBLE = re.compile(
     "\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f]")
+_UNPLAIN = re.compile("[^\t-\r -~]")
 _ALIKE = (
     "aаɑα AАΑ bвЬ BВΒ cсϲ CС dԁɗ eеҽ EЕΕ fƒ gɡց hһ HНΗ iіıɩι IІΙ lӏⅼǀ mм MМΜ nոռη NΝ oоοօ"
     " OОΟ pрρ PРΡ qԛ rг sѕ SЅ tтτ TТΤ uυսʋ vνѵ wѡԝ yуγ YУΥ xх XХ <‹〈\u2329⟨❮❰˂ᐸ≺ >›〉\u232a⟩❯❱˃ᐳ≻"
@@ -156,7 +157,10 @@ def _shape(text: str) -> str:
     """Return the looks of a text in plain letters, position by position."""
     if text.isascii() and not _CONTROL.search(text):
         return text
-    return text.translate(_shapes())
+    shapes = _shapes()
+    for sign in shapes.keys() & map(ord, {*_UNPLAIN.findall(text)}):  # mostly very few
+        text = text.replace(chr(sign), shapes[sign])
+    return text
 
 
 @cache

@@ -93,24 +93,24 @@ def _last_named(messages: Sequence[Message]) -> dict[str, int]:
     for place, message in enumerate(messages):
         if message.role == "tool":
             continue
-        words: frozenset[str] | None = message.memo.get("identifiers")
-        if words is None:
-            words = message.memo["identifiers"] = frozenset(_identifiers(message.reading))
-        for word in words:
+        for word in _words(message):
             last[word] = place
             times[word] = times.get(word, 0) + 1
     common = max(8, len(messages) // 4)
     return {word: place for word, place in last.items() if times[word] <= common}
 
 
-def _identifiers(text: str) -> Iterable[str]:
-    """Return the words of a text with a digit, a sign or a capital inside."""
-    return (
-        word
-        for word in set(_WORD.findall(text))
-        if SHORTEST <= len(word) <= LONGEST
-        and not (word.isalpha() and (word.islower() or word[1:].islower()))
-    )
+def _words(message: Message) -> frozenset[str]:
+    """Return the words of a message with a digit, a sign or a capital inside."""
+    words: frozenset[str] | None = message.memo.get("identifiers")
+    if words is None:
+        words = message.memo["identifiers"] = frozenset(
+            word
+            for word in {*_WORD.findall(message.reading)}
+            if not (word.isalpha() and (word.islower() or word[1:].islower()))
+            and SHORTEST <= len(word) <= LONGEST
+        )
+    return words
 
 
 class _Reader:
@@ -136,7 +136,7 @@ class _Reader:
             by: str = "" if message.role == "assistant" else message.role
             if message.role == "user":
                 by = "" if message.name in (None, "", self._user) else str(message.name)
-            worth = len(self._named(own, place))
+            worth = len(self._named(_words(message), place))
             if message.role == "user" and not by:
                 span = place, place
                 self.lines.append(Line("said", (message.cite,), own, worth=worth, span=span))
@@ -151,10 +151,9 @@ class _Reader:
         for result in _results(message) if message.answers else ():
             self._result(message, result, place)
 
-    def _named(self, text: str, place: int) -> list[str]:
-        """Return the identifiers of a text that are named later."""
-        words = self._names.intersection(_WORD.findall(text))
-        return [word for word in words if self._last[word] > place]
+    def _named(self, words: Iterable[str], place: int) -> list[str]:
+        """Return the identifiers among words that are named later."""
+        return [word for word in self._names.intersection(words) if self._last[word] > place]
 
     def _call(self, message: Message, call: Call, place: int, why: str) -> None:
         tool = self._tools[call.name]
@@ -171,7 +170,7 @@ class _Reader:
             call=call.name or "call",
             args=tuple((name, cut(value, STORED)) for name, value in args),
             effect=tool.effect,
-            worth=len(self._named(f"{why} {said}", place)),
+            worth=len(self._named(_WORD.findall(f"{why} {said}"), place)),
             span=(place, place),
         )
         self.lines.append(line)
@@ -198,7 +197,7 @@ class _Reader:
             pieces = (cut(" ".join(pieces), BRIEF),)
             self.todo = self.todo if failed else self._todos.get(result.call, self.todo)
         named, known = [0] * len(pieces), self._pieces.intersection(pieces)
-        if words := self._named(result.text, place):
+        if words := self._named(_WORD.findall(result.text), place):
             named = [2 * sum(word in piece for word in words) for piece in pieces]
         if known:
             named = [-1 if p in known else n for p, n in zip(pieces, named, strict=True)]
