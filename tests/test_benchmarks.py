@@ -1,8 +1,24 @@
 """The benchmarks run, count what they say they count, and end with 1 where a limit is broken."""
 
+import importlib
+import io
 import json
+import re
+import threading
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
+import yaml
+from rich.console import Console
+
+from conspectus.archive import Archive
+from conspectus_lab.recording import Recording, broken_pairs
+from observe_support import alone
+from scripts import ROOT, imported
 
 
 def test_a_value_over_its_limit_ends_the_command_with_1(script, capsys):
@@ -52,3 +68,94 @@ def test_archives_that_fail_lose_nothing(script):
 def test_faults_over_http_and_a_soak(script):
     assert all(row.holds for row in script("fault_http").rows(quick=True))
     assert all(row.holds for row in script("fault_soak").rows(0.05))
+
+
+# The Prometheus example serves the metrics that its alerts and its dashboard ask for
+
+
+FOLDER = Path(__file__).resolve().parents[1] / "examples" / "prometheus"
+
+ASKED = re.compile(r"\bconspectus_[a-z_]+")
+
+
+@pytest.fixture(scope="module")
+def example() -> Iterator[ModuleType]:
+    with pytest.MonkeyPatch.context() as patch, alone():
+        patch.syspath_prepend(FOLDER)
+        yield importlib.import_module("agent_metrics")
+
+
+@pytest.fixture(scope="module")
+def served(example: ModuleType) -> str:
+    """What one scrape answers, after forty turns."""
+    port, end = example.serve(0)
+    try:
+        example.work(example.build_agent(), 40, threading.Event())
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+            return str(answer.read().decode())
+    finally:
+        end()
+
+
+def expressions() -> list[str]:
+    """Every query of the rules and of the dashboard."""
+    rules = yaml.safe_load((FOLDER / "alerts.yml").read_text(encoding="utf-8"))
+    found = [rule["expr"] for group in rules["groups"] for rule in group["rules"]]
+    board = json.loads((FOLDER / "grafana" / "dashboard.json").read_text(encoding="utf-8"))
+    return found + [one["expr"] for panel in board["panels"] for one in panel["targets"]]
+
+
+@pytest.mark.slow
+def test_a_scrape_has_every_metric_that_is_asked_for(served):
+    names = set(re.findall(r"^(conspectus_[a-z_]+)(?:\{| )", served, re.MULTILINE))
+    asked = {name for one in expressions() for name in ASKED.findall(one)}
+    assert len(asked) > 12
+    assert asked <= names
+
+
+def test_it_runs_as_a_program_and_ends(example, capsys):
+    assert example.main(["--port", "0", "--turns", "3", "--once"]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"http://127.0.0.1:\d+/metrics\n3 turns done\nconspectus_\w+{", said)
+
+
+# The demo transcript keeps its promises, and the demo proves its case
+
+
+SHIPPED = ROOT / "examples" / "data" / "demo-transcript.json"
+
+
+demo_module = imported("demo", "examples")
+
+
+@pytest.fixture
+def transcript() -> list[dict[str, Any]]:
+    return json.loads(SHIPPED.read_text(encoding="utf-8"))
+
+
+def test_the_shipped_transcript_is_a_whole_long_session_that_names_no_machine(transcript):
+    text = SHIPPED.read_text(encoding="utf-8")
+    assert not re.search(r"/tmp|/root|/home|/usr/|/Users/|\b[A-Z]:\\\\", text)
+    assert [message["id"] for message in transcript] == [
+        f"m{n + 1}" for n in range(len(transcript))
+    ]
+    assert broken_pairs(Recording.of(transcript).messages) == []
+    results = [len(m["content"]) for m in transcript if m["role"] == "tool"]
+    assert len(transcript) >= 300
+    assert sum(m["role"] == "user" for m in transcript) >= 10
+    assert max(results) >= 40_000
+    for part in ("Never edit files under tests/", "has moved to Monday", "文件路径必须写成"):
+        assert part in text
+
+
+@pytest.mark.slow
+def test_the_demo_proves_its_case_and_notices_an_original_that_was_lost(demo_module, tmp_path):
+    shown = io.StringIO()
+    demo = demo_module.Demo(Console(file=shown, width=100, markup=False), str(tmp_path / "out"))
+    assert demo.run() == 0, shown.getvalue()
+    assert shown.getvalue().count("is recalled word for word") == 2
+
+    demo.before[5]["content"] += " (changed)"
+    with Archive.open(tmp_path / "out" / "archive.db") as archive:
+        demo.verify(archive)
+    assert any("originals are equal" in failure for failure in demo.failed)

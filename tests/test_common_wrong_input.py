@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from openai.types.chat import ChatCompletionMessage
@@ -63,6 +63,11 @@ def test_a_body_or_a_state_is_its_messages(messages):
         ({"messages": "hi"}, "must be a list of messages"),
         ({"input": []}, "must be a list of messages"),
         ([["user", "hi"]], 'dicts such as {"role": "user"'),
+        ([42], "message 0 is int"),
+        ([{"content": "x"}], 'has no "role"'),
+        ([{"role": "wizard", "content": ""}], "message 0 has the unknown role 'wizard'"),
+        ([{"role": "user", "content": 5}], "content of message 0 is int"),
+        ([RemoveMessage(id="x")], "RemoveMessage"),
     ],
 )
 def test_what_is_no_history_is_an_error_that_says_what_to_give(given, says):

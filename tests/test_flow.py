@@ -5,14 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from conspectus import CompactionResult, Compactor, Summary, SummaryRequest
 from conspectus.archive import Archive
 from conspectus.core.records import Cost, Draft
 from conspectus.engine import compaction
-from conspectus.engine.writing import LONGEST_WAIT
-from conspectus.errors import SummaryError
 from conspectus.observe import Event
 from engine import SCOPE, Faulty, compacted
 from histories import talk
@@ -48,21 +44,19 @@ class Writer:
 class Bench:
     """A compactor with two summarisers, and what is heard of it."""
 
-    more: dict[str, Any] = field(default_factory=dict)
     store: Faulty = field(default_factory=Faulty)
     model: Writer = field(default_factory=lambda: Writer("model"))
     second: Writer = field(default_factory=lambda: Writer("second"))
     heard: list[Event] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
     compactor: Compactor = field(init=False)
 
     def __post_init__(self) -> None:
-        given = {"archive": Archive(self.store), "fallbacks": [self.second], "notes": False}
         self.compactor = Compactor(
             self.model,
+            archive=Archive(self.store),
+            fallbacks=[self.second],
+            notes=False,
             telemetry=self.heard.append,
-            on_event=lambda event, data: self.said.append(event),
-            **{**given, **self.more},
         )
 
     def compact(self, messages: Any = MESSAGES, **more: Any) -> CompactionResult:
@@ -120,31 +114,6 @@ def test_a_refused_summary_goes_to_the_next_summariser_without_a_retry():
     assert bench.asked == ["model", "second"]
     assert result.failures[0].startswith("the summary by model was refused: it is empty")
     assert result.cost == COST + COST
-
-
-def test_a_passing_trouble_is_tried_three_times_with_waits_between(waits):
-    trouble = SummaryError("429")
-    trouble.transient = True
-    bench = Bench(model=Writer("model", trouble))
-    result = bench.compact()
-    assert bench.asked == ["model"] * 3 + ["second"]
-    assert waits == [0.5, 2.0]
-    assert result.record.by == "second"
-
-
-@pytest.mark.parametrize(
-    ("asked", "waited"),
-    [(0.1, [0.5, 2.0]), (1.0, [1.0, 2.0]), (7.0, [7.0, 7.0]), (LONGEST_WAIT + 1, [])]
-    + [(wrong, [0.5, 2.0]) for wrong in (None, "7", [1], -3, float("nan"))],
-)
-def test_a_provider_that_asks_to_wait_is_given_the_time_or_not_asked_again(asked, waited, waits):
-    trouble = SummaryError("429")
-    trouble.transient, trouble.retry_after = True, asked
-    bench = Bench(model=Writer("model", trouble))
-    result = bench.compact()
-    assert waits == waited
-    assert bench.asked == [*["model"] * (len(waited) + 1), "second"]
-    assert result.record.by == "second"
 
 
 def test_the_story_on_the_page_is_the_code():

@@ -8,10 +8,8 @@ from hypothesis import strategies as st
 from langchain_core.messages import (
     AIMessage,
     HumanMessage,
-    RemoveMessage,
 )
 
-from conspectus.errors import MessageError
 from conspectus.messages import (
     as_data,
     decode,
@@ -67,24 +65,6 @@ def test_odd_values_are_read_as_text(message):
     assert read.reading
 
 
-@pytest.mark.parametrize(
-    ("messages", "says"),
-    [
-        ("hello", "list of messages"),
-        ({"role": "user", "content": "x"}, "wrap a single message"),
-        ([42], "message 0 is int"),
-        ([{"content": "x"}], 'has no "role"'),
-        ([user("x"), {"role": "wizard", "content": ""}], "message 1 has the unknown role 'wizard'"),
-        ([{"role": "user", "content": 5}], "content of message 0 is int"),
-        ([{"role": "tool", "content": "x"}], "tool_call_id"),
-        ([RemoveMessage(id="x")], "RemoveMessage"),
-    ],
-)
-def test_what_cannot_be_understood_is_named_with_its_place(messages, says):
-    with pytest.raises(MessageError, match=says):
-        read_messages(messages)
-
-
 # Names
 
 
@@ -101,21 +81,6 @@ def test_an_edited_message_is_a_new_version_and_duplicate_ids_stay_apart():
     )
     assert one.id == edited.id
     assert len({one.key, edited.key, twice.key, again.key}) == 4
-
-
-# Memory
-
-
-def test_histories_that_share_messages_share_no_numbers_and_no_joints():
-    said = user("again")
-    [first] = read_messages([said], thread="one")
-    [_, second] = read_messages([user("again"), said], thread="one")
-    assert (first.key[-2:], second.key[-2:]) == ("-0", "-1")
-    assert read_messages([said], thread="one")[0].key == first.key
-    item: Any = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
-    thought: Any = {"type": "reasoning", "id": "r", "summary": []}
-    for history, joined in (([thought, item], True), ([item], False), ([thought, item], True)):
-        assert read_messages(history, thread="items")[-1].joined is joined
 
 
 # Writing

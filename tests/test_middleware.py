@@ -175,13 +175,6 @@ def test_the_tenant_is_never_read_from_the_state():
 FAILS = ["I'm sorry, but I cannot help with that."] * 9
 
 
-def test_fallbacks_are_tried_in_turn():
-    first, second, third = writer(*FAILS, cites=False), writer("", ""), writer("- by the third")
-    update = step(made(first, fallbacks=[second, third]), talk(7))
-    assert "by the third" in text(update)
-    assert (len(first.calls), len(second.calls), len(third.calls)) == (2, 2, 1)
-
-
 def test_a_failed_summary_is_tried_again_only_after_growth():
     model = writer(*FAILS, cites=False)
     middleware = made(model, trigger=("messages", 30))

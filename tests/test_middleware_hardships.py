@@ -8,8 +8,8 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 
-from conspectus import ContextGuard, SummarizationMiddleware
-from graph_support import agent, middleware, said, summariser, thread
+from conspectus import SummarizationMiddleware
+from graph_support import agent, middleware, said, thread
 from scripted_models import ScriptedChatModel
 
 RECORD = {
@@ -84,50 +84,13 @@ def talk(count: int, words: int = 20) -> list[AnyMessage]:
     return [kinds[n % 2](f"say{n} {text}", id=f"m{n}") for n in range(count)]
 
 
-# What helps nothing is not gone into at every step
-
-
 # Failures that last
-
-
-def crowded(count: int = 17) -> list[AnyMessage]:
-    return talk(count, words=150)
 
 
 def refusing() -> ScriptedChatModel:
     return ScriptedChatModel(
         answers=lambda _: "I'm sorry, but I can't help with that.", cites=False
     )
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("guarded", [False, True])
-@pytest.mark.parametrize("refused", [False, True])
-def test_over_the_window_too_nothing_is_tried_again_without_growth(guarded, refused):
-    tries: list[int] = []
-
-    def read(_: object) -> None:
-        tries.append(1)
-
-    writer = summariser() if refused else refusing()
-    own = SummarizationMiddleware(
-        writer,
-        trigger=("tokens", 1_000),
-        keep=("messages", 2),
-        window=2_500,
-        on_failure="keep",
-        preview=read if refused else False,
-    )
-    guard = [ContextGuard(own, window=2_500, on_stuck="send")] if guarded else []
-    graph, model = agent(lambda _: "ok", own, *guard)
-    graph.invoke({"messages": crowded()}, thread())
-    for n in range(4):
-        graph.invoke(said(f"question {n}"), thread())
-    assert len(model.calls) == 5, "each request went out all the same"
-    once = 1 if refused else 2  # what is no summary is asked for once more
-    assert len(tries if refused else writer.calls) == once
-    graph.invoke(said("word " * 400), thread())
-    assert len(tries if refused else writer.calls) == 2 * once, "it has grown by a tenth"
 
 
 def test_a_failure_with_room_to_spare_holds_nothing_back_once_there_is_none():
@@ -139,9 +102,3 @@ def test_a_failure_with_room_to_spare_holds_nothing_back_once_there_is_none():
     assert own.before_model(state, Runtime()) is None, "it failed, and there is room"
     state["messages"] = [*messages, AIMessage("ok"), HumanMessage("word " * 180)]
     assert own.before_model(state, Runtime()) is not None, "the embedded summariser has written"
-
-
-# A store that comes late
-
-
-# A loop that has others to serve

@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.runtime import Runtime
 
 from conspectus import Compactor, ContextGuard
-from conspectus.errors import PolicyError, SummaryError
+from conspectus.errors import PolicyError
 from conspectus.langchain import SummarizationMiddleware
 from conspectus.messages import is_summary_message
 from scripted_models import ScriptedChatModel
@@ -89,22 +89,6 @@ def test_the_counter_the_model_and_who_summarises():
     assert "- 4 messages" in text(step(own))
     own.summarizer = None
     assert "by the other one" in text(step(own))
-
-
-def test_what_follows_a_failure_who_stays_and_who_is_told():
-    own, heard = made(ScriptedChatModel(answers=lambda _: ValueError("invalid key"))), list[str]()
-    assert step(own) is None
-    own.on_failure = "raise"
-    with pytest.raises(SummaryError, match="invalid key"):
-        step(own)
-    own.model = writer()
-    own.pin = lambda message: message.id == "m0"
-    own.on_event = lambda event, data: heard.append(event)
-    own.preview = lambda request: "- as a person has written it"
-    update = step(own)
-    assert kept(update) == 4
-    assert heard == ["start", "end"]
-    assert "as a person has written it" in "".join(str(m.content) for m in update["messages"])
 
 
 @pytest.mark.parametrize(

@@ -77,21 +77,6 @@ def test_a_missing_package_is_named_with_its_extra(surface, name, package, comma
     assert "pip install" in str(failed.value)
 
 
-def test_a_name_whose_package_is_missing_still_says_which_tokens_where_another_one_writes(
-    monkeypatch,
-):
-    monkeypatch.setitem(sys.modules, "langchain_openai", None)
-    text = [HumanMessage("wörter zählen " * 40)]
-    counts = {
-        Compactor(**given).compact(text, thread_id="t").tokens_before
-        for given in (
-            {"model": "gpt-4o", "summarizer": "embedded"},
-            {"token_counter": "gpt-4o"},
-        )
-    }
-    assert len(counts) == 1
-
-
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [

@@ -211,23 +211,6 @@ def test_when_it_rides():
 GOOD = "The user went through a list of words with the agent, and each of them was answered. " * 4
 
 
-def test_it_gets_what_leaves_and_the_summary_so_far():
-    given: list[Any] = []
-
-    def write(messages: list[Any]) -> str:
-        given.extend(messages)
-        return GOOD
-
-    asked = request(turns(2), notes="what was before", form="whole")
-    summary = CallableSummarizer(write).summarize(asked)
-    assert is_summary_message(given[0])
-    assert "what was before" in given[0].content
-    assert [message.id for message in given[1:]] == ["u0", "r0", "u1", "r1"]
-    assert summary.text == GOOD.strip()
-    assert summary.read == tuple(entry.key for entry in asked.entries)
-    assert (summary.cost.calls, summary.request) == (1, "")
-
-
 def test_a_long_span_is_read_in_several_calls_each_with_what_the_last_one_wrote():
     given: list[list[Any]] = []
 

@@ -1,5 +1,6 @@
 """Money: by the caller's prices, else by genai-prices; what is not known has none, and is named."""
 
+import json
 import logging
 from dataclasses import fields
 from typing import Any
@@ -10,6 +11,18 @@ from conspectus import Archive, PolicyError, Record
 from conspectus.archive import Scope
 from conspectus.core.records import Cost
 from conspectus.observe import Price, price_of, prices, set_prices
+from conspectus_lab.billing import (
+    FIVE_MINUTES,
+    Bill,
+    Block,
+    CacheRules,
+    CacheUse,
+    PrefixCache,
+    Till,
+    rules_for,
+    summed,
+)
+from conspectus_lab.replay import replay
 from observe_support import compact, heard
 from scripted_models import ScriptedChatModel
 from test_observe import reporting
@@ -86,3 +99,157 @@ def test_records_are_the_same_whatever_they_took():
 def test_a_price_is_a_number_of_at_least_0(parts):
     with pytest.raises(PolicyError, match="must be a number of at least 0, for a million tokens"):
         Price(*parts)
+
+
+# The simulated caches do what the providers' pages say, with the numbers of their examples
+
+
+SONNET, GPT, GPT_6 = map(rules_for, ("claude-sonnet-4-5", "gpt-5.4", "gpt-6.1-sol"))
+MODELS = ("claude-sonnet-5-5", "gpt-5.4", "gpt-6.1-sol", "gemini-3.1-pro-preview")
+
+
+def book() -> list[Block]:
+    """Anthropic's first example: a whole book behind a breakpoint, and a question of 21 tokens."""
+    return [
+        Block("You are an assistant that analyses books.", 86),
+        Block("Pride and Prejudice", 188_000, mark=True),
+        Block("Analyse the major themes.", 21),
+    ]
+
+
+def growing(count: int, *marks: int, run: str = "") -> list[Block]:
+    """A conversation with breakpoints on its last block and at some places."""
+    places = {*marks, count - 1}
+    return [Block(f"block {n}", 1_000, n in places, run) for n in range(count)]
+
+
+def results(count: int) -> list[Block]:
+    """A conversation of 15 blocks, and results side by side, which take one position."""
+    many = [Block(f"result {n}", 100, run="results") for n in range(count)]
+    plain = [Block(f"block {n}", 1_000) for n in range(15)]
+    return [*plain, *many, Block("last", 100, mark=True)]
+
+
+X = "x" * 4_096
+ASKED = [Block("system", 2_000), Block("question", 100)]
+LONGER = [*ASKED, Block("answer", 50), Block("next", 50)]
+
+
+@pytest.mark.parametrize(
+    ("rules", "requests"),
+    [
+        # Written once and then read; a hit begins the lifetime anew.
+        (
+            SONNET,
+            [
+                (book(), 0, CacheUse(0, 188_086, 21)),
+                (book(), FIVE_MINUTES, CacheUse(188_086, 0, 21)),
+                (book(), 2 * FIVE_MINUTES, CacheUse(188_086, 0, 21)),
+                (book(), 3 * FIVE_MINUTES + 1, CacheUse(0, 188_086, 21)),
+            ],
+        ),
+        # Twenty positions are looked at, the breakpoint being the first.
+        (SONNET, [(growing(15), 0, None), (growing(34), 1, CacheUse(15_000, 19_000, 0))]),
+        (SONNET, [(growing(15), 0, None), (growing(35), 1, CacheUse(0, 35_000, 0))]),
+        (SONNET, [(growing(15), 0, None), (growing(35, 20), 1, CacheUse(15_000, 20_000, 0))]),
+        (SONNET, [(growing(15), 0, None), (results(40), 1, CacheUse(15_000, 4_100, 0))]),
+        # A prefix that no breakpoint ended is not known.
+        (
+            SONNET,
+            [
+                (growing(10), 0, None),
+                ([*growing(9)[:8], *growing(10)[9:]], 1, CacheUse(0, 9_000, 0)),
+            ],
+        ),
+        # OpenAI keeps every prefix down to the middle of a block, in steps of 128.
+        (
+            GPT,
+            [
+                ([Block(f"{X}yes", 1_025), Block("tail", 3_000)], 0, None),
+                ([Block(f"{X}not", 1_025), Block("tail", 3_000)], 1, CacheUse(1_024, 0, 3_001)),
+                ([Block(f"{X}not", 1_025), Block("tail", 3_000)], 301, CacheUse(3_968, 0, 57)),
+                ([Block(f"{X}not", 1_025), Block("tail", 3_000)], 602, CacheUse(0, 0, 4_025)),
+            ],
+        ),
+        # From GPT-5.6 on: one implicit breakpoint at the end, half an hour, and writes.
+        (
+            GPT_6,
+            [
+                (ASKED, 0, CacheUse(written=2_100)),
+                (LONGER, 1_800, CacheUse(read=2_100, written=100)),
+                ([ASKED[0], Block("other", 100)], 1_801, CacheUse(written=2_100)),
+                (LONGER, 3_601, CacheUse(written=2_200)),
+            ],
+        ),
+        (
+            CacheRules(least=10),
+            [
+                ([Block("abc", 12)], 0, None),
+                ([Block("abc", 12), Block("d", 1)], 1, CacheUse(12, 0, 1)),
+            ],
+        ),
+    ],
+)
+def test_a_cache_reads_and_writes_as_its_provider_says(rules, requests):
+    cache = PrefixCache(rules)
+    for blocks, at, use in requests:
+        assert cache.request(blocks, at) == use or use is None
+
+
+def talk(turns: int) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = [{"role": "system", "content": "You look at modules. " * 100}]
+    for n in range(turns):
+        rows.append({"role": "user", "content": f"Look at module_{n}.py. " + "Look well. " * 120})
+        rows.append({"role": "assistant", "content": f"module_{n}.py is fine. " * 8})
+    return rows
+
+
+def test_a_session_is_the_sum_of_its_requests_by_hand():
+    """Two requests at Anthropic: written once, then read, and only what is new is written."""
+    till = Till("claude-sonnet-4-5")
+    first = [
+        Block("tools", 1_000, run="tools"),
+        Block("system", 500, run="system"),
+        Block("hello", 100),
+    ]
+    till.request(first, output=50, at=0.0, waited=0.5)
+    till.request([*first, Block("hi", 50), Block("go on", 10)], output=20, at=100.0, waited=0.25)
+    bill = till.bill()
+    money = 3.75 * 1_600 + 15 * 50 + 0.3 * 1_600 + 3.75 * 60 + 15 * 20
+    assert bill.money == pytest.approx(money / 1_000_000)
+    assert (bill.requests, bill.input_tokens, bill.cached_tokens) == (2, 3_260, 1_600)
+    assert (bill.written_tokens, bill.output_tokens, bill.waited) == (1_660, 70, 0.75)
+    assert bill.cached_share == pytest.approx(1_600 / 3_260)
+
+
+@pytest.mark.parametrize(
+    ("agent", "own", "cost", "money"),
+    [
+        ("large", True, Cost(1, 1_000_000, 100_000).asked_of("small"), 1.2),
+        ("large", True, Cost(1, 1_000_000, 100_000).asked_of("unheard-of"), 11.0),
+        ("claude-sonnet-5-5", False, Cost(1, 1_000_000, 100_000).asked_of("gpt-5-mini"), 0.45),
+        # Written to its cache, as its provider does.
+        ("claude-sonnet-5-5", False, Cost(1, 100_000).asked_of("gpt-6.1-sol"), 0.25),
+    ],
+)
+def test_the_summariser_is_paid_at_its_own_price_or_the_agents(agent, own, cost, money):
+    till = Till(agent, {"large": Price(10.0, 10.0), "small": Price(1.0, 2.0)} if own else None)
+    till.summarizer(cost)
+    assert till.bill().summarizer_money == till.bill().money == pytest.approx(money)
+    assert till.bill().summarizer.calls == 1
+
+
+def test_without_compaction_costs_what_the_policy_without_compaction_costs():
+    found = replay(talk(12), window=2_500, policies=["none"], priced_as=MODELS)
+    [run] = found.runs
+    assert run.bills == found.without
+    assert [bill.model for bill in found.without] == list(MODELS)
+    assert run.bills[0].requests == len(run.steps) == 12
+    assert run.bills[0].input_tokens == run.totals["sent_tokens"]
+    assert 0 < run.totals["waited_seconds"] == pytest.approx(run.bills[0].waited)
+    [bill, *_] = json.loads(json.dumps(found.to_json()))["runs"][0]["bills"]
+    assert (bill["model"], bill["currency"]) == (MODELS[0], "USD")
+    assert bill["cached_share"] == pytest.approx(run.bills[0].cached_share)
+    both = summed([found.without, found.without])
+    assert [one.money for one in both] == [pytest.approx(2 * one.money) for one in found.without]
+    assert (summed([(), ()]), Bill("m").cached_share) == ([], None)

@@ -6,16 +6,24 @@ All secrets are put together when the tests run; see `made_secrets`.
 import json
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from hypothesis.stateful import rule
 
 from conspectus.redaction.values import without_values
 from conspectus.redaction.walk import walk
 from conspectus_secrets import SecretRedactor
 from made_secrets import Made, no_secrets, provider_secrets, said_secrets
+from stateful.budgets import budgeted
+from stateful.compactor_talk import CALL_IDS
+from stateful.compactor_world import CompactorWorld
+from stateful.looks import Look
+from stateful.messages import answering, calling, speaking
+from stateful.oracle import text_of
+from stored_values import stored
 
 REDACTOR = SecretRedactor()
 MADE = Made()
@@ -211,3 +219,62 @@ def test_a_long_hostile_text_comes_to_an_end(piece):
     size = 1_000_000 if os.environ.get("CONSPECTUS_PROFILE") == "long" else 250_000
     text = piece.replace(r"\u0020", " ") * (size // len(piece))
     assert len(redacted(text)) < 4 * len(text) + 1_000
+
+
+# Whatever happens, a secret that somebody said is kept nowhere where a redactor is at work
+
+
+KINDS = ("openai-key", "aws-access-key", "github-token", "slack-token", "stripe-key", "jwt")
+REMEMBER = "Always use {0} for the build. The deploy key is {0}, never write it down."
+ENV = "DEBUG=1\nTOKEN={0}\nPORT=80\n"
+
+
+class SecretsAreKeptNowhere(CompactorWorld):
+    archives = False  # so that there always is one
+    settings_of: ClassVar = {"redact": True}
+    summarizer_kinds = ("model", "side by side", "embedded")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.secrets: list[str] = []
+
+    def secret(self, kind: str) -> str:
+        self.secrets.append(provider_secrets(Made(len(self.secrets)))[kind])
+        return self.secrets[-1]
+
+    @rule(kind=st.sampled_from(KINDS), who=st.sampled_from(["user", "assistant"]))
+    def somebody_says_a_secret(self, kind: str, who: str) -> None:
+        said = self.text(REMEMBER.format(self.secret(kind)))
+        self.say(speaking(self.form, who, said, name=self.name()))
+
+    @rule(kind=st.sampled_from(KINDS), lines=st.sampled_from([1, 400]))
+    def a_tool_shows_a_secret(self, kind: str, lines: int) -> None:
+        free = [call for call in CALL_IDS if call not in self.at.pending]
+        if not free:
+            return
+        secret = self.secret(kind)
+        command = self.text(f"curl -H 'Authorization: Bearer {secret}' example.org")
+        self.say(calling(self.form, self.text("Looking."), [(free[0], command)], self.name()))
+        shown = self.text("a line\n" * lines + ENV.format(secret))
+        self.say(answering(self.form, free[0], shown, self.name()))
+
+    def judge(self, look: Look) -> None:
+        kept = {
+            "the store": "\n".join(one.text for one in stored(self.store)),
+            "a summary": "\n".join(text_of(m) for m in look.parts[0]),
+            "a summary in force": look.summary,
+            "a prompt": "\n".join(look.prompts),
+            "an event": repr(self.events),
+        }
+        if look.error is None and look.reach:  # of a thread without a record nothing is recalled
+            found = self.compactor.recall("deploy key TOKEN Bearer", tokens=4_000, **self.at.where)
+            kept["what was recalled"] = found.text
+        for place, text in kept.items():
+            folded = text.casefold()  # as the words of a search index are
+            for secret in self.secrets:
+                assert secret.casefold() not in folded, f"a secret is in {place}"
+        if look.error is None and any(s in text_of(m) for s in self.secrets for m in look.gone):
+            assert "[redacted" in repr(look.reach), "it left, and nothing says that it was there"
+
+
+TestSecretsAreKeptNowhere = budgeted(SecretsAreKeptNowhere, short=5, long=300)

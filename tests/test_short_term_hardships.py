@@ -191,6 +191,3 @@ def test_what_does_not_fit_raises_where_it_is_to():
         summarise(messages, on_failure="raise")
     assert caught.value.budget == 200
     assert caught.value.needed > 500
-
-
-# Models

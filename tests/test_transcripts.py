@@ -33,17 +33,6 @@ OPENAI: list[dict[str, Any]] = [
     {"role": "tool", "tool_call_id": "c1", "content": "a;b\n1;2"},
     {"role": "assistant", "content": "Two columns.", "x_extra": {"kept": [1, 2.5, None]}},
 ]
-ANTHROPIC: list[dict[str, Any]] = [
-    {"role": "user", "content": "Look."},
-    {
-        "role": "assistant",
-        "content": [
-            {"type": "thinking", "thinking": "hm", "signature": "s"},
-            {"type": "tool_use", "id": "t1", "name": "ls", "input": {"path": "."}},
-        ],
-    },
-    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "a.py"}]},
-]
 LANGCHAIN: list[BaseMessage] = [
     SystemMessage("Be brief.", id="m0"),
     HumanMessage("Hello", id="m1", additional_kwargs={"k": [1]}),
@@ -61,13 +50,6 @@ def write(path: Path, value: Any) -> Path:
 def write_lines(path: Path, rows: list[Any]) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
-
-
-def test_a_list_of_openai_messages_is_read_and_written_as_it_stands(tmp_path):
-    history = read_history(write(tmp_path / "a.json", OPENAI))
-    assert history.messages == OPENAI
-    assert history.form.name == "openai"
-    assert json.loads(write_history(history.messages, history)) == OPENAI
 
 
 def test_langchain_messages_come_out_equal_from_each_of_their_forms(tmp_path):

@@ -1,0 +1,330 @@
+"""The core: where a history may be cut, what a plan keeps, which records fit a history."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from conspectus import Compactor
+from conspectus.core.boundaries import exchanges, legal_cuts, must_stay, never_clipped
+from conspectus.core.items import Compact, Item, Keep, Plan, Size, Window
+from conspectus.core.plan import plan, plan_draft
+from conspectus.core.policy import Arguments, Policy
+from conspectus.core.records import ClipMark, Cost, Record
+from conspectus.engine.folding import Folded, fold
+from conspectus.messages import Message, read_messages, summary_message, summary_text
+
+
+def item(role: str, tokens: int, n: int, **more: object) -> Item:
+    return Item(f"k{n}", role, tokens, **more)  # type: ignore[arg-type]
+
+
+def talk(count: int, tokens: int = 100) -> list[Item]:
+    return [item("user" if n % 2 == 0 else "assistant", tokens, n) for n in range(count)]
+
+
+def kept(items: list[Item], found: Plan) -> list[int]:
+    assert isinstance(found, Compact)
+    return [i for i in range(len(items)) if i not in found.evicted]
+
+
+def compacting(*given: Any, **more: Any) -> Compact:
+    """A plan that compacts."""
+    found = plan(*given, **more)
+    assert isinstance(found, Compact)
+    return found
+
+
+def test_a_standing_summary_is_replaced_and_never_evicted():
+    items = [item("user", 300, 0, summary=True), *talk(30)[1:]]
+    found = compacting(items, Policy.build(trigger=("messages", 30), keep=("messages", 10)))
+    assert 0 not in found.evicted
+    assert found.at_most == 10 * 100 + found.summary_tokens
+
+
+def test_a_standing_summary_that_stays_keeps_its_room():
+    items = [item("user", 120, 0, summary=True), item("user", 5_000, 1, floor=40)]
+    found = compacting(items, Policy.build(trigger=("tokens", 100)), Window(500))
+    assert (found.evicted, found.summary_tokens) == ((), 0)
+    assert found.at_most == 120 + found.clips[0].limit <= 310  # what a plan aims at
+
+
+def test_what_is_shown_short_fits_to_the_token():
+    items = [item("user", 5_000, n, floor=40, pinned=True) for n in range(3)]
+    found = compacting(items, Policy.build(trigger=("tokens", 100)), Window(2_000))
+    assert [clip.limit for clip in found.clips] == [606, 606, 606]  # it may grow by a tenth
+    assert found.at_most == 1_818
+
+
+def test_what_shortened_arguments_save_is_taken_off_the_callers_own_count():
+    items = [one if one.role == "user" else replace(one, tokens=400, brief=40) for one in talk(20)]
+    old = Arguments.build({"trigger": ("tokens", 1_000), "keep": ("messages", 4)})
+    policy = replace(Policy.build(trigger=("tokens", 3_000), keep=("messages", 4)), arguments=old)
+    found = compacting(items, policy, asked=Size(3_500, 20))
+    assert (found.evicted, len(found.clips)) == ((), 8)
+
+
+def test_what_the_user_said_last_stays_whole_beside_half_of_the_notes_room_or_more():
+    items = [*talk(10), item("user", 690, 10, floor=40)]
+    found = compacting(items, Policy.build(trigger=("messages", 9)), Window(1_140))
+    assert (found.clips, found.summary_tokens) == ((), int(1_140 / 1.1) - 690)
+    items = [*talk(10), item("user", 890, 10, floor=40)]
+    found = compacting(items, Policy.build(trigger=("messages", 9)), Window(1_140))
+    assert [clip.index for clip in found.clips] == [10]
+    assert found.summary_tokens == 380
+
+
+def around_a_giant(tokens: int) -> list[Item]:
+    """A task, exchanges, a giant result whose call came long before the end, and exchanges."""
+    items = [item("user", 100, 0)]
+    for n in range(1, 41, 2):
+        result = tokens if n == 31 else 120
+        items.append(item("assistant", 120, n, calls=(f"c{n}",)))
+        items.append(item("tool", result, n + 1, floor=20, answers=(f"c{n}",)))
+    return items
+
+
+def test_what_was_said_before_a_large_result_stays_where_that_fits_short():
+    policy = Policy.build(keep=("messages", 20))
+    items, window = around_a_giant(1_900), Window(8_000)
+    found = compacting(items, policy, window, force=True)
+    assert [clip.index for clip in found.clips] == [32]
+    assert 21 <= kept(items, found)[1] < 31, "as much stays as fits"
+    assert 8_000 // 16 < found.clips[0].limit < 1_900, "it takes all the room that is left"
+    assert found.at_most <= 0.62 * 8_000
+    without = compacting(items, policy, window, force=True, clip=False)
+    assert kept(items, without)[1] > 32
+    small = compacting(around_a_giant(300), policy, window, force=True)
+    assert not small.clips, "what fits whole is not shown short"
+
+
+def test_what_frees_too_little_is_not_made_unless_the_window_or_force_asks():
+    policy = Policy.build(trigger=("tokens", 4_000), keep=("messages", 20))
+    for window in (None, Window(15_000)):
+        found = plan(talk(21, 300), policy, window)
+        assert found == Keep("a compaction would free too little", 6_300)
+        assert compacting(talk(21, 300), policy, window, force=True)
+    found = compacting(talk(24, 300), policy)
+    assert found.tokens - found.at_most >= 720
+    assert found.summary_tokens >= 300
+    tight = [item("user", 290, 0), *talk(20, 300)[1:], item("user", 300, 99)]
+    assert compacting(tight, policy, Window(sum(one.tokens for one in tight) - 1))
+    assert compacting(talk(5, 10), Policy.build(trigger=("tokens", 40), keep=("messages", 1)))
+
+
+@pytest.mark.parametrize(
+    ("window", "tokens", "share"),
+    [(None, 100, 2_999), (16_000, 100, 2_999), (128_000, 100, 2_999), (128_000, 1_000, 15_000)],
+)
+def test_where_messages_are_counted_the_notes_have_half_of_what_leaves(window, tokens, share):
+    """Of much; of little they may take all but the gain."""
+    policy = Policy.build(trigger=("messages", 50), keep=("messages", 20), keep_first=True)
+    found = compacting(talk(50, tokens), policy, window and Window(window), floor=170)
+    assert (len(found.evicted), found.summary_tokens) == (30, share)
+
+
+def test_for_a_prepared_draft_just_what_it_stands_for_leaves():
+    talk = [Item(f"{n}", "user" if n % 2 == 0 else "assistant", 100) for n in range(12)]
+    decided = Compact("trigger", tuple(range(8)), (), 200, 1_200, 600, 1_500)
+    planned = plan_draft(talk, Window(1_500), decided, [0, 1, 2, 3], 150)
+    assert planned is not None
+    assert planned.evicted == (0, 1, 2, 3)
+    assert planned.at_most <= 1_500
+
+
+# Legal cuts
+
+
+def u(tokens: int = 1, **more: object) -> Item:
+    return Item("k", "user", tokens, **more)  # type: ignore[arg-type]
+
+
+def a(*calls: str) -> Item:
+    return Item("k", "assistant", 1, calls=calls)
+
+
+def t(*answers: str) -> Item:
+    return Item("k", "tool", 1, answers=answers)
+
+
+def cuts(items: list[Item]) -> list[int]:
+    return [i for i, legal in enumerate(legal_cuts(items, exchanges(items))) if legal]
+
+
+def stay(items: list[Item]) -> set[int]:
+    return set(must_stay(items, exchanges(items)))
+
+
+SYSTEM, PINNED = Item("k", "system", 1), Item("k", "tool", 1, answers=("2",), pinned=True)
+STAY = {
+    "an unanswered call with the answers that it has": (
+        [u(), a("1", "2"), t("1"), u(), a()],
+        {1, 2, 3},
+    ),
+    "a call that waits for approval at the end": ([u(), a(), u(), a("1")], {2, 3}),
+    "the newest user message, and a summary is none": ([u(), a(), u(summary=True), a()], {0}),
+    "a user's words beside results, with their call": (
+        [u(), a("1"), Item("k", "user", 1, answers=("1",)), a()],
+        {1, 2},
+    ),
+    "leading system messages, not later ones": ([SYSTEM, SYSTEM, u(), SYSTEM, a()], {0, 1, 2}),
+    "a pinned result with its call and its brothers": (
+        [a("1", "2"), t("1"), PINNED, a(), u()],
+        {0, 1, 2, 4},
+    ),
+}
+
+
+@pytest.mark.parametrize(("items", "places"), STAY.values(), ids=STAY)
+def test_what_must_stay(items, places):
+    assert stay(items) == places
+
+
+def test_ids_that_are_used_again_are_matched_within_their_turn():
+    items = [u(), a("1"), t("1"), u(), a("1"), t("1"), u()]
+    assert cuts(items) == [0, 1, 3, 4, 6, 7]
+    assert exchanges(items).orphans == frozenset()
+
+
+def test_a_late_second_answer_goes_with_its_call_and_does_not_glue_turns_together():
+    items = [a("1"), t("1"), u(), a(), t("1"), u()]
+    assert exchanges(items).orphans == frozenset()
+    assert exchanges(items).late == {4: 0}
+    assert cuts(items) == [0, 2, 3, 4, 5, 6]
+
+
+def test_what_goes_on_with_an_answer_is_not_cut_off_from_it():
+    thought, call, other = a(), replace(a("1"), joined=True), replace(a("2"), joined=True)
+    items = [u(), thought, call, other, t("2"), t("1"), u()]
+    assert cuts(items) == [0, 1, 6, 7]
+    unanswered = [u(), thought, call, other, t("1"), u()]
+    assert stay(unanswered) == {1, 2, 3, 4, 5}
+    assert never_clipped(unanswered, exchanges(unanswered)) == {1, 2, 3}
+
+
+def test_what_needs_a_call_stays_with_it():
+    program, inner = a("p", "1"), replace(a("2"), needs=("p",))
+    items = [u(), program, t("1"), inner, t("2"), replace(a(), answers=("p",)), u()]
+    assert cuts(items) == [0, 1, 6, 7]
+    assert stay([*items[:5], u()]) == {1, 2, 3, 4, 5}
+
+
+def test_what_a_message_answers_itself_waits_for_nothing():
+    items = [u(), replace(a("s"), answers=("s",)), u()]
+    assert exchanges(items).pending == frozenset()
+    assert stay(items) == {2}
+
+
+def test_an_exchange_that_is_tied_to_another_brings_the_results_that_it_had():
+    items = [a("1"), a("2", "3"), t("2"), t("1", "3"), u()]
+    assert exchanges(items).group == (0, 0, 0, 0, 4)
+
+
+def test_a_late_second_answer_stays_in_view_while_its_call_does():
+    """It is news that no model has read; where the call leaves, the notes tell both outcomes."""
+    call = {"id": "c", "type": "function", "function": {"name": "run", "arguments": "{}"}}
+    talk = [{"role": "user", "content": f"Look at module {n}. " * 40} for n in range(12)]
+    late = [
+        {"role": "user", "content": "Run the tests."},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "still running"},
+        {"role": "assistant", "content": "They are running."},
+        {"role": "tool", "tool_call_id": "c", "content": "3 tests failed"},
+    ]
+    compactor = Compactor(keep=("messages", 8), archive="memory:")
+    kept = compactor.compact([*talk, *late], thread_id="t", force=True)
+    assert kept.outcome == "compacted"
+    assert late[-1] in kept.messages
+    gone = compactor.compact([*late, *talk], thread_id="gone", force=True)
+    assert late[-1] not in gone.messages
+    assert "3 tests failed" in gone.summary
+
+
+# What the model sees of a history
+
+
+def sent(*names: str, summary: Record | None = None) -> list[Message]:
+    """Messages with these texts and ids, behind the summary of a record if one is given."""
+    roles = {"s": "system", "u": "user"}
+    messages: list[Any] = [
+        {"role": roles.get(name[0], "assistant"), "content": name, "id": name} for name in names
+    ]
+    if summary is not None:
+        text = summary_text(summary.summary, archived=True, mark=summary.mark)
+        messages.insert(messages[0]["role"] == "system", summary_message(text, summary.id))
+    return read_messages(messages)
+
+
+def key(name: str) -> str:
+    return sent(name)[0].key
+
+
+def record(
+    parent: Record | None, *covers: str, clips: tuple[ClipMark, ...] = (), **more: Any
+) -> Record:
+    parts: dict[str, Any] = {
+        "parent": parent.id if parent else None,
+        "covers": tuple(map(key, covers)),
+        "clips": clips,
+        "summary": f"about {covers}" if covers else "",
+        "segment": {},
+        "cause": "test",
+        "tokens_before": 10,
+        "tokens_after": 5,
+        "messages_after": 1,
+        "archived": True,
+        "by": "x",
+        "cost": Cost(),
+    }
+    return Record.make(**{**parts, **more})
+
+
+def shown(view: Folded, history: list[Message]) -> list[str]:
+    return [history[message.position].text for message in view.remaining]
+
+
+R1 = record(None, "a", "b")
+R2 = record(R1, "c", "d")
+
+
+@pytest.mark.parametrize(
+    ("history", "in_view", "chain"),
+    [
+        (sent("s", "a", "b", "c", "d", "e"), "s e", [R1, R2]),
+        (sent("s", "e", "f", summary=R2), "s e f", [R1, R2]),
+        (sent("a", "b", "c2", "d", "e"), "c2 d e", [R1]),
+        (sent("a2", "b", "c", "d", "e"), "a2 b c d e", []),
+        (sent("a", "c", "d", "e"), "a c d e", []),
+        (sent("b", "a", "e"), "b a e", []),
+        (sent("c", "q", summary=R1), "c q", [R1]),
+        (sent("a", "e", summary=R1), "a e", [R1]),
+    ],
+    ids=[
+        "a whole history sent again",
+        "what was given back and is sent again",
+        "an edited message drops the records that cover it and all after them",
+        "an edit of the first one drops all",
+        "a deleted message is not brought back by a summary",
+        "messages in another order are another history",
+        "going back to an earlier summary drops the later record",
+        "what comes after a summary is never dropped",
+    ],
+)
+def test_which_records_fit(history, in_view, chain):
+    view = fold([R1, R2], history)
+    assert shown(view, history) == in_view.split()
+    assert list(view.chain) == chain
+
+
+def test_of_two_clips_of_one_message_the_later_is_shown():
+    first = record(None, clips=(ClipMark(key("b"), "b-short", 50),))
+    later = ClipMark(key("b"), "b-shorter", 20)
+    second = record(first, clips=(later,))
+    view = fold([first, second], sent("a", "b", "c"))
+    assert [one.clip for one in view.remaining] == [None, later, None]
+
+
+def test_a_record_that_shows_short_what_is_not_there_is_dropped():
+    only = record(None, clips=(ClipMark(key("b"), "b-short", 50),))
+    assert fold([only], sent("a", "b")).chain == (only,)
+    assert fold([only], sent("a", "c")).chain == ()

@@ -1,0 +1,304 @@
+"""What is installed: no import of what is not asked for, hints, the engine alone, the wheel."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import conspectus
+from conspectus.errors import install_command
+from scripts import ran
+from test_docs import ROOT, blocks_of
+
+LOADED = "import json, sys\nprint('\\n' + json.dumps(list(sys.modules)))"
+
+
+def loaded(code: str) -> set[str]:
+    """The modules that some lines load in a fresh interpreter."""
+    shown = ran("-c", f"{code}\n{LOADED}", check=True)
+    return set(json.loads(shown.stdout.splitlines()[-1]))
+
+
+def test_the_package_alone_loads_neither_langchain_nor_langgraph():
+    found = loaded("import conspectus")
+    assert not {"langchain_core", "langchain", "langgraph", "pydantic", "typer"} & found
+
+
+@pytest.mark.slow
+def test_a_caller_with_dicts_and_a_file_loads_neither_langchain_nor_langgraph(tmp_path):
+    found = loaded(f"""
+import sys
+heavy = {{"langchain", "langchain_core", "langgraph", "numpy", "pydantic", "sqlite_vec"}}
+from conspectus import Compactor
+assert not heavy & {{*sys.modules}}, "by the import"
+messages = [{{"role": "user", "content": f"Look at module_{{n}}.py."}} for n in range(30)]
+for archive in (None, {str(tmp_path / "a.db")!r}):
+    compactor = Compactor(trigger=("messages", 20), keep=("messages", 4), archive=archive)
+    assert compactor.compact(messages, thread_id="t").outcome == "compacted"
+    assert not heavy & {{*sys.modules}}, f"by a compaction with archive={{archive}}"
+assert "module_3" in compactor.recall("module_3", thread_id="t").text
+assert not heavy & {{*sys.modules}}, "by recall"
+""")
+    assert "conspectus.engine.api" in found
+
+
+@pytest.mark.slow
+def test_commands_without_langchain_load_none(tmp_path):
+    (tmp_path / "history.json").write_text(json.dumps([{"role": "user", "content": "hi"}] * 30))
+    (tmp_path / "config.yaml").write_text("summarization:\n  trigger: {type: tokens, value: 9000}")
+    commands = (
+        "--version",
+        "config check config.yaml",
+        "tokens history.json",
+        "compact history.json --archive a.db --thread t --force -o out.json",
+        "recall --archive a.db --thread t hi",
+        "archive list --archive a.db",
+        "archive export --archive a.db -o out.jsonl",
+    )
+    loaded(f"""
+import os, sys
+from conspectus.cli import main
+os.chdir({str(tmp_path)!r})
+for command in {commands!r}:
+    sys.argv[1:] = command.split()
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code, command
+    assert not {{"langchain", "langchain_core", "langgraph", "numpy"}} & {{*sys.modules}}, command
+""")
+
+
+def test_every_public_name_is_found_and_listed():
+    for name in conspectus.__all__:
+        assert getattr(conspectus, name) is not None
+        assert name in dir(conspectus)
+
+
+# Every hint to install an extra is one command, right for where Conspectus itself came from
+
+
+REPOSITORY = "https://example.org/conspectus.git"
+
+
+@pytest.mark.parametrize(
+    ("origin", "command"),
+    [
+        (None, "pip install 'conspectus[serve]'"),
+        ({"url": "https://example.org/conspectus.whl"}, "pip install 'conspectus[serve]'"),
+        ({"url": "file:///srv/my%20code", "dir_info": {}}, "pip install '/srv/my code[serve]'"),
+        (
+            {"url": "file:///srv/code", "dir_info": {"editable": True}},
+            "pip install -e '/srv/code[serve]'",
+        ),
+        (
+            {"url": REPOSITORY, "vcs_info": {"vcs": "git", "commit_id": "0" * 40}},
+            f"pip install 'conspectus[serve] @ git+{REPOSITORY}'",
+        ),
+    ],
+)
+def test_the_command_installs_from_where_conspectus_came(
+    origin: Any, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "conspectus-9.9.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: conspectus\nVersion: 9.9\n")
+    if origin is not None:
+        (folder / "direct_url.json").write_text(json.dumps(origin))
+    monkeypatch.syspath_prepend(tmp_path)
+    assert install_command("serve") == command
+
+
+# The engine alone
+
+
+START = """\
+import sys
+sys.path[:] = [*{ours!r}, *(path for path in sys.path if "site-packages" not in path)]
+for part in ("lab", "mcp", "sdk", "secrets", "serve"):
+    name = f"conspectus_{{part}}"
+    try:
+        __import__(name)
+    except ModuleNotFoundError:
+        continue
+    raise SystemExit(f"{{name}} can be imported")
+"""
+COMMANDS = """
+import contextlib, io, json
+from conspectus.cli import main
+done = []
+for line in json.loads(sys.argv[1]):
+    sys.argv[1:] = line
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code
+    done.append((code, out.getvalue(), err.getvalue()))
+print(json.dumps(done))
+"""
+TALK = [
+    {"role": role, "content": f"message {turn}: the port is {8000 + turn}, and nothing else is new"}
+    for turn in range(30)
+    for role in ("user", "assistant")
+]
+
+
+YAML = """\
+summarization:
+  enabled: true
+  redact: true
+  trigger: {type: messages, value: 40}
+"""
+NO_REDACTOR = (
+    "redact=True needs a default redactor, and none is installed; install the package "
+    "conspectus_secrets, or give redact= a function from text to text or a Redactor"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """An interpreter that has the engine only."""
+
+    paths: tuple[str, ...]
+    folder: Path
+
+    def run(self, code: str, *args: object) -> subprocess.CompletedProcess[str]:
+        """Run code with arguments, in a folder of its own."""
+        return subprocess.run(
+            [sys.executable, "-I", "-S", "-c", START.format(ours=self.paths) + code]
+            + [str(arg) for arg in args],
+            cwd=self.folder,
+            env={"HOME": str(self.folder), "TERM": "dumb", "COLUMNS": "100"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def commands(self, *lines: list[str]) -> list[tuple[int, str, str]]:
+        """Exit code, output and errors of each command line, all in one interpreter."""
+        done = self.run(COMMANDS, json.dumps(lines))
+        assert done.returncode == 0, done.stderr
+        return [tuple(one) for one in json.loads(done.stdout)]
+
+
+@pytest.fixture(scope="module", params=["no entry points", "entry points that lead nowhere"])
+def alone(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Alone:
+    folder = tmp_path_factory.mktemp("alone")
+    source = Path(conspectus.__file__).parent
+    skipped = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(source, folder / "engine" / "conspectus", ignore=skipped)
+    others = folder / "site-packages"
+    others.mkdir()
+    left_over = request.param == "entry points that lead nowhere"
+    for name in ("purelib", "platlib"):
+        for path in Path(sysconfig.get_path(name)).iterdir():
+            ours = path.name.startswith(("conspectus", "_conspectus", "_editable", "__editable__"))
+            is_there = (others / path.name).is_symlink()
+            if not is_there and (not ours or (left_over and path.suffix == ".dist-info")):
+                (others / path.name).symlink_to(path)
+    assert left_over == any(others.glob("conspectus-*.dist-info/entry_points.txt"))
+    return Alone((str(folder / "engine"), str(others)), folder)
+
+
+def test_a_history_is_compacted_and_recalled(alone):
+    code = f"""
+from conspectus import Compactor
+compactor = Compactor(window=2_000, trigger={{"messages": 20}}, archive="memory:")
+result = compactor.compact({TALK!r}, thread_id="t")
+print(result.outcome, len(result.messages), "8003" in compactor.recall("8003", thread_id="t").text)
+assert not [name for name in sys.modules if name.startswith("conspectus_")]
+"""
+    done = alone.run(code)
+    assert done.returncode == 0, done.stderr
+    outcome, messages, found = done.stdout.split()
+    assert (outcome, found) == ("compacted", "True")
+    assert int(messages) < len(TALK)
+
+
+def test_redaction_without_the_scanner_is_refused_and_never_passed_over(alone):
+    code = """
+from pathlib import Path
+from conspectus import Compactor, ConspectusError, ContextGuard, SummarizationMiddleware
+from conspectus.config import load_config
+from conspectus.config.schema import redactor
+Path("on.yaml").write_text(sys.argv[1])
+asked = [
+    lambda: Compactor(window=1_000, redact=True),
+    lambda: Compactor(window=1_000, redact="secrets"),
+    lambda: SummarizationMiddleware(None, redact=True),
+    lambda: ContextGuard(window=1_000, redact=True),
+    lambda: redactor(load_config("on.yaml").redact),
+]
+for one in asked:
+    try:
+        one()
+    except ConspectusError as error:
+        print(type(error).__name__, error)
+    else:
+        print("passed over")
+"""
+    done = alone.run(code, YAML)
+    assert done.returncode == 0, done.stderr
+    python, yaml = done.stdout.splitlines()[:4], done.stdout.splitlines()[4:]
+    assert python == [f"PolicyError {NO_REDACTOR}"] * 4
+    assert yaml[0].startswith("ConfigError ")
+    assert "line 3" in "".join(yaml)
+    assert NO_REDACTOR in "".join(yaml)
+
+
+# What is published works by itself
+
+
+UV = Path(sys.executable).with_name("uv")
+
+
+def carried_out(*command: str | Path, folder: Path) -> str:
+    """What a command prints, run without this project's own folders in its path."""
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        list(map(str, command)), cwd=folder, env=clean, capture_output=True, text=True, timeout=500
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_the_wheel_alone_runs_the_examples_of_the_readme(tmp_path):
+    carried_out(UV, "build", "--wheel", "--out-dir", tmp_path / "dist", ROOT, folder=tmp_path)
+    [wheel] = (tmp_path / "dist").glob("*.whl")
+    with zipfile.ZipFile(wheel) as file:
+        names = file.namelist()
+    for package in (
+        "conspectus", "conspectus_lab", "conspectus_mcp", "conspectus_sdk", "conspectus_secrets",
+    ):  # fmt: skip
+        assert f"{package}/py.typed" in names
+    assert not [name for name in names if name.startswith(("tests/", "benchmarks/"))]
+
+    fresh = tmp_path / "fresh"
+    carried_out(UV, "venv", "--python", sys.executable, fresh, folder=tmp_path)
+    python = fresh / ("Scripts" if os.name == "nt" else "bin") / "python"
+    carried_out(
+        UV, "pip", "install", "--python", python, "--constraint", ROOT / "requirements.lock",
+        f"{wheel}[deepagents]", folder=tmp_path,
+    )  # fmt: skip
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = [block.text for block in blocks_of("README.md", text) if block.language == "python"]
+    assert len(blocks) >= 2
+    (tmp_path / "readme.py").write_text("\n\n".join(blocks), encoding="utf-8")
+    carried_out(python, tmp_path / "readme.py", folder=tmp_path)
+    place = carried_out(
+        python, "-c", "import conspectus; print(conspectus.__file__)", folder=tmp_path
+    )
+    assert Path(place.strip()).is_relative_to(fresh)
+    shown = carried_out(python.with_name("conspectus"), "--version", folder=tmp_path)
+    assert shown.startswith("conspectus ")
