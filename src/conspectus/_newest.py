@@ -43,6 +43,12 @@ class Newest(Generic[K, V]):
             found = self._values.get(key)
             return self._put(key, make() if found is None else found)
 
+    def drop(self, key: K) -> None:
+        """Drop the value of a key, if there is one."""
+        with self._lock:
+            self._values.pop(key, None)
+            self._total -= self._sizes.pop(key, 0)
+
     def values(self) -> list[V]:
         """Return all values, the oldest first."""
         with self._lock:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar, cast
@@ -223,7 +224,11 @@ class Archive:
                 "thread."
             )
         if before or record.parent is None:
-            self._chains.put((scope, record.id), (kept, (*before, record)))
+            # It holds all of the notes: in memory, those of earlier records would add up.
+            earlier = (replace(one, segment={}) if one.segment else one for one in before)
+            chain = (*(earlier if record.segment else before), record)
+            self._chains.drop((scope, record.parent or ""))
+            self._chains.put((scope, record.id), (kept, chain))
         if self.ttl is not None:
             self.backend.sweep()
 
@@ -237,7 +242,8 @@ class Archive:
     def chain_at(self, scope: Scope, head: str) -> Records:
         """Return the chain up to a record.
 
-        Empty if a part of it is missing or damaged: what such a chain covers is not known.
+        Empty if a part of it is missing or damaged: what such a chain covers is not known. Only the
+        newest record with notes is sure to have them.
         """
         return self._chain_at(scope, head)
 
@@ -298,7 +304,8 @@ class Archive:
             new = [original_of(entry_of(key, one)[0], one) for key, one in kept if key not in there]
             self.backend.write(target, {}, new)
         for record in chain:
-            self.commit(target, record, alone=False)
+            body = self.backend.read(source, "record", [record.id]).get(record.id)
+            self.commit(target, record_in(record.id, body) or record, alone=False)
 
     # Notes of a program around the archive
 

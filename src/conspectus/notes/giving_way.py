@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import chain
 from math import fsum, log
 
 from conspectus.notes.cutting import LEAST, shared
@@ -136,14 +137,14 @@ class GivingWay:
         bags = [self._lines[place].terms for place in firsts]
         weights = {
             word: log(len(bags) / times)
-            for word, times in Counter(word for bag in bags for word in bag).items()
+            for word, times in Counter(chain.from_iterable(bags)).items()
         }
         order: list[tuple[bool, float, int]] = []
         for place, bag in zip(firsts, bags, strict=True):
             line = self._lines[place]
             always = bool(line.quotes) or place == firsts[0] or line is newest
             always = always or newest.like in line.ids[:1]
-            tells = fsum(weights[word] for word in bag) * _named(line)
+            tells = fsum(map(weights.__getitem__, bag)) * _named(line)
             order.append((not always, -tells / (min(len(line.text), 2 * SHORTEST) + 20), -place))
         return [(-place, not rest) for rest, _, place in sorted(order)]
 

@@ -53,9 +53,13 @@ class Answer:
     binding: Sequence[tuple[str, str]] = ()
 
 
-@dataclass(frozen=True)
-class Line:
-    """One entry of the notes.
+class _Derived:
+    """Has the `__dict__` of what is derived from a line; its parts are slots, which cost less."""
+
+
+@dataclass(slots=True)
+class Line(_Derived):
+    """One entry of the notes; it is never changed.
 
     Attributes:
         kind: what the user said, what was done, what an agent said, or what a model found.
@@ -98,7 +102,7 @@ class Line:
     span: tuple[int, ...] = (0, 0)
     times: int = 0
 
-    @cached_property
+    @property
     def cites(self) -> tuple[str, ...]:
         """The names that the line cites."""
         ids = self.ids[: SOURCES if self.kind == "found" else CITED]
@@ -111,7 +115,7 @@ class Line:
         outcome = sum(len(piece) + 3 for piece in self.outcome)
         return 16 + len(self.text) + len(self.call) + args + outcome + self.cited
 
-    @cached_property
+    @property
     def cited(self) -> int:
         """Characters of the names that the line cites."""
         return sum(map(len, self.cites)) + 2 * len(self.cites)
@@ -262,7 +266,7 @@ class Segment:
         return replace(segment, lines=lines)
 
 
-_READ: Newest[tuple[Any, ...], Line] = Newest(20_000)
+_READ: Newest[tuple[Any, ...], Line] = Newest(2_000)
 """The newest lines that were read, by their kind and their ids."""
 
 
