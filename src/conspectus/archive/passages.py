@@ -77,11 +77,12 @@ def words(text: str) -> str:
         pairs = lambda run: f" {' '.join(run[0][n : n + 2] for n in range(len(run[0])))} "  # noqa: E731
         whole = text.encode("utf-8", "replace").decode()
         text = _DENSE.sub(pairs, unicodedata.normalize("NFKC", whole))
-    if max(map(len, text.split()), default=0) > LONGEST:
+    known = {*text.split()}
+    if max(map(len, known), default=0) > LONGEST:
         text = _DATA.sub(r"\1", text)
+        known = {*text.split()}
     if HUMP.search(text):
         humps = dict.fromkeys(HUMP.sub(" ", text).split())
-        known = set(text.split())
         text = " ".join([text, *(hump for hump in humps if hump not in known)])
     return text
 

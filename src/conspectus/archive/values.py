@@ -16,7 +16,7 @@ from conspectus.core.records import FORMAT as RECORD_FORMAT
 from conspectus.core.records import Chain, Record
 from conspectus.errors import ArchiveError, InputError, MessageError
 from conspectus.messages import Call, Message, Source, decode, encode, read_messages
-from conspectus.messages.codec import to_json
+from conspectus.messages.codec import restored, to_json
 
 Kind = Literal["original", "record", "draft", "note", "head"]
 """Kinds of values, each by name; a note is one of a program around the archive."""
@@ -155,19 +155,25 @@ def body_of(entry: Message) -> bytes:
     """Return one message as a store keeps it; id, text and speaker follow from the message."""
     form, message, lossless = to_json(entry.source, entry.memo.get("copy"))
     # A class of LangChain may read its own fields otherwise than they were set.
-    whole = lossless and not entry.redacted and (form == "dict" or _comes_back(entry))
+    whole = lossless and not entry.redacted and (form == "dict" or _comes_back(entry, message))
     return packed([form, entry.given_id, int(time.time()), whole, message])
 
 
-def _comes_back(entry: Message) -> bool:
+def _comes_back(entry: Message, data: Any) -> bool:
     """Return whether the message, written and read, is equal to itself."""
     try:
-        again = decode(entry.encoded.form, entry.encoded.text, entry.given_id)
+        if entry.memo.get("copy") is not None:  # its data have no tags, and come back as they are
+            again = restored("langchain", data, entry.given_id)
+        else:
+            again = decode("langchain", entry.encoded.text, entry.given_id)
+        # NaN differs from itself, so a message with one is compared by its text.
+        return again == entry.source or (
+            type(again) is type(entry.source)
+            and "NaN" in entry.encoded.text
+            and encode(again).text == entry.encoded.text
+        )
     except MessageError:
         return False
-    # NaN differs from itself, so a message with one is compared by its text.
-    odd = "NaN" in entry.encoded.text and encode(again).text == entry.encoded.text
-    return again == entry.source or (odd and type(again) is type(entry.source))
 
 
 def equals(body: bytes | None, entry: Message) -> bool:

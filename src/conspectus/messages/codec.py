@@ -152,6 +152,14 @@ def decode(form: str, text: str, message_id: str | None) -> BaseMessage | dict[s
     """Read a message that `encode` wrote; another text is a `MessageError`."""
     try:
         data = json.loads(text, object_hook=_untagged)
+    except (ValueError, KeyError, TypeError) as error:
+        raise MessageError(f"an archived message cannot be read: {error}") from error
+    return restored(form, data, message_id)
+
+
+def restored(form: str, data: Any, message_id: str | None) -> BaseMessage | dict[str, Any]:
+    """Make a message of its data without tags, as of `to_json`; `MessageError` if it is none."""
+    try:
         if form == "langchain":
             from langchain_core.messages import messages_from_dict
 
