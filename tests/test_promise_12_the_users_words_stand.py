@@ -6,6 +6,10 @@ from typing import Any
 import pytest
 
 from conspectus import ChatModelSummarizer, Compactor
+from conspectus.messages import read_messages
+from conspectus.notes.reading import read_segment
+from conspectus.notes.rendering import Notes
+from conspectus.notes.segment import Answer, Line, Segment
 from engine import compacted, engine
 from histories import assistant, talk, user
 from notes_read import GAP, LEFT_OUT, left_out, said_in, under, words
@@ -126,6 +130,23 @@ def test_the_first_and_the_newest_stand_whatever_came_between():
         assert said[0] == first
         assert said[-1] in (last, "Go.")
         assert left_out(result.summary) > 200
+
+
+def test_words_that_bind_stand_where_a_model_cites_them_when_they_are_said_again():
+    rule, rng = f"{BINDING[0]} And I mean it.", random.Random(1)
+    rest = [user(" ".join(f"w{rng.randrange(4_000)}" for _ in range(40))) for _ in range(120)]
+    first, again = read_messages([user("Go."), user(rule), *rest]), read_messages([user(rule)])
+    binds = Answer(binding=[(BINDING[0], again[0].cite)])
+    notes = Notes([read_segment(first), read_segment([*again, *first[2:]], (), binds)])
+    assert BINDING[0] in notes.render(1_500, len)
+
+
+def test_findings_that_are_counted_name_no_range_as_they_cite_in_any_order():
+    found = [Line("found", (f"m{90 - n}", f"m{n}"), f"finding {n} " * 30) for n in range(80)]
+    notes = Notes([Segment((Line("said", ("m1",), "Go."), *found))])
+    text = notes.render(1_500, len)
+    assert "lines left out)" in text
+    assert "recall range" not in text + Notes([notes.kept()]).render(1_500, len)
 
 
 def test_without_an_archive_nothing_is_claimed_of_a_recall():

@@ -10,6 +10,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from conspectus._langchain import is_memory_store, known
 from conspectus._newest import Newest
@@ -124,6 +125,10 @@ class LangGraphStore:
 
     def holding(self, scope: Scope, words: Sequence[str]) -> dict[str, frozenset[int]]:
         return self._index(scope).holding(scope, words)
+
+    def index_of(self, scope: Scope) -> object:
+        """Return what tells the index of a history from a later one with other numbers."""
+        return ref(self._index(scope))
 
     def _index(self, scope: Scope) -> SqliteTables:
         return self._indexes.get_or_make(scope, lambda: SqliteTables(None, None))

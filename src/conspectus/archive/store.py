@@ -87,7 +87,7 @@ class Archive:
             CHAINS, RECORDS, lambda kept: len(kept[1])
         )
         self._drafts: Newest[Scope, tuple[str, Draft]] = Newest(DRAFTS)
-        # Recall's, by scope, with the head that each is of; dropped by `forget`.
+        # Recall's, by scope, with the head and the index that each is of; dropped by `forget`.
         self.catalogs: Newest[Scope, Any] = Newest(CATALOGS, MESSAGES, lambda kept: len(kept[1]))
 
     @classmethod

@@ -195,6 +195,11 @@ class Tables(ABC):
             rows = run(f"{sql} AND {ALIVE}", self._number(run, scope), time.time())
         return {key_text(row[0]): row for row in rows}
 
+    def index_of(self, scope: Scope) -> object:
+        """Return what tells a history from a later one of its name, with other numbers."""
+        with self.transaction() as run:
+            return self._number(run, scope)
+
     def holding(self, scope: Scope, words: Sequence[str]) -> dict[str, frozenset[int]]:
         """Return by word the passages that hold it, the newest `MOST`; `word*`: or begin so."""
         with self.transaction() as run:

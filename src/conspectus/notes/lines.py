@@ -9,6 +9,9 @@ from dataclasses import replace
 from conspectus.notes.cutting import BREAK, GAP, LEAST, cited, cut, cut_value, one_line, shared
 from conspectus.notes.segment import Line
 
+TEXTS = 16
+"""Texts of one line, each of another length, that are in memory at most."""
+
 ENDED = 40
 """Characters of an outcome that any line shows."""
 
@@ -23,6 +26,8 @@ which are named too, and the characters of what each was about."""
 def shown(line: Line, room: float, archived: bool) -> str:
     """Return a line as text of so many characters, or little more."""
     if (text := line.texts.get((room, archived))) is None:
+        if len(line.texts) >= TEXTS:  # a line that stands for long is cut to ever other lengths
+            line.texts.clear()
         text = line.texts[room, archived] = text_of(fitted(line, room), archived)
     return text
 
@@ -171,9 +176,10 @@ def tallied(lines: Sequence[Line]) -> Line:
             what = "".join(value for _, value in line.args[:1])
             about[f"{line.call} {cut_value(what, NAME)}".strip()] = None
     first, last = min(lines, key=lambda one: one.span), max(lines, key=lambda one: one.span[-1])
+    ends = (*first.ids[:1], *last.ids[-1:])
     return Line(
         first.kind,
-        (*first.ids[:1], *last.ids[-1:]),
+        () if first.kind == "found" else ends,  # findings cite messages in any order
         args=tuple((name, str(count)) for name, count in calls.items()),
         outcome=tuple(about)[-ABOUT:],
         worth=sum(line.worth if line.times else line.failed for line in lines),

@@ -221,7 +221,8 @@ class Segment:
             if before and not line.times:
                 line = replace(line, span=tuple(place + before for place in line.span))
             first = said.setdefault(line.text, line) if line.kind == "said" else line
-            if first is not line and len(line.text) > AGAIN and GAP not in line.text:
+            again = first is not line and not line.quotes  # those stand in words that stand
+            if again and len(line.text) > AGAIN and GAP not in line.text:
                 line = replace(line, text="", quotes=(), like=first.ids[0])
             added.append(line)
         text = "" if new.summary and self.edited else self.text

@@ -97,11 +97,12 @@ class _Search:
 
     def __init__(self, archive: Archive, scope: Scope, chain: Chain, room: Packing) -> None:
         self._archive, self._scope, self._room = archive, scope, room
-        head, catalog = archive.catalogs.get(scope) or ("", Catalog([], {}))
-        if chain and head != chain[-1].id:
+        of, catalog = archive.catalogs.get(scope) or (None, Catalog([], {}))
+        # One record may come again, after another process has forgotten its thread.
+        if chain and of != (now := (chain[-1].id, archive.backend.index_of(scope))):
             keys = manifest(chain)
             catalog = Catalog(keys, archive.backend.listed(scope, keys))
-            archive.catalogs.put(scope, (chain[-1].id, catalog))
+            archive.catalogs.put(scope, (now, catalog))
         self._catalog: Catalog = catalog if chain else Catalog([], {})
         room.before = self._catalog.before
 
