@@ -160,6 +160,19 @@ def test_a_short_edit_shows_what_is_new_and_its_file():
     assert "Successfully replaced text in …" in text
 
 
+def test_a_changed_line_keeps_its_beginning_once():
+    """Both texts begin alike: the old one says where the change is, the new one what it is."""
+    begin = "def summary_text(body: str, *, archived: bool"
+    edit = {
+        "path": "src/a.py",
+        "old": f"{begin}) -> str:",
+        "new": f"{begin}, quiet: bool = False):",
+    }
+    text = notes(*step("edit_file", edit, "ok", "m1"), room=130)
+    assert "old=def summary_text(" in text
+    assert "new=… bool, quiet: bool" in text
+
+
 def test_the_range_of_counted_lines_runs_forward():
     """Looks are counted for good before an older edit is: the range begins with the edit."""
     whole = [*step("edit_file", {"path": "a.py"}, "ok", "m1"), *step("ls", {}, "b.py", "m2")]

@@ -145,6 +145,17 @@ def test_a_range_is_inclusive_and_in_order_and_says_how_much_is_left_out(archive
     assert result.text.splitlines()[-1] == left
 
 
+def test_no_message_of_a_range_takes_the_room_of_the_others(archive):
+    scope = Scope("ann", "shared")
+    long = "A sentence of a long file. " * 400
+    said = [HumanMessage(long if n == 1 else f"number {n}", id=f"m{n}") for n in range(8)]
+    keep(archive, said, scope)
+    result = recall(archive, scope, tokens=400, range=("m0", "m7"))
+    assert ids(result) == [f"m{n}" for n in range(8)]
+    assert result.hits[1].short
+    assert result.tokens > 300
+
+
 @pytest.mark.parametrize(
     "way",
     [

@@ -50,6 +50,8 @@ def recall(
         output.say(head, "bold")
         output.say(f"{hit.text}\n")
     if result.truncated:
-        output.say("Something was shortened or left out; raise --tokens for more.")
+        last = result.text.rpartition("\n")[2]
+        rest = f" {last}" if last.startswith("(") else ""
+        output.say(f"Something was shortened or left out; raise --tokens for more.{rest}")
     elif not result.hits:
         output.say("Nothing was found; try other words, or recall by --id.")

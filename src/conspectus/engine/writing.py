@@ -345,9 +345,9 @@ def _with_notes(
     )
     if material.entries and (ahead := _ahead(material)) is not None:
         begins = cut(one_line(ahead.own), BEGINS)
-        last = f", up to [{material.entries[-1].cite}]" if archived else ""
-        below = "which stands below: the work on it so far is noted above"
-        segment = replace(segment, ahead=f'the request "{begins}", {below}{last}')
+        last = f"[{material.entries[-1].cite}], " if archived else ""
+        below = f"stands below; it was sent before {last}the last message noted above"
+        segment = replace(segment, ahead=f'the message of the user "{begins}" {below}')
     notes = Notes([material.notes, segment])
     most = min(material.most, max(material.replaced, FLOOR))
     for _ in range(TRIES):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from conspectus.notes.cutting import BREAK, GAP, LEAST, cited, cut, cut_value, one_line, shared
 from conspectus.notes.segment import Line
@@ -84,6 +85,13 @@ def _deduplicated(line: Line) -> Line:
         if both:
             args[at - 1] = args[at - 1][0], _without(before, both)
             args[at] = name, _without(after, both)
+        value = args[at][1]
+        pairs = takewhile(
+            lambda pair: pair[0] == pair[1], zip(args[at - 1][1], value, strict=False)
+        )
+        begin = value[: sum(1 for _ in pairs)].rpartition(" ")[0]
+        if len(begin) >= LEAST:  # the first keeps it, and so says where the change is
+            args[at] = name, f"{GAP}{value[len(begin) :]}"
     key = args[0][1] if args else ""
     if len(key) < LEAST:
         return replace(line, args=tuple(args))

@@ -150,7 +150,8 @@ class Notes:
         own = self.segment
         sections = {
             "Goal": own.goal,
-            "Open": (*filter(None, [own.ahead]), *(own.todo or ())),
+            "Order": tuple(filter(None, [own.ahead])),
+            "Open": own.todo or (),
             "Next": own.next,
             "Skills read": own.skills,
         }

@@ -214,9 +214,10 @@ class _Search:
     def _take(self, hits: Sequence[Hit], more: int = 0) -> bool:
         """Add messages in order until the text is full; then say how many are left out."""
         room = self._room
+        alone, most = len(hits) + more == 1, room.share(hits) if room.until else None
         for at, hit in enumerate(hits):
-            alone = len(hits) + more == 1
-            if room.offer(hit, alone=alone) or (not room.hits and room.offer(hit, alone=True)):
+            fits = room.offer(hit, alone=alone, most=most)
+            if fits or (not room.hits and room.offer(hit, alone=True)):
                 continue
             room.left_out, room.next_cite = len(hits) - at + more, hit.cite
             return False

@@ -9,11 +9,14 @@ from conspectus.archive.passages import last_end
 from conspectus.archive.values import Archived
 from conspectus.messages.codec import sendable
 from conspectus.messages.framing import as_notes
+from conspectus.notes.cutting import shared
 
 LEAST = 16  # Least characters of a message that are shown
 MISSES = 12  # Messages in a row that do not fit, after which no other is tried
 WHOLE = 2 / 3  # Share of the tokens up to which one of several messages is shown whole
 PART = 1 / 2  # Share that a longer one gets at most, so that others get some
+WITHIN = 0.95  # Share that messages of a range divide, as a joined text may count for more
+FAIR = 80  # Tokens that each message of a range gets at least, if it has so many
 LARGE = 1 / 4  # Share above which a message is cut; a smaller one that does not fit is skipped
 LONGEST = 128  # Most characters of a token: the longest runs of blanks in vocabularies
 ROW = 400  # Characters in which the names of a table's columns, and a row of it, are looked for
@@ -141,17 +144,19 @@ class Packing:
         """Whether no more messages should be offered."""
         return self._in_a_row >= MISSES or len(self.hits) == self.most
 
-    def offer(self, hit: Hit, *, alone: bool = False, small: bool = False) -> bool:
+    def offer(
+        self, hit: Hit, *, alone: bool = False, small: bool = False, most: float | None = None
+    ) -> bool:
         """Add a message, cut at a sentence or a field if it must be; False if nothing of it fits.
 
-        `alone`, it may take all that is left; else a share, so that others fit too. A `small` one
-        is skipped rather than cut, as a smaller one may still fit.
+        `alone`, it may take all that is left; else `most` tokens or a share, so that others fit
+        too. A `small` one is skipped rather than cut, as a smaller one may still fit.
         """
         left = self.tokens - self._used
         size = self._size(hit) if len(hit.text) <= LONGEST * left else left + 1
         part: Hit | None = hit
-        if size > left or not (alone or size <= self.tokens * WHOLE):
-            share = left if alone else min(left, max(1, int(self.tokens * PART)))
+        if size > left or not (alone or size <= (most or self.tokens * WHOLE)):
+            share = left if alone else min(left, max(1, int(most or self.tokens * PART)))
             skipped = small and not alone and size <= self.tokens * LARGE
             part = None if skipped else self._cut(hit, share) or self._cut(hit, left)
         if part is None:
@@ -162,6 +167,12 @@ class Packing:
         self._used += self._size(part)
         self.hits.append(part)
         return True
+
+    def share(self, hits: Sequence[Hit]) -> float:
+        """Return the tokens that each of some messages may take so that all are shown in part."""
+        longest = LONGEST * self.tokens
+        sizes = (self.count(hit.line(self.cited)[:longest]) + 1 for hit in hits)
+        return max(shared(sizes, WITHIN * self.tokens - self._used), FAIR)
 
     def _size(self, hit: Hit) -> int:
         text = hit.line(self.cited)
