@@ -40,6 +40,7 @@ from conspectus.messages import Message
 
 TIMEOUT = 30.0  # Seconds that a store has for one batch, by default
 CHAINS, RECORDS = 1_000, 10_000  # Chains in memory over all scopes, and records in them
+TEXTS = 8  # Records before the newest whose summaries stay in memory
 CATALOGS, MESSAGES = 64, 500_000  # Histories whose catalog recall has in memory, and their messages
 DRAFTS = 100  # Histories whose last draft is in memory
 PAGE = 200  # Originals copied at a time
@@ -224,9 +225,7 @@ class Archive:
                 "thread."
             )
         if before or record.parent is None:
-            # It holds all of the notes: in memory, those of earlier records would add up.
-            earlier = (replace(one, segment={}) if one.segment else one for one in before)
-            chain = (*(earlier if record.segment else before), record)
+            chain = (*(_briefly(before) if record.segment else before), record)
             self._chains.drop((scope, record.parent or ""))
             self._chains.put((scope, record.id), (kept, chain))
         if self.ttl is not None:
@@ -243,7 +242,7 @@ class Archive:
         """Return the chain up to a record.
 
         Empty if a part of it is missing or damaged: what such a chain covers is not known. Only the
-        newest record with notes is sure to have them.
+        newest record is sure to have its notes and its summary.
         """
         return self._chain_at(scope, head)
 
@@ -378,6 +377,17 @@ class Archive:
         for cache in (self._chains, self._drafts, self.catalogs):
             cache.clear()
         return count
+
+
+def _briefly(chain: Records) -> Records:
+    """Return records without their notes, which a later one has too, and the old without text."""
+    late = len(chain) - TEXTS
+    return tuple(
+        replace(one, segment={}, summary=one.summary if number >= late else "")
+        if one.segment or (one.summary and number < late)
+        else one
+        for number, one in enumerate(chain)
+    )
 
 
 def _head(record: str) -> dict[Kind, dict[str, bytes]]:

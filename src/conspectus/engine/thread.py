@@ -146,11 +146,11 @@ class Thread:
                 if other and again.chain:
                     history = again
                     break
-        chain = history.chain
-        noted = next((record for record in reversed(chain) if record.by), None)
+        noted = next((record for record in reversed(history.chain) if record.by), None)
         if archive is not None and noted is not None and not noted.segment:  # gone back to it
-            whole = await archive.flow(archive.chain_at, self.scope, chain[-1].id)
-            history = replace(history, chain=whole or chain)
+            whole = await archive.flow(archive.chain_at, self.scope, history.chain[-1].id)
+            history = await look(engine, entries, whole or history.chain)
+        chain = history.chain
         if chain != tuple(known) and self.head is None and not self.aside:
             if archive is None:
                 engine.memory.of(self.scope).chain = chain

@@ -27,7 +27,7 @@ TOOL_PROMPT = {"claude": 346, "unknown": 346}
 """Tokens of the system prompt that Anthropic adds for tools, from its guide to tool use (`auto`;
 313 or 346 by model); other providers document none."""
 
-REMEMBERED = 32_768  # Sizes of messages cached, about 6 MB
+REMEMBERED = 16_384  # Sizes of messages cached, about 2 MB
 
 LEAST_RATIO, MOST_RATIO = 0.5, 2.0
 """Bounds of the correction. A report below the least measures something else, such as one without
@@ -129,13 +129,13 @@ class TokenMeter:
             )
         elif self.family == "unknown":
             _warn_unknown(model, name)
-        self._sizes: Newest[str, int] = Newest(REMEMBERED)
+        self._sizes: Newest[int, int] = Newest(REMEMBERED)
 
     def entry(self, message: Message) -> int:
         """Count the tokens of a message that has been read."""
         way, size = message.memo.get("tokens", (None, 0))  # of the newest meter
         if way != self._way:
-            digest: str = message.memo.get("digest", "")
+            digest: int = message.memo.get("digest", 0)
             known = self._sizes.get(digest)  # as of a copy that is gone
             if known is None:
                 counter = self._counter
