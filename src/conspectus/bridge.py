@@ -91,6 +91,14 @@ async def io(call: Call, acall: ACall | None = None, timeout: float | None = Non
     return await _ado(call, acall, timeout)
 
 
+async def in_turn(call: Call) -> Any:
+    """Make a call that computes more than it waits, such as one of a file."""
+    mode = _MODE.get()
+    if isinstance(mode, _Beside) and not (mode.cancelled or mode.loop.is_closed()):
+        return call()
+    return await io(call)
+
+
 async def pause(seconds: float) -> None:
     """Wait."""
     await io(partial(time.sleep, seconds), partial(asyncio.sleep, seconds))

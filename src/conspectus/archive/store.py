@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -32,7 +31,7 @@ from conspectus.archive.values import (
     row_of,
     unpacked,
 )
-from conspectus.bridge import in_a_daemon, io
+from conspectus.bridge import in_a_daemon, in_turn, io
 from conspectus.core.records import FORMAT as RECORD_FORMAT
 from conspectus.core.records import Chain, Draft, Record
 from conspectus.errors import ArchiveError, ArchiveOvertaken, ArchiveUnconfirmed, NotFoundError
@@ -123,8 +122,9 @@ class Archive:
     async def flow(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a method, in a thread where an event loop drives the flow."""
         call = partial(work, *args, **kwargs)
-        aside = in_a_daemon if self.backend.daemon else asyncio.to_thread
-        return cast("T", await io(call, partial(aside, call)))
+        if not self.backend.daemon:
+            return cast("T", await in_turn(call))
+        return cast("T", await io(call, partial(in_a_daemon, call)))
 
     # Originals
 
