@@ -96,6 +96,15 @@ def test_every_failure_is_marked_for_another_try_but_those_that_are_certain_not_
         "{'error': {'code': '1261', 'message': 'Prompt 超长'}}",
         "当前对话已达到模型上下文窗口上限",
         "Total tokens of image and text exceed max message tokens.",
+        "The prompt (total length 40000) is too long to fit into the model (context length 32768).",
+        "You passed 40001 input tokens and requested 0 output tokens. However, the model's context "
+        "length is only 40000 tokens",
+        "Current length is 9000 while limit is 8192",
+        "the max input characters is 20000",
+        "输入内容过长，请缩短后重试",
+        "输入的 tokens 总数超过模型限制",
+        "token数量超过上限",
+        "超出模型最大上下文",
     ],
 )
 def test_what_providers_say_about_a_full_window_is_understood(text):
@@ -116,6 +125,8 @@ def test_what_providers_say_about_a_full_window_is_understood(text):
         "length 64, but got a string with length 70 instead.",
         "You exceeded your current quota, please check your plan and billing details.",
         "Rate limit reached: limit 30000 tokens per minute, try again later",
+        "请求 token 速率超过最大限制",
+        "max_tokens 超过模型最大输出 token 限制",
     ],
 )
 def test_another_error_is_no_full_window(text):

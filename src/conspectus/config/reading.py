@@ -134,7 +134,8 @@ def read_section(file: Path, name: str = SECTION) -> tuple[Any, Source]:
         section = loader.construct_document(nodes[name]) if name in nodes else None
         for other in set(OTHERS) & set(nodes):
             with suppress(Exception):  # what others write is theirs to check
-                values[other] = loader.construct_document(nodes[other])
+                if sum(1 for _ in islice(_parts(nodes[other]), MOST)) < MOST:
+                    values[other] = loader.construct_document(nodes[other])
         source = Source(file, {**dict(lines), (): names.get(name, 1)}, sections=values, names=names)
         section = source.filled(section)
     except UnicodeDecodeError as error:
@@ -159,6 +160,14 @@ def read_section(file: Path, name: str = SECTION) -> tuple[Any, Source]:
 class _Refused(yaml.MarkedYAMLError):  # type: ignore[misc]
     def __init__(self, node: Any, problem: str) -> None:
         super().__init__(None, None, problem, node.start_mark)
+
+
+def _parts(node: Any) -> Iterator[Any]:
+    """Yield all parts of a node, those of an alias or a merged mapping as often as it is used."""
+    yield node
+    for part in () if isinstance(node, yaml.ScalarNode) else node.value:
+        for inner in part if isinstance(part, tuple) else (part,):
+            yield from _parts(inner)
 
 
 def _lines(node: Any, where: Location) -> Iterator[tuple[Location, int]]:

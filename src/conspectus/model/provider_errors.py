@@ -36,10 +36,17 @@ OVERFLOWS = (
     ("must have less than + tokens|inputs must have less than", "text-generation-inference"),
     ("token count + only supports up to|exceeds the maximum number of tokens", "Vertex AI"),
     ("more than max tokens allowed|prompt 超长|'1261'|输入过长|超出最大长度", "Zhipu, Z.AI"),
-    ("上下文窗口|上下文长度|超过最大 + token|超过模型 + 长度", "relays of Chinese providers"),
+    ("上下文窗口|上下文长度|超过模型 + 长度", "relays of Chinese providers"),
     ("exceed max message tokens|total tokens + exceed + tokens", "Volcengine Ark"),
     ("larger than the maximum context|context window is full", "MLX, Jan"),
     ("exceed the available context|exceeds the available context", "llama.cpp's server"),
+    ("too long to fit into the model|you passed + input tokens + context length", "vLLM"),
+    ("current length is + while limit is|maximum sequence length", "Cerebras, NVIDIA"),
+    ("prompt length exceed|request body too large + tokens", "AI21, GitHub"),
+    ("max input characters|prompt tokens too long", "Baidu"),
+    ("输入 + 过长|内容过长|提示词过长|上下文过长|上下文超长|prompt 过长|prompt过长", "Hunyuan"),
+    ("输入 + token + 超|token 总数 + 超|token 数 + 超|token数 + 超|tokens 总数 + 超", "StepFun"),
+    ("最大上下文|请求超过模型|请求的 tokens 超|提示词长度 + 超|输入长度 + 超", "relays, too"),
 )
 # Parts of names of classes, and of codes in an error's body
 _PASSES = """overload ratelimit apierror timeout servererror serviceunavailable toomanyrequests
