@@ -95,7 +95,7 @@ def test_what_was_said_before_a_large_result_stays_where_that_fits_short():
     without = compacting(items, policy, window, force=True, clip=False)
     assert kept(items, without)[1] > 32
     small = compacting(around_a_giant(300), policy, window, force=True)
-    assert not small.clips, "what fits whole is not shown short"
+    assert not small.clips, "what fits whole is not truncated"
 
 
 def test_what_frees_too_little_is_not_made_unless_the_window_or_force_asks():

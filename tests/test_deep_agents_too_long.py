@@ -97,7 +97,7 @@ def test_a_batch_that_is_too_large_is_rescued_after_the_import_swap_alone(store,
     values = talk(graph, ASKED, way)
     assert values["messages"][-1].text == "Done."
     assert 1 <= provider.refused <= TRIES
-    if not store:  # what was shown short is in a file before the agent can ask for it
+    if not store:  # what was truncated is in a file before the agent can ask for it
         assert "needle of t7" in provider.found
     results = [message for message in values["messages"] if message.type == "tool"][:8]
     assert [message.tool_call_id for message in results] == [f"read_table{n}" for n in range(8)]

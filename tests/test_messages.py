@@ -1,4 +1,4 @@
-"""Messages: read in every form, remembered, named, written and read back, shown short, framed."""
+"""Messages: read in every form, remembered, named, written and read back, truncated, framed."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""One message that is too large is shown short with a pointer to its original; no other changes."""
+"""One message that is too large is truncated with a pointer to its original; no other changes."""
 
 import base64
 import random

@@ -35,7 +35,7 @@ def archived(compactor: Compactor) -> list[str]:
 
 
 def with_a_clip(form: str) -> list[Any]:
-    """A call with a giant result, which is shown short."""
+    """A call with a giant result, which is truncated."""
     return [
         said(form, "user", "Run it", "h1"),
         *called(form, "c1", LOG),

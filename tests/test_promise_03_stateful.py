@@ -35,7 +35,7 @@ class ValidSequences:
         summaries, own, others = look.parts
         assert len(summaries) <= 1
         waiting = counted(unanswered(look.whole)) - counted(own)
-        # Once the agent has spoken again, such a call may be shown short, to make room.
+        # Once the agent has spoken again, such a call may be truncated, to make room.
         spoke = [plain(m) for m in look.whole if role_of(m) == "assistant"]
         assert not spoke or not waiting[spoke[-1]], "a call that may yet be carried out is clipped"
         short = Counter(tuple(calls_of(one)) for one in others if POINTER in plain(one))

@@ -34,7 +34,7 @@ class KeptIsUntouched:
         originals = [m for m in look.gone if left[plain(m)]]
         for clip in clips:
             cites = POINTER.findall(plain(clip))
-            assert cites, "shown short without saying so"
+            assert cites, "truncated without saying so"
             same = [m for m in originals if role_of(m) == role_of(clip)]
             assert same, "a clip of nothing that was said"
 
@@ -59,7 +59,7 @@ class KeptIsUntouchedAgent(KeptIsUntouched, AgentWorld):
     def clips_lead_back(self, look: Look, clips: list[object]) -> None:
         kept = {m.id: m for m in look.kept or []}
         for clip in clips:
-            assert POINTER.findall(plain(clip)), "shown short without saying so"
+            assert POINTER.findall(plain(clip)), "truncated without saying so"
             original = kept[clip.id]  # type: ignore[attr-defined]
             assert plain(original) in {plain(m) for m in look.whole}
 

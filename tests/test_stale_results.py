@@ -1,4 +1,4 @@
-"""Stale results of tools are shown short first, and only where that is worthwhile."""
+"""Stale results of tools are truncated first, and only where that is worthwhile."""
 
 import asyncio
 from collections.abc import Sequence
@@ -142,7 +142,7 @@ def run_agent(
 
 
 def short(messages: Sequence[BaseMessage]) -> list[str]:
-    """Names of the results that are shown short."""
+    """Names of the results that are truncated."""
     results = [one for one in messages if isinstance(one, ToolMessage)]
     return [one.tool_call_id for one in results if "archived" in str(one.content)]
 

@@ -297,7 +297,7 @@ def _thread_line(scope: Scope) -> str:
 
 
 def _outline(record: Record) -> str:
-    clips = f", {len(record.clips):,} shown short" if record.clips else ""
+    clips = f", {len(record.clips):,} truncated" if record.clips else ""
     secrets = f", {sum(record.redacted.values()):,} secrets taken out" if record.redacted else ""
     return (
         f"[{record.id}] {label(record.cause)}: {len(record.covers):,} messages left{clips}; "

@@ -49,7 +49,7 @@ class Maker:
         return self.chance.random() < share
 
     def text(self, most: int = 260) -> str:
-        """A text, mostly short, sometimes long enough to be shown short."""
+        """A text, mostly short, sometimes long enough to be truncated."""
         size = self.chance.randint(1, most if self.often(0.3) else 25)
         return f"Part {self.chance.randint(1, 999)} of src/app_{size}.py: " + "word " * size
 

@@ -245,7 +245,7 @@ class AgentWorld(AgentTalk):
         chain = run(archive.flow(archive.chain_at, scope, held["head"]))
         assert chain, "the record in force is not in the archive"
         gone = {key for record in chain for key in record.covers}
-        # Those that are only shown short stand between them where the archive knows their place.
+        # Those that are only truncated stand between them where the archive knows their place.
         rows = archive.export(scope, chain)
         keys = sorted((row["key"] for row in rows), key=lambda key: key not in gone)
         found = [one.message for one in archive.get(scope, keys)]

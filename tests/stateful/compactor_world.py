@@ -316,7 +316,7 @@ class CompactorWorld(Talk):
         scope = self.at.scope
         chain = self.archive.chain(scope)
         gone = {key for record in chain for key in record.covers}
-        # Those that are only shown short stand between them where the archive knows their place.
+        # Those that are only truncated stand between them where the archive knows their place.
         rows = sorted((r["key"] for r in self.archive.export(scope)), key=lambda k: k not in gone)
         look.reach = [one.message for one in self.archive.get(scope, rows)]
         look.covered = sum(len(record.covers) for record in chain)

@@ -114,7 +114,7 @@ def show(
             "date": date,
             "cause": record.cause,
             "left": len(record.covers),
-            "shown short": len(record.clips),
+            "truncated": len(record.clips),
             "tokens before": record.tokens_before,
             "after": record.tokens_after,
             "by": record.by,

@@ -204,7 +204,7 @@ def _print(data: Mapping[str, Any], *, err: bool, why: bool) -> None:
         line(f"budget {data['budget']:>30,} tokens")
     if data["evicted"] or data["clipped"] or dropped:
         left = f"{data['evicted']:,} messages left the view now, {dropped:,} had left before"
-        line(f"{left}, {data['clipped']:,} are shown short")
+        line(f"{left}, {data['clipped']:,} are truncated")
     if data["redacted"]:
         kinds = ", ".join(f"{kind} {n:,}" for kind, n in sorted(data["redacted"].items()))
         line(f"Secrets taken out of what is kept, in places: {kinds}")

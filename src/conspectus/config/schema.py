@@ -239,7 +239,7 @@ class SubagentSettings(Part):
     reserved_tokens: Annotated[int, Field(ge=0, le=MOST), Number] = 0
     """tokens of the window that messages cannot have"""
     stale_results: Annotated[bool | dict[str, Any], _checked(StaleResults.build)] = False
-    """old results of tools are shown short: true, or some of over, newest, least, tools, exclude"""
+    """old results of tools are truncated: true, or some of over, newest, least, tools, exclude"""
     background: bool | dict[Literal["prepare"], Annotated[float, Field(gt=0, le=1), Number]] = False
     """prepares the next summary beside the agent: true, or {prepare: 0.5} of the trigger"""
     summary_request: Literal["smallest", "cached"] = "smallest"

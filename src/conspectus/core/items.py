@@ -119,7 +119,7 @@ class Compact:
         cause: the trigger or other reason for it.
         evicted: indexes of the items that leave the view once archived and read; none if clips are
             enough.
-        clips: items that stay, shown shorter.
+        clips: items that stay, truncated further.
         summary_tokens: the most tokens asked of the new summary message.
         tokens: size before.
         at_most: size after, with the longest summary.

@@ -110,7 +110,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class ClipMark:
-    """One message shown short.
+    """One truncated message.
 
     Attributes:
         key: the original.
@@ -136,7 +136,7 @@ class Record:
         id: hash of all that follows but its bill; equal compactions have equal ids.
         parent: the record before it; None for the first of a thread.
         covers: keys of the originals that left the view, in order: the manifest.
-        clips: messages shown short from now on.
+        clips: messages truncated from now on.
         summary: body of the summary of all that the chain covers; empty for clips alone.
         segment: what it adds to the notes, as plain data; empty for clips alone.
         cause: the trigger or other reason for it.
@@ -178,7 +178,7 @@ class Record:
 
     def __repr__(self) -> str:
         sizes = f"{self.tokens_before:,} → {self.tokens_after:,} tokens"
-        parts = f"{len(self.covers):,} messages left, {len(self.clips):,} shown short"
+        parts = f"{len(self.covers):,} messages left, {len(self.clips):,} truncated"
         return f"<Record {self.id}: {sizes}, {parts}{f', by {self.by}' if self.by else ''}>"
 
     @property

@@ -37,7 +37,7 @@ class Remaining(NamedTuple):
 
     position: int
     key: str
-    clip: ClipMark | None  # how it is shown short
+    clip: ClipMark | None  # how it is truncated
     back: bool  # it came back clipped, so its text is not the original's
 
 

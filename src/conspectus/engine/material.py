@@ -171,7 +171,7 @@ async def gather(made: Material) -> None:
 
 
 async def confirm(material: Material) -> None:
-    """Archive what leaves or is shown short, and read it back: a store may forget.
+    """Archive what leaves or is truncated, and read it back: a store may forget.
 
     Raises:
         ArchiveError: the archive has not confirmed it.

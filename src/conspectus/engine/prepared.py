@@ -92,7 +92,7 @@ async def _draft(thread: Thread, history: History | list[Message], job: Preparat
             return 0
         history, plan = thread.foresees(history, jobs.prepare)
         if not isinstance(plan, Compact) or not plan.evicted:
-            short = "messages are only shown short"
+            short = "messages are only truncated"
             job.end("nothing", short if isinstance(plan, Compact) else plan.reason)
             return 0
         material = Material(thread, history, plan)

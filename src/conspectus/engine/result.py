@@ -33,14 +33,14 @@ class CompactionResult:
         budget: most tokens of `messages`; None if no window is known.
         evicted: messages that left the view now.
         kept: messages of the caller in view, clipped ones included.
-        clipped: messages shown short.
+        clipped: messages truncated.
         dropped: messages left out on arrival because the record in force covers them.
         cost: cost of the summary; a draft that was found costs nothing.
         needed: fewest tokens of the part that must stay, if stuck.
         failed: the obstacle of a compaction that failed; None for none.
         failures: failed tries on the way, one sentence each.
         notes: further remarks for the caller.
-        redacted: secrets that were taken out of what left or was shown short, by kind.
+        redacted: secrets that were taken out of what left or was truncated, by kind.
         preparing: the trigger was reached, the history fits, and its notes are being prepared in
             the background: nothing needs to be done.
     """

@@ -1,4 +1,4 @@
-"""The view of one history: records folded over it, measured; messages shown short."""
+"""The view of one history: records folded over it, measured; truncated messages."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ViewItem(Item):
     source: Source
     entry: Message | None = None  # the message as it was sent; None for the standing summary
     back: bool = False  # the entry is a clip that came back, not the original
-    mark: ClipMark | None = None  # the mark of its clip, if it is shown short
+    mark: ClipMark | None = None  # the mark of its clip, if it is truncated
     media_stay: bool = False  # it is the user's newest message, whose images and files stay
 
     @property
@@ -155,7 +155,7 @@ async def _whole(engine: Engine, entries: list[Message], folded: Folded) -> dict
         clean = await engine.redaction.entries([entries[index] for index in short])
         return {i: for_view(e, entries[i]) for i, e in zip(short, clean, strict=True)}
     except RedactionError as error:
-        log("shown_whole", "messages that were shown short are shown whole for now: %s", error)
+        log("shown_whole", "messages that were truncated are shown whole for now: %s", error)
         return dict.fromkeys(short)
 
 
@@ -205,7 +205,7 @@ def reported(message: Source) -> int:
     return tokens if isinstance(tokens, int) and tokens > 0 else 0
 
 
-# Messages shown short
+# Truncated messages
 
 
 def shortened(original: Message, how: Clip | ClipMark, meter: TokenMeter, where: str) -> Source:

@@ -232,7 +232,7 @@ class Asked(Stored):
 
 
 def turn_of(messages: Sequence[BaseMessage], known: Recalled | None = None) -> str:
-    """Return the name of the turn under way, also if its message is shown short by now."""
+    """Return the name of the turn under way, also if its message is truncated by now."""
     place = newest_user(messages)
     if place is None:
         return ""

@@ -99,7 +99,7 @@ def _compacted(event: Event) -> str:
     parts = [
         f"compacted {event.tokens_before:,} → {event.tokens_after:,} tokens",
         f"{event.messages:,} messages {gone}" if event.messages else "",
-        f"{extra['clipped']:,} shown short" if extra.get("clipped") else "",
+        f"{extra['clipped']:,} truncated" if extra.get("clipped") else "",
         f"{by}in {extra.get('waited', event.seconds):.1f} s",
         _money(event) if event.cost.calls else "",
         f"after {extra['tries_failed']:,} failed tries" if extra.get("tries_failed") else "",

@@ -109,7 +109,7 @@ def summarize_messages(
         existing_summary_prompt: asks to update it. Slots: `messages`, `existing_summary`.
         final_prompt: puts the result together. Slots: `system_message`, `summary`, `messages`.
         archive: where originals go before they leave: an `Archive`, a LangGraph store, a path or a
-            URL. Default: nowhere; then nothing is shown short, and nothing can be recalled.
+            URL. Default: nowhere; then nothing is truncated, and nothing can be recalled.
         thread_id: the conversation, for the archive. Default: that of the graph's config.
         on_failure: when no summary can be made: `"degrade"` keeps the history while it fits
             `max_tokens`, and else uses the embedded summariser; `"keep"` keeps it; `"raise"`

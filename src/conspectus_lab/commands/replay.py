@@ -174,4 +174,4 @@ def in_words(done: Compaction) -> str:
     text = f"  request {done.step:,}: {done.before:,} → {done.after:,} tokens ({done.cause})"
     if done.left:
         text += f"; {output.many(len(done.left), 'message')} left"
-    return f"{text}; {done.shortened:,} shown short" if done.shortened else text
+    return f"{text}; {done.shortened:,} truncated" if done.shortened else text
