@@ -4,6 +4,7 @@ import copy
 from typing import Any
 
 import pytest
+from anthropic.types import TextBlock
 from langchain_core.messages import HumanMessage
 
 from conspectus import Compactor
@@ -52,6 +53,14 @@ def test_what_was_changed_in_place_is_noticed(place):
             sent[2].note = "b"  # type: ignore[attr-defined]
         result = own.compact(sent, thread_id="t")  # the record does not fit any more
         assert (result.outcome, result.dropped) == ("compacted", 0)
+
+
+def test_an_object_of_an_sdk_that_was_changed_in_place_is_noticed():
+    compactor, block = Compactor("embedded", window=3_000), TextBlock(type="text", text="b")
+    sent = [*talk(1), {"role": "assistant", "content": [block]}, *talk(1)]
+    assert compactor.compact(sent, thread_id="t").outcome == "kept"
+    block.text = "much more " * 2_000
+    assert compactor.compact(sent, thread_id="t").tokens_before > 1_800
 
 
 def test_a_caller_may_go_on_with_the_list_of_the_result():

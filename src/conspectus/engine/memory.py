@@ -223,12 +223,14 @@ def _states(messages: Sequence[Source]) -> list[Any]:
 
 
 def _copied(value: Any) -> Any:
-    """Copy dicts and lists; what they hold besides is compared by identity or equality."""
+    """Copy dicts, lists and objects of an SDK; the rest is compared by identity or equality."""
+    if isinstance(value, str):
+        return value
     if isinstance(value, Mapping):
         return {key: _copied(part) for key, part in value.items()}
     if isinstance(value, list):
         return [_copied(part) for part in value]
-    return value
+    return value.model_copy(deep=True) if hasattr(value, "model_copy") else value
 
 
 def _by_sizes(thread: Thread) -> bool:
