@@ -27,6 +27,7 @@ TOOL_PROMPT = {"claude": 346, "unknown": 346}
 """Tokens of the system prompt that Anthropic adds for tools, from its guide to tool use (`auto`;
 313 or 346 by model); other providers document none."""
 
+LARGE = 4_000  # Characters above which a message costs less to name than to count
 REMEMBERED = 16_384  # Sizes of messages cached, about 2 MB
 
 LEAST_RATIO, MOST_RATIO = 0.5, 2.0
@@ -147,7 +148,10 @@ class TokenMeter:
 
     def message(self, message: Source) -> int:
         """Count the tokens of one message."""
-        return self.entry(read_message(message))
+        entry = read_message(message)
+        if len(entry.text) > LARGE:
+            _ = entry.stem  # by which its size is found again
+        return self.entry(entry)
 
     def messages(self, messages: Sequence[Source]) -> int:
         """Count the tokens of several messages, each alone."""
