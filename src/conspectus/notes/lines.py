@@ -79,10 +79,10 @@ def _deduplicated(line: Line) -> Line:
     names the thing.
     """
     args = list(line.args)
-    for at, (name, value) in enumerate(args[1:], 1):
+    for at, (name, value) in enumerate(args[2:], 2):  # the first names the thing
         before, after = args[at - 1][1].split(BREAK), value.split(BREAK)
         both = {*before} & {*after} if len(before) + len(after) > 2 else ()
-        if both:
+        if both and both != {*before, *after}:  # else lines have moved
             args[at - 1] = args[at - 1][0], _without(before, both)
             args[at] = name, _without(after, both)
         value = args[at][1]
