@@ -114,31 +114,6 @@ def compact_outcome(own: Any, messages: list[Any]) -> str:
 
 # Processes
 
-CLOSED = """
-import sys, time, sqlite3
-sys.path.insert(0, {tests!r})
-from background_support import Stopped, compactor, told
-from langgraph.store.sqlite import SqliteStore
-for n in range(40):
-    connection = sqlite3.connect({file!r}, check_same_thread=False, isolation_level=None)
-    store = SqliteStore(connection)
-    store.setup()
-    model = Stopped.at_once()
-    own = compactor(model, archive=store)
-    own.prepare(told(31, n), thread_id=str(n))
-    time.sleep(0.001 * n)
-    own.close(0)
-    connection.close()
-print("whole")
-"""
-
-
-@pytest.mark.slow
-def test_a_connection_closed_after_it_never_takes_the_interpreter_down(tmp_path):
-    code = CLOSED.format(tests=str(Path(__file__).parent), file=str(tmp_path / "s.db"))
-    done = ran("-c", code)
-    assert (done.returncode, done.stdout) == (0, "whole\n"), done.stderr
-
 
 FORKED = """
 import os, sys, time, warnings

@@ -16,7 +16,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import (
-    ChatModelSummarizer,
     CompactionResult,
     Compactor,
     ContextGuard,
@@ -87,15 +86,11 @@ def compacted(
     *,
     on_loop: bool = False,
     room: bool = False,
-    timeout: float = 60.0,
-    fallback: Any = None,
 ) -> CompactionResult:
     """One compaction, and a check that nothing was lost and nothing wrong is shown."""
     archive = Archive(InMemoryStore())
     size: dict[str, Any] = {"trigger": ("messages", 8)} if room else {"window": WINDOW}
-    first = ChatModelSummarizer(model, timeout=timeout)
-    others = [fallback] if fallback else []
-    compactor = Compactor(first, fallbacks=others, archive=archive, keep=("messages", 4), **size)
+    compactor = Compactor(model, archive=archive, keep=("messages", 4), **size)
     if on_loop:
         result = wires.run(compactor.acompact(messages, thread_id="t"))
     else:

@@ -21,7 +21,6 @@ from graph_support import (
     thread,
 )
 from scripted_models import ScriptedChatModel
-from test_middleware_processes import noted, process
 
 
 class Asked:
@@ -155,19 +154,6 @@ def test_an_approval_never_lets_another_text_pass(answer):
     assert not [m for m in graph.get_state(thread()).values["messages"] if is_summary(m)]
     [question] = out["__interrupt__"]  # asked anew once the history has grown
     assert "version 0" not in question.value["summary"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("loop", [False, True])
-def test_resumed_in_another_process(tmp_path, loop):
-    asked = process(tmp_path, "say", "Look at all.", loop=loop, preview=True)
-    [question] = asked["interrupt"]
-    assert asked["summary"] == []
-    after = process(tmp_path, "resume", {"type": "approve"}, loop=loop, preview=True)
-    assert question["summary"] in noted(tmp_path, "sent")[5]
-    # Each process writes another text: the first one's is in force.
-    assert "Written in process" in question["summary"]
-    assert len(noted(tmp_path, "read")) == 1 + len(after["interrupt"])
 
 
 # A function is asked instead

@@ -29,7 +29,6 @@ from conspectus import (
 )
 from conspectus_secrets import SecretRedactor
 from engine import SCOPE, Scripted, compacted, engine, short
-from graph_support import agent, thread
 from redaction_support import MADE, PASSWORD, TOKEN, history, in_the_store, no_secret
 from scripted_models import ScriptedChatModel
 
@@ -183,24 +182,6 @@ def test_a_message_that_was_nearly_all_secret_still_fits_and_says_what_it_is():
     assert key.split("\n")[40] not in repr(result.messages)
     assert result.redacted == {"private-key": 1}
     assert compacted(messages, compactor).messages == result.messages
-
-
-def test_another_redactor_makes_another_draft():
-    """A draft that was made of other texts is not put in force."""
-    store, asked = InMemoryStore(), list[Any]()
-    scripted = Scripted(lambda request: asked.append(request) or short(request))  # type: ignore[func-returns-value]
-    for redact, made in (
-        (None, 1),
-        (None, 1),
-        (lambda text: text.replace("module", "part"), 2),
-        (True, 3),
-    ):
-        own = SummarizationMiddleware(
-            None, summarizer=scripted, trigger=("messages", 10), keep=("messages", 4),
-            archive=Archive(store), redact=redact, preview=lambda request: None,
-        )  # fmt: skip
-        own.before_model({"messages": history()}, Runtime())
-        assert len(asked) == made
 
 
 @pytest.mark.parametrize(
@@ -358,20 +339,6 @@ def test_no_listener_record_or_log_is_told_of_a_secret(on_failure, caplog):
     assert "end" in caplog.text
     messages = [getattr(event, "error_message", "") or "" for event in events]
     assert any("[redacted: github-token]" in message for message in messages)
-
-
-def test_the_log_tells_no_secret_that_a_models_provider_quotes(caplog):
-    said = f"Error code: 400 - prompt is too long: 9000 tokens > 3000 maximum, near '{TOKEN}'"
-    model = ScriptedChatModel(answers=["one", "two", ValueError(said), *["on"] * 9])
-    own = SummarizationMiddleware(
-        None, trigger=("messages", 50), keep=("messages", 2), archive="memory:", redact=True
-    )
-    graph, _ = agent(model, own, ContextGuard(own), tools=[], store=None)
-    with caplog.at_level(logging.DEBUG, logger="conspectus"):
-        for turn in range(3):
-            graph.invoke({"messages": [HumanMessage(f"Look at m{turn}. " * 200)]}, thread())
-    assert "the request was too long (Error code: 400" in caplog.text
-    no_secret(caplog.text)
 
 
 # Redactors that misbehave

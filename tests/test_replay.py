@@ -1,14 +1,11 @@
 """Replay: every message of a transcript comes back as recorded; nothing escapes the measure."""
 
 import re
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import (
-    AIMessage,
-    BaseMessage,
     HumanMessage,
     RemoveMessage,
     ToolMessage,
@@ -17,13 +14,11 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from conspectus.messages import read_messages
 from conspectus.observe import Price
-from conspectus_lab.measure import Measure
 from conspectus_lab.policies import POLICIES, Policy
 from conspectus_lab.recording import Recording
 from conspectus_lab.replay import (
     PolicyRun,
     Question,
-    Replay,
     replay,
 )
 from recorded_sessions import CODE_LINE, EXAM, PATH, PATH_LINE, agent
@@ -97,29 +92,18 @@ def rows_of(form: str) -> list[Row]:
 
 FORMS = {
     "parallel calls": "u a(x,y) rx ry a",
-    "results out of order": "u a(x,y) ry rx a",
-    "ids used again": "u a(x) rx=first a u a(x) rx=second a",
     "ids used again in one turn": "u a(x) rx=first a(x) rx=second a",
     "a result missing": "u a(x,y) rx a",
-    "every result missing": "u a(x) a",
     "no result before the user speaks": "u a(x) u a",
-    "a result after the user has spoken": "u a(x) u rx a",
     "the user speaks between results": "u a(x,y) rx u ry a",
-    "the user speaks after results": "u a(x) rx u a",
     "a result without a call": "u rz a rq u a",
     "a second result": "u a(x) rx rx=again a",
     "a call with the id of another": "u a(x,x) rx a",
     "a call without an id": "u a() r a",
     "several system messages": "s=one s=two u a s=three u a",
     "the assistant speaks first": "a u a",
-    "the assistant speaks alone": "a",
-    "the assistant speaks twice": "u a a a u a",
-    "the user speaks twice": "u u a",
     "the same words again": "u=ok a=ok u=ok a=ok",
-    "ids that come again": "u@i a@i u a",
     "it ends with the user": "u a u",
-    "it ends with results": "u a(x,y) rx ry",
-    "it ends with a call": "u a(x)",
     "it ends with half of the results": "u a(x,y) rx",
     "nothing said": "u= a(x)= rx= a=",
 }
@@ -138,63 +122,27 @@ ODD: dict[str, list[Row]] = {
 }
 
 
-@pytest.fixture
-def requests(monkeypatch: pytest.MonkeyPatch) -> list[list[BaseMessage]]:
-    """The messages of every request, as they were really sent."""
-    seen: list[list[BaseMessage]] = []
-    take_in = Measure.request
-
-    def listening(self: Measure, messages: Sequence[BaseMessage], tools: Sequence[Any]) -> int:
-        seen.append(list(messages))
-        return take_in(self, messages, tools)
-
-    monkeypatch.setattr(Measure, "request", listening)
-    return seen
-
-
-@pytest.fixture(scope="module")
-def compared() -> Replay:
-    return replay(SESSION, name="session", window=WINDOW)
-
-
-def run_of(found: Replay, policy: str) -> PolicyRun:
-    return next(run for run in found.runs if run.policy == policy)
-
-
 # What goes through the graph is what was recorded
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", ODD)
-def test_every_message_of_an_odd_transcript_comes_back_as_recorded(name, requests):
+def test_every_message_of_an_odd_transcript_goes_through_the_graph(name):
     rows = ODD[name]
     run = replay(rows, policies=["none"]).runs[0]
-    recording = Recording.of(rows)
     assert (run.stopped, run.missing, run.broken) == ("", 0, 0)
-    assert len(requests) == len(run.steps) == sum(row["role"] == "assistant" for row in rows)
-    spoken = [i for i, m in enumerate(recording.messages) if isinstance(m, AIMessage)]
-    for sent, place in zip(requests, spoken, strict=True):
-        shown = [m for m in sent if m.id in recording.place]
-        expected = recording.messages[:place]
-        # A graph gives results in the order of their calls, whatever the order was.
-        assert sorted(m.id for m in shown) == sorted(m.id for m in expected)
-        assert sorted(readings(shown)) == sorted(readings(expected))
-    assert len(recording.messages) >= len(rows) - 2
-
-
-def readings(messages: Sequence[BaseMessage]) -> list[str]:
-    return [
-        f"{m.type} {entry.reading}"
-        for m, entry in zip(messages, read_messages(messages), strict=True)
-    ]
+    assert len(run.steps) == sum(row["role"] == "assistant" for row in rows)
+    kept = "\n".join(e.reading for e in read_messages(Recording.of(rows).messages))
+    assert all(e.text in kept for e in read_messages(rows) if e.role not in ("system", "assistant"))
 
 
 # What the policies do, measured alike
 
 
 @pytest.mark.slow
-def test_three_policies_measured_alike(compared):
-    none, theirs, ours = (run_of(compared, name) for name in ("none", "langchain", "conspectus"))
+def test_three_policies_measured_alike():
+    compared = replay(SESSION, name="session", window=WINDOW)
+    none, theirs, ours = compared.runs
     sizes = [step.tokens for step in none.steps]
     assert (none.compactions, none.missing, none.read_share) == ((), 0, None)
     assert (none.peak, none.totals["sent_tokens"]) == (max(sizes), sum(sizes))
@@ -288,29 +236,23 @@ class Forgetting(AgentMiddleware[Any, Any, Any]):
         return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *kept]}
 
 
-@pytest.fixture
-def measured(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def measured(middleware: AgentMiddleware[Any, Any, Any], monkeypatch: Any) -> PolicyRun:
     """Figures of a policy made of one middleware."""
-
-    def of(middleware: AgentMiddleware[Any, Any, Any]) -> PolicyRun:
-        bad = Policy("bad", "bad", lambda setting: [middleware])
-        monkeypatch.setitem(POLICIES, "bad", bad)
-        return replay(SESSION, window=WINDOW, policies=["bad"]).runs[0]
-
-    return of
+    monkeypatch.setitem(POLICIES, "bad", Policy("bad", "bad", lambda setting: [middleware]))
+    return replay(SESSION, window=WINDOW, policies=["bad"]).runs[0]
 
 
-def test_what_is_dropped_without_an_archive_is_missing_and_unread(measured):
-    run = measured(Forgetting())
+def test_what_is_dropped_without_an_archive_is_missing_and_unread(monkeypatch):
+    run = measured(Forgetting(), monkeypatch)
     left = [one for done in run.compactions for one in done.left]
     assert run.missing == len(left) > 20
     assert run.read_share == 0.0
 
 
-def test_a_request_without_the_newest_messages_ends_the_run_with_the_reason(measured):
-    run = measured(Changing(lambda messages: messages[:2]))
+def test_a_request_without_the_newest_messages_ends_the_run_with_the_reason(monkeypatch):
+    run = measured(Changing(lambda messages: messages[:2]), monkeypatch)
     assert "newest messages have left" in run.stopped
-    run = measured(Changing(lambda messages: [HumanMessage("a summary", id="s")]))
+    run = measured(Changing(lambda messages: [HumanMessage("a summary", id="s")]), monkeypatch)
     assert "none of the recorded messages" in run.stopped
 
 
