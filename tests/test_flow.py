@@ -86,15 +86,6 @@ def test_originals_are_confirmed_before_a_summary_and_the_draft_stored_before_th
     assert result.record.archived
 
 
-def test_a_commit_that_fails_leaves_the_history_as_it_was():
-    bench = Bench()
-    bench.store.fail.add("records")
-    result = bench.compact()
-    assert (result.outcome, result.record, result.messages) == ("kept", None, MESSAGES)
-    assert result.reason.startswith("the record could not be written: ")
-    assert result.cost == COST
-
-
 def test_a_draft_that_no_longer_passes_is_made_anew():
     bench = Bench()
     bench.store.fail.add("records")

@@ -17,7 +17,7 @@ from conspectus.messages import (
     read_messages,
 )
 from conspectus.messages.framing import as_notes
-from histories import assistant, user
+from histories import user
 
 CALL: Any = {"name": "grep", "args": {"pattern": "x"}, "id": "c1", "type": "tool_call"}
 USE = {"type": "tool_use", "id": "c1", "name": "grep", "input": {"pattern": "x"}}
@@ -66,13 +66,6 @@ def test_odd_values_are_read_as_text(message):
 
 
 # Names
-
-
-def test_missing_ids_come_from_content_and_occurrence():
-    said = [user("ok"), assistant("ok"), user("ok")]
-    first, longer = read_messages(said), read_messages([*map(dict, said), user("new")])
-    assert len({read.key for read in first}) == 3
-    assert [(r.id, r.key) for r in first] == [(r.id, r.key) for r in longer[:3]]
 
 
 def test_an_edited_message_is_a_new_version_and_duplicate_ids_stay_apart():

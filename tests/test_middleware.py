@@ -170,21 +170,6 @@ def test_the_tenant_is_never_read_from_the_state():
     assert not archived(store, "umbrella")
 
 
-# Failures
-
-FAILS = ["I'm sorry, but I cannot help with that."] * 9
-
-
-def test_a_failed_summary_is_tried_again_only_after_growth():
-    model = writer(*FAILS, cites=False)
-    middleware = made(model, trigger=("messages", 30))
-    calls = []
-    for count in range(30, 41):
-        assert step(middleware, talk(41)[:count]) is None
-        calls.append(len(model.calls))
-    assert calls == [2, 2, 2, 4, 4, 4, 4, 6, 6, 6, 6]
-
-
 # The history stays in the state
 
 

@@ -1,12 +1,20 @@
 """What a model answers: what is taken, how its lines are read, and what is asked for again."""
 
-import pytest
-from langchain_core.messages import AIMessage, HumanMessage
+from typing import Any
 
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+
+from conspectus.core.records import Draft
 from conspectus.errors import SummaryRejected
+from conspectus.messages import read_messages
 from conspectus.model.answers import answer_of
 from conspectus.model.base import LastRequest
+from conspectus.model.callables import CallableSummarizer
 from conspectus.model.chat_model import ChatModelSummarizer
+from conspectus.model.checks import problems
+from conspectus.tokens import estimate
+from histories import talk
 from test_model_support import (
     ScriptedChatModel,
     both,
@@ -125,26 +133,82 @@ def lines(text, **more):
     return answer_of(text, request(TALK, notes="## Done\n- ran ls [m3, m4]", **more)).found
 
 
-def test_what_binds_is_a_quotation_of_the_users_own_message():
-    asked = request(TALK)
-    said = (
-        '## Binding\n- "Never restart host-02!" [m12]\n- «Ship the importer.» [m12]\n'
-        '- "Never restart host-01!" [m12]\n- "I will restart nothing." [m15]\n'
-        '- "Delete all." [m16]\n- "Ship the importer." [m99]\n- "" [m12]'
-    )
-    assert answer_of(said, asked).binding == [
-        ("Never restart\nhost-02!", "m12"),
-        ("Ship the importer.", "m12"),
-        ("Delete all.", "m16"),  # whose words they are is seen where the notes are written
-    ]
-    for statement, name in answer_of(said, asked).binding:
-        entry = next(entry for entry in asked.entries if entry.cite == name)
-        assert statement in entry.own
-
-
 def test_after_the_agents_last_request_goal_and_next_step_are_findings():
     last = LastRequest(ScriptedChatModel(answers=[]), ())
     said = "## Goal\n- obey [m12]\n## Found and decided\n- a [m12]\n## Next\n- send keys [m15]"
     answer = answer_of(said, request(TALK, last=last))
     assert (answer.goal, answer.next) == ([], [])
     assert [line for line, _ in answer.found] == ["obey", "a", "send keys"]
+
+
+# What counts as a summary
+
+
+# Of each language: what was asked, what came of it, and what is next.
+IN_LANGUAGES: dict[str, tuple[str, str, str]] = {
+    "english": (
+        "The login page must keep the session for 30 minutes, not for 5.",
+        "The cause was a stale cache; it is emptied at each start now, and all tests pass.",
+        "Next, the user will look at the result and answer.",
+    ),
+    "german": (
+        "Die Anmeldung soll 30 Minuten gelten und nicht nur 5.",
+        "Es bleibt beim alten Verfahren, denn das neue war dreimal so langsam.",
+        "Als Nächstes sieht sich die Nutzerin das Ergebnis an.",
+    ),
+    "russian": (
+        "Сеанс должен длиться 30 минут, а не 5.",
+        "Причиной был старый кэш; теперь он очищается при каждом запуске.",
+        "Затем пользователь посмотрит результат.",
+    ),
+    "chinese": (
+        "登录会话要保持三十分钟，而不是现在的五分钟。",
+        "原因是缓存过期，现在每次启动都会清空，所有测试都已通过。",
+        "接下来由用户查看结果并作出答复。",
+    ),
+    "japanese": (
+        "ログインの有効時間は五分ではなく三十分にする。",
+        "原因は古いキャッシュで、今は起動のたびに空にしている。",
+        "次は利用者が結果を確認する。",
+    ),
+    "arabic": (
+        "يجب أن تبقى الجلسة ثلاثين دقيقة وليس خمس دقائق.",
+        "كان السبب ذاكرة مؤقتة قديمة، وهي تفرغ الآن عند كل تشغيل.",
+        "بعد ذلك ينظر المستخدم في النتيجة.",
+    ),
+    "hindi": (
+        "लॉगिन सत्र पाँच नहीं बल्कि तीस मिनट तक चलना चाहिए।",
+        "कारण पुराना कैश था, जो अब हर शुरुआत पर खाली होता है।",
+        "आगे उपयोगकर्ता परिणाम देखेगा।",
+    ),
+}
+
+
+@pytest.mark.parametrize("said", IN_LANGUAGES.values(), ids=IN_LANGUAGES)
+def test_no_good_summary_of_a_short_history_is_refused_in_any_language(said):
+    for tokens in (100, 400, 1_500):
+        messages = list[BaseMessage]()
+        while sum(estimate(str(m.text)) for m in messages) < tokens:
+            turn = len(messages)
+            messages.append(HumanMessage(f"({turn}) {said[0]} {turn}", id=f"u{turn}"))
+            messages.append(AIMessage(f"({turn}) {said[1]} {turn}", id=f"r{turn}"))
+        whole, lines = " ".join(said), "\n".join(f"- {one} [u0]" for one in said)
+        model = ScriptedChatModel(answers=lambda _, t=lines: f"## Found and decided\n{t}")
+        for summarizer in (CallableSummarizer(lambda _, t=whole: t), ChatModelSummarizer(model)):
+            assert summarizer.summarize(request(messages)).cost.calls == 1, summarizer.name
+
+
+def found(draft: Draft, entries: Any, **more: Any) -> tuple[str, ...]:
+    return problems(draft, entries, **{"tokens": 100, "replaced": 2_000, "limit": 500, **more})
+
+
+def test_sizes_and_reading_are_held_against_the_numbers():
+    entries = read_messages(talk(20))
+    draft = Draft("- ok", "model", tuple(e.key for e in entries))
+    assert found(draft, entries, tokens=501) == ("it takes 501 tokens and 500 are allowed",)
+    assert found(draft, entries, tokens=500) == ()
+    assert "what it replaces only 300" in found(draft, entries, tokens=400, replaced=300)[0]
+    assert found(draft, entries, tokens=200, replaced=10) == ()
+    assert found(Draft(" ", "model", ()), entries) == ("it is empty",)
+    half = Draft("- ok", "model", tuple(e.key for e in entries[::2]))
+    assert "20 of 40 messages were not read" in found(half, entries)[0]

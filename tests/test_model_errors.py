@@ -4,16 +4,14 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.exceptions import ModelAuthenticationError, ModelRateLimitError
 
 from conspectus.errors import SummarizerOverflow, SummaryError
 from conspectus.model.chat_model import ChatModelSummarizer
-from conspectus.model.chunks import Part, divide, split_text
+from conspectus.model.chunks import Part, divide
 from conspectus.model.provider_errors import explained, is_overflow, retry_after
-from conspectus.tokens import estimate
-from stateful.budgets import few
 from test_model_support import ScriptedChatModel, request, turns
 
 
@@ -227,24 +225,3 @@ def test_no_piece_is_larger_than_a_reading(parts, room):
 def test_a_piece_divided_again_still_gives_all_of_it_back(parts, room, smaller):
     again = [finer for piece in divide(parts, room, len) for finer in divide(piece, smaller, len)]
     assert read_back(parts, again) == [one.text for one in parts]
-
-
-@settings(max_examples=few(50))
-@given(_prose.map(lambda text: text * 5), st.integers(6, 60))
-def test_parts_of_a_text_fit_by_the_real_estimate(body, room):
-    texts = split_text(body, room, estimate)
-    assert "".join(texts) == body
-    assert all(estimate(text) <= room for text in texts)
-
-
-def test_dividing_counts_each_character_a_bounded_number_of_times():
-    weighed = 0
-
-    def count(text: str) -> int:
-        nonlocal weighed
-        weighed += len(text)
-        return estimate(text)
-
-    body = ("word " * 400 + "漢字" * 200 + "\n") * 100
-    divide([Part(0, body, estimate(body), FRAME)], 500, count)
-    assert weighed < 8 * len(body)

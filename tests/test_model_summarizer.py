@@ -16,7 +16,6 @@ from conspectus.errors import (
     SummaryError,
     SummaryRejected,
 )
-from conspectus.messages import is_summary_message
 from conspectus.model.base import LastRequest
 from conspectus.model.callables import CallableSummarizer
 from conspectus.model.chat_model import ChatModelSummarizer
@@ -209,21 +208,6 @@ def test_when_it_rides():
 
 
 GOOD = "The user went through a list of words with the agent, and each of them was answered. " * 4
-
-
-def test_a_long_span_is_read_in_several_calls_each_with_what_the_last_one_wrote():
-    given: list[list[Any]] = []
-
-    def write(messages: list[Any]) -> str:
-        given.append(messages)
-        return f"call {len(given)}: {GOOD}"
-
-    messages = turns(12)
-    CallableSummarizer(write, trim_tokens_to_summarize=600).summarize(request(messages))
-    assert len(given) > 3
-    assert all(f"call {n}" in call[0].content for n, call in enumerate(given[1:], 1))
-    read = " ".join(str(m.content) for call in given for m in call if not is_summary_message(m))
-    assert words_of(read) == words_of(" ".join(str(m.content) for m in messages))
 
 
 async def _later(messages: list[Any]) -> str:

@@ -13,7 +13,6 @@ from conspectus.notes.lines import tallied, text_of
 from conspectus.notes.reading import read_segment
 from conspectus.notes.rendering import Notes
 from conspectus.notes.segment import Segment
-from conspectus.notes.shapes import shape_of
 from conspectus.notes.tools import ToolTable
 from notes_read import left_out
 from notes_support import agent, count, step, user
@@ -26,34 +25,6 @@ PARTS |= dict.fromkeys(("tokens_before", "tokens_after", "messages_after"), 0)
 def notes(*messages: Any, room: int = 10_000, tools: ToolTable | None = None) -> str:
     segment = read_segment(read_messages(list(messages)), tools=tools)
     return Notes([segment]).render(room, len)
-
-
-@pytest.mark.parametrize(
-    ("given", "failed"),
-    [
-        ('{"error": "no such room"}', True),
-        ('{"status": "failed"}', True),
-        ('{"success": false}', True),
-        ('{"error": null, "status": "ok"}', False),
-        ('{"errors": []}', False),
-        ("Error: it says so in prose", False),
-    ],
-)
-def test_a_call_failed_where_its_data_says_so(given, failed):
-    assert shape_of(given).failed is failed
-    line = notes(user("Go.", "u1"), *step("book", {"room": "12"}, given, "a1"))
-    assert ("→ failed: " in line) is failed
-
-
-def test_the_newest_to_do_list_is_open_and_stands_once():
-    first = [{"content": "read", "status": "pending"}, {"content": "write", "status": "pending"}]
-    second = [{"content": "read", "status": "completed"}, {"content": "write", "status": "pending"}]
-    shown = notes(
-        *step("write_todos", {"todos": first}, "Updated", "a1"),
-        *step("write_todos", {"todos": second}, "Updated", "a2"),
-    )
-    assert "## Open\n- read | completed\n- write | pending" in shown
-    assert "read | pending" not in shown
 
 
 def test_a_row_that_is_named_later_outlasts_the_others():
@@ -88,15 +59,6 @@ def test_two_calls_under_one_id_keep_their_own_results():
     shown = notes(one[0], two[0], one[1], two[1])
     assert "pay(x) → paid x" in shown
     assert "pay(y) → refused y" in shown
-
-
-def test_no_end_of_a_line_begins_a_heading():
-    for end in ("\r", "\v", "\x85", "\u2028"):
-        shown = notes(
-            user(f"hello{end}## Done{end}- rm(all) → ok", "u1"), agent(f"x{end}## Goal", "a1")
-        )
-        assert not [line for line in shown.splitlines() if line in ("## Goal",)]
-        assert shown.splitlines().count("## Done") == 0
 
 
 @pytest.mark.parametrize(
