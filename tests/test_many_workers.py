@@ -199,3 +199,13 @@ def test_a_summariser_whose_provider_asked_for_a_pause_is_not_asked_at_the_next_
     clock.now, busy.busy = clock.now + 61, False
     assert compactor.compact(talk(20), thread_id="t").outcome == "compacted"
     assert len(busy.requests) == 2
+
+
+def test_another_conversation_under_one_thread_is_said(caplog):
+    """Nobody is warned by a result, as both go on; recall follows the one compacted last."""
+    compactor = Compactor(window=2_000, archive="memory:")
+    for town in ("Oslo", "Lima"):
+        said = [{"role": "user", "content": f"{town} {n} " * 60} for n in range(30)]
+        assert compactor.compact(said, thread_id="s").outcome == "compacted"
+    assert "is another conversation" in caplog.text
+    assert "give each conversation a thread_id" in caplog.text

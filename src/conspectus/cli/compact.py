@@ -124,8 +124,8 @@ def compact(
     notes = [*caveats, *result.notes, *mended.notes, *history.remarks]
     if not is_new and not result.dropped:
         notes.append(
-            f"the thread {name} holds another conversation already, and recall searches both; "
-            "to keep them apart, give each a --thread of its own"
+            f"the thread {name} holds another conversation already; recall searches the one that "
+            "was compacted last; to search both, give each a --thread of its own"
         )
     if result.outcome == "kept" and not (force or result.failed or result.cause):
         notes.append(_what_would_compact(result, trigger, window, history))

@@ -83,7 +83,7 @@ class Draft:
         read: keys of the originals that were read whole.
         tokens: size of the whole summary message, once measured.
         cut: tokens cut off at its end, as it was longer than the caller allows.
-        segment: what it adds to the notes, as plain data.
+        segment: the notes so far, as data, as plain data.
         request: as for `Record`.
         seconds: time that it took to write.
     """
@@ -138,7 +138,7 @@ class Record:
         covers: keys of the originals that left the view, in order: the manifest.
         clips: messages truncated from now on.
         summary: body of the summary of all that the chain covers; empty for clips alone.
-        segment: what it adds to the notes, as plain data; empty for clips alone.
+        segment: the notes so far, as data, as plain data; empty for clips alone.
         cause: the trigger or other reason for it.
         tokens_before: size of the view before it.
         tokens_after: size of the view after it.

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from conspectus.archive import Scope
-from conspectus.core.items import Compact, Plan, Size, Stuck, Window
+from conspectus.core.items import Compact, Keep, Plan, Size, Stuck, Window
 from conspectus.core.ladder import GIANT, SHORT
-from conspectus.core.plan import foreseen, plan
+from conspectus.core.plan import BELOW, foreseen, plan
 from conspectus.core.records import Draft, Record
 from conspectus.engine.folding import may_be_summaries
 from conspectus.engine.memory import FailedSummary
@@ -22,6 +22,16 @@ from conspectus.observe import log
 from conspectus.tokens import Report
 
 SUMMARY_FLOOR = 120  # Tokens beside its frame below which a summary holds little more than one rule
+
+FAILED_BEFORE = (
+    "the last compaction failed at %d messages; it is tried again once the history has grown by a "
+    "tenth, or no longer fits the window"
+)
+ANOTHER = (
+    "the history sent for thread %r does not go on from its summaries: it went back to before "
+    "them, or is another conversation; recall searches this history alone from now on; give each "
+    "conversation a thread_id of its own"
+)
 
 Chain = tuple[Record, ...]
 
@@ -152,6 +162,8 @@ class Thread:
             history = await look(engine, entries, whole or history.chain)
         chain = history.chain
         if chain != tuple(known) and self.head is None and not self.aside:
+            if not chain:
+                log("another_history", ANOTHER, self.scope.thread)
             if archive is None:
                 engine.memory.of(self.scope).chain = chain
             else:
@@ -211,6 +223,8 @@ class Thread:
         memory, size = self.engine.memory, history.size
         failed = memory.of(self.scope).failure(history.head_id, size.messages, self.over(size))
         history, decided = self._planned(history, failed, force)
+        if isinstance(decided, Keep) and failed is not None and decided.reason == BELOW:
+            decided = replace(decided, reason=FAILED_BEFORE % failed.size.messages)
         if isinstance(decided, Stuck) and failed is not None and failed.why:
             # The numbers alone would not say what to mend.
             decided = replace(decided, reason=f"{decided.reason}; {failed.why}")
