@@ -76,6 +76,7 @@ class Endpoint:
         self._quick = ThreadPoolExecutor(QUICK, "conspectus-serve")
         self._turn = asyncio.Semaphore(1)
         self._under_way = set[asyncio.Task[Any]]()
+        self._writing: asyncio.Future[None] | None = None
         self._warned: set[str] = set()
 
     async def close(self) -> None:
@@ -172,7 +173,7 @@ class Endpoint:
 
     async def _answer(self, request: Request, x: Exchange, reply: Reply) -> None:
         """Answer a request with a history."""
-        protocol, fitter, settling = x.route.protocol, self._fitter, None
+        protocol, fitter = x.route.protocol, self._fitter
         await self._read(x)
         unknown = x.trail is not None and x.room is None and x.tokens >= NEEDED
         if unknown and await self._learned_window(request, x):
@@ -181,8 +182,10 @@ class Endpoint:
             await reply.until(self._to_its_end(fitter.fit(x)), protocol, x.streamed)
         if x.fresh:  # it is settled
             await self._do(self._tenants.add, x.tenant)
-        elif x.trail is not None and not x.route.counts:  # while the upstream works
-            settling = self._do(fitter.settle, x)
+        elif x.trail is not None and not x.route.counts:
+            fitter.settle(x)
+            if self._writing is None or self._writing.done():
+                self._writing = self._to_its_end(self._write())
         if x.answer is not None:
             kind = b"text/event-stream" if x.streamed else b"application/json"
             await reply.start(200, [(b"content-type", kind), *headers_of(x)])
@@ -200,11 +203,14 @@ class Endpoint:
             if x.with_tool:
                 work = asyncio.ensure_future(self._looked_up(request, x, answer))
                 answer = await reply.until(work, protocol, x.streamed)
-            if settling is not None:
-                await settling
             await self._relay(answer, reply, headers_of(x), x)
         finally:
             await answer.close()
+
+    async def _write(self) -> None:
+        """Write the progress of threads, while requests go on."""
+        while await self._do(self._fitter.write_places):
+            pass
 
     async def _read(self, x: Exchange) -> None:
         """Read a request; of large ones one at a time, so that small ones need not wait."""

@@ -7,10 +7,12 @@ import json
 import os
 import ssl
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from weakref import WeakSet
 
 import httpx
 
@@ -24,6 +26,7 @@ Raw = list[tuple[bytes, bytes]]
 OURS = b"x-conspectus-"  # before own headers: none goes to the upstream or comes from it
 LARGEST_ERROR = 1_000_000  # bytes of a refusal; a larger one is not a provider's error
 IDLE = 4.0  # seconds that an unused connection is kept: less than by servers, which close it
+EACH = 8  # requests at once of one pool: for each, it looks at all its connections several times
 LARGEST_HELD, LONGEST_HELD = 64_000, 2.0  # of an answer of 200 in which an error is looked for
 
 HOP_BY_HOP = frozenset(
@@ -90,8 +93,8 @@ class RefusedByUpstream(Exception):
 class UpstreamAnswer:
     """An open answer of the upstream, whose body comes in pieces."""
 
-    def __init__(self, response: httpx.Response) -> None:
-        self._response, self._rest = response, response.aiter_raw()
+    def __init__(self, response: httpx.Response, closed: Callable[[], Awaitable[None]]) -> None:
+        self._response, self._rest, self._closed = response, response.aiter_raw(), closed
         self._begun = b""  # what has been read to look for a refusal
         self._next: asyncio.Future[bytes] | None = None  # a piece that is being read
         self.status = response.status_code
@@ -163,7 +166,10 @@ class UpstreamAnswer:
         """Close the connection."""
         if self._next is not None:
             self._next.cancel()
-        await self._response.aclose()
+        try:
+            await self._response.aclose()
+        finally:
+            await self._closed()
 
 
 def _error_in(text: bytes) -> RefusedByUpstream | None:
@@ -192,16 +198,18 @@ class Upstream:
     def __init__(self, settings: ServeSettings) -> None:
         self._address, parts = settings.upstream, urlsplit(settings.upstream)
         self._host = f"{parts.scheme}://{parts.netloc}"
-        self._client = httpx.AsyncClient(
-            timeout=httpx.Timeout(settings.timeout, connect=15.0, pool=None),
+        self._timeout = httpx.Timeout(settings.timeout, connect=15.0, pool=None)
+        self._new_client = partial(
+            httpx.AsyncClient,
             limits=httpx.Limits(
-                max_connections=None, max_keepalive_connections=256, keepalive_expiry=IDLE
+                max_connections=None, max_keepalive_connections=None, keepalive_expiry=IDLE
             ),
             follow_redirects=False,
             trust_env=False,  # a .netrc would add the operator's key
             proxy=settings.proxy,
             verify=_certificates(settings.ca_file),
         )
+        self._pools = [(self._new_client(), WeakSet[httpx.Request]())]  # each with its requests
 
     async def send(
         self,
@@ -215,26 +223,40 @@ class Upstream:
 
         Raises UpstreamFailed if it cannot be reached in time.
         """
-        limits = self._client.timeout if timeout is None else httpx.Timeout(timeout)
+        limits = self._timeout if timeout is None else httpx.Timeout(timeout)
         extra: dict[str, Any] = {"timeout": limits.as_dict()}
         path, mark, query = target.partition("?")
         try:
             url = httpx.URL(self._host + target_of(self._address, path) + mark + query)
             request = httpx.Request(method, url, headers=headers, content=content, extensions=extra)
-            return UpstreamAnswer(await self._client.send(request, stream=True))
+            if (pool := next((one for one in self._pools if len(one[1]) < EACH), None)) is None:
+                self._pools.append(pool := (self._new_client(), WeakSet()))
+            ended = partial(self._ended, pool[1], request)
+            pool[1].add(request)
+            try:
+                return UpstreamAnswer(await pool[0].send(request, stream=True), ended)
+            except BaseException:
+                await ended()
+                raise
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             raise _failed(error) from None
 
+    async def _ended(self, requests: WeakSet[httpx.Request], request: httpx.Request) -> None:
+        requests.discard(request)
+        while len(self._pools) > 1 and not self._pools[-1][1]:
+            await self._pools.pop()[0].aclose()
+
     async def close(self) -> None:
         """Close all connections."""
-        await self._client.aclose()
+        for client, _ in self._pools:
+            await client.aclose()
 
 
-def _certificates(file: Path | None) -> ssl.SSLContext | bool:
+def _certificates(file: Path | None) -> ssl.SSLContext:
     path = str(file.expanduser()) if file is not None else os.environ.get("SSL_CERT_FILE")
     folder = None if file is not None else os.environ.get("SSL_CERT_DIR")
     if not path and not folder:
-        return True
+        return httpx.create_ssl_context(trust_env=False)
     try:
         return ssl.create_default_context(cafile=path or None, capath=folder or None)
     except OSError as error:
