@@ -40,7 +40,6 @@ class Endpoint:
     def ask(self, history: list[Any], tenant: str = "ann", protocol: Any = CHAT) -> Exchange:
         x = self.look(history, tenant, protocol)
         self.fitter.settle(x)
-        self.fitter.write_places()
         return x
 
 

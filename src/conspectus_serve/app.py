@@ -7,7 +7,7 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, MutableMapping
+from collections.abc import AsyncIterator, Callable, Coroutine, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
@@ -21,7 +21,7 @@ from conspectus.config import SummarizationConfig
 from conspectus_serve.answers import Passing, read_answer
 from conspectus_serve.compaction import Items
 from conspectus_serve.entrance import Entrance
-from conspectus_serve.exchange import Exchange, Reply, Send, headers_of
+from conspectus_serve.exchange import Exchange, Receive, Reply, Send, headers_of, while_there
 from conspectus_serve.fitting import Fitter
 from conspectus_serve.models import window_in
 from conspectus_serve.operation import Operation
@@ -50,7 +50,6 @@ from conspectus_serve.upstream import (
 logger = logging.getLogger("conspectus.serve")
 
 T = TypeVar("T")
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 RETRIES = 6  # maximum further requests for one that the upstream refuses
 DRAINED = 0.2  # seconds to end an answer after its last event, for the connection to be used again
@@ -76,7 +75,6 @@ class Endpoint:
         self._quick = ThreadPoolExecutor(QUICK, "conspectus-serve")
         self._turn = asyncio.Semaphore(1)
         self._under_way = set[asyncio.Task[Any]]()
-        self._writing: asyncio.Future[None] | None = None
         self._warned: set[str] = set()
 
     async def close(self) -> None:
@@ -109,7 +107,7 @@ class Endpoint:
                 x = Exchange(tenant, route, await self._entrance.body(request), request.headers)
                 read.set()
                 work = self._answer(request, x, reply)
-            await _while_there(work, request.receive, read)
+            await while_there(work, request.receive, read)
         except ClientDisconnect:
             return
         except Refusal as error:
@@ -173,7 +171,7 @@ class Endpoint:
 
     async def _answer(self, request: Request, x: Exchange, reply: Reply) -> None:
         """Answer a request with a history."""
-        protocol, fitter = x.route.protocol, self._fitter
+        protocol, fitter, settling = x.route.protocol, self._fitter, None
         await self._read(x)
         unknown = x.trail is not None and x.room is None and x.tokens >= NEEDED
         if unknown and await self._learned_window(request, x):
@@ -182,10 +180,8 @@ class Endpoint:
             await reply.until(self._to_its_end(fitter.fit(x)), protocol, x.streamed)
         if x.fresh:  # it is settled
             await self._do(self._tenants.add, x.tenant)
-        elif x.trail is not None and not x.route.counts:
-            fitter.settle(x)
-            if self._writing is None or self._writing.done():
-                self._writing = self._to_its_end(self._write())
+        elif x.trail is not None and not x.route.counts:  # while the upstream works
+            settling = self._do(fitter.settle, x)
         if x.answer is not None:
             kind = b"text/event-stream" if x.streamed else b"application/json"
             await reply.start(200, [(b"content-type", kind), *headers_of(x)])
@@ -203,14 +199,11 @@ class Endpoint:
             if x.with_tool:
                 work = asyncio.ensure_future(self._looked_up(request, x, answer))
                 answer = await reply.until(work, protocol, x.streamed)
+            if settling is not None:
+                await settling
             await self._relay(answer, reply, headers_of(x), x)
         finally:
             await answer.close()
-
-    async def _write(self) -> None:
-        """Write the progress of threads, while requests go on."""
-        while await self._do(self._fitter.write_places):
-            pass
 
     async def _read(self, x: Exchange) -> None:
         """Read a request; of large ones one at a time, so that small ones need not wait."""
@@ -350,29 +343,6 @@ async def _drained(pieces: AsyncIterator[bytes]) -> None:
 def _with_query(request: Request, path: str) -> str:
     query = request.scope["query_string"].decode("latin-1")
     return f"{path}?{query}" if query else path
-
-
-async def _while_there(
-    work: Coroutine[Any, Any, None], receive: Receive, read: asyncio.Event
-) -> None:
-    """Await work until it ends, or its client disconnects once its body is `read`."""
-
-    async def gone() -> None:
-        await read.wait()
-        while (await receive())["type"] != "http.disconnect":
-            pass
-
-    working, leaving = asyncio.create_task(work), asyncio.create_task(gone())
-    try:
-        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            raise ClientDisconnect
-        working.result()
-    finally:
-        leaving.cancel()
-        working.cancel()
-        with suppress(asyncio.CancelledError, Exception):
-            await working
 
 
 def make_app(

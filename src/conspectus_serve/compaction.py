@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from conspectus._newest import Newest
-from conspectus.archive import Archive, Scope
 from conspectus.core.records import Cost
 from conspectus_serve.protocols import COMPACT, Refusal
 
@@ -215,47 +213,3 @@ def _response(name: str, asked: Mapping[str, Any], item: dict[str, Any], cost: C
         {"type": "response.completed", "response": whole},
     ]
     return whole, [{**one, "sequence_number": number} for number, one in enumerate(events)]
-
-
-KNOWN = 16  # histories left to the server that are remembered, beside the archive
-
-
-class Held:
-    """Keep the histories that clients leave to the server, by the ids of responses.
-
-    A client that sends `previous_response_id` sends no history. The items of each response are kept
-    in the namespace of their thread, so that the whole history can be compacted and any upstream
-    can answer it.
-    """
-
-    def __init__(self, archive: Archive) -> None:
-        self._archive = archive
-        self._known = Newest[tuple[str, str], tuple[str, list[Any]]](KNOWN)
-
-    def history(self, tenant: str, response: str) -> tuple[str, list[Any]] | None:
-        """Return the thread and the history up to a response, with it; None if it is unknown."""
-        slip = self._archive.notes(tenant, "response", [response]).get(response, {})
-        thread, items, name = slip.get("thread"), list[Any](), response
-        passed = set[str]()
-        while isinstance(thread, str) and name not in passed:  # an upstream may give one id twice
-            passed.add(name)
-            if (known := self._known.get((tenant, name))) is not None:
-                name, items = "", [*known[1], *items]
-            else:
-                row = self._archive.notes(Scope(tenant, thread), "response", [name]).get(name)
-                if row is None:  # expired or forgotten: the rest is not the whole history
-                    return None
-                name, items = row["parent"], [*row["items"], *items]
-            if not name:
-                self._known.put((tenant, response), (thread, items))
-                return thread, items
-        return None
-
-    def keep(
-        self, scope: Scope, response: str, parent: str, before: Sequence[Any], new: Sequence[Any]
-    ) -> None:
-        """Keep a response after its parent: items before it, and new ones. Raises ArchiveError."""
-        row = {response: {"parent": parent, "items": list(new)}}
-        self._archive.note(scope, "response", row)
-        self._archive.note(scope.tenant, "response", {response: {"thread": scope.thread}})
-        self._known.put((scope.tenant, response), (scope.thread, [*before, *new]))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, MutableMapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
 
 from conspectus.archive import Scope
 from conspectus.core.items import Window
@@ -21,6 +23,7 @@ from conspectus_serve.threads import Mark, Match, Trail
 from conspectus_serve.upstream import Raw, own_headers
 
 T = TypeVar("T")
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 EVENTS = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
@@ -143,3 +146,26 @@ class Reply:
             headers.append((b"content-length", str(len(body)).encode()))
             await self.start(error.status, headers)
             await self.body(body, more=False)
+
+
+async def while_there(
+    work: Coroutine[Any, Any, None], receive: Receive, read: asyncio.Event
+) -> None:
+    """Await work until it ends, or its client disconnects once its body is `read`."""
+
+    async def gone() -> None:
+        await read.wait()
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    working, leaving = asyncio.create_task(work), asyncio.create_task(gone())
+    try:
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientDisconnect
+        working.result()
+    finally:
+        leaving.cancel()
+        working.cancel()
+        with suppress(asyncio.CancelledError, Exception):
+            await working

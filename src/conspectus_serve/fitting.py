@@ -32,13 +32,13 @@ from conspectus.messages.blocks import without_cache_marks
 from conspectus.messages.recalled import LEAST_RECALL, newest_user
 from conspectus.model.provider_errors import is_overflow
 from conspectus.observe import heard_by
-from conspectus_serve.compaction import MARK, Asked, Held, Items, answer_of, asked_of
+from conspectus_serve.compaction import MARK, Asked, Items, answer_of, asked_of
 from conspectus_serve.exchange import Exchange
 from conspectus_serve.models import Models, Odd, form_of, formed
 from conspectus_serve.protocols import RESPONSES, Refusal, printable
 from conspectus_serve.recall import Chosen, Recall, may_have_tool, tool_in
 from conspectus_serve.settings import ServeSettings
-from conspectus_serve.threads import Mark, Match, Originals, Places, find, hint_of, keep, trail_of
+from conspectus_serve.threads import Held, Mark, Match, Originals, find, hint_of, keep, trail_of
 from conspectus_serve.upstream import RefusedByUpstream
 
 logger = logging.getLogger("conspectus.serve")
@@ -76,7 +76,6 @@ class Fitter:
         self._archive, self._settings, self._items = archive, settings, items
         self._models = Models(settings, config, archive)
         self._held, self._originals = Held(archive), Originals(archive)
-        self._places = Places(archive)
         self._holds = not config.redact  # histories left to the server are kept as they were sent
         self._chosen, self._warned = Chosen(TURNS), set[str]()
         self._sizes = Newest[tuple[str, bytes], int](SIZES)
@@ -160,7 +159,7 @@ class Fitter:
         if x.named:
             x.match = Match(x.named, self._archive.pointer(Scope(x.tenant, x.named)) or "")
         else:
-            x.match = find(self._places, x.tenant, trail, x.hint)
+            x.match = find(self._archive, x.tenant, trail, x.hint)
         source, head = x.scope, x.match.head
         if x.match.left:
             source = Scope(x.tenant, x.match.left)
@@ -206,8 +205,7 @@ class Fitter:
             if x.due:
                 await self._compact(x)
             if x.fresh:  # its client may have gone, and sends the same request again
-                self.settle(x)
-                await asyncio.to_thread(self.write_places)
+                await asyncio.to_thread(self.settle, x)
             await asyncio.to_thread(self._write, x)
 
     async def _compact(self, x: Exchange, smaller: Window | None = None) -> None:
@@ -255,18 +253,13 @@ class Fitter:
         return [x.short] if quiet else [x.plain, x.short]
 
     def settle(self, x: Exchange) -> None:
-        """Note the thread's progress, which `write_places` writes."""
+        """Keep the thread's progress; a failure does not stop the answer."""
         self._originals.remember(x.scope, x.marks, x.plain)
-        if not x.named and x.trail is not None:
-            keep(self._places, x.tenant, x.match, x.trail, x.head, x.hint)
-
-    def write_places(self) -> bool:
-        """Write the progress of all threads; False if none waits. A failure stops no answer."""
         try:
-            return self._places.write()
+            if not x.named and x.trail is not None:
+                keep(self._archive, x.tenant, x.match, x.trail, x.head, x.hint)
         except ArchiveError as error:
             logger.warning("how far a thread has come could not be kept: %s", error)
-            return False
 
     # Write
 
@@ -331,8 +324,7 @@ class Fitter:
                 logger.warning("a refused request could not be made smaller: %s", error)
                 return False
             if smaller and x.fresh:
-                self.settle(x)
-                await asyncio.to_thread(self.write_places)
+                await asyncio.to_thread(self.settle, x)
         else:
             thinking, alternate = x.asked.body.get("thinking"), self._settings.alternate_roles
             form = form_of(str(refusal), forms, thinking, alternate) if x.view is not None else ""

@@ -16,7 +16,6 @@ import hashlib
 import json
 import marshal
 import re
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -193,46 +192,7 @@ class Match:
     left: str = ""  # the thread that the history has left, with compactions
 
 
-class Places:
-    """How far threads have come: known at once, and written later, for many requests together.
-
-    A killed process loses the last ones; the next request is then known by an earlier answer.
-    """
-
-    def __init__(self, archive: Archive) -> None:
-        self._archive, self._lock, self._turn = archive, threading.Lock(), threading.Lock()
-        self._waiting = dict[tuple[str, str], dict[str, Any]]()
-
-    def notes(self, tenant: str, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Return notes by name, as the latest request has left them. Raises ArchiveError."""
-        with self._lock:
-            late = {
-                one: self._waiting[tenant, one] for one in names if (tenant, one) in self._waiting
-            }
-        return {**self._archive.notes(tenant, "thread", names), **late}
-
-    def note(self, tenant: str, notes: Mapping[str, dict[str, Any]]) -> None:
-        """Keep notes, which `write` writes."""
-        with self._lock:
-            self._waiting.update({(tenant, name): note for name, note in notes.items()})
-
-    def write(self) -> bool:
-        """Write what waits; False if nothing did. Raises ArchiveError; what failed is left out."""
-        with self._turn:
-            with self._lock:
-                taken = dict(self._waiting)
-            try:
-                for tenant in {tenant for tenant, _ in taken}:
-                    notes = {name: note for (of, name), note in taken.items() if of == tenant}
-                    self._archive.note(tenant, "thread", notes)
-            finally:
-                with self._lock:
-                    newer = {key: v for key, v in self._waiting.items() if v is not taken.get(key)}
-                    self._waiting = newer
-        return bool(taken)
-
-
-def find(archive: Places, tenant: str, trail: Trail, hint: str = "") -> Match:
+def find(archive: Archive, tenant: str, trail: Trail, hint: str = "") -> Match:
     """Find the thread from which a history goes on, or begin a new one.
 
     An answer names a thread, and the thread its last answer: of two histories that continue one at
@@ -241,9 +201,9 @@ def find(archive: Places, tenant: str, trail: Trail, hint: str = "") -> Match:
     its session; empty for none. Raises ArchiveError.
     """
     slips = [f"answer {name}" for name in trail.names()] + ([f"hint {hint}"] if hint else [])
-    known = archive.notes(tenant, slips)
+    known = archive.notes(tenant, "thread", slips)
     threads = dict.fromkeys(str(known[slip].get("thread")) for slip in slips if slip in known)
-    places = archive.notes(tenant, [f"thread {one}" for one in threads])
+    places = archive.notes(tenant, "thread", [f"thread {one}" for one in threads])
     held, left, begun = {name: at for at, name in enumerate(trail.said, 1)}, "", list[str]()
     own = {one.name for one in trail.marks if one.name and one.said and one.unique}
     for thread in threads:
@@ -270,9 +230,9 @@ def find(archive: Places, tenant: str, trail: Trail, hint: str = "") -> Match:
 
 
 def keep(
-    archive: Places, tenant: str, match: Match, trail: Trail, head: str, hint: str = ""
+    archive: Archive, tenant: str, match: Match, trail: Trail, head: str, hint: str = ""
 ) -> None:
-    """Note how far a thread has come, if that has changed."""
+    """Note how far a thread has come, if that has changed. Raises ArchiveError."""
     tail = trail.answered[-TAIL:]
     if tail == match.tail and head == match.head:
         return
@@ -281,7 +241,7 @@ def keep(
     if hint:
         slips[f"hint {hint}"] = thread
     place = {"head": head, "tail": tail, "first": trail.said[0], "hint": hint}
-    archive.note(tenant, {**slips, f"thread {match.thread}": place})
+    archive.note(tenant, "thread", {**slips, f"thread {match.thread}": place})
 
 
 def hint_of(headers: Mapping[str, str], body: Mapping[str, Any]) -> str:
@@ -374,3 +334,47 @@ def _was_cleared(mark: Mark, size: int) -> bool:
     One whose name another conversation may have too must have become much shorter.
     """
     return mark.size < (size if mark.unique else size // 2)
+
+
+KNOWN = 16  # histories left to the server that are remembered, beside the archive
+
+
+class Held:
+    """Keep the histories that clients leave to the server, by the ids of responses.
+
+    A client that sends `previous_response_id` sends no history. The items of each response are kept
+    in the namespace of their thread, so that the whole history can be compacted and any upstream
+    can answer it.
+    """
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self._known = Newest[tuple[str, str], tuple[str, list[Any]]](KNOWN)
+
+    def history(self, tenant: str, response: str) -> tuple[str, list[Any]] | None:
+        """Return the thread and the history up to a response, with it; None if it is unknown."""
+        slip = self._archive.notes(tenant, "response", [response]).get(response, {})
+        thread, items, name = slip.get("thread"), list[Any](), response
+        passed = set[str]()
+        while isinstance(thread, str) and name not in passed:  # an upstream may give one id twice
+            passed.add(name)
+            if (known := self._known.get((tenant, name))) is not None:
+                name, items = "", [*known[1], *items]
+            else:
+                row = self._archive.notes(Scope(tenant, thread), "response", [name]).get(name)
+                if row is None:  # expired or forgotten: the rest is not the whole history
+                    return None
+                name, items = row["parent"], [*row["items"], *items]
+            if not name:
+                self._known.put((tenant, response), (thread, items))
+                return thread, items
+        return None
+
+    def keep(
+        self, scope: Scope, response: str, parent: str, before: Sequence[Any], new: Sequence[Any]
+    ) -> None:
+        """Keep a response after its parent: items before it, and new ones. Raises ArchiveError."""
+        row = {response: {"parent": parent, "items": list(new)}}
+        self._archive.note(scope, "response", row)
+        self._archive.note(scope.tenant, "response", {response: {"thread": scope.thread}})
+        self._known.put((scope.tenant, response), (scope.thread, [*before, *new]))
