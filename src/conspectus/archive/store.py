@@ -38,11 +38,9 @@ from conspectus.errors import ArchiveError, ArchiveOvertaken, ArchiveUnconfirmed
 from conspectus.messages import Message
 
 TIMEOUT = 30.0  # Seconds that a store has for one batch, by default
-CHAINS, RECORDS = 1_000, 10_000  # Chains in memory over all scopes, and records in them
-TEXTS = 8  # Records before the newest whose summaries stay in memory
+CHAINS, RECORDS, TEXTS = 1_000, 10_000, 8  # Chains in memory, their records, those with summaries
 CATALOGS, MESSAGES = 64, 500_000  # Histories whose catalog recall has in memory, and their messages
-DRAFTS = 100  # Histories whose last draft is in memory
-PAGE = 200  # Originals copied at a time
+DRAFTS, PAGE = 100, 200  # Histories whose last draft is in memory; originals copied at a time
 RECORD = "record"  # Notes by which a history that comes back finds the record of its summary
 SAME = {"text": "summary", "read": "covers"}  # Parts of a draft that a record has by another name
 
@@ -205,7 +203,8 @@ class Archive:
         data = record.to_json()
         values = _head(record.id) | {"record": {record.id: packed(data)}}
         if record.summary:
-            values["note"] = {_noted(RECORD, record.name): packed({"id": record.id})}
+            name = label_hash(f"{RECORD} {record.name}")
+            values["note"] = {name: packed({"id": record.id})}
         plan, draft = self._drafts.get(scope) or ("", None)
         if draft is not None and (draft.text, draft.segment) == (record.summary, record.segment):
             own = {k: v for k, v in draft.to_json().items() if data.get(SAME.get(k, k)) != v}
@@ -315,7 +314,7 @@ class Archive:
 
         `place` is a tenant, or the scope of a thread: its notes are deleted with it.
         """
-        by_key = {_noted(kind, name): name for name in names}
+        by_key = {label_hash(f"{kind} {name}"): name for name in names}
         notes: dict[str, dict[str, Any]] = {}
         for key, body in self.backend.read(_noted_in(place), "note", list(by_key)).items():
             with suppress(ValueError):
@@ -324,7 +323,7 @@ class Archive:
 
     def note(self, place: Scope | str, kind: str, notes: Mapping[str, Mapping[str, Any]]) -> None:
         """Write notes by name, all in one transaction; see `notes`."""
-        values = {_noted(kind, name): packed(dict(data)) for name, data in notes.items()}
+        values = {label_hash(f"{kind} {name}"): packed(dict(data)) for name, data in notes.items()}
         self.backend.write(_noted_in(place), {"note": values})
 
     # For people
@@ -392,10 +391,6 @@ def _briefly(chain: Records) -> Records:
 
 def _head(record: str) -> dict[Kind, dict[str, bytes]]:
     return {"head": {"head": packed(record)}}
-
-
-def _noted(kind: str, name: str) -> str:
-    return label_hash(f"{kind} {name}")
 
 
 def _noted_in(place: str | Scope) -> Scope:
