@@ -135,6 +135,12 @@ def test_a_changed_line_keeps_its_beginning_once():
     assert "new=… bool, quiet: bool" in text
 
 
+def test_arguments_that_are_no_old_and_new_text_keep_what_they_share():
+    send = {"subject": "status " * 9, "to": "ann\nbob", "cc": "bob"}
+    text = notes(*step("send", send, "ok " * 60, "m1"), room=180)
+    assert "to=ann ⏎ bob, cc=bob" in text
+
+
 def test_the_range_of_counted_lines_runs_forward():
     """Looks are counted for good before an older edit is: the range begins with the edit."""
     whole = [*step("edit_file", {"path": "a.py"}, "ok", "m1"), *step("ls", {}, "b.py", "m2")]

@@ -128,7 +128,8 @@ def test_a_failed_summary_is_not_tried_again_until_the_history_has_grown():
     scripted = Scripted(lambda _: "")
     compactor = engine(scripted, trigger=("messages", 80), keep=("messages", 10))
     compacted(MESSAGES, compactor)
-    compacted([*MESSAGES, *talk(1)], compactor)
+    again = compacted([*MESSAGES, *talk(1)], compactor)
+    assert "the last compaction, at 80 messages, failed" in again.reason
     assert len(scripted.requests) == 1
     compacted([*MESSAGES, *talk(6)], compactor)
     assert len(scripted.requests) == 2

@@ -290,6 +290,18 @@ def test_an_abandoned_branch_is_not_recalled(archive):
     assert found(archive, "start") == {"we start"}
 
 
+def test_an_archive_that_has_seen_another_branch_ranks_as_a_new_one():
+    store = InMemoryStore()
+    archive, root = Archive(store), talk("we start with an apple", "a pear follows", "some tea")
+    left, right = talk(*[f"apple {n}" for n in range(30)]), talk("the apple juice", "a pear cake")
+    archive.put(SCOPE, [*root, *left, *right])
+    archive.commit(SCOPE, first := record_of(root))
+    archive.commit(SCOPE, record_of(left, first))
+    assert found(archive, "apple pear")
+    archive.commit(SCOPE, record_of(right, first))
+    assert recall(archive, query="apple pear") == recall(Archive(store), query="apple pear")
+
+
 def test_what_others_say_changes_nothing(archive, monkeypatch):
     monkeypatch.setattr("conspectus.archive.tables.MOST", 20)
     scopes = [Scope("ann", "a"), Scope("ann", "b"), Scope("bob", "a"), Scope("ann", "a", "sub")]

@@ -256,7 +256,7 @@ async def _leave(ended: asyncio.Future[Any]) -> None:
 def _daemon(call: Callable[[], T]) -> Future[T]:
     """Begin a call in a daemon thread; callbacks and tracing travel in context variables."""
     ended: Future[T] = Future()
-    ended.set_running_or_notify_cancel()  # whoever stops waiting does not stop the thread
+    ended.set_running_or_notify_cancel()  # a caller that stops waiting does not stop it
     context = copy_context()
 
     def work() -> None:

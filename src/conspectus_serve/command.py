@@ -6,7 +6,6 @@ import errno
 import logging
 import os
 import socket
-import sys
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -16,7 +15,6 @@ from conspectus.cli.options import token_count
 from conspectus.errors import InputError, install_command
 
 CANNOT_LISTEN = 6  # exit status where the port is taken, or the address is not of this machine
-SWITCH = 0.001  # seconds after which a thread that computes lets others run
 
 Text: TypeAlias = str | None
 File: TypeAlias = Path | None
@@ -108,7 +106,6 @@ def serve(
             ws="none",
             timeout_keep_alive=75,  # longer than clients keep an unused connection
         )
-        sys.setswitchinterval(SWITCH)
         uvicorn.Server(about).run(sockets=[listening])
 
 

@@ -116,6 +116,9 @@ class LangGraphStore:
     def listed(self, scope: Scope, keys: Sequence[str]) -> dict[str, Listed]:
         index = self._index(scope)
         known = index.listed(scope, keys)
+        if not known.keys() <= {*keys}:  # of a branch that was left: ranks go by what the index has
+            self._indexes.drop(scope)
+            index, known = self._index(scope), {}
         new = [key for key in keys if key not in known]
         for at in range(0, len(new), CHUNK):
             bodies = self.read(scope, "original", new[at : at + CHUNK])

@@ -63,6 +63,10 @@ def last_end(text: str, least: int, most: int) -> int:
     return most
 
 
+def _pairs(run: re.Match[str]) -> str:
+    return f" {' '.join(run[0][n : n + 2] for n in range(len(run[0])))} "
+
+
 def words(text: str) -> str:
     """Return a text for an index that divides words at spaces and marks.
 
@@ -74,9 +78,8 @@ def words(text: str) -> str:
         'getUser:  数据 据库 库  failed get User:'
     """
     if not text.isascii():
-        pairs = lambda run: f" {' '.join(run[0][n : n + 2] for n in range(len(run[0])))} "  # noqa: E731
         whole = text.encode("utf-8", "replace").decode()
-        text = _DENSE.sub(pairs, unicodedata.normalize("NFKC", whole))
+        text = _DENSE.sub(_pairs, unicodedata.normalize("NFKC", whole))
     known = {*text.split()}
     if max(map(len, known), default=0) > LONGEST:
         text = _DATA.sub(r"\1", text)

@@ -230,9 +230,8 @@ class Tables(ABC):
         with self.transaction(writes=True) as run:
             count = self._drop(run, GONE, time.time())
             rows = run("SELECT id, next FROM scope WHERE id NOT IN (SELECT scope FROM item)")
-            run.many(
-                "DELETE FROM scope WHERE id = ? AND next = ?", rows
-            )  # unless written meanwhile
+            # Unless it is written meanwhile.
+            run.many("DELETE FROM scope WHERE id = ? AND next = ?", rows)
         if count:
             self.scrub()
 

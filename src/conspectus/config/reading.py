@@ -81,7 +81,10 @@ class Source:
         """Return a wrong value for a message: short, and without secrets."""
         if isinstance(value, (dict, list)):
             return "a mapping" if isinstance(value, dict) else "a list"
-        text = json.dumps(self.hidden(value), ensure_ascii=False)
+        try:
+            text = json.dumps(self.hidden(value), ensure_ascii=False)
+        except ValueError:  # Python writes no number of so many digits
+            return "a number of too many digits"
         return text if len(text) <= QUOTED else text[: QUOTED - 1] + "…"
 
     def filled(self, value: Any, where: Location = ()) -> Any:

@@ -43,7 +43,7 @@ class Material:
     read: list[Message] = field(default_factory=list)
     # the messages that leave or are clipped, as first sent, by key
     originals: dict[str, Message] = field(default_factory=dict)
-    # clipped messages, by their item in the history
+    # clipped messages, by their place in the history
     clips: dict[int, ViewItem] = field(default_factory=dict)
     staying: list[Message] = field(default_factory=list)  # messages that stay in view
     ahead: int = 0  # how many of them came before the last one that leaves
@@ -224,7 +224,7 @@ async def _redact(made: Material, redaction: Redaction) -> None:
 def _notes_of(chain: Sequence[Record]) -> Segment:
     """Read the notes of the newest record that has some.
 
-    Where they are gone or damaged, its summary takes their item.
+    Where they are gone or damaged, its summary takes their place.
     """
     record = next((one for one in reversed(chain) if one.segment or one.by), None)
     if record is None:

@@ -29,6 +29,7 @@ from conspectus.bridge import home, io
 from conspectus.core.items import Size
 from conspectus.core.plan import BELOW
 from conspectus.core.records import Draft, Record
+from conspectus.engine.background import LOOK_AGAIN
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.view import History, like_of, reported, reports_of
 from conspectus.errors import MessageError
@@ -46,9 +47,7 @@ KEPT = 8  # Drafts, and chains, in memory for each session
 LONGEST_REST = 3_600.0  # Most seconds that a provider's header can switch its summariser off for
 
 
-LOOK_AGAIN, LONGEST_LOOK = 0.02, 600.0
-"""Seconds between two looks at a draft that another worker is writing, and until its task is taken
-to be lost."""
+LONGEST_LOOK = 600.0  # Seconds after which the task of another worker is taken to be lost
 
 _WRITING: dict[tuple[int, Scope, str], tuple[int, object]] = {}
 """The drafts that workers of this process are writing, each with the thread that it needs."""
@@ -127,7 +126,7 @@ class Memory:
 async def alone(store: object, scope: Scope, draft: str) -> AsyncIterator[None]:
     """Wait until no other worker of this process writes a draft of this name into a store.
 
-    Nobody waits for work that needs the thread which would wait.
+    Nobody waits for work that needs the thread which would wait, or one that has ended.
     """
     key, mine, until = (id(store), scope, draft), (home(), object()), monotonic() + LONGEST_LOOK
 
@@ -138,7 +137,9 @@ async def alone(store: object, scope: Scope, draft: str) -> AsyncIterator[None]:
         return True
 
     while (writer := _WRITING.setdefault(key, mine)) is not mine and monotonic() < until:
-        if not await io(partial(look, writer[0]), partial(asyncio.sleep, LOOK_AGAIN, True)):
+        lives = any(thread.ident == writer[0] for thread in threading.enumerate())
+        wait = partial(look, writer[0]), partial(asyncio.sleep, LOOK_AGAIN, True)
+        if not (lives and await io(*wait)):
             break
     try:
         yield

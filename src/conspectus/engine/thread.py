@@ -24,8 +24,8 @@ from conspectus.tokens import Report
 SUMMARY_FLOOR = 120  # Tokens beside its frame below which a summary holds little more than one rule
 
 FAILED_BEFORE = (
-    "the last compaction failed at %d messages; it is tried again once the history has grown by a "
-    "tenth, or no longer fits the window"
+    "the last compaction, at %d messages, failed or was refused; it is tried again once the "
+    "history has grown by a tenth, or no longer fits the window"
 )
 ANOTHER = (
     "the history sent for thread %r does not go on from its summaries: it went back to before "
@@ -205,13 +205,15 @@ class Thread:
 
     def is_quiet(self, size: Size, head: Record | None) -> bool:
         """Tell whether neither the trigger, nor the window, nor a preparation asks for anything."""
-        limit, jobs = None if self.room is None else self.room.limit, self.engine.background
+        jobs = self.engine.background
+        near = jobs is not None and self.nears(size, jobs.prepare)
+        return not (near or self._fires(size, head))
+
+    def _fires(self, size: Size, head: Record | None) -> bool:
+        """Tell whether the trigger or the window asks for a compaction."""
+        limit = None if self.room is None else self.room.limit
         last = head.size_after if head else None
-        return not (
-            self.over(size)
-            or self.engine.policy.fired(size, limit, last)
-            or (jobs is not None and self.nears(size, jobs.prepare))
-        )
+        return self.over(size) or self.engine.policy.fired(size, limit, last) is not None
 
     def nears(self, size: Size, prepare: float) -> bool:
         """Tell whether notes should be prepared for a history of this size."""
@@ -223,7 +225,8 @@ class Thread:
         memory, size = self.engine.memory, history.size
         failed = memory.of(self.scope).failure(history.head_id, size.messages, self.over(size))
         history, decided = self._planned(history, failed, force)
-        if isinstance(decided, Keep) and failed is not None and decided.reason == BELOW:
+        waits = failed is not None and self._fires(self.asked or size, history.head)
+        if isinstance(decided, Keep) and failed and waits and decided.reason == BELOW:
             decided = replace(decided, reason=FAILED_BEFORE % failed.size.messages)
         if isinstance(decided, Stuck) and failed is not None and failed.why:
             # The numbers alone would not say what to mend.

@@ -307,7 +307,9 @@ def _in_notes(material: Material, by: str, draft: Draft, request: SummaryRequest
     text = body_of(draft.text)
     if engine.archive is None and request.form == "whole":  # its ids would lead nowhere
         cites = {entry.cite for entry in request.entries}
-        text = _CITED.sub(lambda m: "" if {*m[1].split(", ")} <= cites else m[0], text)
+        text = _CITED.sub(
+            lambda m: "" if {one.strip() for one in m[1].split(",")} <= cites else m[0], text
+        )
     if not engine.notes:
         return replace(draft, text=text, segment=Segment(text=text, edited=True).to_json())
     tokens = material.size(draft.text)

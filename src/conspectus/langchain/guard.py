@@ -26,13 +26,9 @@ from conspectus.engine.settings import window_of
 from conspectus.errors import Attributes, PolicyError, unknown_parameter
 from conspectus.langchain.middleware import SummarizationMiddleware
 from conspectus.langchain.overflow import TRIES, Refused, StillTooLong, read_overflow
-from conspectus.langchain.requests import Call, Send
+from conspectus.langchain.requests import Call, Send, awaiting
 from conspectus.langchain.settings import DEPRECATED
-from conspectus.langchain.state import (
-    CompactionState,
-    Recalled,
-    turn_of,
-)
+from conspectus.langchain.state import CompactionState, Recalled, turn_of
 from conspectus.model.provider_errors import is_overflow
 from conspectus.observe import heard_by, log
 
@@ -143,8 +139,7 @@ class ContextGuard(Attributes, AgentMiddleware[CompactionState, ContextT, Respon
         self, request: Request, handler: Callable[[Request], Awaitable[ModelResponse[Any]]]
     ) -> ModelCallResult[Any]:
         """`wrap_model_call` on an event loop."""
-        send: Send = lambda fitted: io(lambda: None, lambda: handler(fitted))  # noqa: E731
-        return await arun(self._heard(request, send))
+        return await arun(self._heard(request, awaiting(handler)))
 
     def _heard(self, request: Request, send: Send) -> Awaitable[ModelCallResult[Any]]:
         setup = self.summarization._setup

@@ -44,7 +44,13 @@ from conspectus.langchain.recall import (
     tool_to_compact,
     with_turn_recall,
 )
-from conspectus.langchain.requests import Send, say_if_guarded, send_thoughtful, sending
+from conspectus.langchain.requests import (
+    Send,
+    awaiting,
+    say_if_guarded,
+    send_thoughtful,
+    sending,
+)
 from conspectus.langchain.settings import (
     KEEP,
     KEPT,
@@ -356,8 +362,7 @@ class SummarizationMiddleware(
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
         """`wrap_model_call` on an event loop."""
-        send: Send = lambda shown: io(lambda: None, lambda: handler(shown))  # noqa: E731
-        return await arun(self._called(request, send))
+        return await arun(self._called(request, awaiting(handler)))
 
     async def _called(self, request: ModelRequest[Any], send: Send) -> Any:
         channel, shown = await self._shown(request)

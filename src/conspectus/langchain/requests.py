@@ -16,6 +16,7 @@ from langchain.agents.middleware.types import ModelRequest
 from langchain_core.messages import AnyMessage, BaseMessage
 
 from conspectus._newest import Newest
+from conspectus.bridge import io
 from conspectus.core.items import Window
 from conspectus.engine.cached_request import sending as remembering
 from conspectus.engine.cached_request import tools_size
@@ -43,6 +44,11 @@ GUARD_FIRST = (
 )
 
 Send = Callable[[ModelRequest[Any]], Awaitable[Any]]
+
+
+def awaiting(handler: Callable[[ModelRequest[Any]], Awaitable[Any]]) -> Send:
+    """Return how a request is sent on an event loop."""
+    return lambda request: io(lambda: None, lambda: handler(request))
 
 
 def say_if_guarded(channel: Channel) -> None:

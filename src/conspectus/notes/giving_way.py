@@ -111,9 +111,9 @@ class GivingWay:
         kept = {place for place, line in lines.items() if not line.like}
         short = min(SHORTEST, max(LEAST, room / 2))
         if most < short and kept:
-            left, kept = room, set()
+            left, kept = room - first, {self._words[0]}
             for place, always in self._telling:
-                takes = first if place == self._words[0] else min(lines[place].size, short)
+                takes = min(lines[place].size, short)
                 if always or takes <= left:
                     left -= takes
                     kept.add(place)
@@ -127,7 +127,9 @@ class GivingWay:
 
     @cached_property
     def _telling(self) -> list[tuple[int, bool]]:
-        """Return the words, and whether they always stand: those first, then those that say most.
+        """Return the words after the first, and whether they always stay; those that do come first.
+
+        Of the others those come first that say most.
 
         Each term counts by its inverse document frequency (Spärck Jones, 1972), for the length of
         the words: what is said once would be lost, what is said often stands elsewhere, too.
@@ -141,9 +143,10 @@ class GivingWay:
         }
         order: list[tuple[bool, float, int]] = []
         for place, bag in zip(firsts, bags, strict=True):
+            if place == self._words[0]:
+                continue
             line = self._lines[place]
-            always = bool(line.quotes) or place == firsts[0] or line is newest
-            always = always or newest.like in line.ids[:1]
+            always = bool(line.quotes) or line is newest or newest.like in line.ids[:1]
             tells = fsum(map(weights.__getitem__, bag)) * _named(line)
             order.append((not always, -tells / (min(len(line.text), 2 * SHORTEST) + 20), -place))
         return [(-place, not rest) for rest, _, place in sorted(order)]

@@ -79,7 +79,9 @@ def _deduplicated(line: Line) -> Line:
     names the thing.
     """
     args = list(line.args)
-    for at, (name, value) in enumerate(args[2:], 2):  # the first names the thing
+    for at, (name, value) in enumerate(args[1:], 1):
+        if not (args[at - 1][0].lower().startswith("old") and name.lower().startswith("new")):
+            continue
         before, after = args[at - 1][1].split(BREAK), value.split(BREAK)
         both = {*before} & {*after} if len(before) + len(after) > 2 else ()
         if both and both != {*before, *after}:  # else lines have moved

@@ -94,7 +94,6 @@ class Notes:
         self._rooms = []
         way = GivingWay(lines)
         full = sum(way.sizes)
-        text, token = "", 0.0
         if full <= 2 * CHARACTERS * room:
             text = "\n".join(filter(None, (before, _body(parts, [], archived), end)))
             if (size := count(text)) <= room:
