@@ -11,7 +11,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from conspectus.cli.options import token_count
+from conspectus.cli.options import tokens
 from conspectus.errors import InputError, install_command
 
 CANNOT_LISTEN = 6  # exit status where the port is taken, or the address is not of this machine
@@ -45,12 +45,7 @@ def serve(
         File, typer.Option(metavar="FILE", help="The secret that names tenants; made if missing.")
     ] = None,
     window: Annotated[
-        int | None,
-        typer.Option(
-            parser=token_count,
-            metavar="TOKENS",
-            help="Input limit of models that the file does not name.",
-        ),
+        int | None, tokens("Input limit of models that the file does not name.")
     ] = None,
     tenant_of: Annotated[
         Text,

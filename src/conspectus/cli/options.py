@@ -44,10 +44,13 @@ def token_count(text: str | int) -> int:
     return count
 
 
+def tokens(help: str, **more: Any) -> Any:
+    """Return an option that takes a number of tokens."""
+    return Option(parser=token_count, metavar="TOKENS", help=help, **more)
+
+
 WINDOW = "Input limit of the model that answers. Default: as FILE or its profile says."
-WindowOption = Annotated[
-    int | None, Option(parser=token_count, metavar="TOKENS", help=WINDOW, show_default=False)
-]
+WindowOption = Annotated[int | None, tokens(WINDOW, show_default=False)]
 
 
 def triggers(values: list[str]) -> list[dict[str, int | float]] | None:

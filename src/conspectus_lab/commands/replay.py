@@ -23,14 +23,7 @@ def replay(
         list[str],
         typer.Argument(metavar="PATH...", help="Transcripts, or folders; - for standard input."),
     ],
-    window: Annotated[
-        int,
-        typer.Option(
-            parser=options.token_count,
-            metavar="TOKENS",
-            help="Input limit of the model that answers.",
-        ),
-    ] = 8_000,
+    window: Annotated[int, options.tokens("Input limit of the model that answers.")] = 8_000,
     trigger: Annotated[
         list[str] | None,
         typer.Option(
