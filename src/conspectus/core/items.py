@@ -54,6 +54,10 @@ class Item:
         """Return the fewest tokens that it can take while it stays in view."""
         return self.tokens if self.floor < 0 else min(self.floor, self.tokens)
 
+    def shortened(self, longest: int, ending: str) -> int:
+        """Return its tokens with arguments above `longest` characters cut to end in `ending`."""
+        return self.tokens if self.brief < 0 else self.brief
+
 
 @dataclass(frozen=True, slots=True)
 class Window:

@@ -181,9 +181,12 @@ def _old_arguments(
     whole = never_clipped(items, exchanges(items))
     short: dict[int, Item] = {}
     for i, item in enumerate(items[:old]):
-        if 0 <= item.brief < item.tokens and not (item.clipped or item.pinned or i in whole):
-            counted = max(-1, item.counted - item.tokens + item.brief)
-            short[i] = replace(item, tokens=item.brief, counted=counted)
+        if item.clipped or item.pinned or i in whole:
+            continue
+        brief = item.shortened(how.longest, how.ending)
+        if brief < item.tokens:
+            counted = max(-1, item.counted - item.tokens + brief)
+            short[i] = replace(item, tokens=brief, counted=counted)
     return short
 
 

@@ -75,8 +75,8 @@ async def _compact(
         history = await thread.fold(entries)
         # Another worker did what was forced, unless on another branch of the thread.
         force = force and before in (None, history.chain)
-        measured, counted = thread.measured(history)
-        view, plan = measured.decided(counted, force)
+        measured, view = thread.measured(history)
+        plan = measured.decided(view, force)
         try:
             result = await _carried_out(measured, view, plan, focus, prepared=not (force or focus))
             if isinstance(plan, Keep):

@@ -90,7 +90,7 @@ async def _draft(thread: Thread, history: History | list[Message], job: Preparat
             another = "notes are prepared for another branch of the history"
             job.end("nothing" if why else "ready", another if why else "")
             return 0
-        history, plan = thread.foresees(history, jobs.prepare)
+        plan = thread.foresees(history, jobs.prepare)
         if not isinstance(plan, Compact) or not plan.evicted:
             short = "messages are only truncated"
             job.end("nothing", short if isinstance(plan, Compact) else plan.reason)

@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from conspectus.archive import Scope
-from conspectus.core.items import Compact, Keep, Plan, Size, Stuck, Window
-from conspectus.core.ladder import GIANT, SHORT
+from conspectus.core.items import Keep, Plan, Size, Stuck, Window
 from conspectus.core.plan import BELOW, foreseen, plan
 from conspectus.core.records import Draft, Record
 from conspectus.engine.folding import may_be_summaries
 from conspectus.engine.memory import FailedSummary
 from conspectus.engine.settings import SLACK, Engine
-from conspectus.engine.view import History, look, reports_of, with_floors
+from conspectus.engine.view import History, look, reports_of
 from conspectus.errors import ArchiveError
 from conspectus.messages import Message, summary_message, summary_text
 from conspectus.observe import log
@@ -199,7 +197,7 @@ class Thread:
         thread = self.corrected(reports_of(history))
         if thread is self:
             return self, history
-        return thread, history.corrected(thread.engine.meter.ratio)
+        return thread, history.corrected(thread.engine)
 
     # The plan
 
@@ -220,55 +218,37 @@ class Thread:
         limit = None if self.room is None else self.room.limit
         return self.engine.policy.fired(foreseen(size, prepare), limit) is not None
 
-    def decided(self, history: History, force: bool) -> tuple[History, Plan]:
+    def decided(self, history: History, force: bool) -> Plan:
         """Plan; after a failed summary only if the history has changed."""
         memory, size = self.engine.memory, history.size
         failed = memory.of(self.scope).failure(history.head_id, size.messages, self.over(size))
-        history, decided = self._planned(history, failed, force)
+        decided = self._planned(history, failed, force)
         waits = failed is not None and self._fires(self.asked or size, history.head)
         if isinstance(decided, Keep) and failed and waits and decided.reason == BELOW:
             decided = replace(decided, reason=FAILED_BEFORE % failed.size.messages)
         if isinstance(decided, Stuck) and failed is not None and failed.why:
             # The numbers alone would not say what to mend.
             decided = replace(decided, reason=f"{decided.reason}; {failed.why}")
-        return history, decided
+        return decided
 
-    def foresees(self, history: History, share: float) -> tuple[History, Plan]:
+    def foresees(self, history: History, share: float) -> Plan:
         """Plan as if the trigger fired at a share of itself."""
         asked = foreseen(self.asked or history.size, share)
         engine = replace(self.engine, policy=replace(self.engine.policy, arguments=None))
         return replace(self, asked=asked, last=None, engine=engine)._planned(history, None, False)
 
-    def _planned(
-        self, history: History, failed: FailedSummary | None, force: bool
-    ) -> tuple[History, Plan]:
-        """Plan with the least sizes of large messages; of all where messages leave."""
-        engine, policy, clips = self.engine, self.engine.policy, self.engine.where is not None
-        last = history.head.size_after if history.head else None
+    def _planned(self, history: History, failed: FailedSummary | None, force: bool) -> Plan:
+        engine, last = self.engine, history.head.size_after if history.head else None
         last = self.last if self.asked is not None else last
-        decide = partial(
-            plan,
-            policy=policy,
-            window=self.room,
+        return plan(
+            history.items,
+            engine.policy,
+            self.room,
             asked=self.asked,
             last=last if failed is None else failed.asked,
             failed=failed.size.tokens if failed is not None and failed.over else None,
             force=force,
-            clip=clips,
+            clip=engine.where is not None,
             words=engine.archive is not None,
             floor=engine.frame + SUMMARY_FLOOR,
         )
-        bounds = [self.room.budget // GIANT] if self.room is not None else []
-        if policy.stale is not None:
-            expendable = any(item.expendable for item in history.items)
-            bounds.append(0 if expendable else policy.stale.over)
-        if clips and (bounds or policy.arguments):
-            least = min(bounds, default=math.inf)
-            history = with_floors(history, engine, least, briefs=True)
-        decided = decide(history.items)
-        leaves = isinstance(decided, Compact) and decided.evicted and self.room is not None
-        if clips and bounds and (isinstance(decided, Stuck) or leaves):
-            over = 0 if self.room is None or not leaves else self.room.budget // SHORT
-            history = with_floors(history, engine, over)
-            decided = decide(history.items)
-        return history, decided

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import is_ai_message
@@ -38,11 +39,12 @@ if TYPE_CHECKING:
 SMALL = 80  # Messages of up to this many tokens are never clipped: the pointer takes as much
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ViewItem(Item):
     """One message of the view: the item that is planned over, with the message itself."""
 
     source: Source
+    engine: Engine | None = None  # by which its least size is measured, once a plan asks for it
     entry: Message | None = None  # the message as it was sent; None for the standing summary
     back: bool = False  # the entry is a clip that came back, not the original
     mark: ClipMark | None = None  # the mark of its clip, if it is truncated
@@ -52,6 +54,25 @@ class ViewItem(Item):
     def foreign(self) -> bool:
         """Whether it is a summary by another library."""
         return self.summary and self.entry is not None
+
+    def smallest(self) -> int:
+        return self._least
+
+    @cached_property
+    def _least(self) -> int:
+        entry, engine = self.entry, self.engine
+        if engine is None or engine.where is None or entry is None or self.tokens <= SMALL:
+            return self.tokens
+        count, media = engine.meter.message, self.media_stay
+        return min(self.tokens, smallest_clip(entry, count, engine.where, media_stay=media))
+
+    def shortened(self, longest: int, ending: str) -> int:
+        entry, engine = self.entry, self.engine
+        if engine is None or engine.where is None or entry is None:
+            return self.tokens
+        if not has_long_arguments(self.source, longest):
+            return self.tokens
+        return engine.meter.message(with_short_arguments(entry, longest, ending, engine.where))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +108,11 @@ class History:
         """Whether a summary of another library is in view."""
         return any(item.foreign for item in self.items)
 
-    def corrected(self, ratio: float) -> History:
+    def corrected(self, engine: Engine) -> History:
         """Scale the tokens of each message."""
-        sizes = (math.ceil(item.tokens * ratio) for item in self.items)
-        items = zip(self.items, sizes, strict=True)
-        return replace(self, items=tuple(replace(item, tokens=size) for item, size in items))
+        ratio, items = engine.meter.ratio, self.items
+        scaled = (replace(i, tokens=math.ceil(i.tokens * ratio), engine=engine) for i in items)
+        return replace(self, items=tuple(scaled))
 
 
 def like_of(messages: Sequence[Source]) -> type:
@@ -135,11 +156,15 @@ async def look(engine: Engine, entries: list[Message], chain: Sequence[Record]) 
             tools=tools[index],
             expendable=entry.role == "tool" and is_expendable(source),
             source=source,
+            engine=engine,
             entry=entry,
             back=back,
             mark=mark,
         )
         items.append(item)
+    asked = newest_user(items)
+    if asked is not None and entries[folded.remaining[asked].position].media:
+        items[asked] = replace(items[asked], media_stay=True)
     summary = next((record for record in reversed(folded.chain) if record.summary), None)
     if summary is not None:
         _put_summary(items, summary, engine, like)
@@ -218,27 +243,6 @@ def shortened(original: Message, how: Clip | ClipMark, meter: TokenMeter, where:
     if original.redacted and pointer not in read_messages([short])[0].reading:
         return with_pointer(original, where)
     return short
-
-
-def with_floors(history: History, engine: Engine, over: float, *, briefs: bool = False) -> History:
-    """Measure the least size of every message larger than `over` tokens.
-
-    With `briefs`, measure also each message whose large arguments could be shortened.
-    """
-    newest, items, meter, where = newest_user(history.items), [], engine.meter, engine.where
-    how = engine.policy.arguments if briefs else None
-    assert where is not None
-    for index, item in enumerate(history.items):
-        entry = item.entry
-        if entry is not None and item.floor < 0 and item.tokens > max(SMALL, over):
-            stay = index == newest and bool(entry.media)
-            floor = smallest_clip(entry, meter.message, where, media_stay=stay)
-            item = replace(item, floor=floor, media_stay=stay)
-        if how and entry and item.mark is None and has_long_arguments(item.source, how.longest):
-            short = with_short_arguments(entry, how.longest, how.ending, where)
-            item = replace(item, brief=meter.message(short))
-        items.append(item)
-    return replace(history, items=tuple(items))
 
 
 def clipped(item: ViewItem, original: Message, how: Clip, engine: Engine) -> ViewItem:

@@ -25,7 +25,7 @@ from conspectus.engine.compaction import carry_out
 from conspectus.engine.memory import Memory
 from conspectus.engine.settings import SLACK, Engine
 from conspectus.engine.thread import SUMMARY_FLOOR, Chain, Thread
-from conspectus.engine.view import SMALL, History, look, with_floors
+from conspectus.engine.view import History, look
 from conspectus.errors import ConspectusError, InputError, MessageError, StuckError, SummaryError
 from conspectus.messages import is_summary_message, read_messages, summary_message, summary_text
 from conspectus.messages.recalled import is_users
@@ -152,7 +152,8 @@ class Call:
         if total < near and total + count([*self.system, *self.standing]) <= own.most:
             return running, self.rest
         thread = Turn(own.engine(), self.scope, Window(own.most), chain, own=own)
-        history, plan = thread.planned(await self._history(thread.engine, chain), own.reach)
+        history = await self._history(thread.engine, chain)
+        plan = thread.planned(history, own.reach)
         size, memory = history.size, own.memory.of(self.scope)
         failed = memory.failure(history.head_id, size.messages, size.tokens > own.most)
         if failed is not None and not grown(size.tokens, failed.size.tokens):
@@ -249,11 +250,11 @@ class Turn(Thread):
     def nears(self, size: Size, prepare: float) -> bool:
         return size.tokens >= self.own.reach * prepare
 
-    def foresees(self, history: History, share: float) -> tuple[History, Plan]:
+    def foresees(self, history: History, share: float) -> Plan:
         """Plan as if a share of the trigger had to gather."""
         return self.planned(history, math.ceil(self.own.reach * share), clip=False)
 
-    def planned(self, history: History, reach: int, *, clip: bool = True) -> tuple[History, Plan]:
+    def planned(self, history: History, reach: int, *, clip: bool = True) -> Plan:
         """Plan without clips; with them, which need an archive, only if that is not enough."""
         own, frame = self.own, self.engine.frame
         slack = min(SLACK, own.share // SLACK_SHARE)
@@ -261,9 +262,8 @@ class Turn(Thread):
         plan = oldest_first(history.items, limits, clip=False)
         fits = isinstance(plan, Compact) and plan.at_most <= own.most
         if not clip or self.engine.archive is None or fits or history.size.tokens <= limits.most:
-            return history, plan
-        history = with_floors(history, self.engine, SMALL)
-        return history, oldest_first(history.items, limits, clip=True)
+            return plan
+        return oldest_first(history.items, limits, clip=True)
 
 
 # The running summary, and the history divided by it
