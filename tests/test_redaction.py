@@ -357,10 +357,6 @@ async def redact_later(text: str) -> str:
     return text
 
 
-def asynchronous(text: str) -> Any:
-    return redact_later(text)
-
-
 class Answers:
     identity = "answers 1"
 
@@ -371,15 +367,23 @@ class Answers:
         return self.answer
 
 
+class TakesNoName:
+    identity = "no name 1"
+
+    def redact(self, text: str) -> Redacted:
+        return Redacted(text)
+
+
 WRONG: list[tuple[Any, str]] = [
     (raises, f"the redactor {__name__}.raises failed with ValueError"),
     (hangs, f"the redactor {__name__}.hangs did not answer within 0.05 seconds"),
     (lambda text: None, "and answered with NoneType"),
-    (asynchronous, "and answered with coroutine"),
     (lambda text: text * 400, "characters of"),
     (lambda text: text + "!", "changes what it has redacted"),
     (Answers(Redacted("gone", {"x": "many"})), "and answered with Redacted"),  # type: ignore[dict-item]
     (Answers(5), "and answered with int"),
+    (TakesNoName(), "the redactor no name 1 failed with TypeError"),
+    (redact_later, "and answered with coroutine"),
 ]
 
 
@@ -416,29 +420,7 @@ def test_a_guard_that_is_stuck_says_that_redaction_failed(archive):
             graph.invoke({"messages": [*long, HumanMessage("And now?")]})
 
 
-class TakesNoName:
-    identity = "no name 1"
-
-    def redact(self, text: str) -> Redacted:
-        return Redacted(text)
-
-
-class Awaited:
-    identity = "awaited 1"
-
-    async def redact(self, text: str, key: str | None = None) -> Redacted:
-        return Redacted(text)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        (TakesNoName(), r"as in redact\(text, key=None\)"),
-        (Awaited(), "must not be async"),
-        (redact_later, "must not be async"),
-        *((wrong, "redact must be True") for wrong in ("passwords", 5, object(), SecretRedactor)),
-    ],
-)
-def test_what_cannot_redact_is_refused_at_once(wrong, said):
-    with pytest.raises(PolicyError, match=said):
+@pytest.mark.parametrize("wrong", ["passwords", 5, object(), SecretRedactor])
+def test_what_cannot_redact_is_refused_at_once(wrong):
+    with pytest.raises(PolicyError, match="redact must be True"):
         Compactor(redact=wrong)

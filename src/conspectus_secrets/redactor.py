@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from conspectus.redaction.redactor import Redacted
+from conspectus.redaction import Redacted
 from conspectus.redaction.values import MARK, MOST, telling, unescaped, without_values
 from conspectus_secrets.assigned import named_secrets, value_kind
 from conspectus_secrets.forms import formed_secrets

@@ -29,7 +29,7 @@ from conspectus.core.policy import SMALLEST_SUMMARY, StaleResults
 from conspectus.messages.recalled import LEAST_RECALL
 from conspectus.model.prompts import Template
 from conspectus.notes.tools import FOLDER, Skills
-from conspectus.redaction import redactor_of
+from conspectus.redaction import Redaction
 from conspectus.tokens import TokenMeter
 
 MOST = 10**12  # more tokens than any window has
@@ -230,7 +230,7 @@ class SubagentSettings(Part):
     """the most that is recalled for a turn, in tokens"""
     history: Literal["replace", "preserve"] = "replace"
     """whether the messages in the state are rewritten, or all stay there"""
-    redact: Annotated[Redact, _checked(lambda one: redactor_of(redactor(one)))] = False
+    redact: Annotated[Redact, _checked(lambda one: Redaction.of(redactor(one)))] = False
     """takes secrets out of what is kept: true, or package.module:function from text to text"""
     pin: Annotated[Text, _checked(lambda name: imported(name) if ":" in name else 0)] | None = None
     """a marker in the additional_kwargs of messages that stay, or package.module:function"""

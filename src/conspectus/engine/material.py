@@ -76,8 +76,8 @@ class Material:
         [clean] = await self.redaction.texts([text])
         if text.strip() and not clean.strip():
             raise RedactionError(
-                f"the redactor {self.redaction.name} left nothing of the summary; let it answer "
-                "with the text that may be kept"
+                f"the redactor {self.redaction.identity} left nothing of the summary; let it "
+                "answer with the text that may be kept"
             )
         return clean
 

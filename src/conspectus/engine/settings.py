@@ -155,7 +155,7 @@ class Engine:
             clean = await redaction.texts(texts)
         except RedactionError as error:
             return [str(error)] * len(texts)
-        nothing = f"the redactor {redaction.name} left nothing of what this would say"
+        nothing = f"the redactor {redaction.identity} left nothing of what this would say"
         return [
             new if new.strip() or not old.strip() else nothing
             for new, old in zip(clean, texts, strict=True)

@@ -7,18 +7,18 @@ history is recognised; all else in it is redacted.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
+from conspectus import _imports
 from conspectus._langchain import is_message
 from conspectus.bridge import StepTimeout, io
-from conspectus.errors import MessageError, RedactionError
+from conspectus.errors import MessageError, PolicyError, RedactionError
 from conspectus.messages import Message, read_messages
-from conspectus.redaction.redactor import FunctionRedactor, Redact, Redacted, Redactor, redactor_of
 from conspectus.redaction.values import without_values
-from conspectus.redaction.walk import Leaf, walk
+from conspectus.redaction.walk import walk
 
 GROWTH, MORE = 4, 1_000
 """A redacted text has at most this multiple of the text's characters, plus this number."""
@@ -29,6 +29,58 @@ NOTHING_DONE = "nothing was archived or summarised"
 
 Counts = Mapping[str, int]
 Values = Mapping[str, str]  # Secrets with their kinds; kept in the process only
+
+
+@dataclass(frozen=True, slots=True)
+class Redacted:
+    """A text without its secrets.
+
+    Attributes:
+        text: the text to keep; redacting it again does not change it.
+        counts: replacements by kind.
+        values: secrets with their kinds, to be replaced by `[redacted: kind]` in the rest of the
+            compaction too. There, words without a digit, a sign or capitals inside, and those of
+            less than 6 or more than 512 characters, stay. Default: none.
+    """
+
+    text: str
+    counts: Counts = field(default_factory=dict)
+    values: Values = field(default_factory=dict, repr=False)
+
+
+@runtime_checkable
+class Redactor(Protocol):
+    """Removes secrets from texts and counts them.
+
+    Example:
+        >>> class Staff:
+        ...     identity = "staff 1"
+        ...     def redact(self, text, key=None):
+        ...         count = text.count("Ann Lee")
+        ...         return Redacted(text.replace("Ann Lee", "[redacted: name]"), {"name": count})
+        >>> Staff().redact("ask Ann Lee").text
+        'ask [redacted: name]'
+    """
+
+    @property
+    def identity(self) -> str:
+        """A text that changes with the redactor's rules, so that older drafts are not used."""
+
+    def redact(self, text: str, key: str | None = None) -> Redacted:
+        """Return a text without its secrets.
+
+        The same text must give the same answer, and redacting an answer again must not change it.
+        It may be called from other threads.
+
+        Args:
+            text: part of a message, a summary or the like.
+            key: the name of the text, such as that of a tool's argument; None for none.
+        """
+
+
+Redact = bool | Literal["secrets"] | Callable[[str], str] | Redactor | None
+"""A user's setting: True or `"secrets"` for the default redactor, a function from text to text, or
+a `Redactor`; None or False for none."""
 
 
 class Together(NamedTuple):
@@ -48,29 +100,46 @@ class Together(NamedTuple):
 class Redaction:
     """A redactor at work, with a limit of seconds for one step.
 
-    `values` are secrets found in the same compaction, which are removed everywhere.
+    `identity` is its part of the hash of a plan, and its name in messages. `values` are secrets
+    found in the same compaction, which are removed everywhere.
     """
 
-    redactor: Redactor
+    redact: Callable[[str, str | None], Any]
+    identity: str
     timeout: float | None = None
     values: Values = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, setting: Redact, timeout: float | None) -> Redaction | None:
-        """Return the redaction of a user's setting, or None if nothing is redacted."""
-        redactor = redactor_of(setting)
-        return None if redactor is None else cls(redactor, timeout)
+    def of(cls, setting: Redact, timeout: float | None = None) -> Redaction | None:
+        """Return the redaction of a user's setting, or None if nothing is redacted.
 
-    @property
-    def identity(self) -> str:
-        """The redactor's part of the hash of a plan."""
-        return str(self.redactor.identity)
-
-    @property
-    def name(self) -> str:
-        """The redactor's name in messages: of a function, its own name."""
-        plain = isinstance(self.redactor, FunctionRedactor)
-        return self.identity if plain else type(self.redactor).__name__
+        Raises:
+            PolicyError: the setting is invalid, or the default redactor is not installed.
+        """
+        redactor: Any = setting
+        if redactor is None or redactor is False:
+            return None
+        if redactor is True or redactor == "secrets":
+            kind = _imports.plugged(_imports.REDACTORS, "default")
+            if kind is None:
+                raise PolicyError(
+                    "redact=True needs a default redactor, and none is installed; install the "
+                    "package conspectus_secrets, or give redact= a function from text to text or "
+                    "a Redactor"
+                )
+            redactor = kind()
+        if not isinstance(redactor, type):
+            if isinstance(redactor, Redactor):
+                return cls(redactor.redact, str(redactor.identity), timeout)
+            if callable(redactor):
+                name = getattr(redactor, "__qualname__", type(redactor).__qualname__)
+                name = f"{getattr(redactor, '__module__', '')}.{name}"
+                return cls(lambda text, key: redactor(text), name, timeout)
+        raise PolicyError(
+            'redact must be True or "secrets" for the default redactor, a function from text to '
+            "text, or an object with identity and redact(text, key=None), not "
+            f"{redactor!r:.200}"
+        )
 
     async def entries(self, entries: Sequence[Message]) -> list[Message]:
         """Redact messages, each by itself: the result for one does not depend on others.
@@ -90,11 +159,8 @@ class Redaction:
 
         `apart` removes from each message only its own secrets. Errors as above.
         """
-        work = partial(self._together, entries, texts, apart)
-        known = [self._known(entry) for entry in entries]
-        if not any(texts) and all(part and (apart or not part[2]) for part in known):
-            return work()
         try:
+            work = partial(self._together, entries, texts, apart)
             together: Together = await io(work, timeout=self.timeout)
         except RedactionError:
             raise
@@ -108,53 +174,47 @@ class Redaction:
         return together
 
     def _together(self, entries: Sequence[Message], texts: Sequence[str], apart: bool) -> Together:
-        alone = [self._known(entry) or self._alone(entry) for entry in entries]
+        alone = [self._alone(entry) for entry in entries]
         answers = [self._text(text) for text in texts]
         values = dict(self.values)
-        for part in (
-            () if apart else (*(secrets for _, _, secrets in alone), *(a.values for a in answers))
-        ):
-            values.update(part)
+        for found in [] if apart else [*(found for _, found in alone), *answers]:
+            values.update(found.values)
         made, counts = list[Message](), list[Counts]()
-        for original, (message, replaced, _) in zip(entries, alone, strict=True):
-            more: Counter[str] = Counter()
+        for original, (message, found) in zip(entries, alone, strict=True):
+            more = Counter(found.counts)
             made.append(_without(message, original, values, more) if values else message)
-            counts.append(more + Counter(replaced))
+            counts.append(more)
         clean = [without_values(answer.text, values)[0] for answer in answers]
         return Together(made, counts, clean, values)
 
-    def _known(self, message: Message) -> tuple[Message, Counts, Values] | None:
-        """Return what is remembered of a message: those in view are redacted at each step."""
-        redactor, changed, counts, values = message.memo.get("redacted", (None, None, {}, {}))
-        return (changed or message, counts, values) if redactor is self.redactor else None
+    def _alone(self, message: Message) -> tuple[Message, Redacted]:
+        """Redact a message by itself; return it, and what was found in it.
 
-    def _alone(self, message: Message) -> tuple[Message, Counts, Values]:
-        """Redact a message by itself; return it, what was replaced by kind, and the secrets."""
-        counts: Counter[str] = Counter()
-        values: dict[str, str] = {}
-        answers: dict[Leaf, Redacted] = {}
+        This is remembered with the message, as those in view are redacted at each step.
+        """
+        by, changed, found = message.memo.get("redacted", (None, None, None))
+        if by is not self.redact:
+            counts, values = Counter[str](), dict[str, str]()
 
-        def put(text: str, key: str | None) -> str:
-            if (answer := answers.get((text, key))) is None:
-                answer = answers[text, key] = self._text(text, key)
-            counts.update(answer.counts)
-            values.update(answer.values)
-            return answer.text
+            def put(text: str, key: str | None) -> str:
+                answer = self._text(text, key)
+                counts.update(answer.counts)
+                values.update(answer.values)
+                return answer.text
 
-        made = _read(walk(message.source, put), message)
-        # A message that its own memo held would never be gone.
-        changed = None if made is message else made
-        message.memo["redacted"] = self.redactor, changed, dict(counts), values
-        return made, dict(counts), values
+            made = _read(walk(message.source, put), message)
+            # A message that its own memo held would never be gone.
+            changed, found = None if made is message else made, Redacted("", counts, values)
+            message.memo["redacted"] = self.redact, changed, found
+        return changed or message, found
 
     def _text(self, text: str, key: str | None = None) -> Redacted:
         if not text:
             return Redacted(text)
         first = self._answer(text, key)
         if len(first.text) > GROWTH * len(text) + MORE:
-            raise self._error(
-                f"made {len(first.text):,} characters of {len(text):,}; {NOTHING_DONE}"
-            )
+            what = f"made {len(first.text):,} characters of {len(text):,}; {NOTHING_DONE}"
+            raise self._error(what)
         if first.text != text and self._answer(first.text, key).text != first.text:
             raise self._error(
                 "changes what it has redacted when it sees it again; let it leave its own marks "
@@ -163,20 +223,18 @@ class Redaction:
         return first
 
     def _answer(self, text: str, key: str | None) -> Redacted:
-        answer: Any = self.redactor.redact(text, key)
+        answer: Any = self.redact(text, key)
         if isinstance(answer, str):  # as functions answer
             return Redacted(answer, {"redacted": 1} if answer != text else {})
         if isinstance(answer, Coroutine):
             answer.close()  # it is never awaited
-        made, counts, values = (getattr(answer, name, {}) for name in ("text", "counts", "values"))
         if (
-            isinstance(made, str)
-            and isinstance(counts, Mapping)
-            and all(isinstance(k, str) and isinstance(n, int) for k, n in counts.items())
-            and isinstance(values, Mapping)
-            and all(isinstance(word, str) for pair in values.items() for word in pair)
+            isinstance(answer, Redacted)
+            and isinstance(answer.text, str)
+            and all(isinstance(number, int) for number in answer.counts.values())
+            and all(isinstance(word, str) for pair in answer.values.items() for word in pair)
         ):
-            return Redacted(made, counts, values)
+            return answer
         raise self._error(
             "must answer with a text, or with Redacted(text, counts, values) as in Redacted("
             '"[redacted: name]", {"name": 1}, {"Ann Lee": "name"}), and answered with '
@@ -184,7 +242,7 @@ class Redaction:
         )
 
     def _error(self, what: str) -> RedactionError:
-        return RedactionError(f"the redactor {self.name} {what}")
+        return RedactionError(f"the redactor {self.identity} {what}")
 
 
 def _without(message: Message, original: Message, values: Values, counts: Counter[str]) -> Message:
