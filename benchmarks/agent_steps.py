@@ -21,6 +21,7 @@ from conspectus import SummarizationMiddleware
 
 NEVER = ("tokens", 10**9)
 MODEL = FakeListChatModel(responses=["-"])
+ANSWER: ModelResponse[Any] = ModelResponse(result=[AIMessage("-")])
 SUMMARY = "The agent reads the modules one after another; nothing was changed and no test was run. "
 
 
@@ -89,7 +90,7 @@ class Steps:
 
 
 def _answered(_: object) -> ModelResponse[Any]:
-    return ModelResponse(result=[AIMessage("-")])
+    return ANSWER  # making one is the model's work
 
 
 def fresh(messages: Sequence[BaseMessage]) -> list[BaseMessage]:

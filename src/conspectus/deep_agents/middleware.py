@@ -7,7 +7,7 @@ logged and tried again at the next step.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any, NotRequired
 from weakref import WeakSet
@@ -28,9 +28,8 @@ from conspectus.engine.background import Preparations
 from conspectus.errors import PolicyError
 from conspectus.langchain import SummarizationMiddleware
 from conspectus.langchain.channel import Channel
-from conspectus.langchain.planner import is_quiet
 from conspectus.langchain.settings import DEPRECATED, model_name
-from conspectus.langchain.state import CompactionState, HeadState
+from conspectus.langchain.state import CompactionState
 from conspectus.messages import Message, read_messages
 from conspectus.model.calls import profile_window
 from conspectus.observe import log
@@ -99,31 +98,14 @@ class DeepAgentsSummarization(SummarizationMiddleware):
             return super()._kept_in(scope)
         return KEPT_IN.format(folder=folder_of(self._backend, scope))
 
-    @staticmethod
-    def _is_quiet(channel: Channel) -> bool:
-        # With a record in force there may be files to write.
-        return channel.held.head is None and is_quiet(channel)
-
-    async def _step(
-        self, state: Any, runtime: Any, focus: str | None = None
-    ) -> dict[str, Any] | None:
-        update = await super()._step(state, runtime, focus)
-        held = Channel(self._setup, {**state, **(update or {})}, runtime).held
-        written = await self._written(held, state, runtime)
-        return {**(update or {}), **written} if written else update
-
-    async def _written(
-        self, held: HeadState, state: Mapping[str, Any], runtime: object
-    ) -> dict[str, Any] | None:
+    async def _written(self, channel: Channel) -> dict[str, Any]:
         """Write the files of the records in force; return an update of the state."""
-        backend, done_up_to = self._backend, state.get(MIRRORED)
-        if backend is None or held.head is None or done_up_to == held.head_id:
-            return None
-        channel, last = Channel(self._setup, state, runtime), None
-        channel.held = held
+        backend, held, last = self._backend, channel.held, channel.state.get(MIRRORED)
+        if backend is None or held.head is None or last == held.head_id:
+            return {}
         try:
             chain = await channel.thread(None).chain()
-            known = next((i for i, one in enumerate(chain) if one.id == done_up_to), -1)
+            known = next((i for i, one in enumerate(chain) if one.id == last), -1)
             for number, record in enumerate(chain[known + 1 :], start=known + 2):
                 text = await self._readable(channel, record)
                 path = f"{folder_of(backend, channel.scope)}/{number:04}-{record.id}.md"
@@ -131,7 +113,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
                 last = record.id
         except Exception as error:  # a backend may raise anything
             log("mirror_failed", "the readable copies could not be written: %s", error)
-        return {MIRRORED: last} if last is not None else None
+        return {MIRRORED: last} if last is not None else {}
 
     async def _readable(self, channel: Channel, record: Record) -> str:
         """Return the originals that a record covers or clips, to be read; without secrets."""

@@ -36,6 +36,7 @@ from conspectus.langchain.state import (
     run_of_subgraph,
     tenant_of,
     thread_of_run,
+    turn_of,
 )
 from conspectus.messages import is_summary_message, read_messages
 from conspectus.messages.thoughts import without_stale_thoughts
@@ -76,6 +77,10 @@ class Channel:
     @cached_property
     def _tenant(self) -> str:
         return tenant_of(self.setup.tenant, self.runtime)
+
+    @cached_property
+    def turn(self) -> str:
+        return turn_of(self.messages)
 
     @property
     def scope(self) -> Scope:

@@ -28,7 +28,7 @@ from conspectus.langchain.middleware import SummarizationMiddleware
 from conspectus.langchain.overflow import TRIES, Refused, StillTooLong, read_overflow
 from conspectus.langchain.requests import Call, Send, awaiting
 from conspectus.langchain.settings import DEPRECATED
-from conspectus.langchain.state import CompactionState, Recalled, turn_of
+from conspectus.langchain.state import CompactionState, Recalled
 from conspectus.model.provider_errors import is_overflow
 from conspectus.observe import heard_by, log
 
@@ -161,13 +161,12 @@ class ContextGuard(Attributes, AgentMiddleware[CompactionState, ContextT, Respon
                 if not is_overflow(error):
                     raise
                 refused = await self._rescued(call, refused, error)
-        held, update = call.channel.held, dict[str, Any]()
-        if held is not call.first:
-            written = await self.summarization._written(held, request.state, request.runtime)
-            update = {**(written or {}), **held.update()}
+        update = dict[str, Any]()
+        if call.channel.held is not call.first:
+            written = await self.summarization._written(call.channel)
+            update = {**written, **call.channel.held.update()}
         if call.dropped:
-            turn = turn_of(call.channel.messages, Recalled.read(request.state))
-            update |= Recalled(turn=turn).update()
+            update |= Recalled(turn=call.channel.turn).update()
         requested = call.requested
         if refused.tries:
             requested = requested.having_learned(requested.overhead + refused.most)

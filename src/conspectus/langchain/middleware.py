@@ -36,7 +36,7 @@ from conspectus.engine.settings import (
 )
 from conspectus.errors import Attributes, PolicyError
 from conspectus.langchain.channel import Channel
-from conspectus.langchain.planner import is_quiet, step
+from conspectus.langchain.planner import step
 from conspectus.langchain.recall import (
     offered,
     recall_tool,
@@ -47,7 +47,6 @@ from conspectus.langchain.recall import (
 from conspectus.langchain.requests import (
     Send,
     awaiting,
-    say_if_guarded,
     send_thoughtful,
     sending,
 )
@@ -286,26 +285,24 @@ class SummarizationMiddleware(
 
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Compact the history if the settings ask for it."""
-        if self._is_quiet(Channel(self._setup, state, runtime)):
-            return None
         return run(self._step(state, runtime))
 
     async def abefore_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """`before_model` on an event loop."""
-        if self._is_quiet(Channel(self._setup, state, runtime)):
-            return None
         return await arun(self._step(state, runtime))
 
-    async def _step(
+    def _step(
         self, state: Any, runtime: Any, focus: str | None = None
-    ) -> dict[str, Any] | None:
+    ) -> Awaitable[dict[str, Any] | None]:
         channel = Channel(self._setup, state, runtime)
-        listeners = channel.setup.engine.listeners
-        update = await heard_by(listeners, step(channel, focus))
-        if self.recall != "auto" or focus is not None:
-            return update
-        turn = with_turn_recall(Channel(channel.setup, state, runtime), update)
-        return await heard_by(listeners, turn)
+        return heard_by(channel.setup.engine.listeners, self._stepped(channel, focus))
+
+    async def _stepped(self, channel: Channel, focus: str | None) -> dict[str, Any] | None:
+        update = await step(channel, focus)
+        if self.recall == "auto" and focus is None:
+            update = await with_turn_recall(channel, update)
+        written = await self._written(channel)
+        return {**(update or {}), **written} if written else update
 
     def compact(
         self, state: Any, runtime: Any, *, focus: str | None = None
@@ -354,6 +351,8 @@ class SummarizationMiddleware(
 
         Thoughts that a provider refuses behind another beginning are left out of the request.
         """
+        if self._is_sent_as_it_is(request):
+            return handler(request)
         return run(self._called(request, lambda shown: io(lambda: handler(shown))))
 
     async def awrap_model_call(
@@ -362,17 +361,24 @@ class SummarizationMiddleware(
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
         """`wrap_model_call` on an event loop."""
+        if self._is_sent_as_it_is(request):
+            return await handler(request)
         return await arun(self._called(request, awaiting(handler)))
+
+    def _is_sent_as_it_is(self, request: ModelRequest[Any]) -> bool:
+        """Learn the tools; return whether no record and no archive can change the request."""
+        setup = self._setup
+        setup.engine.tools.learn(request.tools)
+        engaged = setup.engine.cached or self.tools or setup.archive(request.runtime) is not None
+        return not engaged and not request.state.get(HeadState.CHANNEL)
 
     async def _called(self, request: ModelRequest[Any], send: Send) -> Any:
         channel, shown = await self._shown(request)
-        say_if_guarded(channel)
         with sending(channel, shown):
             return await send_thoughtful(shown, send)
 
     async def _shown(self, request: ModelRequest[Any]) -> tuple[Channel, ModelRequest[Any]]:
         setup = self._setup
-        setup.engine.tools.learn(request.tools)
         request = offered(request, self.tools, setup)
         channel = Channel(setup, request.state, request.runtime)
         if channel.held.head is not None:  # a run may begin here, in another process
@@ -391,14 +397,10 @@ class SummarizationMiddleware(
 
     # What Deep Agents' middleware does beside
 
-    _is_quiet = staticmethod(is_quiet)
-
     def _kept_in(self, scope: Scope) -> str:
         """Return the location of originals in a clip, where no archive has them."""
         return KEPT
 
-    async def _written(
-        self, held: HeadState, state: Mapping[str, Any], runtime: object
-    ) -> dict[str, Any] | None:
-        """Write what a record that comes into force asks for; return an update of the state."""
-        return None
+    async def _written(self, channel: Channel) -> dict[str, Any]:
+        """Write what the record in force asks for; return an update of the state."""
+        return {}

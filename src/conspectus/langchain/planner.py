@@ -32,7 +32,6 @@ from conspectus.langchain.state import (
     Requested,
     name_messages,
     read_requested,
-    turn_of,
 )
 from conspectus.messages import has_long_arguments, is_summary_message, read_messages
 from conspectus.messages.recalled import newest_user
@@ -49,24 +48,6 @@ PART = 256
 messages has come: a short one at the next step, a long one rarely enough to stay cheap."""
 
 NO_TRIGGER = "no trigger is set, or summarising is switched off: nothing is summarised"
-
-
-def is_quiet(channel: Channel) -> bool:
-    """Return whether a step surely changes nothing; no store is asked."""
-    setup, held = channel.setup, channel.held
-    if setup.engine.background is not None or Asked.read(channel.state):
-        return False
-    if setup.recalled:
-        known = Recalled.read(channel.state)
-        if known is None or known.keys or known.turn != turn_of(channel.messages, known):
-            return False
-    if held.head is not None and (setup.preserve or held.pending):
-        return False
-    if channel.may_be_known() or not channel.is_followed(turn=True):
-        return False
-    if setup.preserve:
-        name_messages(channel.messages)
-    return not Step(channel, channel.messages).is_due(None)
 
 
 async def step(channel: Channel, focus: str | None) -> Update | None:
@@ -131,7 +112,7 @@ def room_for(
 def _recalled(channel: Channel, requested: Requested, view: Sequence[BaseMessage]) -> int:
     """Return the tokens of what the turn is shown again, or may be where it has just begun."""
     setup, known = channel.setup, Recalled.read(channel.state)
-    if known is None or known.turn != turn_of(channel.messages, known):
+    if known is None or known.turn != channel.turn:
         return room_for(setup, setup.recalled, requested, view)
     return 0 if known.message is None else setup.engine.meter.message(known.message)
 
@@ -244,6 +225,7 @@ class Step:
         if result.record is not None:
             held = held.with_record(result.record, size_of(setup, view))
         held = held.settled(whole=setup.preserve)
+        self._channel.held = held
         if setup.preserve:
             self._channel.keep_view(held, view)
             return held.update()

@@ -22,7 +22,7 @@ from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.langchain.channel import Channel
 from conspectus.langchain.planner import Update, room_for
 from conspectus.langchain.settings import Setup
-from conspectus.langchain.state import Asked, Recalled, name_messages, read_requested, turn_of
+from conspectus.langchain.state import Asked, Recalled, name_messages, read_requested
 from conspectus.messages import read_messages
 from conspectus.messages.recalled import (
     is_users,
@@ -73,11 +73,10 @@ async def with_turn_recall(channel: Channel, update: Update | None) -> Update | 
     after: dict[str, Any] = {**channel.state, **(update or {})}
     if update and "messages" in update:
         after["messages"] = [m for m in after["messages"] if not isinstance(m, RemoveMessage)]
-    known = Recalled.read(after)
-    turn = turn_of(after["messages"], known)
+    now = channel if update is None else Channel(channel.setup, after, channel.runtime)
+    known, turn = Recalled.read(after), now.turn
     if not turn:
         return update
-    now = Channel(channel.setup, after, channel.runtime)
     if known is not None and known.turn == turn:
         try:
             if await _within_reach(known, now):
@@ -90,7 +89,7 @@ async def with_turn_recall(channel: Channel, update: Update | None) -> Update | 
 async def shown_in_turn(channel: Channel, messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
     """Put the originals recalled for the turn into the messages of a request."""
     known = Recalled.read(channel.state)
-    if known is None or not known.text or known.turn != turn_of(channel.messages, known):
+    if known is None or not known.text or known.turn != channel.turn:
         return messages
     try:
         within = await _within_reach(known, channel)

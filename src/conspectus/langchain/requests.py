@@ -6,7 +6,6 @@ import logging
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from contextvars import ContextVar
 from dataclasses import replace
 from operator import is_
 from types import UnionType
@@ -35,26 +34,12 @@ from conspectus.model.calls import profile_window
 from conspectus.observe import emit, listening, log, observing
 from conspectus.tokens import TokenMeter, correction
 
-GUARDED: ContextVar[Setup | None] = ContextVar("conspectus guarded", default=None)
-"""Whose request a guard is sending."""
-
-GUARD_FIRST = (
-    "the ContextGuard stands before the SummarizationMiddleware, and so measures another request "
-    "than the one that is sent: put it last, middleware=[summarization, ..., guard]"
-)
-
 Send = Callable[[ModelRequest[Any]], Awaitable[Any]]
 
 
 def awaiting(handler: Callable[[ModelRequest[Any]], Awaitable[Any]]) -> Send:
     """Return how a request is sent on an event loop."""
     return lambda request: io(lambda: None, lambda: handler(request))
-
-
-def say_if_guarded(channel: Channel) -> None:
-    """Say that the guard is not the last middleware, if it is sending this request already."""
-    if GUARDED.get() is channel.setup:
-        channel.setup.say_once(GUARD_FIRST)
 
 
 async def send_thoughtful(request: ModelRequest[Any], send: Send) -> Any:
@@ -203,12 +188,8 @@ class Call:
         messages = await channel.thoughtful(messages)
         if messages is not request.messages:
             request = request.override(messages=cast("list[AnyMessage]", list(messages)))
-        token = GUARDED.set(channel.setup)
-        try:
-            with sending(channel, request):
-                return await send_thoughtful(request, send)
-        finally:
-            GUARDED.reset(token)
+        with sending(channel, request):
+            return await send_thoughtful(request, send)
 
     async def fit(
         self, room: Window | None, name: str = "fit", *, again: bool = False

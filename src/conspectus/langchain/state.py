@@ -26,7 +26,6 @@ from conspectus.core.items import Size, Window
 from conspectus.core.records import Record
 from conspectus.engine.settings import LOCAL
 from conspectus.errors import InputError
-from conspectus.messages import POINTER, read_messages
 from conspectus.messages.recalled import newest_user, recalled_message
 
 FORKED = "_deepagents_forked_context"
@@ -200,8 +199,11 @@ class Requested(Stored):
         return self.but(learned={**dict(others), self.model: limit})
 
 
+_NOTHING = Requested()
+
+
 def read_requested(state: Mapping[str, Any]) -> Requested:
-    return Requested.read(state) or Requested()
+    return Requested.read(state) or _NOTHING
 
 
 class Recalled(Stored):
@@ -231,16 +233,10 @@ class Asked(Stored):
         return cls(focus=(focus or "").strip()[:FOCUS]).update()
 
 
-def turn_of(messages: Sequence[BaseMessage], known: Recalled | None = None) -> str:
-    """Return the name of the turn under way, also if its message is truncated by now."""
+def turn_of(messages: Sequence[BaseMessage]) -> str:
+    """Return the name of the turn under way: that of the user's newest message as it is now."""
     place = newest_user(messages)
-    if place is None:
-        return ""
-    [entry] = read_messages([messages[place]])
-    name = _digest(entry.id)[:16]
-    if known is not None and known.turn.startswith(name) and POINTER in entry.text:
-        return known.turn
-    return f"{name}{entry.key}"
+    return "" if place is None else _digest(f"{messages[place].id}\0{messages[place].content}")
 
 
 # Names
