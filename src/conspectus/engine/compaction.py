@@ -80,7 +80,7 @@ async def _compact(
         try:
             result = await _carried_out(measured, view, plan, focus, prepared=not (force or focus))
             if isinstance(plan, Keep):
-                await remember(thread, messages, history, result)
+                await remember(thread, entries, history, result)
             return replace(result, cost=spent + result.cost)
         except ArchiveOvertaken as error:
             if not left and measured.engine.on_failure == "raise":

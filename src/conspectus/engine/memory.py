@@ -20,9 +20,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import is_
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from conspectus._langchain import is_message
 from conspectus._newest import Newest
 from conspectus.archive import Scope
 from conspectus.bridge import home, io
@@ -33,7 +32,14 @@ from conspectus.engine.background import LOOK_AGAIN
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.view import History, like_of, reported, reports_of
 from conspectus.errors import MessageError
-from conspectus.messages import POINTER, SUMMARY_LINE, Source, is_summary_message, read_messages
+from conspectus.messages import (
+    POINTER,
+    SUMMARY_LINE,
+    Message,
+    Source,
+    is_summary_message,
+    read_messages,
+)
 from conspectus.model.base import LastRequest
 from conspectus.tokens import Report, TokenMeter
 
@@ -44,9 +50,6 @@ THREADS, MESSAGES = 256, 262_144
 """Most sessions in memory, and most messages of histories that were read, beside the newest."""
 
 KEPT = 8  # Drafts, and chains, in memory for each session
-LONGEST_REST = 3_600.0  # Most seconds that a provider's header can switch its summariser off for
-
-
 LONGEST_LOOK = 600.0  # Seconds after which the task of another worker is taken to be lost
 
 _WRITING: dict[tuple[int, Scope, str], tuple[int, object]] = {}
@@ -92,34 +95,21 @@ class SessionMemory:
 
 
 class Memory:
-    """The bounded memory of a process: of sessions, summarisers, and summaries under way."""
+    """The bounded memory of a process: of sessions, and of what was said once."""
 
     def __init__(self) -> None:
         self._sessions: Newest[Scope, SessionMemory] = Newest(THREADS)
         self.histories: Newest[Scope, Seen] = Newest(THREADS, MESSAGES, len)
-        self._resting: dict[str, float] = {}
         self._sentences: set[str] = set()
-        self.lock = threading.Lock()
 
     def of(self, scope: Scope) -> SessionMemory:
         return self._sessions.get_or_make(scope, SessionMemory)
 
     def is_new(self, sentence: str) -> bool:
         """Return whether a sentence is new in all sessions; from now on it is not."""
-        with self.lock:
-            new = sentence not in self._sentences
-            self._sentences.add(sentence)
-            return new
-
-    def rest(self, summarizer: str, seconds: float) -> None:
-        """Leave a summariser alone, in all sessions, as long as its provider has asked."""
-        with self.lock:
-            until = monotonic() + min(seconds, LONGEST_REST)
-            self._resting[summarizer] = max(until, self._resting.get(summarizer, until))
-
-    def rests(self, summarizer: str) -> float:
-        """Return the seconds for which a summariser is still left alone."""
-        return max(0.0, self._resting.get(summarizer, 0.0) - monotonic())
+        new = sentence not in self._sentences
+        self._sentences.add(sentence)
+        return new
 
 
 @asynccontextmanager
@@ -153,7 +143,7 @@ class Seen:
     """A history with nothing due, as it was sent and read."""
 
     sent: list[Source]  # the caller's messages, and copies of what they held
-    held: list[Any]
+    held: list[Mapping[str, Any]]
     pointer: object  # what the archive, or this process's memory, said was in force
     head: Record | None
     result: CompactionResult
@@ -167,8 +157,7 @@ class Seen:
         """Return the history with the messages after those that were sent.
 
         None if the messages do not begin with those, or if a new one may change how earlier ones
-        are seen: then all must be read. Equal messages may be other objects, as in a request that
-        was read anew; the view has those then.
+        are seen: then all must be read.
 
         Raises:
             MessageError: a new message cannot be understood.
@@ -178,60 +167,38 @@ class Seen:
             return None
         now, later = messages[:count], messages[count:]
         try:
-            if [*map(type, now)] != [*map(type, self.sent)] or _states(now) != self.held:
+            if not all(map(is_, now, self.sent)) or [*map(_held, now)] != self.held:
                 return None
         except Exception:  # values that cannot be compared, such as arrays
             return None
-        view = self.result.messages
-        if not all(map(is_, now, self.sent)):
-            again = {id(before): message for message, before in zip(now, self.sent, strict=True)}
-            if len(again) < count:  # one object stood in two places
-                return None
-            view = [again.get(id(message), message) for message in view]
         if later and like_of(later) is not like_of(self.sent):
             return None
         before = self.head.messages_after if self.head else 0
         sizes, reports = [*self.sizes], None if self.reports is None else [*self.reports]
-        for entry in read_messages(later):
+        entries = read_messages(later)
+        held = [entry.memo["copy"] for entry in entries]
+        for entry in entries:
             mark = entry.text.startswith(SUMMARY_LINE) or POINTER in entry.reading
-            if mark or is_summary_message(entry.source):
+            if mark or is_summary_message(entry.source) or None in held:
                 return None
             usage = reported(entry.source)
             if usage and reports is not None and len(sizes) >= before:
                 reports.append(Report(sum(sizes), usage))
             sizes.append(meter.entry(entry))
-        kept, view = self.result.kept + len(later), [*view, *later]
+        kept, view = self.result.kept + len(later), [*self.result.messages, *later]
         return replace(
             self,
             sent=[*now, *later],
-            held=[*self.held, *map(_copied, _states(later))],
+            held=[*self.held, *held],
             result=replace(self.result, messages=view, kept=kept),
             sizes=sizes,
             reports=reports,
         )
 
 
-def _states(messages: Sequence[Source]) -> list[Any]:
-    """Return all that each message holds; dicts as they are, which are compared fastest."""
-    if {*map(type, messages)} <= {dict}:
-        return list(messages)
-    return [
-        [vars(message), message.__pydantic_extra__]
-        if is_message(message)
-        else dict(cast("Any", message))
-        for message in messages
-    ]
-
-
-def _copied(value: Any) -> Any:
-    """Copy dicts, lists and objects of an SDK; the rest is compared by identity or equality."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, Mapping):
-        return {key: _copied(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_copied(part) for part in value]
-    return value.model_copy(deep=True) if hasattr(value, "model_copy") else value
+def _held(message: Source) -> Any:
+    """Return what a message holds now; a dict itself, which is compared fastest."""
+    return message if type(message) is dict else vars(message)
 
 
 def _by_sizes(thread: Thread) -> bool:
@@ -241,19 +208,22 @@ def _by_sizes(thread: Thread) -> bool:
 
 
 async def remember(
-    thread: Thread, messages: Sequence[Source], history: History, result: CompactionResult
+    thread: Thread, entries: Sequence[Message], history: History, result: CompactionResult
 ) -> None:
     """Remember a history with nothing due, if the next step may go on from it."""
     engine = thread.engine
     # What was shown whole as it could not be redacted, or is no summary only as it comes last.
     short = engine.redaction is not None and any(record.clips for record in history.chain)
     users = [item for item in history.items if item.entry is not None and item.role == "user"]
+    held = [entry.memo["copy"] for entry in entries]
     if not _by_sizes(thread) or short or (users and is_summary_message(users[-1].source)):
+        return
+    if None in held:  # one that is to be read anew each time
         return
     pointer = thread.pointer if engine.archive else await thread.in_force()
     seen = Seen(
-        sent=list(messages),
-        held=[*map(_copied, _states(messages))],
+        sent=[entry.source for entry in entries],
+        held=held,
         pointer=pointer,
         head=history.head,
         result=replace(result, messages=list(result.messages)),  # a caller may go on with its own

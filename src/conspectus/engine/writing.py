@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 import time
 from collections.abc import Sequence
@@ -59,17 +58,6 @@ TRIES = 5  # How often notes are rendered again, shorter, where their message is
 HEADINGS = 24  # Tokens of the headings around a text that stands alone
 
 
-class _Resting(SummaryError):
-    """A summariser is not asked, as its provider has asked for a pause."""
-
-    def __init__(self, by: str, seconds: float) -> None:
-        self.transient, self.retry_after = True, seconds
-        super().__init__(
-            f"{by} is not asked: its provider wants to be left alone for another "
-            f"{math.ceil(seconds)} s; try again then, or give a fallback"
-        )
-
-
 async def write(material: Material) -> tuple[Draft, bool]:
     """Take the draft of the plan, if there is one; else ask each summariser in turn.
 
@@ -114,13 +102,10 @@ async def _written(material: Material) -> Draft:
     try:
         for by in (*engine.order, *(resort - {*engine.order})):
             last = engine.memory.of(thread.scope).last_request
-            rest = engine.memory.rests(by)
             for wait in (*RETRY_AFTER, None):
                 cached = False
                 try:
                     with observing("step", name="summarize", by=by):
-                        if rest:
-                            raise _Resting(by, rest)
                         request = _request_of(material, by)
                         if engine.cached and (last is not None or not material.failures):
                             request = after_last_request(material, by, request, last)
@@ -140,7 +125,6 @@ async def _written(material: Material) -> Draft:
                     break
                 if error.transient or seconds:
                     await pause(max(wait, seconds))
-                    rest = 0.0  # the pause that was asked for here is over
         raise error
     finally:
         del error  # it holds this frame
@@ -168,12 +152,8 @@ async def _answer(material: Material, by: str, request: SummaryRequest) -> Draft
             answer = await steps(request)
         else:
             answer = await _call(summarizer, by, request, engine.timeout)
-    except SummaryError as error:
-        if seconds := _pause_asked(error):
-            engine.memory.rest(by, seconds)
-        raise
     except Exception as error:
-        if isinstance(error, RedactionError) or is_way_out(error):
+        if isinstance(error, (SummaryError, RedactionError)) or is_way_out(error):
             raise
         raise SummaryError(f"{by} failed: {type(error).__name__}: {error}") from error
     text = await material.clean(answer.text)
