@@ -2,6 +2,7 @@
 
 import json
 import logging
+import sys
 from dataclasses import fields
 from typing import Any
 
@@ -51,7 +52,7 @@ def test_the_callers_own_price_goes_first_and_without_the_package_there_are_no_o
     cost = Cost(1, 1_000_000).asked_of("gpt-5-mini")
     assert price_of(cost, {"gpt-5-mini": Price(7.0, 7.0)}) == 7.0
     assert price_of(cost) == pytest.approx(0.25)
-    monkeypatch.setattr(prices, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
     assert price_of(cost) is None
 
 

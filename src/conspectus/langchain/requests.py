@@ -211,9 +211,8 @@ class Call:
                 stuck = None
                 if room is None or self.tokens > room.budget:
                     stuck = await self._tried(room)
-            if seen:
-                over = budget is not None and self.tokens > budget
-                seen.add(tokens_after=self.tokens, outcome="stuck" if over else "ok")
+            over = budget is not None and self.tokens > budget
+            seen.add(tokens_after=self.tokens, outcome="stuck" if over else "ok")
         return stuck
 
     def _says(self, before: Sequence[BaseMessage]) -> bool:

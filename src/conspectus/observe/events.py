@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from conspectus.core.records import Cost
 from conspectus.errors import ArchiveOvertaken, PolicyError
 from conspectus.observe import prices
-from conspectus.observe.log import is_logged, log, log_event
+from conspectus.observe.log import log, log_event
 
 T = TypeVar("T")
 
@@ -113,17 +113,16 @@ async def heard_by(listeners: Sequence[Listener], work: Awaitable[T]) -> T:
 
 def observing(kind: str, scope: Any = None, /, **facts: Any) -> Observation:
     """Observe work in a `with`, sync or async; its history is by default that of the outer one."""
-    return Observation(kind, scope, facts) if listening() or is_logged(kind) else UNOBSERVED
+    return Observation(kind, scope, facts)
 
 
 def emit(kind: str, scope: Any = None, /, **facts: Any) -> None:
     """Tell of an event without a length."""
-    if listening():
-        Observation(kind, scope, facts).end({})
+    Observation(kind, scope, facts).end({})
 
 
 class Observation:
-    """Work under way; false where nobody wants to know, so that nothing is computed for it."""
+    """Work under way, whose listeners are those of its beginning."""
 
     def __init__(self, kind: str, scope: Any, facts: dict[str, Any]) -> None:
         self._kind, self._facts = kind, facts
@@ -134,17 +133,13 @@ class Observation:
         everyone = dict.fromkeys((*_listeners, *_context.get()))
         self._ends: list[tuple[Listener, Listener]] = [(each, each) for each in everyone]
 
-    def __bool__(self) -> bool:
-        return self is not UNOBSERVED
-
     def add(self, **facts: Any) -> None:
         """Add fields of the event; those that it does not have go into `extra`."""
-        if self:
-            self._facts.update(facts)
+        self._facts.update(facts)
 
     def hide_errors(self) -> None:
         """Leave out texts of errors from here on, but those that are added: they may be secret."""
-        self._hides_errors = self is not UNOBSERVED
+        self._hides_errors = True
 
     @property
     def calls(self) -> int:
@@ -152,25 +147,23 @@ class Observation:
         return self._spent.calls
 
     def __enter__(self) -> Observation:
-        if self:
-            self._token: Token[Observation | None] = _around.set(self)
-            for index, (listener, _) in enumerate(self._ends):
-                if hasattr(listener, "begin"):
-                    with _guarding(listener):
-                        self._ends[index] = (listener, listener.begin(self._event({})))
-            self._start = time.perf_counter()
+        self._token: Token[Observation | None] = _around.set(self)
+        for index, (listener, _) in enumerate(self._ends):
+            if hasattr(listener, "begin"):
+                with _guarding(listener):
+                    self._ends[index] = (listener, listener.begin(self._event({})))
+        self._start = time.perf_counter()
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if self:
-            ended = {"seconds": time.perf_counter() - self._start, **_ended_by(error)}
-            with contextlib.suppress(ValueError):
-                _around.reset(self._token)
-            if self._hides_errors:
-                ended.pop("error_message", None)
-            event = self.end(ended)
-            if error is None:
-                log_event(event)
+        ended = {"seconds": time.perf_counter() - self._start, **_ended_by(error)}
+        with contextlib.suppress(ValueError):
+            _around.reset(self._token)
+        if self._hides_errors:
+            ended.pop("error_message", None)
+        event = self.end(ended)
+        if error is None:
+            log_event(event)
 
     def end(self, ended: Mapping[str, Any]) -> Event:
         """Tell the listeners how it ended."""
@@ -195,25 +188,18 @@ class Observation:
         return Event(kind=self._kind, scope=self._scope, extra=facts, **known)
 
 
-UNOBSERVED = Observation("step", None, {})
-
-ENDS = {
-    **dict.fromkeys((GeneratorExit, asyncio.CancelledError, KeyboardInterrupt), "cancelled"),
-    ArchiveOvertaken: "overtaken",
-}
-"""The outcomes of work that ended by something other than an error."""
-
-
 def _ended_by(error: BaseException | None) -> dict[str, Any]:
     """Return the fields of an event that describe how work ended."""
     if error is None:
         return {}
-    kinds = type(error).__mro__
     # LangGraph's way out of a node, known by name, as nothing here imports it.
-    if any(kind.__name__ == "GraphBubbleUp" for kind in kinds):
+    if any(kind.__name__ == "GraphBubbleUp" for kind in type(error).__mro__):
         return {"outcome": "interrupted"}
-    outcome = next((ENDS[kind] for kind in kinds if kind in ENDS), "error")
-    return {"outcome": outcome, **(error_fields(error) if outcome == "error" else {})}
+    if isinstance(error, ArchiveOvertaken):
+        return {"outcome": "overtaken"}
+    if isinstance(error, (GeneratorExit, asyncio.CancelledError, KeyboardInterrupt)):
+        return {"outcome": "cancelled"}
+    return {"outcome": "error", **error_fields(error)}
 
 
 def error_fields(error: BaseException) -> dict[str, str]:

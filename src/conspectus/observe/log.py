@@ -61,11 +61,6 @@ class OneLine(logging.Filter):
 logger.addFilter(OneLine())
 
 
-def is_logged(kind: str) -> bool:
-    """Return whether events of this kind may make a line."""
-    return kind in ("compaction", "preparation") and logger.isEnabledFor(logging.WARNING)
-
-
 def log_event(event: Event) -> None:
     """Log the line of an event, if it has one."""
     if event.outcome == "failed":

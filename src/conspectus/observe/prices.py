@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
-from importlib.util import find_spec
 
 from conspectus.core.records import COUNTS, Cost
 from conspectus.errors import PolicyError
@@ -39,13 +38,11 @@ class Price:
     written_hour: float | None = None
 
     def __post_init__(self) -> None:
-        for name in (part.name for part in fields(self)):
-            value = getattr(self, name)
-            number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not ((value is None and name not in ("input", "output")) or (number and value >= 0)):
+        cache = (self.cached, self.written, self.written_hour)
+        for price in (self.input, self.output, *(one for one in cache if one is not None)):
+            if type(price) not in (int, float) or not price >= 0:
                 raise PolicyError(
-                    f"the price of {name} must be a number of at least 0, for a million tokens, "
-                    f"not {value!r}"
+                    f"a price must be a number of at least 0, for a million tokens, not {price!r}"
                 )
 
     def of(self, cost: Cost) -> float:
@@ -119,9 +116,12 @@ def price_of(cost: Cost, prices: Mapping[str, Price] | None = None) -> float | N
 
 def _listed_price(model: str, cost: Cost) -> float | None:
     """Return what calls of a model cost by `genai-prices`; None if it does not know that."""
-    if _currency != USD or find_spec("genai_prices") is None:
+    if _currency != USD:
         return None
-    listed, count = import_module("genai_prices"), max(1, cost.calls)
+    try:
+        listed, count = import_module("genai_prices"), max(1, cost.calls)
+    except ImportError:
+        return None
     mean = Cost(**{name: getattr(cost, name) // count for name in COUNTS})
     cached, written, hour = _parts(mean)
     usage = listed.Usage(
