@@ -274,7 +274,7 @@ def test_media_count_by_their_rule_in_a_window():
     [
         ("tiktoken", "write tiktoken:o200k_base"),
         ("magic:x", "write tiktoken:o200k_base"),
-        ("tokenizers:/nowhere/tokenizer.json", "there is no file"),
+        ("tokenizers:/nowhere/tokenizer.json", "cannot be had"),
         ("tiktoken:no-such-encoding", "cannot be had"),
         (3, "or the name of a vocabulary"),
     ],

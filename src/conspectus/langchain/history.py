@@ -26,8 +26,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 
 from conspectus.model.calls import model_and_provider
 from conspectus.tokens import Report, TokenCounter, TokenMeter
-from conspectus.tokens.counters import MessageCounter
-from conspectus.tokens.meter import LEAST_GROWTH
+from conspectus.tokens.meter import LEAST_GROWTH, MessageCounter
 
 Count = Callable[[BaseMessage], int]
 

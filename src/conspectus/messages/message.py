@@ -116,7 +116,7 @@ class Message:
             # Of most messages nothing but this is asked, so that the text is not kept.
             text = (self.memo.get("encoded") or encode(self.source, self.memo.get("copy"))).text
             digest = hashlib.sha256(text.encode()).hexdigest()
-            stem, self.memo["digest"] = digest[:28], int(digest[:15], 16)
+            stem = digest[:28]
             if self.given_id is not None:
                 named = f"{self.given_id}\0{digest}".encode("utf-8", "backslashreplace")
                 stem = hashlib.sha256(named).hexdigest()[:32]

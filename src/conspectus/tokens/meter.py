@@ -6,19 +6,28 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import is_message
 from conspectus._newest import Newest
-from conspectus.errors import PolicyError
+from conspectus.errors import PolicyError, install_command
 from conspectus.messages import Message, Source, read_message
 from conspectus.observe import log
-from conspectus.tokens.counters import MessageCounter, TokenCounter, vocabulary
 from conspectus.tokens.estimate import estimate, family_of
 from conspectus.tokens.media import media_tokens
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+TokenCounter = Callable[[Iterable[Any]], int]
+"""Tokens of a list of messages: the form of LangChain's `token_counter`."""
+
+FILLER = "."  # The text of messages that stand beside a counted one
 
 PER_MESSAGE = 4  # Tokens that a chat format spends on each message: role and delimiters
 PER_CALL = 8  # Tokens that it spends on each tool call: id, type, name and delimiters
@@ -27,8 +36,7 @@ TOOL_PROMPT = {"claude": 346, "unknown": 346}
 """Tokens of the system prompt that Anthropic adds for tools, from its guide to tool use (`auto`;
 313 or 346 by model); other providers document none."""
 
-LARGE = 4_000  # Characters above which a message costs less to name than to count
-REMEMBERED = 16_384  # Sizes of messages cached, about 2 MB
+REMEMBERED = 16_384  # Sizes of messages cached, about 3 MB
 
 LEAST_RATIO, MOST_RATIO = 0.5, 2.0
 """Bounds of the correction. A report below the least measures something else, such as one without
@@ -130,28 +138,25 @@ class TokenMeter:
             )
         elif self.family == "unknown":
             _warn_unknown(model, name)
-        self._sizes: Newest[int, int] = Newest(REMEMBERED)
+        self._sizes: Newest[str, int] = Newest(REMEMBERED)
 
     def entry(self, message: Message) -> int:
         """Count the tokens of a message that has been read."""
         way, size = message.memo.get("tokens", (None, 0))  # of the newest meter
         if way != self._way:
-            digest: int = message.memo.get("digest", 0)
-            known = self._sizes.get(digest)  # as of a copy that is gone
+            stem: str = message.memo.get("stem", "")
+            known = self._sizes.get(stem)  # as of a copy that is gone
             if known is None:
                 counter = self._counter
                 known = counter(_as_langchain(message)) if counter else self._estimate(message)
-                if digest:
-                    self._sizes.put(digest, known)
+                if stem:
+                    self._sizes.put(stem, known)
             message.memo["tokens"] = self._way, (size := known)
         return self._corrected(size)
 
     def message(self, message: Source) -> int:
         """Count the tokens of one message."""
-        entry = read_message(message)
-        if len(entry.text) > LARGE:
-            _ = entry.stem  # by which its size is found again
-        return self.entry(entry)
+        return self.entry(read_message(message))
 
     def messages(self, messages: Sequence[Source]) -> int:
         """Count the tokens of several messages, each alone."""
@@ -238,18 +243,144 @@ def _schema(tool: Any) -> str:
     from langchain_core.utils.function_calling import convert_to_openai_tool
 
     schema = tool
-    try:
+    with suppress(Exception):  # a dictionary is a provider's own tool
         schema = convert_to_openai_tool(tool)
-    except Exception as error:
-        if not isinstance(tool, dict):  # a dictionary is a provider's own tool
-            raise PolicyError(
-                f"{tool!r:.200} is no tool: give a LangChain tool, a function with typed arguments "
-                "and a docstring, a pydantic class, or a schema"
-            ) from error
     try:
-        return json.dumps(schema, separators=(",", ":"), default=str)
-    except (TypeError, ValueError, RecursionError) as error:
+        if isinstance(schema, dict):
+            return json.dumps(schema, separators=(",", ":"), default=str)
+    except (TypeError, ValueError, RecursionError):
+        pass
+    raise PolicyError(
+        f"{tool!r:.200} is no tool: give a LangChain tool, a function with typed arguments and a "
+        "docstring, a pydantic class, or a schema that can be written as JSON"
+    )
+
+
+class MessageCounter:
+    """Counts single messages by a caller's counter, fractions of a token rounded up.
+
+    Some counters take only what a provider would: a result behind its call, and a user's message
+    first. What the counter refuses alone is counted in such a history, less the rest of that. What
+    it refuses there too is estimated by `estimate`, and the log says so once.
+    """
+
+    def __init__(self, counter: TokenCounter, estimate: Callable[[Any], int]) -> None:
+        self._counter, self._estimate = counter, estimate
+        self._logged = False
+        self._base: int | None = None
+
+    @property
+    def base(self) -> int:
+        """Tokens that it counts for no message at all, such as a reply's opening."""
+        if self._base is None:
+            try:
+                self._base = self._ask([])
+            except Exception:  # it may not be made for an empty list
+                self._base = 0
+        return self._base
+
+    def __call__(self, message: BaseMessage) -> int:
+        """Return the tokens of a message, with the base; raise `PolicyError` for no number."""
+        try:
+            return self._ask([message])
+        except PolicyError:
+            raise
+        except Exception:
+            pass
+        try:
+            history, others = _legal_history(message)
+            return max(0, self._ask(history) - self._ask(others)) + self.base
+        except PolicyError:
+            raise
+        except Exception as error:
+            if not self._logged:
+                self._logged = True
+                log(
+                    "counter_failed",
+                    "token_counter does not count every message (%s: %.200s): those are "
+                    "estimated; give one that takes any list of messages",
+                    type(error).__name__,
+                    error,
+                )
+            return self._estimate(message) + self.base
+
+    def _ask(self, messages: Sequence[Any]) -> int:
+        count: Any = self._counter(list(messages))
+        if isinstance(count, float) and math.isfinite(count):
+            count = math.ceil(count)  # users write characters / 4
+        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+            raise PolicyError(
+                f"token_counter must return a whole number of tokens, and returned {count!r}"
+            )
+        return count
+
+
+def _legal_history(message: BaseMessage) -> tuple[list[BaseMessage], list[BaseMessage]]:
+    """Return a history with a message that a provider takes, and one to compare it with.
+
+    The frame of a result counts with its call.
+    """
+    from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+
+    question = HumanMessage(FILLER)
+    if isinstance(message, SystemMessage):
+        return [message, question], [question]
+    if isinstance(message, ToolMessage):
+        call: Any = {"name": message.name or "tool", "args": {}, "id": message.tool_call_id}
+        before = [question, AIMessage("", tool_calls=[call])]
+        return [*before, message], [*before, message.model_copy(update={"content": FILLER})]
+    calls = getattr(message, "tool_calls", ())
+    results = [ToolMessage(FILLER, tool_call_id=call["id"] or "") for call in calls]
+    return [question, message, *results], [question]
+
+
+def vocabulary(spec: str) -> Callable[[str], int]:
+    """Load a vocabulary as a function that counts the tokens of a text.
+
+    `spec` is `tiktoken:` with an encoding or one of OpenAI's models, or `tokenizers:` with the path
+    of a `tokenizer.json` or a model on the Hugging Face hub, which is downloaded if it is not there
+    yet. Special tokens count as plain text. A `PolicyError` says why a vocabulary cannot be loaded.
+    """
+    library, _, name = spec.partition(":")
+    loader = {"tiktoken": _tiktoken, "tokenizers": _tokenizers}.get(library)
+    if not name or loader is None:
         raise PolicyError(
-            f"the schema of the tool {tool!r:.200} cannot be written as JSON ({error}); its keys "
-            "must be text, and nothing in it may hold itself"
+            f"token_counter cannot be {spec!r}; write tiktoken:o200k_base, or "
+            "tokenizers:path/to/tokenizer.json"
+        )
+    try:
+        return loader(name)
+    except ImportError as error:
+        raise PolicyError(
+            f"{spec!r} needs {library}, which is not installed: {install_command('tokens')}"
         ) from error
+    except Exception as error:
+        raise PolicyError(
+            f"the vocabulary {spec!r} cannot be had ({type(error).__name__}: {error!s:.200}); give "
+            "one that is on this machine, or leave token_counter out for the estimate"
+        ) from error
+
+
+def _tiktoken(name: str) -> Callable[[str], int]:
+    import tiktoken
+
+    known = name in tiktoken.list_encoding_names()
+    encode = (tiktoken.get_encoding if known else tiktoken.encoding_for_model)(name).encode_ordinary
+    return lambda text: len(encode(text))
+
+
+def _tokenizers(name: str) -> Callable[[str], int]:
+    from tokenizers import Tokenizer
+
+    path = Path(name).expanduser()
+    local = path.suffix == ".json" or path.is_file()
+    tokenizer: Any = Tokenizer.from_file(str(path)) if local else Tokenizer.from_pretrained(name)
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+
+    def count(text: str) -> int:
+        # The library refuses lone surrogates, which no provider takes either.
+        plain = text.encode("utf-8", "replace").decode()
+        return len(tokenizer.encode(plain, add_special_tokens=False).ids)
+
+    return count
