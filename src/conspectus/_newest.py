@@ -20,17 +20,11 @@ class Newest(Generic[K, V]):
     def __init__(self, most: int, largest: int = 0, size: Callable[[V], int] | None = None) -> None:
         self._most, self._largest, self._size = most, largest, size
         self._values: OrderedDict[K, V] = OrderedDict()
-        self._sizes: dict[K, int] = {}
-        self._total = 0
         self._lock = threading.Lock()
-
-    def __len__(self) -> int:
-        return len(self._values)
 
     def get(self, key: K) -> V | None:
         """Return the value of a key, or None; its age stays the same."""
-        with self._lock:
-            return self._values.get(key)
+        return self._values.get(key)
 
     def put(self, key: K, value: V) -> None:
         """Keep a value as the newest."""
@@ -40,14 +34,14 @@ class Newest(Generic[K, V]):
     def get_or_make(self, key: K, make: Callable[[], V]) -> V:
         """Return the value of a key, made if there is none, as the newest."""
         with self._lock:
-            found = self._values.get(key)
-            return self._put(key, make() if found is None else found)
+            value = self._values.get(key)
+            value = make() if value is None else value
+            self._put(key, value)
+            return value
 
     def drop(self, key: K) -> None:
         """Drop the value of a key, if there is one."""
-        with self._lock:
-            self._values.pop(key, None)
-            self._total -= self._sizes.pop(key, 0)
+        self._values.pop(key, None)
 
     def values(self) -> list[V]:
         """Return all values, the oldest first."""
@@ -63,19 +57,13 @@ class Newest(Generic[K, V]):
         """Drop all values."""
         with self._lock:
             self._values.clear()
-            self._sizes.clear()
-            self._total = 0
 
-    def _put(self, key: K, value: V) -> V:
+    def _put(self, key: K, value: V) -> None:
         self._values[key] = value
         self._values.move_to_end(key)
+        while len(self._values) > self._most:
+            self._values.popitem(last=False)
         if self._size is not None:  # as it is now: a value may grow between two times
-            size = self._size(value)
-            self._total += size - self._sizes.get(key, 0)
-            self._sizes[key] = size
-        while len(self._values) > self._most or (
-            len(self._values) > 1 and self._total > self._largest and self._size is not None
-        ):
-            oldest, _ = self._values.popitem(last=False)
-            self._total -= self._sizes.pop(oldest, 0)
-        return value
+            total = sum(map(self._size, self._values.values()))
+            while total > self._largest and len(self._values) > 1:
+                total -= self._size(self._values.popitem(last=False)[1])

@@ -5,13 +5,8 @@ Each message names a remedy. Catch `ConspectusError` to catch them all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import wraps
-from inspect import signature
-from typing import Any, ParamSpec, TypeVar
-
-P = ParamSpec("P")
-T = TypeVar("T")
+from collections.abc import Iterable
+from typing import Any
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -71,27 +66,6 @@ def unknown_parameter(function: str, word: str, known: Iterable[str]) -> Unknown
     """Make the error of a parameter that a function does not have, with the one that was meant."""
     meant = did_you_mean(word, known) or f" help({function}) lists them"
     return UnknownParameter(f"{function} has no parameter {word!r};{meant}")
-
-
-def spelt(function: Callable[P, T]) -> Callable[P, T]:
-    """Let a function raise `UnknownParameter`, with the likely name, for one that it does not have.
-
-    Example:
-        >>> spelt(lambda keep: keep)(kep=1)
-        Traceback (most recent call last):
-        conspectus.errors.UnknownParameter: <lambda> has no parameter 'kep'; did you mean 'keep'?
-    """
-    known = signature(function).parameters
-
-    @wraps(function)
-    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
-        for word in kwargs:
-            if word not in known:
-                name = function.__qualname__.removesuffix(".__init__").rpartition(">.")[2]
-                raise unknown_parameter(name, word, known)
-        return function(*args, **kwargs)
-
-    return checked
 
 
 class Attributes:

@@ -24,7 +24,7 @@ from conspectus.engine.settings import (
     window_of,
 )
 from conspectus.engine.thread import Thread
-from conspectus.errors import PolicyError, StuckError, install_command, spelt
+from conspectus.errors import PolicyError, StuckError, install_command
 from conspectus.messages import Source
 from conspectus.messages.blocks import without_cache_marks
 from conspectus.messages.thoughts import without_stale_thoughts
@@ -74,7 +74,6 @@ class Fitter:
         'kept'
     """
 
-    @spelt
     def __init__(
         self,
         *,

@@ -35,7 +35,7 @@ from conspectus.engine.settings import (
     window_of,
 )
 from conspectus.engine.thread import Thread
-from conspectus.errors import InputError, PolicyError, spelt
+from conspectus.errors import InputError, PolicyError
 from conspectus.messages import Source, is_summary_message, read_messages
 from conspectus.messages.reading import as_messages
 from conspectus.model.calls import profile_window
@@ -135,7 +135,6 @@ class Compactor(Closing):
         'kept'
     """
 
-    @spelt
     def __init__(
         self,
         model: AnySummarizer | None = None,

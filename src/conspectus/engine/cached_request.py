@@ -114,7 +114,6 @@ def _unfit(material: Material, last: LastRequest, by: str) -> str:
             not marks and needs_marks(last)
         ),
         "its provider has forgotten it": monotonic() - last.at > lives,
-        "it is of items that no chat model of LangChain takes": not all(map(_taken, last.messages)),
         f"its provider may leave a part of it out ({', '.join(edits)})": bool(edits),
         "something that leaves was truncated": any(p.back or p.mark for p in material.leaving),
         "something that leaves does not stand in it as it is": not whole,
@@ -126,14 +125,6 @@ def _unfit(material: Material, last: LastRequest, by: str) -> str:
 def needs_marks(last: LastRequest) -> bool:
     model, provider = model_and_provider(last.model, "")
     return provider in ASKS_FOR_MARKS or "claude" in model.lower()
-
-
-def _taken(message: Any) -> bool:
-    """Tell whether a model of LangChain takes a message; it refuses most items of Responses."""
-    if is_message(message):
-        return True
-    typed = "role" in message or message.get("type") in ("human", "ai", "system", "tool")
-    return typed and "content" in message
 
 
 def _same(left: Any, sent: Any) -> bool:

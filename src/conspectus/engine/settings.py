@@ -15,13 +15,13 @@ from conspectus.core.items import Window
 from conspectus.core.policy import EMBEDDED, FAILURES, OnFailure, Policy, names_embedded, whole
 from conspectus.engine.background import Preparations
 from conspectus.engine.memory import Memory
-from conspectus.errors import InputError, PolicyError, RedactionError, did_you_mean
+from conspectus.errors import InputError, PolicyError, RedactionError
 from conspectus.messages import ARCHIVED, summary_message, summary_text
 from conspectus.model.base import EmbeddedSummarizer, Summarizer
 from conspectus.notes.tools import Skills, Tool, ToolTable
 from conspectus.observe import Listener, listeners_of
 from conspectus.redaction import Redaction
-from conspectus.tokens import KNOWN, TokenCounter, TokenMeter
+from conspectus.tokens import TokenCounter, TokenMeter
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from langgraph.store.base import BaseStore
 
     from conspectus.engine.hooks import BeforeSummarization, Preview
-
-ENCODINGS = ("o200k_base", "o200k_harmony", "cl100k_base", "p50k_base", "r50k_base")
-"""Vocabularies of tiktoken, which need their library's name before them."""
 
 LOCAL = "local"  # The tenant where none is named
 SLACK = 4  # Tokens of the limit left free, as a whole message may count for more than its parts
@@ -290,12 +287,6 @@ def meter_of(counter: TokenCounter | str | None, tokenizer: str | None, model: A
         raise PolicyError("give tokenizer= or token_counter=, not both: each says what counts")
     counter = counter if tokenizer is None else tokenizer
     if isinstance(counter, str) and counter.partition(":")[0] not in ("tiktoken", "tokenizers"):
-        meant = "" if counter in KNOWN else did_you_mean(counter, ENCODINGS)
-        if meant:
-            raise PolicyError(
-                f"{counter!r} is neither a model nor a vocabulary;{meant} Write it as in "
-                "'tiktoken:o200k_base', or give the name of a model, as in 'gpt-4o'"
-            )
         counter, model = None, counter
     named = isinstance(model, str) or is_runnable(model)
     return TokenMeter(counter, model=model if named else None)

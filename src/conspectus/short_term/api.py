@@ -22,7 +22,7 @@ from conspectus.core.policy import OnFailure, whole
 from conspectus.engine.background import AnyBackground, Closing, Preparations
 from conspectus.engine.memory import Memory
 from conspectus.engine.settings import AnyArchive, check_settings, open_archive
-from conspectus.errors import ArchiveError, Attributes, InputError, PolicyError, spelt
+from conspectus.errors import ArchiveError, Attributes, InputError, PolicyError
 from conspectus.observe import log
 from conspectus.redaction import Redact
 from conspectus.short_term.prompts import (
@@ -66,7 +66,6 @@ def _on_a_loop(function: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
     return asummarize_messages
 
 
-@spelt
 def summarize_messages(
     messages: Sequence[AnyMessage],
     *,
@@ -143,7 +142,7 @@ def summarize_messages(
     return run(_summarized(locals()))
 
 
-asummarize_messages = spelt(_on_a_loop(summarize_messages))
+asummarize_messages = _on_a_loop(summarize_messages)
 
 
 def _summarized(given: Mapping[str, Any]) -> Awaitable[SummarizationResult]:
@@ -252,7 +251,6 @@ class SummarizationNode(Attributes, Closing, RunnableCallable):
 
         def __getattr__(self, name: str) -> Any: ...
 
-    @spelt
     def __init__(
         self,
         *,
