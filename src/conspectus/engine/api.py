@@ -180,7 +180,7 @@ class Compactor(Closing):
                 "window=<its input limit in tokens>, or use tokens or messages instead"
             )
         for caveat in policy.caveats:
-            warnings.warn(caveat, UserWarning, stacklevel=3)
+            warnings.warn(caveat, UserWarning, stacklevel=2)
         if is_runnable(summary_request):
             settings["summary_request"] = "cached"
         meter = meter_of(token_counter, tokenizer, model)

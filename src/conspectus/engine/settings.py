@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -326,8 +325,3 @@ def scope_of(tenant: str | None, thread_id: ThreadId, session: str) -> Scope:
         if not (isinstance(value, str) and value) and not (name == "tenant" and value is None):
             raise InputError(f"{name} must be a text that names it, not {value!r}")
     return Scope(LOCAL if tenant is None else tenant, str(thread_id), session)
-
-
-def warn_caller(text: str, kind: type[Warning]) -> None:
-    """Warn about the line that builds or sets an object."""
-    warnings.warn(text, kind, stacklevel=4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -24,7 +25,7 @@ from conspectus.core.policy import (
     whole,
 )
 from conspectus.engine.hooks import PreviewRequest
-from conspectus.engine.settings import Engine, warn_caller, window_of
+from conspectus.engine.settings import Engine, window_of
 from conspectus.errors import PolicyError, unknown_parameter
 from conspectus.langchain.history import HISTORIES, MESSAGES, Counting, History
 from conspectus.langchain.state import Requested, Tenant
@@ -165,7 +166,8 @@ def deprecated(given: Mapping[str, Any], known: Sequence[str]) -> dict[str, Any]
     for old, new in DEPRECATED.items():
         if old in given:
             form = f"{new}=('{kinds[new]}', value)"
-            warn_caller(f"{old} is deprecated. Use {form} instead.", DeprecationWarning)
+            # Of the line that builds or sets the middleware.
+            warnings.warn(f"{old} is deprecated. Use {form} instead.", DeprecationWarning, 3)
             if given[old] is not None:
                 read[new] = (kinds[new], given[old])
     return read
