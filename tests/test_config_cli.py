@@ -198,7 +198,7 @@ def test_a_model_that_the_file_defines_is_built_from_there(use, tmp_path):
     [
         ("no_such_package:Model", "house", "No module named 'no_such_package'"),
         (f"{__name__}:MADE", "house", "not callable"),
-        ("langchain_openai:ChatOpenAI", "hosue", "did you mean 'house'?"),
+        ("langchain_openai:ChatOpenAI", "hosue", "known are house"),
         ("langchain_openai:ChatOpenAI\n    base_url: $NO_SUCH_URL", "house", "NO_SUCH_URL is not"),
     ],
 )

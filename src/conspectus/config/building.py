@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from conspectus._langchain import is_runnable
 from conspectus.config.reading import Location, Source
-from conspectus.config.schema import SummarizationConfig, contradictions, imported, redactor
+from conspectus.config.schema import (
+    VOCABULARIES,
+    SummarizationConfig,
+    contradictions,
+    imported,
+    redactor,
+)
 from conspectus.core.policy import EMBEDDED, names_embedded
-from conspectus.errors import ConfigError, ConspectusError, PolicyError, did_you_mean
+from conspectus.errors import ConfigError, ConspectusError, PolicyError
 from conspectus.model.calls import profile_window
-from conspectus.model.chat_model import ChatModelSummarizer
+from conspectus.model.chat_model import ChatModelSummarizer, chat_model_named
 from conspectus.observe import log
 
 if TYPE_CHECKING:
@@ -69,11 +75,6 @@ def create_summarization_middleware(
     """
     if not isinstance(config, SummarizationConfig):
         raise PolicyError(f"config must be what load_config gives, not {config!r}")
-    if not isinstance(model_registry, Mapping | None) and not callable(model_registry):
-        raise PolicyError(
-            "model_registry must be a mapping from names to chat models, or a function of a name, "
-            f"not {model_registry!r}"
-        )
     from conspectus.langchain import SummarizationMiddleware
 
     own = config if subagent is None else config.for_subagent(subagent)
@@ -172,13 +173,9 @@ def model_of(
         elif name not in listed and name in known:
             model = _built(known[name], config.source)
         elif name not in listed and registry is not None:
-            names = [*listed, *known]
-            meant = did_you_mean(name, names) or f" known are {', '.join(names) or 'none'}"
-            raise LookupError(f"no such name;{meant}")
+            raise LookupError(f"no such name; known are {', '.join((*listed, *known)) or 'none'}")
         if isinstance(model, str):
-            from langchain.chat_models import init_chat_model
-
-            model = init_chat_model(model)
+            model = chat_model_named(model)
         if not is_runnable(model):
             raise TypeError(f"{type(model).__name__} is no chat model")
     except Exception as error:
@@ -192,14 +189,14 @@ def _built(entry: Mapping[str, Any], source: Source) -> Any:
     """Build the chat model of an entry of `models`, as DeerFlow does, without thinking."""
     entry_source = Source(secrets=source.secrets)
     filled = entry_source.filled(dict(entry))
-    if entry_source.missing:
-        raise LookupError(next(iter(entry_source.missing.values())))
-    settings = {key: value for key, value in filled.items() if value is not None}
-    kind = imported(str(settings["use"]))
-    settings |= settings.get("when_thinking_disabled", {})
+    for missing in entry_source.missing.values():
+        raise LookupError(missing)
+    kind = imported(str(filled["use"]))
+    settings = {**filled, **(filled.get("when_thinking_disabled") or {})}
     if "api_base" in settings and "api_base" not in getattr(kind, "model_fields", {}):
         settings["base_url"] = settings.pop("api_base")
-    return kind(**{key: value for key, value in settings.items() if key not in ABOUT})
+    given = {key: one for key, one in settings.items() if one is not None and key not in ABOUT}
+    return kind(**given)
 
 
 def check_window(config: SummarizationConfig, window: int | None) -> None:
@@ -242,7 +239,7 @@ def counter_of(config: SummarizationConfig) -> Any:
         from langchain_core.messages.utils import count_tokens_approximately
 
         return count_tokens_approximately
-    named = config.token_counter.startswith(("tiktoken:", "tokenizers:"))
+    named = config.token_counter.startswith(VOCABULARIES)
     return config.token_counter if named else imported(config.token_counter)
 
 

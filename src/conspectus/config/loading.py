@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,30 +23,9 @@ from conspectus.errors import ConfigError, did_you_mean
 OFF = ("false", "no", "off", "n", "f", "0")  # values of `enabled`, as pydantic reads them
 EARLIER = "preserve_recent_skill_"  # keys of earlier versions of DeerFlow, without effect
 OURS = ("trigger", "keep", "trim_tokens_to_summarize", "summary_prompt")  # no names of sections
+QUOTED = 60  # characters of a wrong value that are shown
 
 FIELDS = {**SummarizationConfig.model_fields, **Size.model_fields}
-
-TRUTH, NUMBER, WHOLE = "true or false", "a number such as 0.5", "a whole number such as 8000"
-MAPPING = "a mapping such as {{key: value}}"
-WORDS = {
-    "bool_parsing": TRUTH,
-    "bool_type": TRUTH,
-    "dict_type": MAPPING,
-    "float_parsing": NUMBER,
-    "float_type": NUMBER,
-    "greater_than": "above {gt:g}",
-    "greater_than_equal": "at least {ge:,}",
-    "int_from_float": WHOLE,
-    "int_parsing": WHOLE,
-    "int_type": WHOLE,
-    "less_than_equal": "at most {le:,}",
-    "list_type": "a list such as [first, second]",
-    "literal_error": "{expected}",
-    "model_type": MAPPING,
-    "string_too_short": "a text that is not empty",
-    "string_type": "a text",
-}
-"""What a value should be, by pydantic's name for it."""
 
 
 def load_config(path: str | Path) -> SummarizationConfig:
@@ -71,19 +52,27 @@ def load_config(path: str | Path) -> SummarizationConfig:
     section = {} if section is None else section
     _check_sections(section, source)
     section = {key: value for key, value in section.items() if not key.startswith(EARLIER)}
-    context, problems = {"folder": file.absolute().parent}, dict(source.missing)
+    context = {"folder": file.absolute().parent}
+    problems: dict[Location, str] = {}
     try:
         config = SummarizationConfig.model_validate(section, context=context)
-        problems = _clashes(config) | problems
+        agents: dict[Location, SummarizationConfig] = {(): config}
+        agents |= {("subagents", name): config.for_subagent(name) for name in config.subagents}
+        for at, own in agents.items():
+            for where, text in contradictions(own):
+                if text not in problems.values():
+                    problems[*at, *where] = text
     except ValidationError as error:
-        problems = sentences(error, section, source) | problems
+        problems = sentences(error, section, source)
+    problems |= source.missing
     listed = sorted(problems.items(), key=lambda problem: source.line(problem[0]))
     notes = tuple(
         source.problem(at, f"{'.'.join(map(str, (SECTION, *at)))}: {text}") for at, text in listed
     )
     if problems:
-        agents = _mapping(section.get("subagents")).values()
-        on = any(_mapping(agent).get("enabled") for agent in agents)
+        named = section.get("subagents")
+        others = named.values() if isinstance(named, dict) else ()
+        on = any(isinstance(one, dict) and one.get("enabled") for one in others)
         if on or str(section.get("enabled")).lower() not in OFF:
             raise ConfigError(notes)
         wrong = {at[0] for at in problems}
@@ -94,37 +83,20 @@ def load_config(path: str | Path) -> SummarizationConfig:
     return config
 
 
-def _clashes(config: SummarizationConfig) -> dict[Location, str]:
-    """Find what contradicts itself, in the main agent's settings, then in each subagent's."""
-    problems = dict(contradictions(config))
-    for name in config.subagents:
-        for at, text in contradictions(config.for_subagent(name)):
-            if text not in problems.values():
-                problems["subagents", name, *at] = text
-    return problems
-
-
 def _check_sections(section: Any, source: Source) -> None:
-    """Refuse a section of another form, one that is misspelt, and keys outside of it."""
+    """Refuse a section of another form, one that is misspelt, and keys that stand outside of it."""
+    further = f"put it under '{SECTION}:', on a line of its own, two spaces further in"
     if not isinstance(section, dict):
-        text = f"'{SECTION}' holds keys such as 'enabled: true', each on a line of its own, two"
-        raise source.error((), f"{text} spaces further in")
+        raise source.error((), f"'{SECTION}' holds keys such as 'enabled: true'; {further}")
     missing = SECTION not in source.names
-    wanted = OURS if missing else SummarizationConfig.model_fields
-    for name, line in source.names.items():
+    ours = OURS if missing else SummarizationConfig.model_fields
+    for name, line in source.names.items() if not section else ():
         key = name.strip()  # a no-break space looks like indentation, and is a part of the key
         meant = did_you_mean(name, [SECTION]) if missing else ""
-        sized = key in OURS and "type" in _mapping(source.sections.get(key))
-        text = f"unknown section '{name}';{meant}" if meant else ""
-        if sized or (not section and key in wanted):
-            text = f"'{key}' stands at the top of the file; put it under '{SECTION}:', two spaces "
-            text += "further in"
+        text = f"'{key}' stands at the top of the file; {further}" if key in ours else ""
+        text = f"unknown section '{name}';{meant}" if meant else text
         if text:
             raise ConfigError((f"{source.file}, line {line}: {text}",))
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def sentences(
@@ -139,16 +111,13 @@ def sentences(
             known: Any = range(len(value)) if isinstance(value, list) else value
             if isinstance(value, (list, dict)) and step in known:
                 value, at = value[step], (*at, step)  # type: ignore[index]
-        value = at[-1] if mistake["loc"][-1:] == ("[key]",) else value
-        problems.setdefault(at, source.hidden(_sentence(mistake, at, source.quoted(value))))
+        problems.setdefault(at, source.hidden(_sentence(mistake, at, source.hidden(value))))
     inner = {at[:end] for at in problems for end in range(len(at))}
     return {at: text for at, text in problems.items() if at not in inner}
 
 
-def _sentence(mistake: Any, at: Location, value: str) -> str:
-    kind, loc, text = mistake["type"], mistake["loc"], mistake["msg"]
-    if kind == "value_error":
-        return str(text.removeprefix("Value error, "))
+def _sentence(mistake: Any, at: Location, value: Any) -> str:
+    kind, loc = mistake["type"], mistake["loc"]
     if kind == "extra_forbidden":
         is_subagents = at[0] == "subagents" and len(at) > 2
         model = SubagentSettings if is_subagents else SummarizationConfig
@@ -158,7 +127,14 @@ def _sentence(mistake: Any, at: Location, value: str) -> str:
     about = " ".join(str(FIELDS[name].description).split())
     if kind == "missing":
         return f"'{name}' is missing; add '{name}: ...' ({about})"
-    if kind not in WORDS:
-        return f"{value} does not suit ({text}); write another value ({about})"
-    wanted = WORDS[kind].format(**mistake.get("ctx", {}))
-    return f"should be {wanted}, not {value} ({about})"
+    text = re.sub("^Value error, |^(Input|String) |, unable.*| or instance.*", "", mistake["msg"])
+    quoted = "" if kind == "value_error" else f", not {_quoted(value)}"
+    return f"{text}{quoted} ({about})"
+
+
+def _quoted(value: Any) -> str:
+    """Return a wrong value for a message, if it is short."""
+    if isinstance(value, (dict, list)):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= QUOTED else text[: QUOTED - 1] + "…"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from pkgutil import resolve_name
@@ -25,7 +23,7 @@ from pydantic import (
 from pydantic.json_schema import GenerateJsonSchema
 
 from conspectus.config.reading import SECTION, Location, Source
-from conspectus.core.policy import SMALLEST_SUMMARY, StaleResults
+from conspectus.core.policy import SMALLEST_SUMMARY, StaleResults, TriggerClause
 from conspectus.messages.recalled import LEAST_RECALL
 from conspectus.model.prompts import Template
 from conspectus.notes.tools import FOLDER, Skills
@@ -33,8 +31,9 @@ from conspectus.redaction import Redaction
 from conspectus.tokens import TokenMeter
 
 MOST = 10**12  # more tokens than any window has
-DAY = 86_400  # seconds; clocks overflow far above
+HOUR = 3_600  # seconds; a larger timeout was meant in milliseconds
 ARCHIVES = ("sqlite:///", "postgresql://", "postgres://", "memory:", ":memory:")
+VOCABULARIES = ("tiktoken:", "tokenizers:")
 
 Kind = Literal["tokens", "messages", "fraction"]
 Sizes = dict[Kind, int | float]  # that must all be reached
@@ -48,12 +47,12 @@ def imported(name: str) -> Any:
     """
     try:
         value = resolve_name(name)
-        if not callable(value):
-            raise TypeError("it is not callable")
     except Exception as error:
         why = f"'{name}' cannot be imported ({type(error).__name__}: {error!s:.200})"
         fix = "write package.module:function, of a package that is installed or on PYTHONPATH"
         raise ValueError(f"{why}; {fix}") from error
+    if not callable(value):
+        raise ValueError(f"'{name}' is not callable; write package.module:function")
     return value
 
 
@@ -63,44 +62,20 @@ def redactor(setting: Any) -> Any:
     return made() if isinstance(made, type) else made
 
 
-def in_words(sizes: Sizes) -> str:
-    """Write sizes as `4,000 tokens and 10 messages`."""
-    return " and ".join(
-        f"{value:.4g} of the window" if kind == "fraction" else f"{value:,} {kind}"
-        for kind, value in sizes.items()
-    )
-
-
 def _checked(check: Callable[[Any], Any]) -> AfterValidator:
-    """Make a validator that keeps a value if `check` raises nothing."""
-
-    def keep(value: Any) -> Any:
-        try:
-            check(value)
-        except Exception as error:  # pydantic takes `ValueError` alone
-            raise ValueError(str(error)) from error
-        return value
-
-    return AfterValidator(keep)
+    """Make a validator that keeps a value if `check` raises no `ValueError`."""
+    return AfterValidator(lambda value: (check(value), value)[1])
 
 
-def _number(value: Any) -> Any:
-    """Read `'4000'`, `4000.0` and `1e4`, which YAML takes for a text, as the numbers they are."""
-    if isinstance(value, bool) or (isinstance(value, int) and value > MOST):
-        raise ValueError(f"should be a number up to {MOST:,}")
-    with suppress(ValueError, TypeError):
-        number = float(value)
-        return int(number) if number.is_integer() else number
-    return value
-
-
-def _check_amount(kind: object, value: float) -> None:
+def _amount(kind: object, value: float) -> int | float:
+    """Return a size's number, a whole one as it is meant; refuse what is no size of this kind."""
+    value = int(value) if isinstance(value, float) and value.is_integer() else value
     if kind == "fraction" and not 0 < value <= 1:
-        meant = f"; did you mean {value / 100:g}?" if 1 < value <= 100 else ""
-        raise ValueError(f"a fraction is above 0 and at most 1, not {value:g}{meant}")
-    if kind in ("tokens", "messages") and not (isinstance(value, int) and 1 <= value <= MOST):
-        meant = "; did you mean 'type: fraction'?" if 0 < value < 1 else ""
-        raise ValueError(f"a number of {kind} is a whole number above 0, not {value:g}{meant}")
+        raise ValueError(f"a fraction is above 0 and at most 1, such as 0.8, not {value}")
+    if kind != "fraction" and not (isinstance(value, int) and 1 <= value <= MOST):
+        meant = "a share of the window is written 'type: fraction'"
+        raise ValueError(f"{kind} are a whole number up to {MOST:,}, not {value}; {meant}")
+    return value
 
 
 def _folder(info: ValidationInfo) -> Path:
@@ -109,7 +84,7 @@ def _folder(info: ValidationInfo) -> Path:
 
 def _archive(value: str, info: ValidationInfo) -> str:
     """Check an address; a path is relative to the folder of the configuration."""
-    if re.search(r"\$(?:\{|[A-Z_][A-Z0-9_]{2,})", value):
+    if "${" in value:
         raise ValueError("a variable stands for a whole value; put the whole address into one")
     if ":" in value and not value.startswith(ARCHIVES):
         known = "write sqlite:///FILE, postgresql://..., or memory:"
@@ -121,23 +96,17 @@ def _archive(value: str, info: ValidationInfo) -> str:
 def _counter(value: str, info: ValidationInfo) -> str:
     """Load a counter; a vocabulary may be a file beside the configuration."""
     library, _, name = value.partition(":")
-    if library not in ("tiktoken", "tokenizers"):
-        try:
-            imported(value)
-        except ValueError as error:
-            raise ValueError(f"{error}, or tiktoken:o200k_base or tokenizers:FILE") from error
-        return value
-    if library == "tokenizers" and (_folder(info) / name).is_file():
+    if library == "tokenizers" and info.context:
         value = f"tokenizers:{_folder(info) / name}"
-    TokenMeter(value)
+    TokenMeter(value) if value.startswith(VOCABULARIES) else imported(value)
     return value
 
 
-Number = BeforeValidator(_number)
-Whole = Annotated[int, Field(ge=1, le=MOST), Number]
+Whole = Annotated[int, Field(ge=1, le=MOST)]
 Text = Annotated[str, Field(min_length=1)]
 Redact = Annotated[bool | Text, Field(union_mode="left_to_right")]
 Recall = Literal["off", "tool", "auto"]
+Share = Annotated[float, Field(gt=0, le=1)]
 
 
 class Part(BaseModel):
@@ -157,14 +126,13 @@ class Size(Part):
 
     type: Kind
     """tokens, messages, or fraction of the answering model's window"""
-    value: Annotated[int | float, Number]
+    value: int | float
     """a whole number above 0; for a fraction, above 0 and at most 1"""
 
     @field_validator("value")
     @classmethod
     def _suits(cls, value: float, info: ValidationInfo) -> float:
-        _check_amount(info.data.get("type"), value)
-        return value
+        return _amount(info.data["type"], value) if "type" in info.data else value
 
     @property
     def pair(self) -> tuple[Kind, int | float]:
@@ -175,6 +143,11 @@ class Size(Part):
         return in_words({self.type: self.value})
 
 
+def in_words(sizes: Mapping[Any, Any]) -> str:
+    """Write sizes as `4,000 tokens and 10 messages`."""
+    return str(TriggerClause(**sizes))
+
+
 def _form(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return "list"
@@ -182,13 +155,12 @@ def _form(value: Any) -> str:
     return "all" if sizes else "size"
 
 
-def _check_each(sizes: Sizes) -> None:
-    for kind, value in sizes.items():
-        _check_amount(kind, value)
+def _amounts(sizes: Sizes) -> Sizes:
+    return {kind: _amount(kind, value) for kind, value in sizes.items()}
 
 
 OneSize = Annotated[Size, Tag("size")]
-AllOf = Annotated[dict[Kind, Annotated[int | float, Number]], _checked(_check_each), Tag("all")]
+AllOf = Annotated[Sizes, AfterValidator(_amounts), Tag("all")]
 Condition = Annotated[OneSize | AllOf, Discriminator(_form)]
 Trigger = Annotated[OneSize | AllOf | Annotated[list[Condition], Tag("list")], Discriminator(_form)]
 
@@ -214,11 +186,11 @@ class SubagentSettings(Part):
     """the folder of skills; null for skills.container_path, else /mnt/skills"""
     token_counter: Annotated[Text, AfterValidator(_counter)] | None = None
     """tiktoken:o200k_base, tokenizers:FILE or package.module:function; null for an estimate"""
-    max_summary_tokens: Annotated[int, Field(ge=SMALLEST_SUMMARY, le=MOST), Number] | None = None
+    max_summary_tokens: Annotated[int, Field(ge=SMALLEST_SUMMARY, le=MOST)] | None = None
     """the most that the text of a summary takes, in tokens"""
     notes: bool = True
     """whether the user's words and one line a call stand beside the summary"""
-    summarizer_timeout: Annotated[float, Field(gt=0, le=DAY), Number] | None = 120
+    summarizer_timeout: Annotated[float, Field(gt=0, le=HOUR)] | None = 120
     """seconds for one call of a summariser; null for no limit"""
     fallback_models: list[Text] = []
     """models to try in turn when the first one fails"""
@@ -226,7 +198,7 @@ class SubagentSettings(Part):
     """without a summary: degrade keeps what fits and is embedded else; keep; raise"""
     recall: Annotated[Recall, BeforeValidator(lambda one: "off" if one is False else one)] = "off"
     """how what has left comes back: off, a tool, or by itself (auto)"""
-    recall_tokens: Annotated[int, Field(ge=LEAST_RECALL, le=MOST), Number] = 512
+    recall_tokens: Annotated[int, Field(ge=LEAST_RECALL, le=MOST)] = 512
     """the most that is recalled for a turn, in tokens"""
     history: Literal["replace", "preserve"] = "replace"
     """whether the messages in the state are rewritten, or all stay there"""
@@ -236,11 +208,11 @@ class SubagentSettings(Part):
     """a marker in the additional_kwargs of messages that stay, or package.module:function"""
     window: Whole | None = None
     """input limit of the answering model, in tokens; null for its profile's"""
-    reserved_tokens: Annotated[int, Field(ge=0, le=MOST), Number] = 0
+    reserved_tokens: Annotated[int, Field(ge=0, le=MOST)] = 0
     """tokens of the window that messages cannot have"""
     stale_results: Annotated[bool | dict[str, Any], _checked(StaleResults.build)] = False
     """old results of tools are truncated: true, or some of over, newest, least, tools, exclude"""
-    background: bool | dict[Literal["prepare"], Annotated[float, Field(gt=0, le=1), Number]] = False
+    background: bool | dict[Literal["prepare"], Share] = False
     """prepares the next summary beside the agent: true, or {prepare: 0.5} of the trigger"""
     summary_request: Literal["smallest", "cached"] = "smallest"
     """what a model is sent: what leaves, or the agent's last request, which its provider has"""
@@ -316,30 +288,29 @@ def contradictions(
 
     With `answers`, the window of the model that answers counts, too; None if nobody knows it.
     """
-    keep, conditions = config.keep, config.conditions if config.enabled else []
-    if config.enabled and not conditions:
-        where: Location = ("enabled",) if config.trigger is None else ("trigger",)
+    keep, conditions, own = config.keep, config.conditions, config.window
+    if not config.enabled:
+        return
+    if not conditions:
         text = "enabled without a trigger never summarises; add 'trigger: {type: tokens, value: "
-        yield where, text + "6000}', or messages, or fraction"
-    if config.enabled and config.window and config.reserved_tokens >= config.window:
-        text = f"that leaves nothing of the window of {config.window:,} tokens; lower it"
+        yield ("enabled",), text + "6000}', or messages, or fraction"
+    if own and config.reserved_tokens >= own:
+        text = f"that leaves nothing of the window of {own:,} tokens; lower it"
         yield ("reserved_tokens",), text
     share = any("fraction" in sizes for sizes in conditions)
-    if answers and window is None and config.enabled and (share or keep.type == "fraction"):
+    if answers and window is None and (share or keep.type == "fraction"):
         text = "a fraction means nothing, as the window of the answering model is unknown; write "
         text += "'window: <its input limit in tokens>', or use tokens or messages"
         yield ("trigger" if share else "keep",), text
-    for i, sizes in enumerate(conditions):
+    for sizes in conditions:
+        if own and sizes.get("tokens", 0) > own:
+            text = f"{in_words(sizes)} are never reached in a window of {own:,} tokens; lower it"
+            yield ("trigger",), text
         # Where several must hold, another one may end first.
-        if len(sizes) > 1 or keep.value < sizes.get(keep.type, MOST + 1):
-            continue
-        where, default = ("keep",), ""
-        if "keep" not in config.model_fields_set:
-            where = ("trigger", i) if isinstance(config.trigger, list) else ("trigger",)
-            default = ", which is the default of keep,"
-        text = f"keeping {keep}{default} can never get below the trigger of {in_words(sizes)}: "
-        text += "each summary would be followed by another; lower keep, or raise the trigger"
-        yield where, text
+        if len(sizes) == 1 and keep.value >= sizes.get(keep.type, MOST + 1):
+            text = f"keeping {keep} can never get below the trigger of {in_words(sizes)}: each "
+            text += "summary would be followed by another; lower keep, or raise the trigger"
+            yield ("keep" if "keep" in config.model_fields_set else "trigger",), text
 
 
 def json_schema() -> dict[str, Any]:
