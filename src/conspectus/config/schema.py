@@ -96,7 +96,7 @@ def _archive(value: str, info: ValidationInfo) -> str:
 def _counter(value: str, info: ValidationInfo) -> str:
     """Load a counter; a vocabulary may be a file beside the configuration."""
     library, _, name = value.partition(":")
-    if library == "tokenizers" and info.context:
+    if library == "tokenizers" and (_folder(info) / name).is_file():
         value = f"tokenizers:{_folder(info) / name}"
     TokenMeter(value) if value.startswith(VOCABULARIES) else imported(value)
     return value
