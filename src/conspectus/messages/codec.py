@@ -11,7 +11,6 @@ import base64
 import json
 import re
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from conspectus._langchain import is_message
@@ -33,10 +32,6 @@ _KEYS = frozenset({str})
 _WRITER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
-class NoPlainData(Exception):
-    """A value has a part that JSON has no form for, or is nested too deep."""
-
-
 class Encoded(NamedTuple):
     """A message as ASCII JSON without its id; `form` is `langchain` or `dict`."""
 
@@ -48,7 +43,7 @@ class Encoded(NamedTuple):
 def encode(message: BaseMessage | Mapping[str, Any], copy: dict[str, Any] | None = None) -> Encoded:
     """Write a message as JSON text, without its id, which is kept beside it.
 
-    Keys are sorted, so that equal messages have equal text. `copy` is what `copied` has returned of
+    Keys are sorted, so that equal messages have equal text. `copy` is what `tagged` has returned of
     its fields, if that is known.
 
     Example:
@@ -64,14 +59,11 @@ def to_json(
 ) -> tuple[str, dict[str, Any], bool]:
     """Return a message's form, JSON data without its id, and whether nothing is lost."""
     data, lost = copy, list[type]()
-    fields: Any = message
-    if data is None and is_message(message):
-        fields = {**vars(message), **(message.__pydantic_extra__ or {})}
     if data is None:
-        try:
-            data = copied(fields)
-        except NoPlainData:
-            data = _tagged(fields, lost, ())
+        fields: Any = message
+        if is_message(message):
+            fields = {**vars(message), **(message.__pydantic_extra__ or {})}
+        data = tagged(fields, lost)
     if is_message(message):
         body = {key: part for key, part in data.items() if key != "id"}
         return "langchain", {"type": message.type, "data": body}, not lost
@@ -80,34 +72,18 @@ def to_json(
     return "dict", body, not lost
 
 
-def copied(value: Any, levels: int = DEEPEST) -> Any:
-    """Copy lists and dicts of plain JSON data; a `NoPlainData` for all other data.
+def tagged(value: Any, lost: list[type], inside: tuple[int, ...] = ()) -> Any:
+    """Copy a value as JSON data; what has no form in it gets a tag, and is no longer equal.
 
-    The copy has the same texts and numbers, so it takes little room, and `==` compares it with its
-    original at some 50 ns a part.
+    The copy has the same texts, so it takes little room. `inside` has the identities of the parts
+    around it; the types of what is lost go to `lost`.
     """
     kind = type(value)
-    if kind in _LEAVES:
+    if kind in _LEAVES or (kind is int and value.bit_length() <= LONG):
         return value
-    if kind is dict and levels:
-        if not value:
-            return {}
-        if TAG not in value and _KEYS.issuperset(map(type, value)):
-            levels -= 1
-            return {
-                key: part if type(part) in _LEAVES else copied(part, levels)
-                for key, part in value.items()
-            }
-    elif kind is list and levels:
-        return [copied(part, levels - 1) for part in value]
-    elif kind is int and value.bit_length() <= LONG:  # Python reads no longer decimal number
-        return value
-    raise NoPlainData
-
-
-def _tagged(value: Any, lost: list[type], inside: tuple[int, ...]) -> Any:
-    """Return a value with tags; the parts around it are `inside`, what is lost goes to `lost`."""
-    if value is None or isinstance(value, (bool, float)):
+    if (kind is dict or kind is list) and not value:
+        return kind()
+    if isinstance(value, (bool, float)):
         return value
     if isinstance(value, str):  # with enumerations and the like
         return str.__str__(value)
@@ -116,23 +92,25 @@ def _tagged(value: Any, lost: list[type], inside: tuple[int, ...]) -> Any:
     if isinstance(value, (bytes, bytearray)):
         return {TAG: "bytes", "value": base64.b64encode(value).decode()}
     if (instead := too_deep(value, inside)) is None:
-        plain = partial(_tagged, lost=lost, inside=(*inside, id(value)))
+        inside = (*inside, id(value))
         if isinstance(value, (list, tuple)):
-            parts = list(map(plain, value))
+            parts = [tagged(part, lost, inside) for part in value]
             return parts if isinstance(value, list) else {TAG: "tuple", "value": parts}
-        if isinstance(value, Mapping):
-            if TAG not in value and all(type(key) is str for key in value):
-                return {key: plain(part) for key, part in value.items()}
+        if kind is dict or isinstance(value, Mapping):
+            if TAG not in value and _KEYS.issuperset(map(type, value)):
+                return {
+                    key: part if type(part) in _LEAVES else tagged(part, lost, inside)
+                    for key, part in value.items()
+                }
             if value.keys() == {TAG, "value"} and value[TAG] == "placeholder":  # read back before
-                return {TAG: "placeholder", "value": plain(value["value"])}
-            pairs = [[plain(key), plain(part)] for key, part in value.items()]
+                return {TAG: "placeholder", "value": tagged(value["value"], lost, inside)}
+            pairs = [[tagged(part, lost, inside) for part in pair] for pair in value.items()]
             return {TAG: "pairs", "value": pairs}
         if callable(getattr(value, "model_dump", None)) and not isinstance(value, type):
-            lost.append(type(value))
-            return plain(value.model_dump())
-        name = f"{type(value).__module__}.{type(value).__qualname__}"
-        instead = f"an object of {name} that has no JSON form"
-    lost.append(type(value))
+            lost.append(kind)
+            return tagged(value.model_dump(), lost, inside)
+        instead = f"an object of {kind.__module__}.{kind.__qualname__} that has no JSON form"
+    lost.append(kind)
     return {TAG: "placeholder", "value": instead}
 
 

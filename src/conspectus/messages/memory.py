@@ -8,7 +8,6 @@ in place is noticed.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any
@@ -17,7 +16,7 @@ from weakref import ref
 from conspectus._langchain import is_message
 from conspectus._newest import Newest
 from conspectus.errors import MessageError
-from conspectus.messages.codec import NoPlainData, copied
+from conspectus.messages.codec import tagged
 from conspectus.messages.message import Message, Source, name_entries
 from conspectus.messages.reading import read
 
@@ -27,9 +26,9 @@ dicts is remembered alone."""
 
 _rest = attrgetter(*(field.name for field in fields(Message)[1:]))
 _of_dicts: Newest[Hashable, list[Message]] = Newest(THREADS, MESSAGES, len)
-_of_objects: dict[int, tuple[ref[Any], Any, tuple[Any, ...]]] = {}
-"""By a LangChain message's identity: the message, weakly; a copy of its fields, to compare it with;
-and all fields of its `Message` but the first, which is itself."""
+_of_objects: dict[int, tuple[ref[Any], tuple[Any, ...]]] = {}
+"""By a LangChain message's identity: the message, weakly, and all fields of its `Message` but the
+first, which is itself. The last has a copy of what the message held, to compare it with."""
 
 
 def read_messages(messages: Sequence[Source], thread: Hashable = None) -> list[Message]:
@@ -74,9 +73,9 @@ def read_messages(messages: Sequence[Source], thread: Hashable = None) -> list[M
 
 def read_message(message: Source, index: int = 0) -> Message:
     """Read one message, without a key; errors as for `read_messages`."""
-    known = _of_objects.get(id(message))
-    if known is not None and known[0]() is message and _equal(known[1], vars(message)):
-        return Message(message, *known[2])
+    known, rest = _of_objects.get(id(message), (None, ()))
+    if known is not None and known() is message and _equal(rest[-1]["copy"], vars(message)):
+        return Message(message, *rest)
     return _newly_read(message, index)
 
 
@@ -89,9 +88,14 @@ def _equal(copy: Any, content: Any) -> bool:
 
 
 def _newly_read(source: Any, index: int) -> Message:
+    """Read a message with a copy of its fields; None for the copy if it is to be read anew."""
     try:
-        message = read(source, index)
-        copy = _copy(source, message)
+        message, copy = read(source, index), None
+        plain = not is_message(source)
+        if plain or not source.__pydantic_extra__:
+            fields = source if plain else vars(source)
+            copy = tagged(fields, [])
+            copy = copy if _equal(copy, fields) else None  # if not all of it is JSON
     except MessageError:
         raise
     except (TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -99,29 +103,11 @@ def _newly_read(source: Any, index: int) -> Message:
             f"message {index} cannot be read ({type(error).__name__}: {error!s:.200}); check "
             "its content and its tool calls"
         ) from error
-    if copy is not None and type(source) is not dict:
+    message.memo["copy"] = copy
+    if not plain and copy is not None:
         name = id(source)
-        _of_objects[name] = ref(source, lambda gone: _forget(name, gone)), copy, _rest(message)
+        _of_objects[name] = ref(source, lambda gone: _forget(name, gone)), _rest(message)
     return message
-
-
-def _copy(source: Any, message: Message) -> Any:
-    """Copy a message's fields, to compare them with later; None if it is to be read anew each time.
-
-    If all of it is JSON, the message remembers it. An artifact that is not stands for itself.
-    """
-    plain = type(source) is dict
-    message.memo["copy"] = None
-    if not plain and (not is_message(source) or source.__pydantic_extra__):
-        return None
-    held = source if plain else vars(source)
-    with suppress(NoPlainData):
-        message.memo["copy"] = copied(held)
-        return message.memo["copy"]
-    artifact = None if plain else held.get("artifact")
-    with suppress(NoPlainData):
-        return artifact and {**copied({**held, "artifact": None}), "artifact": artifact}
-    return None
 
 
 def _forget(name: int, gone: ref[Any]) -> None:

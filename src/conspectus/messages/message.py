@@ -104,18 +104,13 @@ class Message:
     @property
     def encoded(self) -> Encoded:
         """The original as JSON text."""
-        if "encoded" not in self.memo:
-            self.memo["encoded"] = encode(self.source, self.memo.get("copy"))
-        encoded: Encoded = self.memo["encoded"]
-        return encoded
+        return encode(self.source, self.memo.get("copy"))
 
     @property
     def stem(self) -> str:
         """The part of its key that does not depend on the messages before it."""
         if "stem" not in self.memo:
-            # Of most messages nothing but this is asked, so that the text is not kept.
-            text = (self.memo.get("encoded") or encode(self.source, self.memo.get("copy"))).text
-            digest = hashlib.sha256(text.encode()).hexdigest()
+            digest = hashlib.sha256(self.encoded.text.encode()).hexdigest()
             stem = digest[:28]
             if self.given_id is not None:
                 named = f"{self.given_id}\0{digest}".encode("utf-8", "backslashreplace")
