@@ -30,12 +30,10 @@ from conspectus.langchain.state import (
     DERIVED,
     FORKED,
     HeadState,
-    is_checkpointed,
+    Run,
     name_messages,
     read_head,
-    run_of_subgraph,
     tenant_of,
-    thread_of_run,
     turn_of,
 )
 from conspectus.messages import is_summary_message, read_messages
@@ -66,7 +64,8 @@ class Channel:
         self.setup, self.state, self.runtime = setup, state, runtime
         self.messages = cast("list[BaseMessage]", state["messages"])
         first = self.messages[0].id if self.messages else None
-        self.held = read_head(state, runtime, self.messages)
+        self.run = Run.of(runtime)
+        self.held = read_head(state, self.run, self.messages)
         renamed = bool(self.messages) and self.messages[0].id != first
         self._is_new = renamed and self.held.thread.startswith(DERIVED)
 
@@ -108,7 +107,7 @@ class Channel:
             if setup.keeps is not None:
                 engine = replace(engine, kept_in=setup.keeps(scope))
         more: dict[str, Any] = {"asked": asked, "last": self.held.after, "ratio": ratio}
-        return Thread(engine, scope, room, self.held.chain, is_checkpointed(), **more)
+        return Thread(engine, scope, room, self.held.chain, self.run.saved, **more)
 
     def passing_thread(self, room: Window | None, ratio: float | None) -> Thread | None:
         """Make a thread for one request that commits nothing; None if failures are not bridged."""
@@ -234,14 +233,14 @@ class Channel:
             return False
         if self.state.get(FORKED):
             return self.setup.preserve
-        if run := run_of_subgraph():
-            return self.history().run != run
+        if self.run.nested:
+            return self.history().run != self.run.nested
         turn = len(messages) > 1 and isinstance(messages[-1], HumanMessage)
-        return turn and not is_checkpointed()
+        return turn and not self.run.saved
 
     async def inherit(self) -> None:
         """Put the record of an earlier run in force, as far as it fits messages that came alone."""
-        before, archive, run = self.held, self.archive, run_of_subgraph()
+        before, archive, run = self.held, self.archive, self.run.nested
         self.history().run = run
         if run and len(self.messages) < 2:
             return
@@ -264,31 +263,21 @@ class Channel:
         pending = not self.setup.preserve and not whole
         self.held = before.with_chain(history.chain, history.head.size_after, pending=pending)
 
-    def is_followed(self, *, turn: bool) -> bool:
-        """Return whether the pointer, or a copied thread, needs no look at the archive."""
-        held, own = self.held, thread_of_run(self.runtime)
-        if own is None or not is_checkpointed():  # nothing is kept between runs, nor goes back
-            return True
-        if held.head is not None and own != held.thread:
-            return False
-        if self.archive is None or isinstance(held.head, list):
-            return True
-        turn = turn and (not self.messages or isinstance(self.messages[-1], HumanMessage))
-        return not turn and self.history().pointed == (ref(self.archive), held.head_id)
-
     async def follow(self, *, turn: bool) -> None:
         """Move the archive's pointer with the state, and originals with a copied thread."""
-        if self.is_followed(turn=turn):
+        held, own, archive = self.held, self.run.thread, self.archive
+        if not own or not self.run.saved:  # nothing is kept between runs, nor goes back
             return
-        held, archive, own = self.held, self.archive, thread_of_run(self.runtime)
         try:
             if held.head is not None and own != held.thread:
                 source, self.held = self.scope, held.but(thread=own)
                 if archive is not None and isinstance(held.head, str):
                     await archive.flow(archive.copy, source, self.scope, held.head)
-            elif archive is not None:
-                await self._point(archive)
-                self.history().pointed = (ref(archive), held.head_id)
+            elif archive is not None and not isinstance(held.head, list):
+                turn = turn and (not self.messages or isinstance(self.messages[-1], HumanMessage))
+                if turn or self.history().pointed != (ref(archive), held.head_id):
+                    await self._point(archive)
+                    self.history().pointed = (ref(archive), held.head_id)
         except ArchiveError as error:
             self.held = held
             said = "the archive could not follow the record in force, or copy a thread's: %s"

@@ -13,7 +13,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar, Literal, NotRequired, Required, Self, cast
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    NotRequired,
+    Required,
+    Self,
+    cast,
+)
 
 from langchain.agents.middleware.types import AgentState, PrivateStateAttr
 from langchain_core.messages import AnyMessage, BaseMessage, convert_to_messages
@@ -242,12 +252,47 @@ def turn_of(messages: Sequence[BaseMessage]) -> str:
 # Names
 
 
-def read_head(
-    state: Mapping[str, Any], runtime: object, messages: Sequence[BaseMessage]
-) -> HeadState:
+class Run(NamedTuple):
+    """The run of a graph in which a step is made."""
+
+    thread: str  # empty for none
+    caller: str  # namespace of the graph that the node is in; empty if no other has called it
+    saved: bool  # a checkpointer keeps the state from run to run
+
+    @classmethod
+    def of(cls, runtime: object) -> Run:
+        """Read the run from the runtime of a node; without one from the configuration."""
+        info = getattr(runtime, "execution_info", None)
+        config = var_child_runnable_config.get() or {}  # empty outside a graph
+        own = config.get("configurable") or {}
+        thread = (
+            own.get("thread_id") if (known := getattr(info, "thread_id", None)) is None else known
+        )
+        namespace = getattr(info, "checkpoint_ns", None) or own.get("checkpoint_ns") or ""
+        caller = namespace.rpartition("|")[0]
+        # LangGraph has no public way to ask; this is where it hands the checkpointer to subgraphs.
+        saver = own.get("__pregel_checkpointer") or None
+        return cls("" if thread is None else str(thread), caller, bool(saver) and ":" not in caller)
+
+    @property
+    def nested(self) -> str:
+        """The name of this run of a subgraph; empty where its state outlives the run."""
+        return self.caller if ":" in self.caller else ""
+
+    def session(self, messages: Sequence[BaseMessage]) -> str:
+        """Return the session of a history, the same in a retried step and in the next run."""
+        caller = self.caller
+        if not caller:
+            return MAIN
+        # Every subagent with the same job has the same derived id: only their calls differ.
+        if messages and not (messages[0].id or DERIVED).startswith(DERIVED):
+            caller = "|".join(node.partition(":")[0] for node in caller.split("|"))
+        return f"sub-{_digest_of_first(messages, caller)}"
+
+
+def read_head(state: Mapping[str, Any], run: Run, messages: Sequence[BaseMessage]) -> HeadState:
     """Read the record in force, under the names of this run."""
-    thread = thread_of_run(runtime) or _text(_configured().get("thread_id"))
-    if messages and not thread and (messages[0].id or DERIVED).startswith(DERIVED):
+    if messages and not run.thread and (messages[0].id or DERIVED).startswith(DERIVED):
         # Two conversations that begin with the same words are not the same one.
         messages[0].id = str(uuid.uuid4())
     else:
@@ -255,9 +300,8 @@ def read_head(
     if (held := HeadState.read(state)) is not None:
         return held
     # A forked subagent of Deep Agents goes on with its parent's history: a branch of its session.
-    session = MAIN if state.get(FORKED) else session_of(runtime, messages)
-    thread = thread or f"{DERIVED}{_digest_of_first(messages)}"
-    return _without_record(thread, session)
+    session = MAIN if state.get(FORKED) else run.session(messages)
+    return _without_record(run.thread or f"{DERIVED}{_digest_of_first(messages)}", session)
 
 
 @lru_cache(1_024)
@@ -277,50 +321,6 @@ def tenant_of(tenant: Tenant, runtime: object) -> str:
             f"tenant must be a text that names it, or a callable that returns one, not {named!r}"
         )
     return LOCAL if named is None else named
-
-
-def thread_of_run(runtime: object) -> str | None:
-    return _text(getattr(getattr(runtime, "execution_info", None), "thread_id", None))
-
-
-def _text(thread: object) -> str | None:
-    """Return the name of a thread, which may be a number or a UUID, as text."""
-    return None if thread in (None, "") else str(thread)
-
-
-def session_of(runtime: object, messages: Sequence[BaseMessage]) -> str:
-    """Return the session of a history, the same in a retried step and in the next run."""
-    info = getattr(runtime, "execution_info", None)
-    caller = _above(getattr(info, "checkpoint_ns", None))
-    if not caller:
-        return MAIN
-    # Every subagent with the same job has the same derived id: only their calls differ.
-    if messages and not (messages[0].id or DERIVED).startswith(DERIVED):
-        caller = "|".join(node.partition(":")[0] for node in caller.split("|"))
-    return f"sub-{_digest_of_first(messages, caller)}"
-
-
-def run_of_subgraph() -> str:
-    """Return the name of this run of a subgraph; empty where its state outlives the run."""
-    caller = _above(_configured().get("checkpoint_ns"))
-    return caller if ":" in caller else ""
-
-
-def is_checkpointed() -> bool:
-    """Return whether a checkpointer keeps the state of the running graph from run to run."""
-    # LangGraph has no public way to ask; this is where it hands the checkpointer to subgraphs.
-    checkpointer = _configured().get("__pregel_checkpointer")
-    return checkpointer not in (None, False) and not run_of_subgraph()
-
-
-def _above(namespace: str | None) -> str:
-    """Return the namespace of the graph that a node is in; empty for one that no other called."""
-    return (namespace or "").rpartition("|")[0]
-
-
-def _configured() -> Mapping[str, Any]:
-    config = var_child_runnable_config.get()  # None outside a graph
-    return (config or {}).get("configurable") or {}
 
 
 def name_messages(messages: Sequence[BaseMessage], before: Iterable[BaseMessage] = ()) -> None:
