@@ -140,7 +140,7 @@ def short_term(folder: Path) -> list[Any]:
     graph.add_edge(START, "summarize").add_edge("summarize", "reply")
     with closing(sqlite3.connect(folder / "graph.db", check_same_thread=False)) as connection:
         view = _turns(graph.compile(checkpointer=SqliteSaver(connection)))
-    node.close()
+    node.archive.close()
     return view
 
 

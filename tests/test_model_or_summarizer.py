@@ -137,7 +137,9 @@ def by_short_term(model: Any) -> None:
     summarize_messages(talk(), running_summary=None, model=model, **limits)
 
 
-@pytest.mark.parametrize("way", [by_middleware, by_middleware_on_a_loop, by_compactor])
+@pytest.mark.parametrize(
+    "way", [by_middleware, by_middleware_on_a_loop, by_compactor, by_short_term]
+)
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
@@ -157,12 +159,3 @@ def test_our_error_says_why_and_has_the_models_as_its_cause(way, error, kind):
             causes.append(type(cause))
             cause = cause.__cause__
         assert type(error) in causes
-
-
-def test_short_term_memory_raises_the_models_own_as_langmem_does():
-    error = RuntimeError("429 Too Many Requests")
-    with pytest.raises(RuntimeError) as caught:
-        by_short_term(ScriptedChatModel(answers=lambda _: error))
-    assert caught.value is error
-    with pytest.raises(SummaryRejected):
-        by_short_term(ScriptedChatModel(answers=lambda _: "", cites=False))

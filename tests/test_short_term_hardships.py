@@ -25,9 +25,7 @@ from short_term_support import (
 
 OVERFLOW = ValueError("This model's maximum context length is 8192 tokens, you sent more")
 
-summarise = functools.partial(
-    short_term_support.summarise, ours, notes=False
-)  # the model's text alone
+summarise = functools.partial(short_term_support.summarise, ours)
 
 
 def raising(error: Exception) -> Any:
@@ -154,35 +152,6 @@ def test_a_summariser_that_fails_never_becomes_the_summary(model):
     assert summarise(messages, model=model, on_failure="keep").messages == messages
     with pytest.raises((SummaryError, RuntimeError, ValueError)):
         summarise(messages, model=model, on_failure="raise")
-
-
-def test_a_reading_that_overflows_the_models_window_is_halved():
-    answered = PlainModel()
-
-    def answer(messages: list[Any]) -> Any:
-        if count(messages[:-1]) > 90:
-            raise OVERFLOW
-        return answered.invoke(messages)
-
-    messages = talk(12)
-    found = summarise(messages, model=PlainModel(answer))
-    assert found.running_summary.summary == TOLD
-    gone = [m for m in messages if m.id in summarised(found.running_summary)]
-    assert len(gone) > 10
-    assert [answered.read.get(m.id) for m in gone] == [m.content for m in gone]
-
-
-def test_a_rule_that_the_summary_lost_is_added_word_for_word_over_rounds():
-    rule = "Never edit the generated files in build/out."
-    messages = [human("rule", text=rule), *talk(40)]
-    running: Any = None
-    for upto in range(10, len(messages), 6):
-        running = summarise(
-            messages[:upto], running, max_tokens=400, max_summary_tokens=150, notes=True
-        ).running_summary
-        assert running is None or rule in running.summary
-        assert running is None or "[" not in running.summary  # no id that leads nowhere
-    assert running is not None
 
 
 def test_what_does_not_fit_raises_where_it_is_to():

@@ -80,21 +80,6 @@ def said(n: int) -> dict[str, Any]:
     return {"messages": [HumanMessage(f"question {n} " + "why " * 20)]}
 
 
-def test_a_state_that_does_not_keep_the_summary_is_said_once(caplog):
-    class Lossy(MessagesState):
-        summarized_messages: list[Any]
-
-    node = ours.SummarizationNode(model=numbered(), **LIMITS)
-    builder = StateGraph(Lossy)
-    builder.add_node("summarization", node)
-    builder.add_edge(START, "summarization")
-    graph = builder.compile(checkpointer=InMemorySaver())
-    for n in range(30):
-        graph.invoke(said(n), config())
-    assert sum("does not bring back" in one.message for one in caplog.records) == 1
-    assert "`context" in caplog.text
-
-
 SERIALIZERS = {
     "today's": JsonPlusSerializer(),
     "strict": JsonPlusSerializer(allowed_msgpack_modules=None),

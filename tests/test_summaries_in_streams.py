@@ -73,7 +73,6 @@ WAYS = {
     "the function": by_function,
     "the node": by_node,
     "the node, replacing": lambda: by_node(output_messages_key="messages"),
-    "the node, in the background": lambda: by_node(background=True),
     "the compactor": by_compactor,
     "the middleware": by_middleware,
 }

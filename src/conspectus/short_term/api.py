@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from inspect import signature
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AnyMessage, RemoveMessage
 from langchain_core.messages.utils import count_tokens_approximately
@@ -16,11 +15,8 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.utils.runnable import RunnableCallable  # type: ignore[attr-defined]
 from pydantic import BaseModel
 
-from conspectus._newest import Newest
 from conspectus.bridge import arun, io, run
 from conspectus.core.policy import OnFailure, whole
-from conspectus.engine.background import AnyBackground, Closing, Preparations
-from conspectus.engine.memory import Memory
 from conspectus.engine.settings import AnyArchive, check_settings, open_archive
 from conspectus.errors import ArchiveError, Attributes, InputError, PolicyError
 from conspectus.observe import log
@@ -31,39 +27,12 @@ from conspectus.short_term.prompts import (
     DEFAULT_INITIAL_SUMMARY_PROMPT,
     Prompt,
 )
-from conspectus.short_term.step import Call, Parameters, RunningSummary, SummarizationResult
-
-P = ParamSpec("P")
-T = TypeVar("T")
+from conspectus.short_term.step import Call, RunningSummary, SummarizationResult
 
 TokenCounter = Callable[[Any], int]
 """LangMem's name. Fractions are rounded up."""
 
 KEY = "running_summary"  # in `context` of a node's state
-
-CONVERSATIONS = 256  # whose latest length a node remembers, to say that their summary was lost
-
-LOST = (
-    "the state does not bring back the running summary, so the same messages are summarised at "
-    "every call: add a key to the state, such as `context: dict[str, Any]`, and without a "
-    "checkpointer hand its value on from run to run"
-)
-
-
-def _on_a_loop(function: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
-    parameters = signature(function)
-
-    @wraps(function)
-    async def asummarize_messages(*args: P.args, **kwargs: P.kwargs) -> Any:
-        bound = parameters.bind(*args, **kwargs)
-        bound.apply_defaults()
-        return await arun(_summarized(bound.arguments))
-
-    asummarize_messages.__name__ = asummarize_messages.__qualname__ = "asummarize_messages"
-    asummarize_messages.__doc__ = (
-        "`summarize_messages` on an event loop; a model without `ainvoke` gets a thread."
-    )
-    return asummarize_messages
 
 
 def summarize_messages(
@@ -82,7 +51,6 @@ def summarize_messages(
     thread_id: str | None = None,
     on_failure: OnFailure = "degrade",
     redact: Redact = None,
-    notes: bool = False,
 ) -> SummarizationResult:
     """Replace the oldest messages by a summary once enough has gathered.
 
@@ -102,8 +70,7 @@ def summarize_messages(
         max_tokens_before_summary: tokens that gather before that. Default: `max_tokens`.
         max_summary_tokens: tokens set aside for the summary. A longer one is sent back once to be
             shortened, and then refused. Default: 256.
-        token_counter: tokens of a list of messages. Default: LangChain's approximate count. A
-            message object is counted once.
+        token_counter: tokens of a list of messages. Default: LangChain's approximate count.
         initial_summary_prompt: asks for the first summary. Slot: `messages`.
         existing_summary_prompt: asks to update it. Slots: `messages`, `existing_summary`.
         final_prompt: puts the result together. Slots: `system_message`, `summary`, `messages`.
@@ -115,8 +82,6 @@ def summarize_messages(
             raises. Default: `"degrade"`.
         redact: takes secrets out of all that is archived or summarised; see `Compactor`. Default:
             None, for off.
-        notes: whether the user's words and one line a call are written beside the model's summary;
-            see `Compactor`. Default: False, the summary alone, as in LangMem.
 
     Returns:
         The messages to send to the model, and the running summary to pass the next time.
@@ -142,17 +107,22 @@ def summarize_messages(
     return run(_summarized(locals()))
 
 
-asummarize_messages = _on_a_loop(summarize_messages)
+@wraps(summarize_messages, assigned=())  # the signature
+async def asummarize_messages(*args: Any, **kwargs: Any) -> SummarizationResult:
+    """`summarize_messages` on an event loop; a model without `ainvoke` gets a thread."""
+    bound = signature(summarize_messages).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return await arun(_summarized(bound.arguments))
 
 
-def _summarized(given: Mapping[str, Any]) -> Awaitable[SummarizationResult]:
+async def _summarized(given: Mapping[str, Any]) -> SummarizationResult:
     if given["archive"] == "memory:":
         raise PolicyError(
             "an archive of 'memory:' would be gone after each call; make one with "
             "Archive.open('memory:') and pass that"
         )
     thread = given["thread_id"] or (ensure_config().get("configurable") or {}).get("thread_id")
-    return _call(given, given["messages"], given["running_summary"], thread, memory=Memory())
+    return await _call(given, given["messages"], given["running_summary"], thread)
 
 
 async def _call(
@@ -161,28 +131,24 @@ async def _call(
     running: object,
     thread: object,
     *,
-    memory: Memory,
-    background: Preparations | None = None,
     named: bool = False,
 ) -> SummarizationResult:
     _check(given)
-    archive = given["archive"]
-    own = Parameters(given=given, memory=memory, background=background, archive=None)
-    call = Call(own, messages, running, thread)
-    if archive is not None and thread in (None, ""):
+    call, setting = Call(given, messages, running, thread), given["archive"]
+    if setting is not None and thread in (None, ""):
         raise InputError(
             "archive= needs to know the conversation: pass thread_id=, or call it in a graph "
             'whose config has {"configurable": {"thread_id": ...}}'
         )
     try:
-        own.archive = await io(lambda: open_archive(archive))
+        archive = await io(lambda: open_archive(setting))
         try:
-            made = await call.made()
+            made = await call.made(archive)
         finally:
-            if own.archive is not None and own.archive is not archive:
-                own.archive.close()
+            if archive is not None and archive is not setting:
+                archive.close()
     except ArchiveError as error:
-        if own.strict:
+        if given["on_failure"] == "raise":
             raise
         log("history_kept", "the archive cannot be read for now, nothing is summarised: %s", error)
         made = call.running, call.rest
@@ -213,7 +179,7 @@ def _check(given: Mapping[str, Any]) -> None:
     check_settings(given)
 
 
-class SummarizationNode(Attributes, Closing, RunnableCallable):
+class SummarizationNode(Attributes, RunnableCallable):
     """Summarise the oldest messages of a state once enough has gathered.
 
     It takes the parameters of `summarize_messages`, and reads and writes the state in LangMem's
@@ -226,11 +192,8 @@ class SummarizationNode(Attributes, Closing, RunnableCallable):
         output_messages_key: where the result goes. Default: `"summarized_messages"`. The same as
             `input_messages_key` replaces the history.
         name: of the node. Default: `"summarization"`.
-        archive: as for `summarize_messages`; it is opened once.
-        background: True prepares the next summary in the background, from seven tenths of
-            `max_tokens_before_summary` on; `{"prepare": 0.6}` from another share of it. Close the
-            node, or use it as a context manager, before you close its store. Default: False. See
-            `docs/operations.md`.
+        archive: as for `summarize_messages`; it is opened once; `node.archive.close()`
+            closes it.
         thread_id: the conversation, for the archive. Default: that of each run's config.
 
     Raises:
@@ -269,19 +232,12 @@ class SummarizationNode(Attributes, Closing, RunnableCallable):
         thread_id: str | None = None,
         on_failure: OnFailure = "degrade",
         redact: Redact = None,
-        notes: bool = False,
-        background: AnyBackground = False,
     ) -> None:
         given = {key: value for key, value in locals().items() if key not in ("self", "name")}
         _check(given)  # what is invalid is refused before the archive is opened
         RunnableCallable.__init__(self, self._summarise, self._asummarise, name=name, trace=False)
         vars(self).update(given, archive=open_archive(archive))
-        self._opened = self.archive if isinstance(archive, (str, Path)) else None
-        self._begin()
-
-    def _begin(self) -> None:
-        self._memory, self._background = Memory(), Preparations.of(self.background)
-        self._made, self._is_built = Newest[str, int](CONVERSATIONS), True
+        self._is_built = True
 
     def _summarise(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         return run(self._updated(state, config))
@@ -303,23 +259,15 @@ class SummarizationNode(Attributes, Closing, RunnableCallable):
             raise InputError(f"context must be a dict, not {type(context).__name__}")
         thread = self.thread_id or (config.get("configurable") or {}).get("thread_id")
         same, running = self.input_messages_key == self.output_messages_key, context.get(KEY)
-        lasting: Any = {"memory": self._memory, "background": self._background}
-        made = await _call(vars(self), messages, running, thread, named=same, **lasting)
+        made = await _call(vars(self), messages, running, thread, named=same)
         if made.running_summary is None:
             return {self.output_messages_key: made.messages}
-        lost = running is None and 0 < (self._made.get(str(thread)) or 0) < len(messages)
-        if lost and self._memory.is_new(LOST):
-            log("summary_lost", LOST)
-        self._made.put(str(thread), len(messages))
         first = [RemoveMessage(REMOVE_ALL_MESSAGES)] if same else []
         update = {**context, KEY: made.running_summary}
         return {self.output_messages_key: [*first, *made.messages], "context": update}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copy without caches and preparations; the original closes the archive."""
-        made = ("func", "afunc", "_memory", "_background", "_opened", "_made")
-        return {**vars(self), **dict.fromkeys(made)}
+        return {**vars(self), "func": None, "afunc": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, func=self._summarise, afunc=self._asummarise)
-        self._begin()

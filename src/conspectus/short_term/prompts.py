@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -12,11 +10,10 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableLambda
 
-from conspectus.bridge import in_a_daemon
 from conspectus.core.policy import EMBEDDED
 from conspectus.engine.settings import SLACK
-from conspectus.errors import InputError, SummarizerOverflow
-from conspectus.messages import Message, is_summary_message, read_messages
+from conspectus.errors import InputError
+from conspectus.messages import Message, is_summary_message
 from conspectus.model.base import SummaryRequest
 from conspectus.model.callables import readings
 from conspectus.model.calls import Caller, Steps, named
@@ -72,9 +69,6 @@ FEWEST = 10
 """Tokens below which a text is taken for an error message, where it stands for much: LangMem's
 limits are small, and so are its users' summaries."""
 
-SMALLEST = 64
-"""Smallest part of a reading that is halved when it overflows the model's window."""
-
 
 def filled(prompt: Prompt, slots: Mapping[str, Any]) -> list[BaseMessage]:
     """Fill a template; raise `InputError` if it has other slots."""
@@ -117,19 +111,12 @@ class PromptedSummarizer(Steps):
         check = partial(wrong_with, request=request, min_tokens=min(FEWEST, leaving // PART))
         text = request.notes
         before = self._count(SystemMessage(text)) if text else 0
-        whole = room = max(self._most - before, self._most // 2, 1)
-        left = deque((one, room) for one in self._read(request.entries, room, request))
-        while left:
-            piece, room = left.popleft()
+        room = max(self._most - before, self._most // 2, 1)
+        pieces = list(self._read(request.entries, room, request))
+        for place, piece in enumerate(pieces, 1):
             slots = {"messages": piece, **({"existing_summary": text} if text else {})}
             asked = filled(self._templates[bool(text)], slots)
-            try:
-                text = await caller.ask(asked, check, most=0 if left else most)
-            except SummarizerOverflow:
-                if room // 2 <= whole // SMALLEST:
-                    raise
-                halves = list(self._read(read_messages(piece), room // 2, request))
-                left.extendleft((half, room // 2) for half in reversed(halves))
+            text = await caller.ask(asked, check, most=most if place == len(pieces) else 0)
         return text
 
     def _read(
@@ -143,18 +130,9 @@ class PromptedSummarizer(Steps):
 
 def _runnable(model: Any) -> Runnable[Any, Any]:
     """Return a model as a Runnable; LangMem asks of one for `invoke` and `content` alone."""
-    if isinstance(model, Runnable) and "config" in inspect.signature(model.invoke).parameters:
+    if isinstance(model, Runnable):
         return model
-    # What inherits `ainvoke` would call `invoke` with a config, too.
-    later = None if isinstance(model, Runnable) else getattr(model, "ainvoke", None)
-
-    async def ask_later(messages: list[BaseMessage]) -> Any:
-        if later is None:
-            return await in_a_daemon(lambda: _answer(model.invoke(messages)))
-        return _answer(await later(messages))
-
-    ask = lambda messages: _answer(model.invoke(messages))  # noqa: E731
-    return RunnableLambda(ask, ask_later, name="summarization")
+    return RunnableLambda(lambda messages: _answer(model.invoke(messages)), name="summarization")
 
 
 def _answer(answer: object) -> object:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,20 +12,16 @@ from uuid import NAMESPACE_URL, uuid5
 from langchain_core.messages import BaseMessage, SystemMessage
 
 from conspectus._langchain import hide_from_streams
-from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
-from conspectus.bridge import StepTimeout
-from conspectus.core.items import Compact, Keep, Plan, Size, Stuck, Window
+from conspectus.core.items import Compact, Plan, Stuck, Window
 from conspectus.core.plan import Limits, oldest_first, too_large
-from conspectus.core.policy import Policy, TriggerClause, grown
+from conspectus.core.policy import Policy, TriggerClause
 from conspectus.core.records import Record
-from conspectus.engine.background import Preparations
 from conspectus.engine.compaction import carry_out
-from conspectus.engine.memory import Memory
 from conspectus.engine.settings import SLACK, Engine
 from conspectus.engine.thread import SUMMARY_FLOOR, Chain, Thread
 from conspectus.engine.view import History, look
-from conspectus.errors import ConspectusError, InputError, MessageError, StuckError, SummaryError
+from conspectus.errors import InputError, MessageError, StuckError
 from conspectus.messages import is_summary_message, read_messages, summary_message, summary_text
 from conspectus.messages.recalled import is_users
 from conspectus.observe import log
@@ -40,9 +35,6 @@ SLACK_SHARE = 8
 """The slack of a summary is at most one part in this many of it, as its limit may be tiny."""
 
 NAMES = ("summary", "summarized_message_ids", "last_summarized_message_id")
-
-_meters: Newest[Any, TokenMeter] = Newest(8)  # they count a message once
-_chains: Newest[tuple[object, str], Chain] = Newest(256)  # notes behind running summaries
 
 
 @dataclass
@@ -80,29 +72,21 @@ class SummarizationResult:
     running_summary: RunningSummary | None = None
 
 
-@dataclass(kw_only=True)
-class Parameters:
-    """The parameters of `summarize_messages`, and what lasts from call to call."""
+class Call:
+    """One call; a caller's state holds only the running summary, whose name finds its records."""
 
-    given: Mapping[str, Any]
-    memory: Memory
-    background: Preparations | None
-    archive: Archive | None
+    def __init__(
+        self, given: Mapping[str, Any], messages: Any, running: object, thread: object
+    ) -> None:
+        self.given, self.messages, self.running = given, messages, read_running(running)
+        self.meter, self.most = TokenMeter(given["token_counter"]), given["max_tokens"]
+        before, self.share = given["max_tokens_before_summary"], given["max_summary_tokens"]
+        self.reach: int = self.most if before is None else before  # tokens that must have gathered
+        self.standing = self._shown(self.running.summary) if self.running else []
+        self.system, self.rest = divide(messages, self.running, self.standing)
+        self.scope = Scope("local", str(thread) or "-")  # which an archive alone makes use of
 
-    def __post_init__(self) -> None:
-        counter = self.given["token_counter"]
-        try:
-            self.meter = _meters.get_or_make(counter, lambda: TokenMeter(counter))
-        except TypeError:  # a counter without a hash
-            self.meter = TokenMeter(counter)
-        self.most: int = self.given["max_tokens"]
-        before: int | None = self.given["max_tokens_before_summary"]
-        self.reach = self.most if before is None else before  # tokens that must have gathered
-        self.share: int = self.given["max_summary_tokens"]
-        self.notes: bool = self.given["notes"]
-        self.strict = self.given["on_failure"] == "raise"
-
-    def shown(
+    def _shown(
         self,
         summary: str,
         system: Sequence[BaseMessage] = (),
@@ -112,59 +96,35 @@ class Parameters:
         slots = {"system_message": list(system), "summary": summary, "messages": list(messages)}
         return filled(self.given["final_prompt"], slots)
 
-    def size_of(self, summary: str) -> int:
+    def _size_of(self, summary: str) -> int:
         """Return the tokens of the messages that show a summary."""
-        return self.meter.messages(self.shown(summary))
+        return self.meter.messages(self._shown(summary))
 
-    def engine(self) -> Engine:
-        given, meter = self.given, self.meter
-        templates = given["initial_summary_prompt"], given["existing_summary_prompt"]
-        most = max(self.most, self.reach)
-        asked = PromptedSummarizer(given["model"], templates, most, meter.message)
-        # With a prepared summary, less has gathered.
-        enough = max(1, min(self.reach + self.share, self.most))
-        own = {"summarizer": asked, "archive": self.archive, "summarizer_timeout": TIMEOUT}
-        policy = Policy(trigger=(TriggerClause(tokens=enough),))
-        engine = Engine.build({**given, **own, "background": None}, policy, meter)
-        lasting: Any = {"memory": self.memory, "background": self.background}
-        return replace(engine, **lasting, frame=self.size_of(""), size=self.size_of)
+    def _engine(self, archive: Archive | None) -> Engine:
+        templates = self.given["initial_summary_prompt"], self.given["existing_summary_prompt"]
+        most, count = max(self.most, self.reach), self.meter.message
+        asked = PromptedSummarizer(self.given["model"], templates, most, count)
+        own = {"summarizer": asked, "archive": archive, "summarizer_timeout": TIMEOUT}
+        policy = Policy(trigger=(TriggerClause(tokens=max(1, self.reach)),))
+        engine = Engine.build({**self.given, **own, "notes": False}, policy, self.meter)
+        return replace(engine, frame=self._size_of(""), size=self._size_of)
 
-
-class Call:
-    """One call; a caller's state holds only the running summary, whose name finds its records."""
-
-    def __init__(
-        self, own: Parameters, messages: Sequence[Any], running: object, thread: object
-    ) -> None:
-        self.own, self.given, self.thread = own, messages, thread
-        self.running = read_running(running)
-        self.standing = own.shown(self.running.summary) if self.running else []
-        self.system, self.rest = divide(messages, self.running, self.standing)
-        # Ids such as "1" are in all conversations.
-        first = f"{self.rest[0].id}\0{self.rest[0].content}" if self.rest else ""
-        self.scope = Scope("local", _digest(first)[:16] if thread in (None, "") else str(thread))
-
-    async def made(self) -> tuple[RunningSummary | None, Sequence[BaseMessage]]:
+    async def made(
+        self, archive: Archive | None
+    ) -> tuple[RunningSummary | None, Sequence[BaseMessage]]:
         """Return the running summary now, and the messages that it does not stand for."""
-        own, running, count = self.own, self.running, self.own.meter.messages
-        total, chain = count(self.rest), await self._chain()
-        near = own.reach * (own.background.prepare if own.background is not None else 1)
-        if total < near and total + count([*self.system, *self.standing]) <= own.most:
+        running, count = self.running, self.meter.messages
+        total, chain = count(self.rest), await self._chain(archive)
+        if total < self.reach and total + count([*self.system, *self.standing]) <= self.most:
             return running, self.rest
-        thread = Turn(own.engine(), self.scope, Window(own.most), chain, own=own)
+        thread = Thread(self._engine(archive), self.scope, Window(self.most), chain)
         history = await self._history(thread.engine, chain)
-        plan = thread.planned(history, own.reach)
-        size, memory = history.size, own.memory.of(self.scope)
-        failed = memory.failure(history.head_id, size.messages, size.tokens > own.most)
-        if failed is not None and not grown(size.tokens, failed.size.tokens):
-            if isinstance(plan, Compact) and plan.evicted:
-                plan = Keep("its latest summary failed", size.tokens)
-            thread = replace(thread, engine=replace(thread.engine, background=None))
+        plan = self._planned(thread.engine, history)
         needed = plan.needed if isinstance(plan, Stuck) else getattr(plan, "at_most", 0)
-        if needed > own.most:
-            reason = too_large(needed, own.most)
-            if own.strict:
-                raise StuckError(reason, needed=needed, budget=own.most)
+        if needed > self.most:
+            reason = too_large(needed, self.most)
+            if self.given["on_failure"] == "raise":
+                raise StuckError(reason, needed=needed, budget=self.most)
             log("history_does_not_fit", "%s", reason)
         if isinstance(plan, Compact):
             refuse_equal_ids(m.id for m in self.rest)
@@ -175,33 +135,30 @@ class Call:
             if not record.covers:
                 return running
             left |= running.summarized_message_ids if running else set()
-            last = next((m.id for m in reversed(self.given) if m.id in left), None)
+            last = next((m.id for m in reversed(self.messages) if m.id in left), None)
             return RunningSummary(record.summary, left, last)
 
         thread.names = lambda record: name_of(after(record))
-        try:
-            result = await carry_out(thread, history, plan)
-        except SummaryError as error:
-            cause = error.__cause__
-            while isinstance(cause, ConspectusError):
-                cause = cause.__cause__
-            if isinstance(cause, Exception) and not isinstance(cause, StepTimeout):
-                raise cause from None  # as LangMem does
-            raise
+        result = await carry_out(thread, history, plan)
         rest = [m for m in result.messages if not is_summary_message(m)][len(self.system) :]
-        if result.record is None:
-            return running, rest
-        running = after(result.record)
-        if own.archive is None and own.notes:
-            _chains.put((self.thread, name_of(running)), (*history.chain, result.record))
-        return running, rest
+        return running if result.record is None else after(result.record), rest
 
-    async def _chain(self) -> Chain:
+    def _planned(self, engine: Engine, history: History) -> Plan:
+        """Plan without clips; with them, which need an archive, only if that is not enough."""
+        slack = min(SLACK, self.share // SLACK_SHARE)
+        frame = engine.frame
+        limits = Limits(self.most, self.reach, self.share, frame, frame + SUMMARY_FLOOR, slack)
+        plan = oldest_first(history.items, limits, clip=False)
+        fits = isinstance(plan, Compact) and plan.at_most <= self.most
+        if engine.archive is None or fits or history.size.tokens <= self.most:
+            return plan
+        return oldest_first(history.items, limits, clip=True)
+
+    async def _chain(self, archive: Archive | None) -> Chain:
         """Return the records behind the running summary; the archive's pointer goes to them."""
-        archive, name = self.own.archive, name_of(self.running)
         if archive is None:
-            return (_chains.get((self.thread, name)) if self.own.notes else None) or ()
-        chain: Chain = await archive.flow(archive.chain_of, self.scope, name)
+            return ()
+        chain: Chain = await archive.flow(archive.chain_of, self.scope, name_of(self.running))
         head = chain[-1].id if chain else None
         if (await archive.flow(archive.pointer, self.scope)) not in (None, head):
             await archive.flow(archive.set_head, self.scope, head)  # for recall without a state
@@ -228,7 +185,7 @@ class Call:
         """Put the result together; `named` gives ids to the messages that show the summary."""
         if running is None:
             return SummarizationResult([*self.system, *rest])
-        messages = self.own.shown(running.summary, self.system, rest)
+        messages = self._shown(running.summary, self.system, rest)
         sent = {id(message) for message in (*self.system, *rest)}
         renamed = {
             id(one): one.model_copy(update={"id": str(uuid5(NAMESPACE_URL, str(one.content)))})
@@ -239,31 +196,6 @@ class Call:
         if hide_from_streams(renamed.values()) or named:
             messages = [renamed.get(id(one), one) for one in messages]
         return SummarizationResult(messages, running)
-
-
-@dataclass(slots=True, kw_only=True)
-class Turn(Thread):
-    """One history, summarised in LangMem's order."""
-
-    own: Parameters
-
-    def nears(self, size: Size, prepare: float) -> bool:
-        return size.tokens >= self.own.reach * prepare
-
-    def foresees(self, history: History, share: float) -> Plan:
-        """Plan as if a share of the trigger had to gather."""
-        return self.planned(history, math.ceil(self.own.reach * share), clip=False)
-
-    def planned(self, history: History, reach: int, *, clip: bool = True) -> Plan:
-        """Plan without clips; with them, which need an archive, only if that is not enough."""
-        own, frame = self.own, self.engine.frame
-        slack = min(SLACK, own.share // SLACK_SHARE)
-        limits = Limits(own.most, reach, own.share, frame, frame + SUMMARY_FLOOR, slack)
-        plan = oldest_first(history.items, limits, clip=False)
-        fits = isinstance(plan, Compact) and plan.at_most <= own.most
-        if not clip or self.engine.archive is None or fits or history.size.tokens <= limits.most:
-            return plan
-        return oldest_first(history.items, limits, clip=True)
 
 
 # The running summary, and the history divided by it
@@ -288,11 +220,8 @@ def name_of(running: RunningSummary | None) -> str:
     if running is None:
         return "short-term\nnone"
     ids = "\0".join(sorted(map(str, running.summarized_message_ids)))
-    return f"short-term\n{_digest(ids)}\n{running.summary}"
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
+    digest = hashlib.sha256(ids.encode("utf-8", "backslashreplace")).hexdigest()
+    return f"short-term\n{digest}\n{running.summary}"
 
 
 def divide(
