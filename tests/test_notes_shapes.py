@@ -17,7 +17,6 @@ from conspectus.notes.tools import ToolTable
 from notes_read import left_out
 from notes_support import agent, count, step, user
 
-PARTS: dict[str, Any] = {"covers": ("k",), "clips": (), "summary": "", "cause": "", "by": "x"}
 PARTS |= {"archived": False, "cost": Cost()}
 PARTS |= dict.fromkeys(("tokens_before", "tokens_after", "messages_after"), 0)
 
