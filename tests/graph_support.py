@@ -5,9 +5,8 @@ said from the checkpoints, and what is archived from the store.
 """
 
 import asyncio
-import functools
 import re
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 from langchain.agents import create_agent
@@ -126,16 +125,6 @@ def thread(name: str = "t") -> dict[str, Any]:
 def said(*texts: str) -> dict[str, Any]:
     """An input of user messages."""
     return {"messages": [HumanMessage(text) for text in texts]}
-
-
-def on_a_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """A test that is a coroutine, run on an event loop of its own."""
-
-    @functools.wraps(test)
-    def run_it(*args: Any, **kwargs: Any) -> None:
-        asyncio.run(test(*args, **kwargs))
-
-    return run_it
 
 
 # What must hold

@@ -67,12 +67,6 @@ def opened(folder: Path, own: Model | None = None, **changed: Any) -> LeadAgent:
     return LeadAgent(configured(folder, **changed), model=own or model())
 
 
-def results(agent: LeadAgent, thread: str = "t") -> list[str]:
-    """What the tools have answered, so far."""
-    state = agent.graph.get_state({"configurable": {"thread_id": thread}})
-    return [str(m.text) for m in state.values["messages"] if m.type == "tool"]
-
-
 def sent(own: Any) -> list[Any]:
     """The newest request with tools."""
     return next(list(c.messages) for c in reversed(own.calls) if c.options.get("tools"))

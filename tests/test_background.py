@@ -1,13 +1,8 @@
 """Notes are prepared beside the caller, and swapped in only where they belong."""
 
 import asyncio
-import os
-import signal
-import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -197,53 +192,3 @@ def test_what_was_prepared_is_found_after_a_restart(tmp_path):
     assert result.outcome == "compacted"
     assert other.keys == []
     check_whole(again, DUE, result)
-
-
-PROCESS = """
-import sys, time
-sys.path.insert(0, {tests!r})
-from background_support import Stopped, compactor, told
-class Written(Stopped):
-    def summarize(self, request):
-        with open({calls!r}, "a") as file:
-            file.write("call\\n")
-        time.sleep({seconds})
-        self.going.set()
-        return super().summarize(request)
-own = compactor(Written(), archive={archive!r})
-ahead = own.prepare(told(31), thread_id="t")
-print("begun", flush=True)
-ahead.wait(120)
-print(ahead.outcome, flush=True)
-"""
-
-
-def process(tmp_path: Path, archive: str, seconds: float) -> subprocess.Popen[str]:
-    tests = str(Path(__file__).parent)
-    code = PROCESS.format(
-        tests=tests, calls=str(tmp_path / "calls"), seconds=seconds, archive=archive
-    )
-    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-
-
-def calls(tmp_path: Path) -> int:
-    path = tmp_path / "calls"
-    return len(path.read_text().splitlines()) if path.exists() else 0
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name == "nt", reason="processes are killed otherwise there")
-def test_a_process_killed_while_it_prepares_leaves_nothing_half_written(tmp_path):
-    archive = str(tmp_path / "a.db")
-    with process(tmp_path, archive, 15) as other:
-        until(lambda: calls(tmp_path) == 1)
-        other.send_signal(signal.SIGKILL)
-        other.wait(LIMIT)
-    model = Stopped.at_once()
-    own = compactor(model, archive=archive)
-    assert own.archive.chain(SCOPE) == ()
-    began = time.monotonic()
-    result = compact(own, told(60))
-    assert result.outcome == "compacted"
-    assert time.monotonic() - began < LIMIT / 2, "nobody waits for the dead"
-    check_whole(own, told(60), result)

@@ -39,17 +39,6 @@ def test_views_hold_more_than_the_tail(script, capsys):
     assert rows[0]["value"] > rows[0]["asked"]
 
 
-def test_recall_is_measured_on_talks_of_ones_own(script, capsys, monkeypatch, tmp_path):
-    talk = [{"role": "user", "content": f"The word {n} is {n * 7919}.", "id": f"m{n}"}
-            for n in range(40)]  # fmt: skip
-    asked = [{"question": "What is the word 17?", "evidence": ["m17"]}]
-    for name, data in (("a.json", talk), ("a.qa.json", asked)):
-        (tmp_path / name).write_text(json.dumps(data))
-    monkeypatch.setattr("sys.argv", ["recall.py", "--data", str(tmp_path), "--tokens", "100"])
-    assert script("recall").main() == 0
-    assert "1 of the gold, BM25 1; 1 questions" in capsys.readouterr().out
-
-
 @pytest.mark.slow
 def test_killed_workers_lose_nothing(script):
     rows = list(script("fault_kills").rows(4))

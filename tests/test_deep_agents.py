@@ -211,34 +211,6 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in there if path.is_file()}
 
 
-@pytest.mark.slow
-def test_files_are_written_once_and_hold_arguments_whole(tmp_path):
-    long = "x = 1  # a line that must not be shortened\n" * 150
-
-    def answers(messages: list[Any]) -> Any:
-        if isinstance(messages[-1], HumanMessage) and "write" in str(messages[-1].content):
-            args = {"file_path": "/long.py", "content": long}
-            return AIMessage("", tool_calls=[{"name": "write_file", "args": args, "id": "w1"}])
-        return "Seen. " * 30
-
-    chat = model(60_000, answers)
-    backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
-    compiled = mirroring(chat, backend, 12, 4)
-    compiled.invoke({"messages": [HumanMessage("Please write it")]}, THREAD)
-    seen: dict[str, bytes] = {}
-    for turn in range(14):
-        compiled.invoke({"messages": [HumanMessage(f"Question {turn}")]}, THREAD)
-        now = files(tmp_path)
-        assert seen.items() <= now.items()  # nothing that was written is changed or gone
-        seen = now
-    texts = [content.decode() for name, content in seen.items() if name.endswith(".md")]
-    assert len(texts) >= 2
-    assert any(long.encode("unicode_escape").decode() in text for text in texts)
-    shown = chat.calls[-1].messages[0]
-    folder = str(next(iter(seen))).rsplit("/", 1)[0]
-    assert f"/{folder}" in str(shown.content)
-
-
 # The example, and what is said without the extra
 
 

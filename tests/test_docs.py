@@ -37,6 +37,7 @@ import conspectus_mcp
 import conspectus_sdk
 import conspectus_secrets
 import conspectus_serve
+from conspectus.engine import compaction
 from fault_server import FaultServer
 from scripts import ran
 
@@ -341,3 +342,9 @@ def test_sources_name_no_page_that_is_gone():
     for path in (ROOT / "src").rglob("*.py"):
         for name in re.findall(r"\bdocs/(\w+\.md)\b", path.read_text(encoding="utf-8")):
             assert (DOCS / name).exists(), f"{path}: {name}"
+
+
+def test_the_story_on_the_page_is_the_code():
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    for part in (compaction._compact, compaction._put_in_force):
+        assert inspect.getsource(part).rstrip() in page

@@ -128,34 +128,6 @@ def test_a_window_that_nobody_knows_is_said_once(caplog):
     assert caplog.text.count("window=") == 1
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize(
-    "said",
-    [
-        "",
-        "Error code: 400 - This model's maximum context length is {limit} tokens. However, your "
-        "messages resulted in {sent} tokens. Please reduce the length of the messages.",
-        "prompt is too long: {sent} tokens > {limit} maximum",
-        "The input token count ({sent}) exceeds the maximum number of tokens allowed ({limit}).",
-    ],
-)
-@pytest.mark.parametrize("factor", [1.0, 1.6])
-def test_an_overflow_is_compacted_and_sent_again_once(said, factor):
-    def error(limit: int, sent: int) -> Exception:
-        if said:
-            return ValueError(said.format(limit=limit, sent=sent))
-        return ContextOverflowError("too long")
-
-    middle = summarization()
-    agent = Agent(middle, ContextGuard(middle), limit=WINDOW, error=error, factor=factor)
-    agent.talk(12)
-    assert len(agent.sent) == 24
-    assert agent.refused == 1  # what was learned the first time holds for the next calls
-    seen = agent.values["_conspectus_request"]
-    assert seen["learned"][seen["model"]] <= WINDOW * 1.01  # it is in tokens of the estimate
-    assert not any(broken(request) for request in agent.requests)
-
-
 @pytest.mark.parametrize("on_stuck", ["raise", "send"])
 def test_what_cannot_fit_is_said_with_the_numbers(on_stuck):
     middle = summarization()

@@ -10,20 +10,14 @@ from typing import Any
 import pytest
 
 from conspectus.messages import is_summary_message
-from graph_support import torn
 from lead_agent import LeadAgent
 from lead_agent.files import Files, Refusal
 from lead_agent.server import LARGEST, LeadAgentServer
 from lead_agent.thread_data import ThreadFolders
-from lead_agent_support import Held, beside, configured, model, opened, results, sent
-from scripts import ran
+from lead_agent_support import Held, beside, configured, model, opened, sent
 
 MAIN = Path(__file__).resolve().parents[1] / "examples" / "lead_agent" / "main.py"
 JSON = {"Content-Type": "application/json"}
-
-
-class Cut(BaseException):
-    """The process is gone."""
 
 
 class Client:
@@ -132,55 +126,6 @@ def test_what_a_web_page_could_send_is_refused(client):
 
 
 # Processes and files
-
-
-def chatted(folder: Path, *lines: str) -> str:
-    """What `main.py chat` prints, in a process of its own."""
-    done = ran(
-        *(MAIN, "chat", "--config", folder / "config.yaml", "--thread", "t"),
-        input="".join(f"{line}\n" for line in lines),
-        timeout=120,
-        env={**os.environ, "PYTHONPATH": ""},
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-@pytest.mark.slow
-def test_a_question_survives_the_end_of_the_process(tmp_path):
-    configured(tmp_path)
-    first = chatted(tmp_path, "write workspace/a.txt: hello", "ask which room?")
-    assert first.splitlines()[-1].startswith("? which room?")
-    second = chatted(tmp_path, "the blue one", "read workspace/a.txt")
-    assert second.splitlines() == [
-        "? which room?",
-        "[write workspace/a.txt: hello] The user answered: the blue one",
-        "[write workspace/a.txt: hello] hello",
-    ]
-
-
-@pytest.fixture
-def cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that ended in the middle of a tool."""
-    from lead_agent import files
-
-    def cut(*args: Any) -> None:
-        raise Cut
-
-    with monkeypatch.context() as patch:
-        patch.setattr(files.Files, "write", cut)
-        agent = opened(tmp_path)
-        with pytest.raises(Cut):
-            agent.turn("t", "write workspace/a.txt: hello", "m1")
-        agent.close()
-
-
-@pytest.mark.usefixtures("cut_off")
-def test_a_new_message_after_a_run_was_cut_off_leaves_no_call_without_a_result(tmp_path):
-    with opened(tmp_path, own := model()) as agent:
-        assert agent.turn("t", "list workspace")["answer"] == "[empty]"
-        assert torn(sent(own)) == []
-        assert "cut off" in results(agent)[0]
 
 
 def test_an_edit_while_it_runs_counts_at_the_next_turn(tmp_path, caplog):

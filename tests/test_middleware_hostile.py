@@ -4,11 +4,8 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import (
-    AIMessage,
     AnyMessage,
-    HumanMessage,
     RemoveMessage,
-    SystemMessage,
 )
 from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
@@ -16,20 +13,10 @@ from langgraph.store.memory import InMemoryStore
 from conspectus import SummarizationMiddleware
 from graph_support import (
     agent,
-    is_summary,
     middleware,
     said,
     thread,
 )
-from scripted_models import ScriptedChatModel
-
-
-def talk(turns: int, text: str = "a word about part") -> list[AnyMessage]:
-    out: list[AnyMessage] = []
-    for n in range(turns):
-        out.append(HumanMessage(f"Question {n}: {text} {n}?", id=f"q{n}"))
-        out.append(AIMessage(f"Answer {n}: {text} {n}.", id=f"a{n}"))
-    return out
 
 
 def step(own: SummarizationMiddleware, messages: Any, state: Any = None) -> list[AnyMessage] | None:
@@ -46,33 +33,7 @@ def step(own: SummarizationMiddleware, messages: Any, state: Any = None) -> list
 # Histories
 
 
-@pytest.mark.parametrize("at", [0, 3, 9])
-def test_a_system_message_among_the_messages(at):
-    messages = talk(8)
-    rule = SystemMessage("Never touch module zulu99.", id="rule")
-    messages.insert(at, rule)
-    own = middleware()
-    kept = step(own, messages)
-    if at == 0:
-        assert kept[0] is rule
-        assert is_summary(kept[1])
-    else:
-        assert rule in kept or "zulu99" in own.model.calls[0].text
-    assert "zulu99" in "".join(m.text for m in kept), "a standing rule was lost"
-
-
 # Steps by hand
-
-
-def test_a_whole_history_with_its_summary_behind_it_is_folded():
-    """As a parent graph sends it, whose channel of messages keeps what the agent has removed."""
-    own = middleware(archive=InMemoryStore(), trigger=("messages", 10), keep=("messages", 8))
-    messages = talk(6)
-    kept = step(own, messages)
-    again = step(own, [*messages, kept[0]])
-    assert again is not None
-    assert [m.id for m in again] == [m.id for m in kept]
-    assert len(own.model.calls) == 1
 
 
 # What an agent's step meets in real life and must come through
@@ -144,27 +105,4 @@ def test_a_damaged_state_is_not_trusted_and_stops_no_step(damage, stored):
 # Another library's summary that cannot be taken over
 
 
-def long_talk(count: int, words: int = 20) -> list[AnyMessage]:
-    kinds: list[Any] = [HumanMessage, AIMessage]
-    text = "word " * words
-    return [kinds[n % 2](f"say{n} {text}", id=f"m{n}") for n in range(count)]
-
-
 # Failures that last
-
-
-def refusing() -> ScriptedChatModel:
-    return ScriptedChatModel(
-        answers=lambda _: "I'm sorry, but I can't help with that.", cites=False
-    )
-
-
-def test_a_failure_with_room_to_spare_holds_nothing_back_once_there_is_none():
-    own = SummarizationMiddleware(
-        refusing(), trigger=("tokens", 1_000), keep=("messages", 2), window=3_700
-    )
-    messages = long_talk(14, words=150)
-    state: dict[str, Any] = {"messages": messages}
-    assert own.before_model(state, Runtime()) is None, "it failed, and there is room"
-    state["messages"] = [*messages, AIMessage("ok"), HumanMessage("word " * 180)]
-    assert own.before_model(state, Runtime()) is not None, "the embedded summariser has written"

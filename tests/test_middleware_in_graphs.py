@@ -15,7 +15,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langgraph.store.memory import InMemoryStore
-from langgraph.types import Command, interrupt
+from langgraph.types import Command
 
 from conspectus import ContextGuard
 from conspectus.archive import Archive
@@ -30,7 +30,6 @@ from graph_support import (
     middleware,
     said,
     steps,
-    summaries,
     thread,
 )
 from scripted_models import ScriptedChatModel
@@ -42,51 +41,13 @@ def task() -> Any:
     return said("Look at all modules of the project.")
 
 
-CALLS_AND_SUMMARY = 8
-"""Summaries of a run of twenty looks with the settings of `middleware`."""
-
-
 # Sync, async, streams
-
-
-def test_a_long_run_is_compacted_again_and_again_and_nothing_is_lost():
-    own, store = middleware(), InMemoryStore()
-    graph, model = agent(steps(20), own, store=store)
-    out = graph.invoke(task(), thread())
-    check_sent(model)
-    assert len(summaries(out["messages"])) == 1
-    assert check_nothing_lost(graph, store) == 34
-    assert len(own.model.calls) == CALLS_AND_SUMMARY
-    assert max(len(call.messages) for call in model.calls) <= 10
 
 
 both = pytest.mark.parametrize("loop", [False, True], ids=["sync", "async"])
 
 
 # Interrupts and approvals
-
-
-def test_an_interrupted_tool_resumes_after_a_compaction_before_it():
-    @tool
-    def ask(name: str) -> str:
-        """Ask a person."""
-        return f"the person says {interrupt({'about': name})}"
-
-    store, own = InMemoryStore(), middleware()
-    asking = AIMessage(
-        "I must ask.", tool_calls=[{"name": "ask", "args": {"name": "x"}, "id": "call_ask"}]
-    )
-    script = [*steps(6)[:-1], asking, *steps(6, prefix="n")]
-    graph, model = agent(script, own, store=store, tools=[look, ask])
-    stopped = graph.invoke(task(), thread())
-    assert stopped["__interrupt__"][0].value == {"about": "x"}
-    before = len(own.model.calls)
-    assert before > 0
-    out = graph.invoke(Command(resume="yes, go on"), thread())
-    assert out["messages"][-1].text == "All looked at."
-    assert any("yes, go on" in m.text for m in model.calls[7].messages)
-    check_sent(model)
-    assert check_nothing_lost(graph, store) > 0
 
 
 def approvals() -> HumanInTheLoopMiddleware:

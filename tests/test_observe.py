@@ -13,7 +13,6 @@ from opentelemetry import trace
 from opentelemetry.trace import StatusCode
 
 from conspectus import ChatModelSummarizer, Compactor, PolicyError, SummaryError, __version__
-from conspectus.core.records import Cost
 from conspectus.observe import (
     Event,
     OpenTelemetry,
@@ -86,19 +85,6 @@ def reporting(**details: Any) -> AIMessage:
     """An answer whose model reports what it took."""
     usage: Any = {"input_tokens": 1_000, "output_tokens": 50, "total_tokens": 1_050, **details}
     return AIMessage(f"{SUMMARY} [d0]", usage_metadata=usage)
-
-
-def test_what_a_model_reports_is_taken_with_its_details_and_else_estimated():
-    answer = reporting(
-        input_token_details={"cache_read": 600}, output_token_details={"reasoning": 20}
-    )
-    with heard("model_call") as found:
-        result = compact(ScriptedChatModel(answers=[answer, SUMMARY]))
-        other = compact(ScriptedChatModel(answers=[SUMMARY]))
-    first, second = (one.cost for one in found)
-    assert first == result.cost == Cost(1, 1_000, 50, cached_tokens=600, reasoning_tokens=20)
-    assert second == other.cost
-    assert (second.estimated_calls, second.input_tokens > 100) == (1, True)
 
 
 # The log
@@ -290,11 +276,3 @@ def test_a_compaction_that_failed_says_so_and_what_was_said_only_if_asked(raises
         assert whole.status.status_code is StatusCode.ERROR
         assert "conspectus.tokens_after" not in attributes
         assert (SECRET in found.everything) is shown
-
-
-@pytest.mark.parametrize(("naming", "shown"), [("plain", "ann"), ("off", None)])
-def test_a_thread_is_named_as_it_was_chosen(naming, shown):
-    with instrumented(thread=naming) as found:
-        compact(name="ann")
-        [whole] = found.told("conspectus.compaction")
-        assert whole.get("conspectus.thread") == shown

@@ -119,23 +119,6 @@ def test_images_and_files_of_what_the_user_said_last_stay_or_the_answer_is_stuck
     assert agent.requests[-1][-1].content == "Then without it?"
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("history", ["replace", "preserve"])
-@pytest.mark.parametrize("kind", ["a long text", "a document as text", "many small blocks"])
-def test_a_giant_message_of_the_user_is_shown_short_and_its_original_is_archived(kind, history):
-    agent = Agent(history)
-    agent.ask("Hello, I have something for you.")
-    if size([HumanMessage(GIANTS[kind])]) <= WINDOW:
-        pytest.skip("by the estimate it is no giant")
-    agent.ask(GIANTS[kind])
-    for turn in range(3):
-        agent.ask(f"And {turn}?")
-    assert max(map(size, agent.requests)) <= WINDOW
-    assert len(pointers(agent.requests[1])) == 1
-    assert GIANTS[kind] in agent.originals()
-    assert agent.requests[1][0].content == "Hello, I have something for you."
-
-
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 @pytest.mark.parametrize("kind", ["a long text", "many small blocks", "a document as text"])

@@ -33,24 +33,6 @@ def test_the_package_alone_loads_neither_langchain_nor_langgraph():
 
 
 @pytest.mark.slow
-def test_a_caller_with_dicts_and_a_file_loads_neither_langchain_nor_langgraph(tmp_path):
-    found = loaded(f"""
-import sys
-heavy = {{"langchain", "langchain_core", "langgraph", "numpy", "pydantic", "sqlite_vec"}}
-from conspectus import Compactor
-assert not heavy & {{*sys.modules}}, "by the import"
-messages = [{{"role": "user", "content": f"Look at module_{{n}}.py."}} for n in range(30)]
-for archive in (None, {str(tmp_path / "a.db")!r}):
-    compactor = Compactor(trigger=("messages", 20), keep=("messages", 4), archive=archive)
-    assert compactor.compact(messages, thread_id="t").outcome == "compacted"
-    assert not heavy & {{*sys.modules}}, f"by a compaction with archive={{archive}}"
-assert "module_3" in compactor.recall("module_3", thread_id="t").text
-assert not heavy & {{*sys.modules}}, "by recall"
-""")
-    assert "conspectus.engine.api" in found
-
-
-@pytest.mark.slow
 def test_commands_without_langchain_load_none(tmp_path):
     (tmp_path / "history.json").write_text(json.dumps([{"role": "user", "content": "hi"}] * 30))
     (tmp_path / "config.yaml").write_text("summarization:\n  trigger: {type: tokens, value: 9000}")

@@ -86,21 +86,6 @@ def test_a_compaction_is_checkpointed_before_the_model_is_called(store, schema):
     assert len(talk.channel()) == 14
 
 
-@pytest.mark.parametrize("schema", SCHEMAS)
-@pytest.mark.parametrize("store", [0, 1])
-def test_another_process_goes_on_from_the_checkpoint_without_paying_again(store, schema):
-    talk = Talk(where(store), schema)
-    talk.ask(*range(6))
-    before = talk.seen
-    other = Talk(talk.store, schema)
-    other.saver = talk.saver
-    other.graph = other.compiled()
-    other.ask(6)
-    assert other.read == []
-    assert other.seen[: len(before)] == before
-    assert len(other.seen) == len(before) + 2
-
-
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("schema", SCHEMAS)
 @pytest.mark.parametrize("store", [0, 1])

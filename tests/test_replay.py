@@ -15,7 +15,6 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from conspectus.errors import InputError
 from conspectus.messages import read_messages
-from conspectus.observe import Price
 from conspectus_lab.policies import POLICIES, Policy
 from conspectus_lab.recording import Recording
 from conspectus_lab.replay import (
@@ -30,7 +29,6 @@ from conspectus_lab.replay import (
 )
 from conspectus_lab.report import replay_page
 from recorded_sessions import CODE_LINE, EXAM, PATH, PATH_LINE, agent
-from scripted_models import ScriptedChatModel
 
 Row = dict[str, Any]
 FILLER = "nothing of note happens in this place and so we go on reading slowly " * 4
@@ -147,29 +145,6 @@ def test_every_message_of_an_odd_transcript_goes_through_the_graph(name):
 # What the policies do, measured alike
 
 
-@pytest.mark.slow
-def test_three_policies_measured_alike():
-    compared = replay(SESSION, name="session", window=WINDOW)
-    none, theirs, ours = compared.runs
-    sizes = [step.tokens for step in none.steps]
-    assert (none.compactions, none.missing, none.read_share) == ((), 0, None)
-    assert (none.peak, none.totals["sent_tokens"]) == (max(sizes), sum(sizes))
-    assert none.over == sum(size > WINDOW for size in sizes) > 0
-    assert theirs.stopped == ""
-    assert theirs.missing == sum(len(done.left) for done in theirs.compactions) > 0
-    assert (ours.stopped, ours.broken, ours.over, ours.missing) == ("", 0, 0, 0)
-    assert (ours.read_share, len(ours.compactions) >= 2, ours.peak <= WINDOW) == (1.0, True, True)
-    texts = {e.id: e.reading for e in read_messages(Recording.of(SESSION).messages)}
-    for run in compared.runs:
-        assert run.summarizer_calls == run.summarizer_tokens == 0
-        gone = [one for done in run.compactions for one in done.left]
-        assert len({one.id for one in gone}) == len(gone)
-        assert all(one.text == texts[one.id] for one in gone)
-        assert all(done.after < done.before for done in run.compactions)
-    cites = {one.cite for done in ours.compactions for one in done.left}
-    assert any(f"[{cite}]" in ours.compactions[-1].summary for cite in cites)
-
-
 # What survives
 
 
@@ -265,31 +240,6 @@ def test_a_request_without_the_newest_messages_ends_the_run_with_the_reason(monk
 
 
 # Summarisers
-
-
-@pytest.mark.slow
-def test_a_chat_model_is_asked_by_both_and_its_calls_are_on_the_bill():
-    def answer(messages: Any) -> str:
-        return "## Goal\n- read the parts of the source, all of src, part by part and step by step"
-
-    for policy in ("langchain", "conspectus"):
-        model = ScriptedChatModel(answers=answer, usage=(5_000, 100))
-        [run] = replay(
-            SESSION,
-            window=WINDOW,
-            summarizer=model,
-            policies=[policy],
-            priced_as=["m"],
-            prices={"m": Price(1.0, 10.0)},
-        ).runs
-        assert (run.stopped, run.summarizer_calls) == ("", len(model.calls))
-        assert run.summarizer_tokens == 5_100 * len(model.calls) > 0
-        [bill] = run.bills
-        assert bill.summarizer_money == pytest.approx(0.006 * len(model.calls))
-        agents = (bill.input_tokens + bill.output_tokens * 10) / 1_000_000
-        assert bill.money - bill.summarizer_money == pytest.approx(agents)
-        prompt = "Context Extraction Assistant" in model.calls[0].text
-        assert prompt is (policy == "langchain")
 
 
 # The page of a replay: whole, escaped, and the figures of the data

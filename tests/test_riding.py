@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
-from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
@@ -16,7 +15,6 @@ from conspectus.archive import Archive, Scope
 from conspectus.core.records import Record
 from conspectus.engine import cached_request
 from conspectus.errors import PolicyError
-from conspectus.observe import Event, listen, unlisten
 from graph_support import calls, check_nothing_lost, look, said, summariser, thread
 from scripted_models import ScriptedChatModel
 
@@ -194,47 +192,6 @@ def test_elsewhere_the_smallest_request_is_sent(why, monkeypatch, caplog):
     assert rides(model) == []
     assert "cached" not in kinds(records)
     assert reason in caplog.text
-    check_nothing_lost(agent, store)
-
-
-@pytest.mark.parametrize("on_loop", [False, True])
-def test_a_call_of_a_tool_is_a_failed_summary_and_is_not_carried_out(on_loop):
-    ran: list[str] = []
-
-    @tool
-    def remove(path: str) -> str:
-        """Remove a file."""
-        ran.append(path)
-        return "removed"
-
-    def write(messages: list[BaseMessage]) -> Any:
-        if not is_ride(messages):
-            return FINDINGS
-        asked = {"name": "remove", "args": {"path": "/"}, "id": "c", "type": "tool_call"}
-        return AIMessage(FINDINGS, tool_calls=[asked])
-
-    heard: list[Event] = []
-    listen(heard.append)
-    try:
-        model = model_of(notes=write)
-        agent, store, records = run_agent(model, ours(model), tools=[look, remove], on_loop=on_loop)
-    finally:
-        unlisten(heard.append)
-    assert ran == []
-    assert records
-    assert kinds(records) == {"smallest"}
-    asked = [event for event in heard if event.kind == "model_call"]
-    assert [(one.extra["request"], one.outcome) for one in asked[:2]] == [
-        ("cached", "rejected"),
-        ("smallest", "ok"),
-    ]
-    [bill, *_] = [event for event in heard if event.kind == "compaction"]
-    spent = sum(one.cost.input_tokens for one in asked[:2])
-    assert bill.cost.input_tokens == spent, "it is on the bill"
-    said_to_it = [
-        m for call in model.calls if not is_summary_call(call.messages) for m in call.messages
-    ]
-    assert all(c["name"] == "look" for m in said_to_it for c in getattr(m, "tool_calls", ()))
     check_nothing_lost(agent, store)
 
 

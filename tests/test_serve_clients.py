@@ -1,7 +1,6 @@
 """Real clients at the real endpoint: sessions of ten windows, and an upstream that counts."""
 
 import json
-import logging
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -124,56 +123,6 @@ def test_ten_windows_go_through_one(session, tmp_path):
         last = upstream.requests[-1].text
     kept = archived(tmp_path / "a.db") + last
     assert [turn for turn in range(45) if f"Question {turn}." not in kept] == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("left_to_the_server", [False, True])
-def test_openai_agents_run_through_many_windows(tmp_path, left_to_the_server):
-    agents = pytest.importorskip("agents")
-    agents.set_tracing_disabled(True)
-
-    def script(request: Any) -> Answer:
-        if request.number >= 40:
-            return Answer("Done.")
-        return Answer("", (ToolCall("read_file", {"path": f"module_{request.number}.py"}),))
-
-    @agents.function_tool
-    def read_file(path: str) -> str:
-        """Read a file."""
-        return f"Contents of {path}: {LONG}"
-
-    with both(tmp_path / "a.db", script) as (upstream, endpoint):
-        client = openai.AsyncOpenAI(base_url=endpoint.openai_url, api_key="k", max_retries=0)
-        model = agents.OpenAIResponsesModel(model="m", openai_client=client)
-        agent = agents.Agent(name="Reader", instructions="Be brief.", model=model)
-        agent.tools = [read_file]
-        more = {"auto_previous_response_id": True} if left_to_the_server else {}
-        result = agents.Runner.run_sync(agent, "Read all modules.", max_turns=60, **more)
-        assert result.final_output == "Done."
-        assert upstream.refused == upstream.torn == []
-        assert len(upstream.requests) == 40
-        last = upstream.requests[-1]
-        assert "Read all modules." in last.text
-        assert len(last.messages) < 60
-        kept = archived(tmp_path / "a.db") + json.dumps(last.body)
-    assert all(f"module_{n}.py" in kept for n in range(1, 40))
-
-
-@pytest.mark.slow
-def test_litellm_goes_through(tmp_path):
-    litellm = pytest.importorskip("litellm")
-    logging.getLogger("LiteLLM").setLevel(logging.ERROR)
-    with both(tmp_path / "a.db", lambda request: f"Answer. {FILLER}") as (upstream, endpoint):
-        history: list[Any] = []
-        for turn in range(40):
-            history.append({"role": "user", "content": f"Question {turn}. {FILLER}"})
-            made = litellm.completion(
-                model="openai/m", api_base=endpoint.openai_url, api_key="k", messages=history
-            )
-            history.append({"role": "assistant", "content": made.choices[0].message.content})
-        assert upstream.refused == []
-        assert "Question 0." in upstream.requests[-1].text
-        assert len(upstream.requests[-1].messages) < len(history) - 1
 
 
 def post(endpoint: Serving, history: list[Any]) -> httpx.Response:

@@ -4,7 +4,6 @@ The upstream is strict: calls without results, and results without calls, are re
 """
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import anthropic
@@ -189,7 +188,6 @@ def responses(endpoint: Serving, stream: bool) -> Made:
 CLIENTS = pytest.mark.parametrize(
     ("client", "stream"), [(one, s) for one in (chat, messages, responses) for s in (False, True)]
 )
-Client = Callable[..., Made]
 
 
 def looking(path: Any, script: Any, **more: Any) -> Any:

@@ -10,14 +10,12 @@ import pytest
 from starlette.datastructures import Headers
 
 from conspectus.archive import Archive, Scope
-from conspectus.tokens import TokenMeter
 from conspectus_serve import load_settings
 from conspectus_serve.compaction import Items
 from conspectus_serve.exchange import Exchange
 from conspectus_serve.fitting import Fitter
 from conspectus_serve.protocols import CHAT, MESSAGES, Route
-from fault_server import Answer, ToolCall
-from serve_support import SECRET, WINDOW, before, between, chat, message, own, post, talk
+from serve_support import SECRET, before, chat, message, own, post, talk
 
 LONG = "Its tests say so, and they say why, and what else it may come to, now and later. " * 6
 
@@ -141,7 +139,6 @@ def test_system_messages_alone_are_each_of_their_own_size_and_thread(endpoint):
 
 # Over HTTP
 
-METER = TokenMeter(model="m")
 TENANT = SECRET.tenant("k")
 
 
@@ -263,42 +260,3 @@ def test_other_conversations_with_the_same_ids_stay_apart(tmp_path):
             names.add(own(answer, "thread"))
             assert ("heron" in upstream.posts[-1].raw.decode()) == (word == "heron")
     assert len(names) == 2
-
-
-@pytest.mark.slow
-def test_ten_windows_with_cleared_results_and_refreshed_tokens_lose_nothing(tmp_path):
-    def answering(request: Any) -> Answer:
-        return Answer("Looking.", (ToolCall("read_file", {"path": f"m{request.number}.py"}),))
-
-    def count(body: dict[str, Any]) -> int:
-        return METER.messages(body["messages"]) + METER.tools(body["tools"])
-
-    history: list[Any] = [{"role": "user", "content": "Do the work."}]
-    body = {"model": "m", "max_tokens": 99, "tools": [{"name": "read_file", "input_schema": {}}]}
-    threads = set()
-    more: Any = {"limit": WINDOW, "count": count, "tenants": None}
-    with between(answering, tmp_path / "a.db", **more) as (upstream, endpoint):
-        for n in range(90):
-            sent = {**body, "messages": history}
-            answer = post(endpoint, "/v1/messages", sent, authorization=f"Bearer {n // 30}")
-            assert answer.status_code == 200, answer.text
-            threads.add(own(answer, "thread"))
-            said = answer.json()["content"]
-            [use] = [one for one in said if one["type"] == "tool_use"]
-            text = f"word-{n}-only. " + "line of code; " * 90
-            result = {"type": "tool_result", "tool_use_id": use["id"], "content": text}
-            history += [
-                {"role": "assistant", "content": said},
-                {"role": "user", "content": [result]},
-            ]
-            clear_results(history)
-        assert all(count(one.body) <= WINDOW for one in upstream.requests)
-        # What was cleared since the last compaction is archived with the next one.
-        asked = {**body, "messages": history, "compaction": {"type": "summarize"}}
-        ended = post(endpoint, "/v1/messages", asked)
-        threads.add(own(ended, "thread"))
-        last = ended.text
-    assert len(threads) == 1
-    with Archive.open(tmp_path / "a.db") as archive:
-        kept = json.dumps(archive.export(Scope("local", threads.pop())))
-    assert [n for n in range(90) if f"word-{n}-only" not in kept + last] == []

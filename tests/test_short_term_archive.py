@@ -5,7 +5,6 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
@@ -80,26 +79,6 @@ def test_the_thread_is_that_of_the_graphs_config():
             state["context"]["running_summary"]
         )
     assert seen
-
-
-def test_a_rewind_takes_recall_back_with_it():
-    """Each summary says the same, so that only what it stands for tells them apart."""
-    archive = Archive(InMemoryStore())
-    graph, _ = node_graph(InMemorySaver(), PlainModel(), archive=archive)
-    for n in range(16):
-        graph.invoke(said(n), config())
-    history = list(graph.get_state_history(config()))
-    past = next(
-        s
-        for s in history
-        if len(s.values["messages"]) == 20 and s.values.get("context") and not s.next
-    )
-    then = summarised(past.values["context"]["running_summary"])
-    assert then < {m.id for m in originals(archive)}
-    graph.invoke({"messages": [HumanMessage("and now")]}, past.config)
-    now = summarised(graph.get_state(config()).values["context"]["running_summary"])
-    assert {m.id for m in originals(archive)} == now
-    assert not {"question 14 " in str(m.content) for m in originals(archive)} - {False}
 
 
 @pytest.mark.slow

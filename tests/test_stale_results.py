@@ -16,7 +16,7 @@ from conspectus.archive import Archive, Scope
 from conspectus.core.items import Compact, Item
 from conspectus.core.plan import plan
 from conspectus.core.policy import Policy, StaleResults
-from conspectus.deep_agents import create_deep_agent, summarization_middleware
+from conspectus.deep_agents import create_deep_agent
 from conspectus.errors import PolicyError
 from conspectus.messages.message import NOT_NEEDED
 from graph_support import said, thread
@@ -174,26 +174,6 @@ def test_old_results_are_shown_short_and_no_model_is_asked(on_loop, guarded):
     assert len(originals) == len(found)
     assert all("one more line" in text for text in originals)
     assert len([one for one in messages if isinstance(one, ToolMessage)]) == 8, "none has left"
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("deep", [False, True])
-def test_a_tool_says_of_its_own_result_that_it_will_not_be_needed(deep):
-    settings: dict[str, Any] = {
-        "trigger": ("tokens", 3_000), "keep": ("messages", 4), "summarizer": writer(),
-        "stale_results": {"newest": 90, "least": 300}, "window": 50_000,
-    }  # fmt: skip
-    model = working(*["count", "read"] * 5)
-    own = (
-        summarization_middleware(model, **settings)
-        if deep
-        else SummarizationMiddleware(model, **settings)
-    )
-    _, store, _ = run_agent(model, own, deep=deep)
-    clips = {clip.key for record in Archive(store).chain(SCOPE) for clip in record.clips}
-    assert clips
-    originals = [str(one.message) for one in Archive(store).get(SCOPE, list(clips))]
-    assert all("lines of" in text for text in originals)
 
 
 def test_a_loop_over_dicts_names_tools_by_their_calls_and_marks_its_results():
