@@ -29,15 +29,13 @@ WITHOUT_SECRETS = "[shown without its secrets; {where}]"
 HEAD = 2 / 3
 """Share of a clipped text for its beginning: ends hold results, beginnings the kind of text."""
 
-FIRST = 2  # Characters a token that are tried first; most texts have more
+MOST = 8  # Characters a token that are shown at most, so that never all of a giant is counted
 
-Level = Literal["texts", "joined", "media", "whole"]
+Level = Literal["texts", "media", "whole"]
 
-LEVELS: tuple[Level, ...] = ("texts", "joined", "media", "whole")
-"""Steps of shortening: long texts; runs of plain texts joined; images and files too; at last the
+LEVELS: tuple[Level, ...] = ("texts", "media", "whole")
+"""Steps of shortening: long texts, of which runs are joined; images and files too; at last the
 arguments of a call as a whole."""
-
-WITH_MEDIA: Level = "joined"  # The last level that leaves images and files as they are
 
 INPUTS = frozenset({"input_image", "input_file"})
 """Media of OpenAI's Responses, in which an input text is an `input_text`."""
@@ -64,29 +62,21 @@ def clip(message: Message, limit: int, count: Count, where: str = ARCHIVED) -> S
     """
     if count(message.source) <= limit:
         return message.source
-    for level in LEVELS:
-        shortest = _Shortening(message, 0, where, level).message()
-        if count(shortest) <= limit:
-            break
-    made = {0: shortest}
 
-    def fits(size: int) -> bool:
-        made[size] = _Shortening(message, size, where, level).message()
-        return count(made[size]) <= limit
+    def shown(size: int, level: Level) -> Source:
+        return _Shortening(message, size, where, level).message()
 
-    low, high = 0, max([len(message.text), *(len(call.args) for call in message.calls)])
-    # From below: of a giant message only texts near the limit are counted, never half of it.
-    size = max(1, FIRST * limit)
-    while size < high and fits(size):
-        low, size = size, 2 * size
-    return made[highest(low, min(high, size - 1) if size in made else high, fits)]
+    level = next((one for one in LEVELS if count(shown(0, one)) <= limit), LEVELS[-1])
+    longest = max([len(message.text), *(len(call.args) for call in message.calls)])
+    most = min(longest, MOST * limit)
+    return shown(highest(0, most, lambda size: count(shown(size, level)) <= limit), level)
 
 
 def smallest_clip(
     message: Message, count: Count, where: str = ARCHIVED, *, media_stay: bool = False
 ) -> int:
     """Return the fewest tokens that `clip` can bring a message to."""
-    last = WITH_MEDIA if media_stay else LEVELS[-1]
+    last = LEVELS[0 if media_stay else -1]
     return min(count(message.source), count(_Shortening(message, 0, where, last).message()))
 
 
@@ -185,7 +175,7 @@ class _Shortening:
         blocks: list[Any] = []
         for kind, run in groupby(value, key=_plain_text):
             parts = list(run)
-            if kind and len(parts) > 1 and self.level in ("joined", "whole"):
+            if kind and len(parts) > 1 and not self.tools:
                 parts = [{"type": kind, "text": "\n".join(part["text"] for part in parts)}]
             blocks += map(self._block, parts)
         return blocks
@@ -202,7 +192,7 @@ class _Shortening:
             wrapped = kind.inside != name
             short = self._block(inner) if wrapped else self._fields(inner, kind.short)
             return {**value, kind.inside: short}
-        gives_way = self.level in ("media", "whole") and self.original.role != "assistant"
+        gives_way = self.level != "texts" and self.original.role != "assistant"
         if kind.media and gives_way:
             note = f"{described(name, value)} ({self._where})"
             return {"type": "input_text" if name in INPUTS else "text", "text": note}
