@@ -7,14 +7,14 @@ import json
 import os
 import ssl
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
-from weakref import WeakSet
 
-import httpx
+import aiohttp
+import certifi
+from multidict import CIMultiDict
+from yarl import URL
 
 from conspectus.errors import ConfigError
 from conspectus_serve.answers import EVENT_END
@@ -26,7 +26,8 @@ Raw = list[tuple[bytes, bytes]]
 OURS = b"x-conspectus-"  # before own headers: none goes to the upstream or comes from it
 LARGEST_ERROR = 1_000_000  # bytes of a refusal; a larger one is not a provider's error
 IDLE = 4.0  # seconds that an unused connection is kept: less than by servers, which close it
-EACH = 8  # requests at once of one pool: for each, it looks at all its connections several times
+LONGEST_LINE = 65_536  # bytes of a header of an answer
+OWN_HEADERS = ("accept", "accept-encoding", "content-type", "user-agent")  # not the client's: none
 LARGEST_HELD, LONGEST_HELD = 64_000, 2.0  # of an answer of 200 in which an error is looked for
 
 HOP_BY_HOP = frozenset(
@@ -45,13 +46,8 @@ def to_upstream(headers: Iterable[tuple[bytes, bytes]]) -> Raw:
 
 
 def to_client(headers: Iterable[tuple[bytes, bytes]]) -> Raw:
-    """Return the headers of an answer that go on to the client.
-
-    A length beside a chunked coding means nothing (RFC 9112, 6.3), and the coding ends here.
-    """
-    named = [(name.lower(), value) for name, value in headers]
-    coded = any(name == b"transfer-encoding" for name, _ in named)
-    return _without(named, HOP_BY_HOP | {b"content-length"} if coded else HOP_BY_HOP)
+    """Return the headers of an answer that go on to the client."""
+    return _without([(name.lower(), value) for name, value in headers], HOP_BY_HOP)
 
 
 def _without(headers: Raw, names: frozenset[bytes]) -> Raw:
@@ -93,12 +89,12 @@ class RefusedByUpstream(Exception):
 class UpstreamAnswer:
     """An open answer of the upstream, whose body comes in pieces."""
 
-    def __init__(self, response: httpx.Response, closed: Callable[[], Awaitable[None]]) -> None:
-        self._response, self._rest, self._closed = response, response.aiter_raw(), closed
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response, self._rest = response, response.content.iter_any()
         self._begun = b""  # what has been read to look for a refusal
         self._next: asyncio.Future[bytes] | None = None  # a piece that is being read
-        self.status = response.status_code
-        self.headers: Sequence[tuple[bytes, bytes]] = response.headers.raw
+        self.status = response.status
+        self.headers: Sequence[tuple[bytes, bytes]] = response.raw_headers
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """Yield the bytes of the body as they come. Raises UpstreamFailed."""
@@ -110,7 +106,7 @@ class UpstreamAnswer:
                 yield piece
             async for piece in self._rest:
                 yield piece
-        except httpx.HTTPError as error:
+        except (aiohttp.ClientError, TimeoutError) as error:
             raise _failed(error) from None
 
     async def whole(self) -> bytes:
@@ -166,10 +162,7 @@ class UpstreamAnswer:
         """Close the connection."""
         if self._next is not None:
             self._next.cancel()
-        try:
-            await self._response.aclose()
-        finally:
-            await self._closed()
+        self._response.close()
 
 
 def _error_in(text: bytes) -> RefusedByUpstream | None:
@@ -196,20 +189,28 @@ class Upstream:
     """
 
     def __init__(self, settings: ServeSettings) -> None:
-        self._address, parts = settings.upstream, urlsplit(settings.upstream)
+        self._address, self._proxy = settings.upstream, settings.proxy
+        parts = urlsplit(settings.upstream)
         self._host = f"{parts.scheme}://{parts.netloc}"
-        self._timeout = httpx.Timeout(settings.timeout, connect=15.0, pool=None)
-        self._new_client = partial(
-            httpx.AsyncClient,
-            limits=httpx.Limits(
-                max_connections=None, max_keepalive_connections=None, keepalive_expiry=IDLE
-            ),
-            follow_redirects=False,
-            trust_env=False,  # a .netrc would add the operator's key
-            proxy=settings.proxy,
-            verify=_certificates(settings.ca_file),
+        self._timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=15.0, sock_read=settings.timeout
         )
-        self._pools = [(self._new_client(), WeakSet[httpx.Request]())]  # each with its requests
+        self._certificates = _certificates(settings.ca_file)
+        self._session: aiohttp.ClientSession | None = None  # it belongs to the running loop
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(
+                    limit=0, keepalive_timeout=IDLE, ssl=self._certificates
+                ),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                skip_auto_headers=OWN_HEADERS,
+                auto_decompress=False,
+                max_line_size=LONGEST_LINE,
+                max_field_size=LONGEST_LINE,
+            )
+        return self._session
 
     async def send(
         self,
@@ -223,40 +224,37 @@ class Upstream:
 
         Raises UpstreamFailed if it cannot be reached in time.
         """
-        limits = self._timeout if timeout is None else httpx.Timeout(timeout)
-        extra: dict[str, Any] = {"timeout": limits.as_dict()}
         path, mark, query = target.partition("?")
         try:
-            url = httpx.URL(self._host + target_of(self._address, path) + mark + query)
-            request = httpx.Request(method, url, headers=headers, content=content, extensions=extra)
-            if (pool := next((one for one in self._pools if len(one[1]) < EACH), None)) is None:
-                self._pools.append(pool := (self._new_client(), WeakSet()))
-            ended = partial(self._ended, pool[1], request)
-            pool[1].add(request)
-            try:
-                return UpstreamAnswer(await pool[0].send(request, stream=True), ended)
-            except BaseException:
-                await ended()
-                raise
-        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+            return UpstreamAnswer(
+                await self._opened().request(
+                    method,
+                    URL(self._host + target_of(self._address, path) + mark + query, encoded=True),
+                    headers=CIMultiDict((_text(name), _text(value)) for name, value in headers),
+                    data=content or None,
+                    allow_redirects=False,
+                    proxy=self._proxy,
+                    timeout=aiohttp.ClientTimeout(total=timeout) if timeout else self._timeout,
+                )
+            )
+        except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             raise _failed(error) from None
-
-    async def _ended(self, requests: WeakSet[httpx.Request], request: httpx.Request) -> None:
-        requests.discard(request)
-        while len(self._pools) > 1 and not self._pools[-1][1]:
-            await self._pools.pop()[0].aclose()
 
     async def close(self) -> None:
         """Close all connections."""
-        for client, _ in self._pools:
-            await client.aclose()
+        if self._session is not None:
+            await self._session.close()
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
 
 
 def _certificates(file: Path | None) -> ssl.SSLContext:
     path = str(file.expanduser()) if file is not None else os.environ.get("SSL_CERT_FILE")
     folder = None if file is not None else os.environ.get("SSL_CERT_DIR")
     if not path and not folder:
-        return httpx.create_ssl_context(trust_env=False)
+        return ssl.create_default_context(cafile=certifi.where())
     try:
         return ssl.create_default_context(cafile=path or None, capath=folder or None)
     except OSError as error:
@@ -267,26 +265,21 @@ def _certificates(file: Path | None) -> ssl.SSLContext:
 
 def _failed(error: Exception) -> UpstreamFailed:
     why = type(error).__name__
-    if isinstance(error, httpx.TimeoutException):
+    if isinstance(error, TimeoutError):
         return UpstreamFailed(f"the upstream did not answer in time ({why}); try again", 504)
-    if isinstance(error, (httpx.InvalidURL, ValueError)):
+    if isinstance(error, ValueError) and not isinstance(error, OSError):
         return UpstreamFailed("this path cannot be sent on; check it", 400)
-    if isinstance(error, httpx.ConnectError):  # the words of the system, which name no key
-        why = " ".join(f"{why}: {_first_cause(error)}".split())[:300]
+    if isinstance(
+        error, aiohttp.ClientConnectorError
+    ):  # the words of the system, which name no key
+        inner = error.os_error
+        said = (
+            os.strerror(inner.errno)
+            if isinstance(inner, ConnectionError) and inner.errno
+            else inner
+        )
+        why = f"{why}: {said}"[:300]
     cure = "check serve.upstream"
     if "CERTIFICATE_VERIFY" in why:
         cure = "name the certificates of your network with serve.ca_file or SSL_CERT_FILE"
     return UpstreamFailed(f"the upstream cannot be reached ({why}); {cure}")
-
-
-def _first_cause(error: BaseException) -> str:
-    """Return what the system said when a connection failed."""
-    while True:
-        inner = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else None
-        cause = inner or error.__cause__ or error.__context__
-        if cause is not None:
-            error = cause
-        elif isinstance(error, ConnectionError) and error.errno is not None:
-            return os.strerror(error.errno)
-        else:
-            return str(error)
