@@ -89,12 +89,6 @@ def test_a_missing_package_is_named_with_its_extra(surface, name, package, comma
         ({"summarizer": ScriptedChatModel}, "a class: give an instance"),
         ({"model": "embeded"}, "did you mean 'embedded'"),
         ({"summarizer": "embeded"}, "did you mean 'embedded'"),
-        ({"triger": ("tokens", 4_000)}, "Compactor has no parameter 'triger'; did you mean 'trig"),
-        ({"model_kwargs": {}}, r"no parameter 'model_kwargs'; help\(Compactor\) lists them"),
-        (
-            {"tokenizer": "o200kk"},
-            "did you mean 'o200k_base'. Write it as in 'tik",
-        ),
         ({"tokenizer": "tiktoken:no-such-encoding"}, "tiktoken"),
         ({"tokenizer": 7}, "tokenizer must be"),
         ({"token_counter": 7}, "token_counter must be"),

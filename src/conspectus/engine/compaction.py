@@ -154,7 +154,6 @@ async def _put_in_force(material: Material) -> Record:
         if engine.preview is not None:
             draft = await approved(engine.preview, material, draft, stored)
     record = _record(material, draft, round(time.monotonic() - start, 3))
-    material.committing = True
     with observing("step", name="commit", by=record.by):
         await call_hooks(material)
         await thread.commit(material.history.chain, record)  # unless another worker was first
@@ -205,13 +204,9 @@ async def _failed(
     material: Material, error: ConspectusError, seen: Any, **more: Any
 ) -> CompactionResult:
     """Report a compaction that failed, or raise its error; remember it if its summary failed."""
-    thread, history, plan, reason = material.thread, material.history, material.plan, str(error)
+    thread, history, plan = material.thread, material.history, material.plan
     what, word = next(of[1:] for of in FAILURES if isinstance(error, of[0]))
-    if what == "archive" and material.committing:
-        reason = f"the record could not be written: {reason}"
-    elif what == "archive" and not reason.startswith("The archive failed"):
-        reason = f"the archive failed: {reason}"
-    words = {**error_fields(error), "reason": reason}
+    words = {**error_fields(error), "reason": str(error)}
     if what != "redaction":  # a redactor that hangs is not asked about our words
         clean = await thread.engine.redacted(list(words.values()), material.redaction)
         words = dict(zip(words, clean, strict=True))
@@ -256,8 +251,6 @@ async def _done(material: Material, record: Record, seen: Any) -> CompactionResu
     await tell(material, "end", **facts)
     after = applied(material.history, record, set(plan.evicted), material.clips, engine)
     failures = tuple(await engine.redacted(material.failures, material.redaction))
-    writer = f"{record.by} ", f"{record.by}: "  # of others, why they did not write
-    others = [text for text in failures if not any(by in text for by in writer)]
     if material.waited:
         seen.add(waited=record.bill["waited"])
     seen.add(
@@ -268,7 +261,7 @@ async def _done(material: Material, record: Record, seen: Any) -> CompactionResu
         cost=record.cost,
         money=record.bill.get("money"),
         tries_failed=len(failures),
-        error_message=others[-1].removesuffix("; try again later") if others else "",
+        error_message=failures[-1] if failures else "",
     )
     reason = "it was asked for" if plan.cause == "forced" else f"reached its {plan.cause}"
     if plan.budget is not None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from conspectus._langchain import is_message
 from conspectus.bridge import io
 from conspectus.core.records import Draft
 from conspectus.engine.material import Material, body_of
@@ -103,10 +102,10 @@ def _copy_of(entry: Message, closed: bool) -> Source:
     if closed and not entry.encoded.lossless:
         return decode(entry.encoded.form, entry.encoded.text, entry.given_id)
     try:
-        return message.model_copy(deep=True) if is_message(message) else deepcopy(message)
+        return deepcopy(message)
     except Exception:
         # It holds what cannot be copied, such as a lock: its parts are the history's own then.
-        return message.model_copy() if is_message(message) else copy(message)
+        return copy(message)
 
 
 def _call(hook: BeforeSummarization, event: SummarizationEvent) -> None:

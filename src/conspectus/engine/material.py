@@ -34,7 +34,6 @@ class Material:
     ready: Draft | None = None  # a draft that was prepared for it
     waited: float = 0.0  # seconds that the caller has waited for that
     redaction: Redaction | None = None  # the redactor, with the secrets that it recognised here
-    committing: bool = False  # whether its record is being written
     # messages that leave the view; `keys` and `entries` are theirs, and `read` those that are no
     # summaries
     leaving: tuple[ViewItem, ...] = ()

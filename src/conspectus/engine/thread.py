@@ -171,12 +171,7 @@ class Thread:
                 except ArchiveError as error:
                     if engine.on_failure == "raise":
                         raise
-                    log(
-                        "head_not_moved",
-                        "the history has gone back, which the archive could not note: until the "
-                        "next call, recall may bring what was taken back: %s",
-                        error,
-                    )
+                    log("head_not_moved", "recall may bring what was taken back: %s", error)
         return history
 
     def corrected(self, reports: Sequence[Report]) -> Thread:
