@@ -58,9 +58,11 @@ def test_an_unknown_thread_is_an_error_and_the_command_line_names_those_there_ar
         with pytest.raises(NotFoundError, match="keeps no thread 'trap' of 'local'"):
             compactor.recall(thread_id="trap", **way)
     assert "of 'local'; known are 'trip'; did you mean 'trip'?" in refused(*args)
-    assert "nothing is archived of that tenant" in refused(*args, "--tenant", "bob")
+    assert "known are none; check --tenant" in refused(*args, "--tenant", "bob")
     args[4] = "trip"
-    assert "no session 'mian'; known are 'main'; did you" in refused(*args, "--session", "mian")
+    assert "no session 'mian' of 'local'; known are 'main'; did you" in refused(
+        *args, "--session", "mian"
+    )
     with pytest.raises(NotFoundError, match="keeps no thread 'trap'"):
         asyncio.run(compactor.arecall("Reykjavik", thread_id="trap"))
     with pytest.raises(NotFoundError, match="keeps no thread 'trip' of 'bob'"):
@@ -139,7 +141,7 @@ def test_export_gives_the_originals_as_they_were(archive, tmp_path):
     run(*args, "--thread", "trip", "-o", out)
     assert [json.loads(line) for line in out.read_text("utf-8").splitlines()] == rows
     assert "no thread" in refused(*args, "--thread", "other")
-    assert "does not exist" in refused(*args, "-o", tmp_path / "none" / "out.jsonl")
+    assert "in a folder that exists" in refused(*args, "-o", tmp_path / "none" / "out.jsonl")
 
 
 def test_forget_without_anybody_to_confirm_is_refused(archive):

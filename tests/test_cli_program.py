@@ -58,6 +58,15 @@ def test_wrong_use_is_one_line_that_names_the_help(args):
     assert "--help'" in refused(*args)
 
 
+def test_the_help_names_every_exit_code():
+    told = run("--help").stdout
+    table = (Path(__file__).parents[1] / "docs" / "cli.md").read_text(encoding="utf-8")
+    codes = re.findall(r"(?m)^\| (\d+) \|", table.partition("## Exit codes")[2])
+    assert len(codes) > 8
+    for code in codes:
+        assert re.search(rf"\b{code}\s+[a-z]", told), code
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "command"),

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from conspectus.archive import Archive
 
 app = typer.Typer(help="List, show, export, check or forget archived originals.", epilog=EXIT_CODES)
-EVERYTHING = "Every conversation of the tenant."
 
 
 @contextmanager
@@ -42,10 +41,6 @@ def _reading(
         yield kept
 
 
-def _scopes(kept: Archive, tenant: str) -> list[Scope]:
-    return sorted(kept.scopes(tenant), key=lambda scope: (scope.thread, scope.session))
-
-
 @app.command("list", epilog=EXIT_CODES)
 def list_threads(
     archive: ArchiveOption = None, tenant: TenantOption = LOCAL, as_json: JsonOption = False
@@ -53,7 +48,7 @@ def list_threads(
     """Name the conversations of which originals are kept: how many, how large, from when."""
     where = options.archive_of(archive)
     with _reading(where, tenant) as kept:
-        rows = [_listed(kept, scope) for scope in _scopes(kept, tenant)]
+        rows = [_listed(kept, scope) for scope in sorted(kept.scopes(tenant), key=str)]
         note = kept.notes(LOCAL, "tenants", ["serve"]).get("serve", {})
     others = [name for name in note.get("names", ()) if name != tenant]
     address = without_password(where)
@@ -64,9 +59,8 @@ def list_threads(
     if rows:
         output.print_rows(rows)
     else:
-        output.say(
-            f"{address} keeps nothing of {tenant}; compact something first, or check --tenant"
-        )
+        nothing = f"{address} keeps nothing of {tenant}"
+        output.say(f"{nothing}; compact something first, or check --tenant")
     if others:  # they came through `conspectus serve`
         rest = f" and {len(others) - 20:,} more" if len(others) > 20 else ""
         names = f"{', '.join(others[:20])}{rest}"
@@ -136,10 +130,9 @@ def check(
     """Read all that a tenant's conversations answer for, and say what is damaged or gone."""
     with _reading(options.archive_of(archive), tenant) as kept:
         wrong = [f"the store: {problem}" for problem in kept.check()]
-        scopes = _scopes(kept, tenant)
-        for scope in scopes:
-            name = scope.thread if scope.session == "main" else f"{scope.thread}/{scope.session}"
-            wrong += [f"{name}: {problem}" for problem in kept.check(scope)]
+        scopes = kept.scopes(tenant)
+        for one in scopes:
+            wrong += [f"{one.thread} ({one.session}): {what}" for what in kept.check(one)]
     if as_json:
         output.print_json({"threads": len(scopes), "wrong": wrong})
     else:
@@ -177,7 +170,7 @@ def forget(
     archive: ArchiveOption = None,
     tenant: TenantOption = LOCAL,
     thread: ThreadOption = None,
-    everything: Annotated[bool, Option("--all", help=EVERYTHING)] = False,
+    everything: Annotated[bool, Option("--all", help="All of the tenant's.")] = False,
     yes: Annotated[bool, Option("--yes", help="Do not ask.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -185,7 +178,7 @@ def forget(
     if (thread is None) != everything:
         raise InputError("name one --thread, or give --all for every thread of the tenant")
     what = f"everything of {tenant}" if thread is None else f"the thread {thread} of {tenant}"
-    if not yes and not sys.stdin.isatty():
+    if not (yes or sys.stdin.isatty()):
         raise InputError(f"nobody is there to confirm that {what} is deleted; give --yes")
     where = options.archive_of(archive)
     with options.opened(where, existing=True) as kept:

@@ -70,7 +70,7 @@ def compact(
     if out == STDOUT and as_json:
         raise InputError("-o - and --json both want standard output; give -o a file")
     settings: dict[str, Any] = {
-        "summarizer": options.summarizer_of(model, "--model"),
+        "summarizer": model,
         "trigger": options.triggers(trigger or []),
         "keep": options.size(keep, "--keep"),
         "reserved_tokens": reserve,
@@ -160,9 +160,8 @@ def compact(
 
 def _check_that_nothing_is_lost(out: Path, history: HistoryFile, left_out: int) -> None:
     """Refuse to replace the only file of a history by one with a part of it."""
-    if history.path is None or output.target_of(out) != output.target_of(history.path):
-        return
-    if left_out or history.form.session or history.parsed.broken:
+    partly = left_out or history.form.session or history.parsed.broken
+    if partly and history.path and output.target_of(out) == output.target_of(history.path):
         raise InputError(
             f"{out} holds more than messages that a provider takes, such as tool results without "
             "a call, and the rest is archived nowhere; give -o another name"
@@ -173,19 +172,18 @@ def _what_would_compact(
     result: CompactionResult, trigger: list[str] | None, window: int | None, history: HistoryFile
 ) -> str:
     """Name the options that would compact a history below the trigger."""
+    size = result.tokens_before
+    if not history.messages:
+        return "the file holds no messages, so there is nothing to compact; check which file it is"
     at = " or ".join(trigger or ()) or "170,000 tokens"
     if not trigger and window is not None:
         whose = f" of {history.model}" if history.model else ""
         at = f"85% of the window{whose}, {window:,} tokens"
-    size = result.tokens_before
-    if not history.messages:
-        return "the file holds no messages, so there is nothing to compact; check which file it is"
-    smaller = f", or --window {size // 1000 * 1000}, as of a smaller model" if size > 999 else ""
+    text = f"it has {size:,} tokens"
     if result.dropped:
         text = f"an earlier run has compacted this conversation; its view has {size:,} tokens"
-        return f"{text}, and the trigger is at {at}; to compact further, give --force{smaller}"
-    fix = f"to compact it nevertheless, give --force{smaller}"
-    return f"it has {size:,} tokens, and the trigger is at {at}; {fix}"
+    smaller = f", or --window {size // 1000 * 1000}, as of a smaller model" if size > 999 else ""
+    return f"{text}, and the trigger is at {at}; to compact it now, give --force{smaller}"
 
 
 def _print(data: Mapping[str, Any], *, err: bool, why: bool) -> None:

@@ -84,21 +84,17 @@ def read(file: Path, window: int | None) -> tuple[SummarizationConfig, int | Non
 def _window(config: SummarizationConfig) -> tuple[int | None, str]:
     """Find the window of the model that answers; where none is named, of the one that writes."""
     from conspectus.config.building import declared_window
-    from conspectus.core.policy import names_embedded
     from conspectus.model.windows import profile_of
 
     models = config.source.models
-    writes = None if names_embedded(config.model_name) else config.model_name
-    name = writes or next(iter(reversed(models)), "")
+    name = config.model_name or next(iter(reversed(models)), "")
     label, entry = config.source.hidden(name), models.get(name, {})
     if config.window is not None:
         return config.window, "as 'window' says"
-    if not name:
-        return None, "unknown here: the profile of the agent's own model counts; else set 'window'"
     if (declared := declared_window(entry)) is not None:
         return declared, f"as 'models' says of {label}"
     provider = re.split("[:.]", str(entry.get("use", "")))[0].removeprefix("langchain_")
-    limit = profile_of(str(entry.get("model", name)), provider)
+    limit = profile_of(str(entry.get("model", name)), provider) if name else None
     if limit is None:
-        return None, f"unknown: {label} has no profile here; set 'window' to its input limit"
+        return None, "unknown here: the profile of the agent's own model counts; else set 'window'"
     return limit, f"by the profile of {label}; another model that answers has its own"

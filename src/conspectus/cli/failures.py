@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 from conspectus import _imports
 from conspectus.errors import ArchiveError, ConspectusError, InputError, StuckError, SummaryError
 
-DONE, STUCK, BAD_INPUT, ARCHIVE_FAILED, NO_SUMMARY, WORSE = 0, 1, 2, 3, 4, 5
+DONE, STUCK, BAD_INPUT, ARCHIVE_FAILED, NO_SUMMARY, WORSE, CANNOT_LISTEN = range(7)
 INTERNAL, INTERRUPTED, CLOSED = 70, 130, 141
 MEANINGS = {
     DONE: "done",
@@ -26,6 +26,7 @@ MEANINGS = {
     ARCHIVE_FAILED: "the archive failed",
     NO_SUMMARY: "no summary could be made, or the model could not be reached",
     WORSE: "a measurement got worse",
+    CANNOT_LISTEN: "the port of serve is in use",
     INTERNAL: "an error inside Conspectus",
     INTERRUPTED: "interrupted",
     CLOSED: "the reader of the output went away",
@@ -39,7 +40,6 @@ CODES = (
     (OSError, BAD_INPUT),  # of the caller's files and streams
     (Exception, INTERNAL),
 )
-_RAW = re.compile("Input should be a valid (\\w+), unable[^.]*")
 DEBUG = "CONSPECTUS_DEBUG"  # environment variable that asks for tracebacks
 
 CLASS = "command_class"  # attribute of a function with the class of its command, if it has its own
@@ -126,8 +126,8 @@ def _report(error: Exception, as_json: bool) -> int:
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "conspectus"
         kind, code = "UsageError", BAD_INPUT
-        text = _RAW.sub(r"write a \1", error.format_message().rstrip("."))
-        text = text.replace("write a integer", "write a whole number").replace("Input ", "it ")
+        text = error.format_message().replace("Input should be", "write")
+        text = re.sub(", unable.*", "", text).rstrip(".")
         if "'--thread'" in text:
             text += "; 'conspectus archive list' names the threads"
         text = f"{text}{'' if text.endswith('?') else '.'} See '{command} --help'."

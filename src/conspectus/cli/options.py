@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -55,13 +55,7 @@ WindowOption = Annotated[int | None, tokens(WINDOW, show_default=False)]
 
 def triggers(values: list[str]) -> list[dict[str, int | float]] | None:
     """Parse `--trigger` for the compactor: any of the clauses is enough."""
-    clauses: list[dict[str, int | float]] = []
-    for value in values:
-        parts = [size(part, "--trigger") for part in value.split("+")]
-        if len(dict(parts)) < len(parts):
-            raise InputError(f"--trigger {value!r} names a kind twice; {FORM}, joined with +")
-        clauses.append(dict(parts))
-    return clauses or None
+    return [dict(size(part, "--trigger") for part in one.split("+")) for one in values] or None
 
 
 def size(value: str, option: str) -> tuple[str, int | float]:
@@ -73,19 +67,6 @@ def size(value: str, option: str) -> tuple[str, int | float]:
         return check_size((kind, float(amount) if kind == "fraction" else int(amount)), option)
     except ValueError as error:
         raise InputError(f"{option} cannot be {value!r}; {FORM}") from error
-
-
-def summarizer_of(name: str, option: str = "--summarizer") -> Any:
-    """Parse the name of what summarises; None for the embedded summariser."""
-    from conspectus.core.policy import names_embedded
-
-    if names_embedded(name):
-        return None
-    provider, colon, model = name.partition(":")
-    if not (provider and colon and model):
-        form = "write embedded, or provider:model such as openai:gpt-5-mini"
-        raise InputError(f"{option} cannot be {name!r}; {form}")
-    return name
 
 
 def known_model(model: str | None) -> str | None:
@@ -127,25 +108,17 @@ def opened(where: str, *, existing: bool = False) -> Iterator[Archive]:
 
 def check_thread(archive: Archive, tenant: str, thread: str, session: str | None = None) -> None:
     """Refuse an unknown thread or session, and name those that are kept."""
-    known = archive.threads(tenant)
-    if thread not in known:
-        of = f"no thread {thread!r} of {tenant!r}"
-        fix = "nothing is archived of that tenant before its first compaction; check --tenant"
-        raise _unknown(f"the archive keeps {of}; {_named(known) or fix}", thread, known)
-    sessions = [scope.session for scope in archive.scopes(tenant) if scope.thread == thread]
-    if session is not None and sessions and session not in sessions:
-        text = f"the thread {thread!r} has no session {session!r}; {_named(sessions)}"
-        raise _unknown(text, session, sessions)
-
-
-def _named(known: Sequence[str]) -> str:
-    more = f" and {len(known) - NAMED:,} more" if len(known) > NAMED else ""
-    return f"known are {', '.join(map(repr, known[:NAMED]))}{more}" if known else ""
-
-
-def _unknown(text: str, name: str, known: Sequence[str]) -> NotFoundError:
-    meant = did_you_mean(name, known)
-    return NotFoundError(f"{text};{meant}" if meant else text)
+    scopes = archive.scopes(tenant)
+    threads = sorted({one.thread for one in scopes})
+    sessions = [one.session for one in scopes if one.thread == thread]
+    for what, name, known in (("thread", thread, threads), ("session", session, sessions)):
+        if name is not None and name not in known:
+            more = f" and {len(known) - NAMED:,} more" if len(known) > NAMED else ""
+            named = ", ".join(map(repr, known[:NAMED])) or "none; check --tenant"
+            raise NotFoundError(
+                f"the archive keeps no {what} {name!r} of {tenant!r}; known are {named}{more};"
+                f"{did_you_mean(name, known) or ' conspectus archive list shows all'}"
+            )
 
 
 def file_of(where: str) -> Path | None:

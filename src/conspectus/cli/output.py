@@ -32,10 +32,9 @@ def many(count: int, what: str) -> str:
 
 def say(text: str, style: str = "", *, err: bool = False) -> None:
     """Print a text, made safe, on one line however long; style it on a terminal: `bold green`."""
-    words = style.split()
-    colour = next((word for word in words if word not in ("bold", "dim")), None)
-    bold, dim = "bold" in words or None, "dim" in words or None
-    typer.secho(printable(text), fg=colour, bold=bold, dim=dim, err=err)
+    words = set(style.split())
+    colour = next(iter(words - {"bold", "dim"}), None)
+    typer.secho(printable(text), fg=colour, bold="bold" in words, dim="dim" in words, err=err)
 
 
 def print_rows(rows: Sequence[Mapping[str, str | int | None]]) -> None:
@@ -86,18 +85,12 @@ def target_of(path: Path) -> Path:
 
 def check_output(path: Path | None) -> None:
     """Refuse a path that cannot be written to, before anything is paid for."""
-    if path is None or path == STDOUT:
-        return
-    target = target_of(path)
-    folder = target.parent
-    if target.is_dir():
-        raise InputError(f"{path} is a directory; give -o the name of a file")
-    if target.exists() and not target.is_file():
+    target = None if path in (None, STDOUT) else target_of(path)
+    if target is None or (target.exists() and not target.is_file() and not target.is_dir()):
         return  # a device or a pipe, which no folder has to take in
-    if not folder.is_dir():
-        raise InputError(f"the folder {folder} does not exist; make it first")
-    if not os.access(folder, os.W_OK):
-        raise InputError(f"the folder {folder} cannot be written to; choose another for -o")
+    if target.is_dir() or not os.access(target.parent, os.W_OK):
+        need = "the name of a file, in a folder that exists and that you may write to"
+        raise InputError(f"{path} cannot be written; give -o {need}")
 
 
 def write_file(path: Path, text: str) -> None:

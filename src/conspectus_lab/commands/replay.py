@@ -112,6 +112,7 @@ def replay(
     machine unless --summarizer names a model, and nothing is kept.
     """
     running.check_files(report, out)
+    from conspectus.core.policy import names_embedded
     from conspectus_lab.policies import POLICIES
     from conspectus_lab.replay import TRIGGER
     from conspectus_lab.report import replay_tables, retention_tables
@@ -127,7 +128,7 @@ def replay(
             *(policy or ([] if config else list(POLICIES))),
             *running.policies_of(config or (), window),
         ],
-        summarizer=options.summarizer_of(summarizer),
+        summarizer=None if names_embedded(summarizer) else summarizer,
         summary_tokens=summary_tokens,
         recall_tokens=recall_tokens,
         priced_as=list(dict.fromkeys(priced_as)) if priced_as else None,
