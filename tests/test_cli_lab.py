@@ -67,7 +67,7 @@ def test_prices_of_the_users_own_go_before_the_known_ones(file, tmp_path):
         ("[]", "holds no prices"),
         ('{"m": {"input": 1}}', "'output'"),
         ('{"m": {"input": 1, "output": 2, "cache": 3}}', "'cache'"),
-        ('{"m": {"input": -1, "output": 2}}', "input must be a number of at least 0"),
+        ('{"m": {"input": -1, "output": 2}}', "must be a number of at least 0"),
     ],
 )
 def test_a_file_of_prices_that_is_wrong_ends_with_2(file, tmp_path, text, told):
@@ -93,8 +93,8 @@ def test_what_cannot_fit_ends_with_1_and_says_so(file):
         (("--priced-as", "unheard-of"), "no price is known for 'unheard-of'"),
         (("--trigger", "pages:3"), "--trigger cannot be"),
         (("--keep", "all"), "--keep cannot be"),
-        (("--summarizer", "gpt"), "--summarizer cannot be"),
-        (("--report", "nowhere/page.html"), "does not exist"),
+        (("--summarizer", "gpt"), "the model 'gpt' could not be built"),
+        (("--report", "nowhere/page.html"), "in a folder that exists"),
         (("--prices", "nowhere.json"), "cannot be read: No such file"),
     ],
 )

@@ -90,7 +90,7 @@ def check_output(path: Path | None) -> None:
         return  # a device or a pipe, which no folder has to take in
     if target.is_dir() or not os.access(target.parent, os.W_OK):
         need = "the name of a file, in a folder that exists and that you may write to"
-        raise InputError(f"{path} cannot be written; give -o {need}")
+        raise InputError(f"{path} cannot be written; give {need}")
 
 
 def write_file(path: Path, text: str) -> None:
