@@ -32,8 +32,8 @@ from conspectus.errors import (
     NotFoundError,
     did_you_mean,
 )
-from conspectus.messages.codec import sendable
 from conspectus.messages.framing import as_notes
+from conspectus.messages.message import sendable
 from conspectus.messages.recalled import recalled_text
 from conspectus.notes.cutting import cut, one_line
 from conspectus.recall import RecallResult, recall_flow

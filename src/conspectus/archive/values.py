@@ -16,7 +16,7 @@ from conspectus.core.records import FORMAT as RECORD_FORMAT
 from conspectus.core.records import Chain, Record
 from conspectus.errors import ArchiveError, InputError, MessageError
 from conspectus.messages import Call, Message, Source, decode, encode, read_messages
-from conspectus.messages.codec import restored, to_json
+from conspectus.messages.message import restored, to_json
 
 Kind = Literal["original", "record", "draft", "note", "head"]
 """Kinds of values, each by name; a note is one of a program around the archive."""

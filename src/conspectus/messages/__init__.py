@@ -1,9 +1,16 @@
 """Messages of LangChain, OpenAI and Anthropic, read into one form and written back."""
 
-from conspectus.messages.codec import decode, encode
 from conspectus.messages.framing import as_data
 from conspectus.messages.memory import read_message, read_messages
-from conspectus.messages.message import Call, Message, Source, name_entries, occurrences
+from conspectus.messages.message import (
+    Call,
+    Message,
+    Source,
+    decode,
+    encode,
+    name_entries,
+    occurrences,
+)
 from conspectus.messages.shortening import (
     ARCHIVED,
     POINTER,

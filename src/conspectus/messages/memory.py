@@ -16,8 +16,7 @@ from weakref import ref
 from conspectus._langchain import is_message
 from conspectus._newest import Newest
 from conspectus.errors import MessageError
-from conspectus.messages.codec import tagged
-from conspectus.messages.message import Message, Source, name_entries
+from conspectus.messages.message import Message, Source, name_entries, tagged
 from conspectus.messages.reading import read
 
 THREADS, MESSAGES = 256, 32_768

@@ -11,17 +11,18 @@ from conspectus.core.items import Role
 from conspectus.errors import MessageError
 from conspectus.messages.blocks import (
     TOOL_USE,
+    UNTYPED,
     Kind,
     at_path,
     author_of,
     called,
+    described,
     first_id,
     is_item,
     kind_name,
     kind_of,
     opened,
 )
-from conspectus.messages.media import UNTYPED, described
 from conspectus.messages.message import Call, Message, Result, as_text
 
 if TYPE_CHECKING:

@@ -13,8 +13,16 @@ from typing import Any, Literal
 
 from conspectus._langchain import is_ai_message, is_message
 from conspectus.core.items import highest
-from conspectus.messages.blocks import CALLS, How, at_path, is_item, kind_name, kind_of, stays_whole
-from conspectus.messages.media import described
+from conspectus.messages.blocks import (
+    CALLS,
+    How,
+    at_path,
+    described,
+    is_item,
+    kind_name,
+    kind_of,
+    stays_whole,
+)
 from conspectus.messages.message import Message, Source
 from conspectus.messages.reading import answers_computer
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from conspectus.errors import PolicyError
 from conspectus.messages import Message, as_data
-from conspectus.messages.codec import sendable
+from conspectus.messages.message import sendable
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from conspectus.archive.passages import last_end
 from conspectus.archive.values import Archived
-from conspectus.messages.codec import sendable
 from conspectus.messages.framing import as_notes
+from conspectus.messages.message import sendable
 from conspectus.notes.cutting import shared
 
 LEAST = 16  # Least characters of a message that are shown

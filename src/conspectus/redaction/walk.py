@@ -9,7 +9,7 @@ from operator import is_
 from typing import Any
 
 from conspectus._langchain import is_message
-from conspectus.messages.codec import too_deep
+from conspectus.messages.message import too_deep
 
 STRUCTURE = frozenset("id type role tool_call_id tool_use_id call_id index mime_type".split())
 """Structural keys of messages, blocks and calls; in data such as arguments they are redacted."""

@@ -16,7 +16,7 @@ from itertools import zip_longest
 from math import ceil
 from typing import Any
 
-from conspectus.messages.media import Media, media_of
+from conspectus.messages.blocks import Media, media_of
 from conspectus.tokens.estimate import Maker
 
 PER_IMAGE: dict[Maker, int] = {"openai": 1_105, "anthropic": 1_600, "google": 1_120}
