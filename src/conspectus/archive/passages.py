@@ -35,9 +35,6 @@ HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _DENSE = re.compile(rf"[{DENSE}]+")
 _DATA = re.compile(rf"([^\W_]{{{LONGEST}}})[^\W_]+")
 
-_SPEAKER = re.compile(r"\s*(?:\[[^\]\n]{1,60}\]\s*)?(?P<name>[^\W\d_][^\n:：\[\]]{0,40}?)\s?[:：]")
-"""The speaker's name in a transcript, if the message has none: `[date] Name: ...`."""
-
 _ASKS = re.compile(r"[?？][\s\"'”’)»」』]*+(?:\[[^\[\]]*+\]\s*+)?\Z")
 """The end of a question, perhaps with a bracket behind it, such as a picture's description."""
 
@@ -110,8 +107,8 @@ def original_of(entry: Message, body: bytes) -> Original:
 
     What a search must know beside its words is one line of fields, divided by tabs: the act (`s`
     says, `c` calls tools, `r` results alone, `x` repeats what was recalled, and is not searched;
-    `S` ends in a question) and the role; the id; the speaker; and the ids of the calls that it
-    answers, or of those that it makes, with the first passage of each (`0:call_7`).
+    `S` ends in a question) and the role; the id; the speaker's name; and the ids of the calls that
+    it answers, or of those that it makes, with the first passage of each (`0:call_7`).
     """
     text, parts = entry.reading, spans(entry.reading, entry.calls)
     act, links = "s", list(entry.answers)
@@ -124,10 +121,8 @@ def original_of(entry: Message, body: bytes) -> Original:
         act = "x" if entry.role == "tool" and says_again(text) else "r"
     elif _ASKS.search(text[-LAST:]):
         act = "S"
-    said = None if entry.name or act not in "sS" else _SPEAKER.match(text)
-    speaker = entry.name or (said.group("name") if said else "")
     given = "" if entry.id == entry.key else entry.id
-    about = "\t".join([act + entry.role[0], *map(one_line, (given, speaker, *links))])
+    about = "\t".join([act + entry.role[0], *map(one_line, (given, entry.name, *links))])
     # A message is found by its speaker and date too, if its text does not name them.
     more = [part for part in (entry.name, entry.date) if part and part not in text]
     shown = [words("\n".join([*more, text[begin:end]])) for begin, end, _ in parts]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from conspectus.archive.passages import one_line, spans
 from conspectus.archive.store import Archive
@@ -14,14 +14,11 @@ from conspectus.core.records import Chain
 from conspectus.errors import InputError, NotFoundError
 from conspectus.observe import observing
 from conspectus.recall.layout import Hit, Packing, RecallResult, hit_of
-from conspectus.recall.ranking import Catalog, Held, ranked
-from conspectus.recall.words import Query, query_of, stem
+from conspectus.recall.ranking import Catalog, places_of, ranked
+from conspectus.recall.words import query_of, stem
 
 WHOLE_UP_TO = 720  # Characters up to which a message that fits is shown whole
 AT_ONCE = 20  # Messages read at a time, as the last of them seldom fit
-RESULTS_WITHIN = 100  # Messages from a call on among which its results are looked for
-ALIKE = 0.9  # Share of common words above which a second message says nothing new
-_RANGE = re.compile(r"\s*\[?([^\s\[\]]+)\]?\s+(?:to|until|-|–)\s+\[?([^\s\[\]]+)\]?\s*")
 
 
 async def recall_flow(
@@ -104,18 +101,17 @@ class _Search:
             catalog = Catalog(keys, archive.backend.listed(scope, keys))
             archive.catalogs.put(scope, (now, catalog))
         self._catalog: Catalog = catalog if chain else Catalog([], {})
-        room.before = self._catalog.before
 
     def by_query(self, text: str, without: Collection[str]) -> None:
-        """Show the passages that fit words, the best first; of `m1 to m4` the range, if known."""
+        """Show the passages that fit words, the best first."""
         query, catalog = _query(text), self._catalog
-        if ends := _RANGE.fullmatch(text):
-            first, last = (catalog.named(name) for name in ends.groups())
-            if first and last:
-                return self.by_range((first[0], last[-1]))
-        # The hidden ones would fit their own words best.
-        held = self._holding(query, catalog.passages(without))
-        matches, shown = ranked(catalog, query, held), list[Hit]()
+        held = self._archive.backend.holding(self._scope, list(query))
+        # Words that too many passages hold say little; hidden ones would fit their own words best.
+        rarer = {word: one for word, one in held.items() if len(one) < MOST}
+        hidden = places_of(catalog, without)
+        kept = rarer if any(rarer.values()) else held
+        matches = ranked(catalog, query, {word: one - hidden for word, one in kept.items()})
+        said = set[str]()
         for at, (place, passage, score, direct) in enumerate(matches):
             if self._room.full:
                 break
@@ -127,22 +123,13 @@ class _Search:
             parts, whole = spans(one.text, one.calls), len(one.text) <= WHOLE_UP_TO
             span = None if whole else parts[min(passage, len(parts) - 1)][:2]
             hit = hit_of(one, span, place=place, score=score, neighbour=not direct)
-            alone, small = len(matches) == 1, not hit.short
-            if not _repeats(hit, shown) and self._room.offer(hit, alone=alone, small=small):
-                shown.append(hit)
-        return None
-
-    def _holding(self, query: Query, hidden: frozenset[int]) -> Held:
-        """Return the passages that hold each word, without words that too many hold."""
-        words = dict.fromkeys(word for part in (query, *query.parts) for word in part.words)
-        held = self._archive.backend.holding(self._scope, list(words))
-        rarer = {word: one for word, one in held.items() if len(one) < MOST}
-        kept = rarer if any(rarer.values()) else held
-        return {word: one - hidden if hidden else one for word, one in kept.items()}
+            if hit.text not in said and self._room.offer(hit):
+                said.add(hit.text)
 
     def by_id(self, name: str, at: int, query: str | None) -> None:
         """Show a message, from a character on, or where words stand in it; a call with results."""
-        keys, call = self._keys(name)
+        places, call = self._named(name)
+        keys = [self._catalog.keys[place] for place in places]
         read = self._archive.find(self._scope, keys)
         if not read:
             raise NotFoundError(
@@ -154,9 +141,8 @@ class _Search:
         parts = [(one, *_span_of(one, call)) for one in read.values()]
         hits = [hit_of(one, (begin + at, end)) for one, begin, end in parts]
         if not at and not call and keys[-1] in read:
-            results = self._results(keys[-1], read[keys[-1]])
+            results = self._results(places[-1], read[keys[-1]])
             hits += [hit_of(one, neighbour=True) for one in results]
-        self._room.before = lambda place: ()
         self._take([replace(hit, place=place) for place, hit in enumerate(hits)])
         return None
 
@@ -164,37 +150,29 @@ class _Search:
         """Show the passages of a message that hold words, those with the rarest first."""
         parts, folded = [span[:2] for span in spans(one.text, one.calls)], one.text.casefold()
         fits: dict[tuple[int, int], float] = {}
-        for word in _query(text).words:
+        for word in _query(text):
             holding = [span for span in parts if folded.find(stem(word), *span) >= 0]
             for span in holding:
                 fits[span] = fits.get(span, 0.0) + 1 / len(holding)
         if not fits:
             raise NotFoundError(f"{_shown(name)} holds none of these words; read it from at=0 on")
         for span in sorted(fits, key=lambda span: (-fits[span], span)):
-            if self._room.full:
-                return
-            self._room.offer(hit_of(one, span), alone=True)
+            if not self._room.full:
+                self._room.offer(hit_of(one, span), self._room.tokens)
 
-    def _results(self, key: str, one: Archived) -> list[Archived]:
+    def _results(self, place: int, one: Archived) -> list[Archived]:
         """Return the results of the calls that a message makes: notes cite the call for both."""
-        waiting = {one_line(call.id) for call in one.calls}
-        keys, results = self._catalog.keys, list[str]()
-        place = keys.index(key)
-        for other in range(place + 1, min(place + RESULTS_WITHIN, len(keys)) if waiting else 0):
-            act, links = self._catalog.acts[other], self._catalog.links(other)
-            if act == "c":  # made anew: it has another result
-                waiting -= {link.partition(":")[2] for link in links}
-            elif act in "rx" and waiting & {*links}:
-                results.append(keys[other])
-                waiting -= {*links}
-        return list(self._archive.find(self._scope, results).values())
+        made, catalog = {one_line(call.id) for call in one.calls}, self._catalog
+        after = takewhile(lambda at: catalog.acts[at] in "rx", range(place + 1, len(catalog)))
+        keys = [catalog.keys[at] for at in after if made.intersection(catalog.links(at))]
+        return list(self._archive.find(self._scope, keys).values())
 
     def by_range(self, ends: tuple[str, str]) -> None:
         """Show all messages from one to another."""
         if not isinstance(ends, (tuple, list)) or len(ends) != 2:
             raise InputError("range is a pair: the id of the first message and that of the last")
         order = self._catalog.keys
-        start, end = order.index(self._keys(ends[0])[0][0]), order.index(self._keys(ends[1])[0][-1])
+        start, end = self._named(ends[0])[0][0], self._named(ends[1])[0][-1]
         if start > end:
             raise InputError(
                 f"the range runs backwards: {_shown(ends[0])} comes after {_shown(ends[1])}; swap "
@@ -214,17 +192,15 @@ class _Search:
     def _take(self, hits: Sequence[Hit], more: int = 0) -> bool:
         """Add messages in order until the text is full; then say how many are left out."""
         room = self._room
-        alone, most = len(hits) + more == 1, room.share(hits) if room.until else None
+        most = room.share(hits) if len(hits) + more > 1 else room.tokens
         for at, hit in enumerate(hits):
-            fits = room.offer(hit, alone=alone, most=most)
-            if fits or (not room.hits and room.offer(hit, alone=True)):
-                continue
-            room.left_out, room.next_cite = len(hits) - at + more, hit.cite
-            return False
+            if not room.offer(hit, most) and (room.hits or not room.offer(hit, room.tokens)):
+                room.left_out, room.next_cite = len(hits) - at + more, hit.cite
+                return False
         return True
 
-    def _keys(self, name: str) -> tuple[Sequence[str], int]:
-        """Return the keys that a name means, and the number of a call in it (0 for none)."""
+    def _named(self, name: str) -> tuple[Sequence[int], int]:
+        """Return the places that a name means, and the number of a call there (0 for none)."""
         if not isinstance(name, str):
             raise InputError(f"an id must be text, not {type(name).__name__}")
         bare = name.strip().removeprefix("[").removesuffix("]").strip()
@@ -232,8 +208,8 @@ class _Search:
         ways = [(name, 0), (bare, 0)]
         ways += [(base, int(call))] if base and call.isascii() and call.isdigit() else []
         for one, number in ways:
-            if keys := self._catalog.named(one):
-                return keys, number
+            if places := self._catalog.named(one):
+                return places, number
         raise NotFoundError(
             f"no archived message of this branch has the id {_shown(name)}; it may be still in "
             "view, expired, forgotten or of another branch; try a query"
@@ -251,22 +227,10 @@ def _span_of(one: Archived, call: int) -> tuple[int, int]:
     return begin, begin + len(one.calls[call - 1].reading)
 
 
-def _repeats(hit: Hit, shown: Sequence[Hit]) -> bool:
-    """Return whether another message already says the same, numbers included."""
-    said = frozenset(hit.text.casefold().split())
-    for other in shown:
-        words = frozenset(other.text.casefold().split())
-        same = len(said & words) >= ALIKE * len(said | words) and other.place != hit.place
-        if same and not any(c.isdigit() for word in said ^ words for c in word):
-            return True
-    return False
-
-
-def _query(text: object) -> Query:
+def _query(text: object) -> dict[str, float]:
     if not isinstance(text, str):
         raise InputError(f"query must be text, not {type(text).__name__}")
-    query = query_of(text)
-    if not query.words:
+    if not (query := query_of(text)):
         raise InputError("the query holds no word to look for; give words, a name, a path or an id")
     return query
 

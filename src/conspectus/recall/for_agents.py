@@ -60,8 +60,7 @@ def question_of(said: Sequence[str]) -> str:
 
 def asks_for_something(turn: str) -> bool:
     """Return whether a turn holds anything to search for."""
-    query = query_of(turn)
-    return bool(query.words.keys() - COURTESIES or query.exact)
+    return bool(query_of(turn).keys() - COURTESIES)
 
 
 async def unasked_flow(
@@ -78,17 +77,18 @@ async def unasked_flow(
 
     `query` comes from `question_of`; `own` holds ids of the user's messages, which are not shown.
     """
-    asked = query_of(query)
-    if not asks_for_something(query) or not asked.words:
+    wanted = query_of(query).keys() - COURTESIES
+    if not wanted:
         return None
     result = await recall_flow(
         archive, scope, chain, query=query, tokens=tokens, without=own, cited=False, count=count
     )
     text = "\n".join(hit.text for hit in result.hits).casefold()
-    said, wanted = words_of(text), asked.words.keys() - COURTESIES
-    held = sum(any(one.startswith(stem(word)) for one in said) for word in wanted)
-    enough = held >= min(COMMON, len(wanted)) or any(one in text for one in asked.exact)
-    return result if text and enough else None
+    said = words_of(text)
+    held = [word for word in wanted if any(one.startswith(stem(word)) for one in said)]
+    # A number is a name.
+    held += [word for word in held if any(map(str.isdigit, word))]
+    return result if text and len(held) >= min(COMMON, len(wanted)) else None
 
 
 async def answer_flow(

@@ -13,11 +13,8 @@ from conspectus.notes.cutting import shared
 
 LEAST = 16  # Least characters of a message that are shown
 MISSES = 12  # Messages in a row that do not fit, after which no other is tried
-WHOLE = 2 / 3  # Share of the tokens up to which one of several messages is shown whole
-PART = 1 / 2  # Share that a longer one gets at most, so that others get some
 WITHIN = 0.95  # Share that messages of a range divide, as a joined text may count for more
 FAIR = 80  # Tokens that each message of a range gets at least, if it has so many
-LARGE = 1 / 4  # Share above which a message is cut; a smaller one that does not fit is skipped
 LONGEST = 128  # Most characters of a token: the longest runs of blanks in vocabularies
 ROW = 400  # Characters in which the names of a table's columns, and a row of it, are looked for
 
@@ -124,16 +121,15 @@ def label(text: str) -> str:
 class Packing:
     """The growing text of at most `tokens`, as `count` counts each hit, and the whole at the end.
 
-    Without `cited` only shortened messages are named, as more of them can be read. `before` returns
-    the places that a message follows over others; `left_out` is the number of known messages that
-    do not fit, `next_cite` names the first of them, and `until` the last of a range.
+    Without `cited` only shortened messages are named, as more of them can be read; at most `most`
+    are shown. `left_out` is the number of known messages that do not fit, `next_cite` names the
+    first of them, and `until` the last of a range.
     """
 
     def __init__(
         self, tokens: int, count: Callable[[str], int], cited: bool = True, most: int | None = None
     ) -> None:
         self.tokens, self.count, self.cited, self.most = tokens, count, cited, most
-        self.before: Callable[[int], Sequence[int]] = lambda place: ()
         self.hits: list[Hit] = []
         self.left_out, self.next_cite, self.until = 0, "", ""
         self._missed, self._used, self._in_a_row = False, 0, 0
@@ -144,21 +140,15 @@ class Packing:
         """Whether no more messages should be offered."""
         return self._in_a_row >= MISSES or len(self.hits) == self.most
 
-    def offer(
-        self, hit: Hit, *, alone: bool = False, small: bool = False, most: float | None = None
-    ) -> bool:
-        """Add a message, cut at a sentence or a field if it must be; False if nothing of it fits.
+    def offer(self, hit: Hit, most: float | None = None) -> bool:
+        """Add a message, of a long one `most` tokens; False if it does not fit.
 
-        `alone`, it may take all that is left; else `most` tokens or a share, so that others fit
-        too. A `small` one is skipped rather than cut, as a smaller one may still fit.
+        Without `most` only the first is cut, as a smaller one may still fit.
         """
-        left = self.tokens - self._used
+        left, whole = self.tokens - self._used, most is None and bool(self.hits)
+        room = min(left, max(1, int(left if most is None else most)))
         size = self._size(hit) if len(hit.text) <= LONGEST * left else left + 1
-        part: Hit | None = hit
-        if size > left or not (alone or size <= (most or self.tokens * WHOLE)):
-            share = left if alone else min(left, max(1, int(most or self.tokens * PART)))
-            skipped = small and not alone and size <= self.tokens * LARGE
-            part = None if skipped else self._cut(hit, share) or self._cut(hit, left)
+        part = hit if size <= room else None if whole else self._cut(hit, room)
         if part is None:
             self._missed = True
             self._in_a_row += 1
@@ -188,11 +178,11 @@ class Packing:
                 best, low = middle, middle + 1
             else:
                 high = middle - 1
-        if not best:
-            return None
         end = best if best == len(text) else last_end(text, best // 2, best)
         part = replace(hit, text=text[:end])
-        return part if self._size(part) <= share else replace(hit, text=text[:best])
+        # A shorter text may count for more.
+        part = part if self._size(part) <= share else replace(hit, text=text[:best])
+        return part if best else None
 
     def result(self) -> RecallResult:
         """Return the messages in order, and their text; without those that do not fit together."""
@@ -219,24 +209,23 @@ class Packing:
         return RecallResult(tuple(hits), text, size, missing)
 
     def _arranged(self) -> list[Hit]:
-        """Group messages that follow each other, in the order of the history.
+        """Put messages that follow each other together, in their order; the best of them first.
 
-        The groups keep the order of the best message of each; parts of one message that touch are
-        one.
+        Parts of one message that touch are one.
         """
-        groups: dict[int, list[int]] = {}
-        for place in sorted({hit.place for hit in self.hits}):
-            group = [place]
-            for other in {place - 1, *self.before(place)} & groups.keys():
-                group = sorted({*groups[other], *group})
-            groups.update(dict.fromkeys(group, group))
-        order = dict.fromkeys(place for hit in self.hits for place in groups[hit.place])
-        ranks = {place: at for at, place in enumerate(order)}
-        joined: list[Hit] = []
-        for hit in sorted(self.hits, key=lambda hit: (ranks[hit.place], hit.begin)):
-            last = joined[-1] if joined else None
-            if last and last.key == hit.key and last.begin <= hit.begin <= last.end:
-                joined[-1] = replace(last, text=last.text + hit.text[last.end - hit.begin :])
+        ranks, groups = {id(hit): at for at, hit in enumerate(self.hits)}, list[list[Hit]]()
+        best = list[int]()
+        for hit in sorted(self.hits, key=lambda hit: (hit.place, hit.begin)):
+            last = groups[-1][-1] if groups else None
+            if last is None or hit.place > last.place + 1:
+                groups.append([hit])
+                best.append(ranks[id(hit)])
+                continue
+            best[-1] = min(best[-1], ranks[id(hit)])
+            if last.key == hit.key and last.begin <= hit.begin <= last.end:
+                text = last.text + hit.text[last.end - hit.begin :]
+                groups[-1][-1] = replace(last, text=text)
             else:
-                joined.append(hit)
-        return joined
+                groups[-1].append(hit)
+        order = sorted(range(len(groups)), key=best.__getitem__)
+        return [hit for at in order for hit in groups[at]]
