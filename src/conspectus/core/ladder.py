@@ -30,7 +30,7 @@ class Step:
     Attributes:
         within: the room: the aim, the budget with room to grow, most of that, or all of it.
         summary: the part of its largest size that the summary gets at least; at 0 its least size.
-        cut: where `keep` asks, at the first later cut that fits, at the last, or nowhere.
+        cut: where `keep` asks, at the first later cut that fits, or at the last.
         clips: what may be clipped.
         whole: what stays whole nevertheless: messages of the user that no cut can remove, all of
             the user, or none.
@@ -38,8 +38,8 @@ class Step:
 
     within: Literal["aim", "roomy", "tight", "budget"]
     summary: float
-    cut: Literal["keep", "later", "last", "none"]
-    clips: Literal["nothing", "giants", "all"] = "giants"
+    cut: Literal["keep", "later", "last"]
+    clips: Literal["giants", "all"] = "giants"
     whole: Literal["lasting", "users", "none"] = "none"
 
 
@@ -63,16 +63,6 @@ LADDER = (
 KEEP_FIRST = (Step("roomy", 0.25, "keep"), Step("tight", 0, "keep"), *LADDER)
 """The same where the size of `keep` is a caller's own choice."""
 
-OLDEST_FIRST = (
-    Step("budget", 1, "later", "nothing"),
-    Step("budget", 0.5, "later", "nothing"),
-    Step("budget", 0, "later", "nothing"),
-    Step("budget", 0, "none"),
-    Step("budget", 0, "later"),
-    Step("budget", 0, "last", "all"),
-)
-"""The order where the oldest part leaves once enough has gathered, as in LangMem."""
-
 
 class Ladder:
     """The arithmetic of one history, and the steps that make it fit.
@@ -84,7 +74,6 @@ class Ladder:
         floor: the fewest useful ones.
         gain: tokens that a plan must free.
         words: whether messages of the user may be clipped.
-        slack: tokens of `limit` that a summary takes only where they are free.
         cap: the most tokens that a caller has set for it.
 
     Attributes:
@@ -103,10 +92,9 @@ class Ladder:
         floor: int = 1,
         gain: int = 0,
         words: bool = True,
-        slack: int = 0,
         cap: int | None = None,
     ) -> None:
-        self.items, self.known, self.gain, self.slack, self.cap = items, budget, gain, slack, cap
+        self.items, self.known, self.gain, self.cap = items, budget, gain, cap
         self.limit, self.floor = limit, max(1, min(floor, limit))
         self.ex = exchanges(items)
         self.cuts = legal_cuts(items, self.ex)
@@ -188,14 +176,14 @@ class Ladder:
         """Return the plan of the first step that fits; a `Keep` if it would free too little."""
         later = [c for c in range(wanted, len(self.items)) if self.cuts[c]] or [0]
         keep = [wanted] if self.leaves(wanted) else []
-        cuts = {"keep": keep, "later": later, "last": later[-1:], "none": [0]}
+        cuts = {"keep": keep, "later": later, "last": later[-1:]}
         lasting = self.theirs & self.fixed
         whole = {"lasting": lasting, "users": self.theirs, "none": frozenset[int]()}
         for step in steps:
             if step.clips == "all" and not clip:
                 break
             giant = self.budget // GIANT if clip else BOUNDLESS
-            level = {"nothing": BOUNDLESS, "giants": giant, "all": 1}[step.clips]
+            level = {"giants": giant, "all": 1}[step.clips]
             room, sizes = self.rooms[step.within], self.sizes(level, whole[step.whole])
             for cut in cuts[step.cut]:
                 share = self._share(cut, room - sizes[cut], step.summary)
@@ -215,11 +203,11 @@ class Ladder:
             most = min(self.limit, max(self.floor, replaced))
         elif self.standing <= left:
             return 0
-        elif self.slack or self.tokens <= self.budget:
+        elif self.tokens <= self.budget:
             return None  # notes are not made shorter where nothing comes to them
         else:
             most = self.limit
-        least = (self.limit - self.slack) * part
+        least = self.limit * part
         if part == KEEP_FIRST[0].summary:
             least = min(least, LARGEST_SUMMARY)
         share = min(most, left)

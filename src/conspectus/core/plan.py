@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from conspectus.core.boundaries import exchanges, leading, must_stay, never_clipped
 from conspectus.core.items import Clip, Compact, Item, Keep, Plan, Size, Stuck, Window
-from conspectus.core.ladder import CLIP_TO, GIANT, KEEP_FIRST, LADDER, OLDEST_FIRST, Ladder
+from conspectus.core.ladder import CLIP_TO, GIANT, KEEP_FIRST, LADDER, Ladder
 from conspectus.core.policy import REARM, SMALLEST_SUMMARY, Policy, first_kept, grown
 
 BELOW = "below the trigger"
@@ -238,10 +238,8 @@ def oldest_first(items: Sequence[Item], limits: Limits, *, clip: bool) -> Plan:
     system messages, a standing summary if any, and the rest.
     """
     share = max(1, limits.share, limits.frame)
-    slack = limits.share + limits.frame + limits.slack - share
-    ladder = Ladder(
-        items, limits.most, limit=share + slack, floor=min(share, limits.floor), slack=slack
-    )
+    longest, floor = limits.share + limits.frame + limits.slack, min(share, limits.floor)
+    ladder = Ladder(items, limits.most, limit=longest, floor=floor)
     tokens, left = ladder.tokens, ladder.kept[1:]
     over, whole = tokens > limits.most, tokens - ladder.standing
     first = items[0].tokens if items and items[0].role == "system" else 0
@@ -252,12 +250,19 @@ def oldest_first(items: Sequence[Item], limits: Limits, *, clip: bool) -> Plan:
     if at is None and not over:
         return Keep("what would stay leaves no room for a summary", tokens)
     legal = [cut for cut in range(1, len(items)) if ladder.cuts[cut]] or [0]
-    wanted = next((cut for cut in legal if at is not None and cut > at), legal[-1])
-    steps = OLDEST_FIRST if clip else [step for step in OLDEST_FIRST if step.clips == "nothing"]
-    cause, plan = f"{limits.reach:,} tokens have gathered", ladder.climb(steps, wanted, clip=clip)
-    if isinstance(plan, Compact):
-        return replace(plan, cause=cause)
+    later = [cut for cut in legal if at is not None and cut > at] or legal[-1:]
+    cause = f"{limits.reach:,} tokens have gathered"
+    for part in (1, 0.5, 0):  # of its share, which the summary gets at least
+        for cut in filter(ladder.leaves, later):
+            most = min(longest, max(floor, tokens - ladder.kept[cut]))
+            room = min(most, limits.most - ladder.kept[cut])
+            if room >= min(most, max(floor, int(share * part))):
+                return replace(ladder.compact(*ladder.divide(cut), (), room), cause=cause)
     leave, stay = ladder.divide(legal[-1])
+    beside = floor if leave else ladder.standing
+    clips = ladder.clips(stay, limits.most - beside, 1) if clip else None
+    if clips is not None:
+        return replace(ladder.compact(leave, stay, clips, floor if leave else 0), cause=cause)
     plan = ladder.compact(leave, stay, (), share) if leave else None
     needed = plan.at_most if plan else tokens
     if plan is not None and tokens - needed >= tokens // GAIN:
