@@ -123,7 +123,7 @@ async def _carried_out(
     sizes = {"tokens_before": plan.tokens, "budget": plan.budget, "clipped": len(plan.clips)}
     with observing("compaction", thread.scope, cause=cause, **sizes) as seen:
         if engine.redaction is not None:
-            seen.hide_errors()
+            seen.hides_errors = True
         seen.add(archived=engine.archive is not None)
         try:
             record = await _put_in_force(material)

@@ -66,7 +66,7 @@ async def _prepare(thread: Thread, history: History | list[Message], job: Prepar
     emit("preparation", thread.scope, name="began")
     with observing("preparation", thread.scope, name="finished", waited=0.0) as seen:
         if thread.engine.redaction is not None:
-            seen.hide_errors()
+            seen.hides_errors = True
         try:
             count = await aside(_draft(thread, history, job))
             seen.add(messages=count, reason=job.reason)

@@ -177,7 +177,7 @@ async def _call(summarizer: Any, by: str, request: SummaryRequest, timeout: floa
             late = f"{by} did not answer within {timeout:g} seconds"
             raise SummarizerTimeout(late) from error
         finally:  # the calls of a summariser of ours that it uses have events of their own
-            seen.add(cost=Cost() if seen.calls else spent, name=", ".join(spent.models) or by)
+            seen.add(cost=Cost() if seen.spent.calls else spent, name=", ".join(spent.models) or by)
 
 
 def _pause_asked(error: SummaryError) -> float:

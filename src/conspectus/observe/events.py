@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from conspectus.core.records import Cost
 from conspectus.errors import ArchiveOvertaken, PolicyError
 from conspectus.observe import prices
-from conspectus.observe.log import log, log_event
+from conspectus.observe.log import LOGGED, log, log_event
 
 T = TypeVar("T")
 
@@ -111,40 +111,31 @@ async def heard_by(listeners: Sequence[Listener], work: Awaitable[T]) -> T:
             _context.reset(token)
 
 
-def observing(kind: str, scope: Any = None, /, **facts: Any) -> Observation:
-    """Observe work in a `with`, sync or async; its history is by default that of the outer one."""
-    return Observation(kind, scope, facts)
-
-
 def emit(kind: str, scope: Any = None, /, **facts: Any) -> None:
     """Tell of an event without a length."""
-    Observation(kind, scope, facts).end({})
+    Observation(kind, scope, **facts).end({})
 
 
 class Observation:
-    """Work under way, whose listeners are those of its beginning."""
+    """Work under way, in a `with`; its history is by default that of the outer one.
 
-    def __init__(self, kind: str, scope: Any, facts: dict[str, Any]) -> None:
+    Those who listen at its beginning hear of its end. `spent` is what models took inside it so far.
+    With `hides_errors` no text of an error is in its event, or in those of inner work, but one that
+    is added: the rest may be secret.
+    """
+
+    def __init__(self, kind: str, scope: Any = None, /, **facts: Any) -> None:
         self._kind, self._facts = kind, facts
         self._around = outer = _around.get()
         self._scope: Any = scope or (outer._scope if outer else None)
-        self._hides_errors: bool = outer is not None and outer._hides_errors
-        self._spent = Cost()
+        self.hides_errors: bool = outer is not None and outer.hides_errors
+        self.spent = Cost()
         everyone = dict.fromkeys((*_listeners, *_context.get()))
         self._ends: list[tuple[Listener, Listener]] = [(each, each) for each in everyone]
 
     def add(self, **facts: Any) -> None:
         """Add fields of the event; those that it does not have go into `extra`."""
         self._facts.update(facts)
-
-    def hide_errors(self) -> None:
-        """Leave out texts of errors from here on, but those that are added: they may be secret."""
-        self._hides_errors = True
-
-    @property
-    def calls(self) -> int:
-        """Calls of models inside it so far."""
-        return self._spent.calls
 
     def __enter__(self) -> Observation:
         self._token: Token[Observation | None] = _around.set(self)
@@ -156,20 +147,22 @@ class Observation:
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        ended = {"seconds": time.perf_counter() - self._start, **_ended_by(error)}
+        ended: dict[str, Any] = {"seconds": time.perf_counter() - self._start}
+        if error is not None:
+            ended |= _ended_by(error)
         with contextlib.suppress(ValueError):
             _around.reset(self._token)
-        if self._hides_errors:
+        if self.hides_errors:
             ended.pop("error_message", None)
         event = self.end(ended)
-        if error is None:
+        if error is None and self._kind in LOGGED:
             log_event(event)
 
     def end(self, ended: Mapping[str, Any]) -> Event:
         """Tell the listeners how it ended."""
         event, outer = self._event(ended), self._around
         while outer is not None and event.kind == "model_call":
-            outer._spent += event.cost
+            outer.spent += event.cost
             outer = outer._around
         for listener, end in reversed(self._ends):
             with _guarding(listener):
@@ -177,7 +170,7 @@ class Observation:
         return event
 
     def _event(self, ended: Mapping[str, Any]) -> Event:
-        facts = {"cost": self._spent, **ended, **self._facts}
+        facts = {"cost": self.spent, **ended, **self._facts}
         if ended.get("outcome", "error") != "error":
             facts["outcome"] = ended["outcome"]
         known = {name: facts.pop(name) for name in FIELDS & facts.keys()}
@@ -188,10 +181,11 @@ class Observation:
         return Event(kind=self._kind, scope=self._scope, extra=facts, **known)
 
 
-def _ended_by(error: BaseException | None) -> dict[str, Any]:
+observing = Observation  # as in `with observing("recall", scope) as seen:`
+
+
+def _ended_by(error: BaseException) -> dict[str, Any]:
     """Return the fields of an event that describe how work ended."""
-    if error is None:
-        return {}
     # LangGraph's way out of a node, known by name, as nothing here imports it.
     if any(kind.__name__ == "GraphBubbleUp" for kind in type(error).__mro__):
         return {"outcome": "interrupted"}

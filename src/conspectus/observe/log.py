@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("conspectus")
 
+LOGGED = frozenset({"compaction", "preparation"})  # Kinds of events that may make a line
 LONGEST, LONGEST_NAME = 500, 64  # Most characters of a text in a line, and of a name
 
 REMEDIES = {
