@@ -41,10 +41,10 @@ clients:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "the file: "),
-        ("clients: {}", "clients"),
-        ("clients: [", "line 1: this is no YAML"),
-        ("client: {}", "client"),
+        ("", "line 1: name clients"),
+        ("clients: {}", "line 1: name clients"),
+        ("clients: [", "line 1: YAML cannot read"),
+        ("client: {}", "name clients"),
         ("clients: {ann: {tenants: [ann]}}", "clients.ann: .*one of token"),
         (f"clients: {{ann: {{token: {SECRET}}}}}", "grants nothing"),
         (f"clients: {{ann: {{token: {SECRET}, threads: {{a: []}}}}}}", "grants nothing"),
@@ -56,7 +56,7 @@ clients:
         ("clients: {ann: {token_env: NOT_SET_HERE, tenants: [a]}}", "NOT_SET_HERE"),
         (
             f"clients: {{a: &a {{token: {SECRET}, tenants: [a]}}, b: *a}}",
-            "two clients have the same token",
+            "a token of its own",
         ),
     ],
 )

@@ -3,8 +3,6 @@
 import asyncio
 import re
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -181,33 +179,6 @@ def test_injected_text_gains_nothing(tmp_path):
     run(main())
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "told_of"),
-    [
-        ("search", {"query": "x", "limit": 99}, "limit: should be less than or equal to 50"),
-        ("search", {"query": ["x"]}, "query: should be a valid string"),
-        ("read", {}, "id is missing; give it"),
-        ("read", {"id": "u0", "at": "far"}, "at: should be a valid integer"),
-    ],
-)
-def test_a_wrong_argument_is_told_in_plain_words(archive, name, arguments, told_of):
-    async def main() -> None:
-        async with beside(archive, Grant.of(["ann"])) as client:
-            assert await refused(client, name, **arguments) == told_of
-
-    run(main())
-
-
-def test_a_misspelt_thread_is_told_to_the_operator(archive):
-    args = ["mcp", "--tenant", "ann", "--thread", "t11", "--archive", archive]
-    line = [sys.executable, "-m", "conspectus.cli", *args]
-    done = subprocess.run(
-        line, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
-    )
-    told_of = "no thread 't11' of ann is archived; did you mean 't1'? there: 't1', 't2'\n"
-    assert (done.returncode, done.stderr) == (0, told_of)
-
-
 @pytest.mark.slow
 def test_an_archive_that_is_not_there_yet_is_told_and_not_made(tmp_path):
     path = tmp_path / "later.db"
@@ -237,11 +208,10 @@ def test_it_reads_postgresql():
 WRONG = {
     "nothing is granted": [],
     "--thread goes with one --tenant": ["--tenant", "a", "--tenant", "b", "--thread", "t"],
-    "--grants goes with --http": ["--tenant", "a", "--grants", "x"],
-    "--http needs --grants": ["--http", "127.0.0.1:0"],
-    "a token says": ["--http", "127.0.0.1:0", "--tenant", "a", "--grants", "x"],
+    "go together and alone": ["--tenant", "a", "--grants", "x"],
+    "on stdio give --tenant": ["--http", "127.0.0.1:0"],
+    "which token reads what": ["--http", "127.0.0.1:0", "--tenant", "a", "--grants", "x"],
     "cannot be read": ["--http", "127.0.0.1:0", "--grants", "nowhere.yaml"],
-    "ends with its process": ["--tenant", "a", "--archive", "memory:"],
     "malformed": ["--tenant", "a", "--archive", "postgresql://a:se@cret@host/x"],
 }
 

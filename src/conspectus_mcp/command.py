@@ -52,7 +52,7 @@ def mcp(
             typer.echo(str(path))
         return
     try:
-        from conspectus_mcp.server import build_server, missing_threads
+        from conspectus_mcp.server import build_server
     except ImportError as error:
         raise InputError(
             f"the server needs the extra `mcp`; install it with {install_command('mcp')}"
@@ -60,20 +60,13 @@ def mcp(
     tenants = [*(tenant or ()), *([tenant_of(project)] if project is not None else ())]
     where = options.archive_of(archive)
     check_address(where)
-    wrong = {
-        "memory: ends with its process, so nothing is in it; give --archive a file or the URL of a "
-        "database": where in ("memory:", ":memory:"),
-        "--grants goes with --http; on stdio give --tenant or --thread": grants and not http,
-        "over HTTP a token says what a client reads; give --grants FILE alone": http
-        and (tenants or thread),
-        "--http needs --grants FILE, which says which token reads what": http and not grants,
-    }
-    if why := next((text for text, true in wrong.items() if true), ""):
-        raise InputError(why)
+    if bool(http) != bool(grants) or (grants and (tenants or thread)):
+        raise InputError(
+            "--http HOST:PORT and --grants FILE, which says which token reads what, go together "
+            "and alone; on stdio give --tenant, --thread or --project"
+        )
     granted = read_grants(grants) if grants is not None else Grant.of(tenants, thread or ())
     server, close = build_server(where, granted)
-    if isinstance(granted, Grant) and (missing := missing_threads(where, granted)):
-        typer.echo(missing, err=True)
     try:
         if http is None:
             server.run("stdio")

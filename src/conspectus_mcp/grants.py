@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
-import yaml  # type: ignore[import-untyped]
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from conspectus.archive import Scope
-from conspectus.errors import InputError
+from conspectus.config.reading import read_section
+from conspectus.errors import ConfigError, InputError
 
 SHORTEST = 16
 """Minimum characters of a token; `openssl rand -hex 32` gives 64."""
@@ -54,7 +53,7 @@ class Grant:
         return threads is None or thread in threads
 
 
-class _Row(BaseModel):
+class _Client(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     token: Annotated[str, Field(min_length=SHORTEST)] | None = None
@@ -63,22 +62,24 @@ class _Row(BaseModel):
     tenants: list[str] = []
     threads: dict[str, list[str]] = {}
 
-    def digest(self) -> str:
-        """Return the digest of the one token; an `InputError` says why there is none."""
+    @model_validator(mode="after")
+    def _has_a_token_and_a_grant(self) -> Self:
         if sum(one is not None for one in (self.token, self.token_env, self.token_sha256)) != 1:
-            raise InputError("give one of token, token_env and token_sha256")
+            raise ValueError("give one of token, token_env and token_sha256")
         if not self.tenants and not any(self.threads.values()):
-            raise InputError("grants nothing; name tenants, or threads of a tenant")
-        token = self.token or os.environ.get(self.token_env or "", "")
-        if not self.token_sha256 and len(token) < SHORTEST:
-            raise InputError(f"the environment variable {self.token_env} holds no token; set it")
-        return self.token_sha256 or digest(token)
+            raise ValueError("grants nothing; name tenants, or threads of a tenant")
+        if self.token_env and len(os.environ.get(self.token_env, "")) < SHORTEST:
+            raise ValueError(f"the environment variable {self.token_env} holds no token; set it")
+        return self
 
+    @property
+    def digest(self) -> str:
+        return self.token_sha256 or digest(self.token or os.environ[self.token_env or ""])
 
-class _File(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    clients: Annotated[dict[str, _Row], Field(min_length=1)]
+    @property
+    def grant(self) -> Grant:
+        threads = {tenant: frozenset(names) for tenant, names in self.threads.items() if names}
+        return Grant({**threads, **dict.fromkeys(self.tenants)})
 
 
 def read_grants(path: Path) -> dict[str, Grant]:
@@ -89,33 +90,26 @@ def read_grants(path: Path) -> dict[str, Grant]:
     both.
 
     Raises:
-        InputError: it cannot be read, or is invalid; no token is shown.
+        ConfigError: it cannot be read, or is invalid; each mistake with its line, without tokens.
 
     Example:
         `read_grants(Path("grants.yaml"))`
     """
-    grants: dict[str, Grant] = {}
-    where = ""
+    section, source = read_section(path, "clients")
     try:
-        clients = _File.model_validate(yaml.safe_load(path.read_text(encoding="utf-8"))).clients
-        for name, row in clients.items():
-            where = f"clients.{name}: "
-            threads = {tenant: frozenset(names) for tenant, names in row.threads.items() if names}
-            grants[row.digest()] = Grant({**threads, **dict.fromkeys(row.tenants)})
-    except (OSError, UnicodeError) as error:
-        why = getattr(error, "strerror", None) or "it is no UTF-8"
-        raise InputError(f"the grant file {path} cannot be read: {why}") from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f"line {mark.line + 1}: " if mark is not None else ""
-        raise InputError(f"{path}, {line}this is no YAML; see docs/mcp.md for the form") from error
-    except (ValidationError, InputError) as error:
-        why = f"{where}{error}"
-        if isinstance(error, ValidationError):
-            why = "; ".join(map(problem_of, error.errors(include_input=False, include_url=False)))
-        raise InputError(f"{path}: {why}; see docs/mcp.md for the form") from None
-    if len(grants) < len(clients):
-        raise InputError(f"{path}: two clients have the same token; give each its own")
+        clients = TypeAdapter(dict[str, _Client]).validate_python(section or {})
+    except ValidationError as error:
+        raise ConfigError(
+            tuple(
+                source.problem(
+                    one["loc"], f"{'.'.join(map(str, ('clients', *one['loc'])))}: {one['msg']}"
+                )
+                for one in error.errors(include_input=False, include_url=False)
+            )
+        ) from None
+    grants = {client.digest: client.grant for client in clients.values()}
+    if not grants or len(grants) < len(clients):
+        raise source.error((), "name clients, each with a token of its own; docs/mcp.md has a file")
     return grants
 
 
@@ -127,17 +121,3 @@ def digest(token: str) -> str:
 def handle_of(scope: Scope) -> str:
     """Return a thread's id of 16 hexadecimal digits, whatever characters its name has."""
     return hashlib.sha256("".join(scope.hashes[:2]).encode()).hexdigest()[:16]
-
-
-def problem_of(error: Mapping[str, Any]) -> str:
-    """Say what is wrong with a value that pydantic has refused, without the value.
-
-    Example:
-        >>> problem_of({"loc": ("limit",), "type": "int_parsing", "msg": "Input should be an int"})
-        'limit: should be an int'
-    """
-    where = ".".join(map(str, error["loc"])) or "the file"
-    if error["type"] == "missing":
-        return f"{where} is missing; give it"
-    text = re.sub("^Value error, |^Input |, unable.*|Extra inputs are", "", str(error["msg"]))
-    return f"{where}: {text.strip()}"

@@ -1,7 +1,7 @@
 """Archive a session of Claude Code before its compaction: `conspectus hook`, and its plugin.
 
-A hook never stops the client: after any failure it ends with 0 and one line on standard error.
-It prints only the output that the client expects.
+A hook never stops the client: after any failure it ends with 0 and one line on standard error
+(`conspectus.cli.failures` sees to that). It prints only the output that the client expects.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 import conspectus
 from conspectus.archive import Scope
 from conspectus.cli import options, output
-from conspectus.cli.failures import CLASS, complain
 from conspectus.cli.options import ArchiveOption
 from conspectus.errors import InputError
 
@@ -48,44 +46,19 @@ def hook(
     `pre-compact` archives the session. `session-start` brings back what its user has stated, where
     it begins compacted or resumed.
     """
-    try:
-        with suppress(ValueError, RecursionError):
-            data = None
-            data = json.loads(sys.stdin.buffer.read())
-        if not isinstance(data, dict):
-            raise InputError("standard input holds no JSON object; is this called by a hook?")
-        where = options.archive_of(archive)
-        if event == "pre-compact":
-            archive_session(data, where, redact=redact)
-        elif event != "session-start":
-            raise InputError(f"there is no hook {event!r}; write pre-compact or session-start")
-        elif context := standing_context(data, where):
-            answer = {"hookEventName": "SessionStart", "additionalContext": context}
-            sys.stdout.write(json.dumps({"hookSpecificOutput": answer}) + "\n")
-    except Exception as error:
-        _complain(str(error))
-
-
-class Unfailing(TyperCommand):
-    """End with 0 after wrong arguments too, as 2 would stop the client."""
-
-    def make_context(self, *args: Any, **more: Any) -> Any:
-        """Parse the arguments."""
-        try:
-            return super().make_context(*args, **more)
-        except Exception as error:
-            if not hasattr(error, "format_message"):  # Typer's own, of a wrong option
-                raise
-            _complain(error.format_message())
-            raise typer.Exit(0) from None
-
-
-setattr(hook, CLASS, Unfailing)
-
-
-def _complain(text: str) -> None:
-    with suppress(OSError, ValueError):  # nobody need listen
-        complain(text)
+    data = None
+    with suppress(ValueError, RecursionError):
+        data = json.loads(sys.stdin.buffer.read())
+    if not isinstance(data, dict):
+        raise InputError("standard input holds no JSON object; is this called by a hook?")
+    where = options.archive_of(archive)
+    if event == "pre-compact":
+        archive_session(data, where, redact=redact)
+    elif event != "session-start":
+        raise InputError(f"there is no hook {event!r}; write pre-compact or session-start")
+    elif context := standing_context(data, where):
+        answer = {"hookEventName": "SessionStart", "additionalContext": context}
+        sys.stdout.write(json.dumps({"hookSpecificOutput": answer}) + "\n")
 
 
 def archive_session(data: Mapping[str, Any], where: str, *, redact: bool = False) -> int:
@@ -133,6 +106,8 @@ def standing_context(data: Mapping[str, Any], where: str) -> str:
         return ""
     with options.opened(where, existing=True) as kept:
         chain = kept.chain(scope)
+    if not chain:
+        return ""
     lines, left, room = [], 0, LONGEST
     noted = next((record.segment for record in reversed(chain) if record.segment), {})
     for one in reversed(Segment.from_json(noted).lines):
@@ -142,14 +117,12 @@ def standing_context(data: Mapping[str, Any], where: str) -> str:
             stands = room > 0 and not one.times
             lines += [line] * stands
             left += 0 if stands else one.times or 1
-    if left:
-        lines.append(f"({left:,} more are in the archive.)")
-    about = (
-        f"Earlier messages of this session are archived word for word. The tools of the server "
-        f"conspectus search and read them; the session's id there is {handle_of(scope)}."
-    )
+    lines += [f"({left:,} more are in the archive.)"] * bool(left)
     stated = recalled_text("\n".join(["Said by the user before, newest first:", *lines]))
-    return "" if not chain else f"{about}\n{stated}" if lines else about
+    return (
+        "Earlier messages of this session are archived word for word. The tools of the server "
+        f"conspectus search and read them; the session's id there is {handle_of(scope)}.\n{stated}"
+    )
 
 
 def tenant_of(project: Path) -> str:

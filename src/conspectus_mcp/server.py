@@ -5,10 +5,8 @@ Answers are text without authority: archived messages stand in one frame, which 
 
 from __future__ import annotations
 
-import asyncio
 import functools
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -18,20 +16,14 @@ from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
-from pydantic import AnyHttpUrl, Field, ValidationError
+from pydantic import AnyHttpUrl, Field
 
 import conspectus
 from conspectus.archive import Archive, Scope, without_password
 from conspectus.bridge import run
 from conspectus.cli.options import file_of
 from conspectus.core.records import Record
-from conspectus.errors import (
-    ArchiveError,
-    ConspectusError,
-    InputError,
-    NotFoundError,
-    did_you_mean,
-)
+from conspectus.errors import ConspectusError, InputError, NotFoundError
 from conspectus.messages.framing import as_notes
 from conspectus.messages.message import sendable
 from conspectus.messages.recalled import recalled_text
@@ -39,7 +31,7 @@ from conspectus.notes.cutting import cut, one_line
 from conspectus.recall import RecallResult, recall_flow
 from conspectus.recall.layout import label
 from conspectus.tokens import TokenMeter
-from conspectus_mcp.grants import Grant, digest, handle_of, problem_of
+from conspectus_mcp.grants import Grant, digest, handle_of
 
 PAGE = 100  # Entries on one page of a list
 SEARCHED = 50  # Maximum threads of one search
@@ -82,7 +74,7 @@ def build_server(
         # Tokens come from a file; the settings want the address of a server that issues them.
         auth = AuthSettings(issuer_url=AnyHttpUrl("http://127.0.0.1"), resource_server_url=None)
         verified = {"auth": auth, "token_verifier": _Verifier(granted)}
-    server = _Server(
+    server = MCPServer[Any](
         "conspectus", instructions=ABOUT, version=conspectus.__version__, log_level="WARNING",
         subscriptions=False, **verified,
     )  # fmt: skip
@@ -91,33 +83,6 @@ def build_server(
     for tool in (*tools, reader.list_compactions, reader.read_compaction):
         server.add_tool(_answering(tool), annotations=READ_ONLY, structured_output=False)
     return server, reader.close
-
-
-def missing_threads(where: str, grant: Grant) -> str:
-    """Tell the operator which granted threads the archive does not have, and which it has."""
-    lines, file = list[str](), file_of(where)
-    if file is not None and not file.exists():
-        return ""  # an agent may start before its archive exists
-    with suppress(ArchiveError), Archive.open(where) as archive:
-        for tenant, threads in grant.tenants.items():
-            there = archive.threads(tenant)
-            for name in sorted((threads or frozenset()).difference(there)):
-                known = ", ".join(map(repr, there[:PAGE])) or "none"
-                meant = did_you_mean(name, there)
-                lines.append(f"no thread {name!r} of {tenant} is archived;{meant} there: {known}")
-    return "\n".join(lines)
-
-
-class _Server(MCPServer[Any]):
-    async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
-        """Call a tool; what is wrong with its arguments is told in plain words."""
-        try:
-            return await super().call_tool(name, arguments, context)
-        except ToolError as error:
-            if not isinstance(error.__cause__, ValidationError):
-                raise
-            problems = error.__cause__.errors(include_url=False, include_input=False)
-            raise ToolError("; ".join(map(problem_of, problems))) from None
 
 
 class _Verifier:
@@ -131,11 +96,11 @@ class _Verifier:
         return AccessToken(token=token, client_id=client, scopes=[]) if known else None
 
 
-def _answering(tool: Callable[..., str]) -> Callable[..., Awaitable[str]]:
+def _answering(tool: Callable[..., str]) -> Callable[..., str]:
     @functools.wraps(tool)
-    async def answer(*args: Any, **kwargs: Any) -> str:
+    def answer(*args: Any, **kwargs: Any) -> str:
         try:
-            return sendable(await asyncio.to_thread(tool, *args, **kwargs))
+            return sendable(tool(*args, **kwargs))
         except ConspectusError as error:
             raise ToolError(sendable(str(error))) from error
 

@@ -42,7 +42,7 @@ CODES = (
 )
 DEBUG = "CONSPECTUS_DEBUG"  # environment variable that asks for tracebacks
 
-CLASS = "command_class"  # attribute of a function with the class of its command, if it has its own
+HARMLESS = ["hook"]  # commands that end with 0 whatever fails: another code stops who calls them
 
 
 class Program(TyperGroup):
@@ -70,13 +70,13 @@ class Program(TyperGroup):
         alone = typer.Typer(
             add_completion=False, rich_markup_mode="markdown", pretty_exceptions_enable=False
         )
-        alone.command(cmd_name, cls=getattr(function, CLASS, None), epilog=EXIT_CODES)(function)
+        alone.command(cmd_name, epilog=EXIT_CODES)(function)
         self.add_command(typer.main.get_command(alone), cmd_name)
         return self.commands[cmd_name]
 
     def main(self, args: Sequence[str] | None = None, **settings: Any) -> Any:  # type: ignore[override]
         """Run, and exit with one of the codes in `EXIT_CODES`."""
-        as_json = "--json" in (sys.argv[1:] if args is None else args)
+        given = sys.argv[1:] if args is None else list(args)
         standalone = settings.pop("standalone_mode", True)
         try:
             _check_streams()
@@ -91,7 +91,8 @@ class Program(TyperGroup):
         except (KeyboardInterrupt, typer.Abort):
             code = INTERRUPTED
         except Exception as error:
-            code = _report(error, as_json)
+            code = _report(error, "--json" in given)
+            code = DONE if given[:1] == HARMLESS else code
         if code == INTERRUPTED:
             print("conspectus: interrupted", file=sys.stderr)
         if standalone:
@@ -115,7 +116,8 @@ def _check_streams() -> None:
 def complain(text: str) -> None:
     """Print an error on one line, without characters that a terminal would act on."""
     said = "".join(c if c.isprintable() else " " for c in " ".join(text.split()))
-    print(f"conspectus: error: {said}", file=sys.stderr)
+    with contextlib.suppress(OSError, ValueError):  # nobody need listen
+        print(f"conspectus: error: {said}", file=sys.stderr)
 
 
 def _report(error: Exception, as_json: bool) -> int:
