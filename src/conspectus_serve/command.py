@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 import socket
+import sys
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -13,6 +14,10 @@ import typer
 
 from conspectus.cli.options import tokens
 from conspectus.errors import InputError, install_command
+
+SWITCH = 0.0005
+"""Seconds after which a thread that computes lets another one go on; Python's own 0.005 add up, as
+a request that passes changes threads several times."""
 
 CANNOT_LISTEN = 6  # exit status where the port is taken, or the address is not of this machine
 
@@ -101,6 +106,7 @@ def serve(
             ws="none",
             timeout_keep_alive=75,  # longer than clients keep an unused connection
         )
+        sys.setswitchinterval(SWITCH)
         uvicorn.Server(about).run(sockets=[listening])
 
 

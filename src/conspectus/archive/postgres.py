@@ -83,7 +83,7 @@ class PostgresTables(Tables):
         connection.commit()
 
     @contextmanager
-    def transaction(self, *, writes: bool = False) -> Iterator[Run]:
+    def transaction(self, *, writes: bool = False, durable: bool = True) -> Iterator[Run]:
         try:
             with inside(), self._pool.connection() as connection, connection.cursor() as cursor:
                 yield Run(cursor, "%s")

@@ -65,6 +65,7 @@ class SqliteTables(Tables):
         self._own = threading.local() if path else SimpleNamespace()
         self._open: WeakSet[_Connection] = WeakSet()  # that of a thread goes with its thread
         self._lock = threading.RLock()
+        self._turn = threading.Lock()  # SQLite's own wait for a writer polls in ever longer pauses
         self._closed = False
         self._file = None if self._path is None else _private_file(self._path)
         try:
@@ -77,11 +78,13 @@ class SqliteTables(Tables):
             raise explained(error, f"{what} cannot be opened") from error
 
     @contextmanager
-    def transaction(self, *, writes: bool = False) -> Iterator[Run]:
+    def transaction(self, *, writes: bool = False, durable: bool = True) -> Iterator[Run]:
         with inside(), self._lock if self._path is None else nullcontext():
-            connection = None
+            connection, turn = None, writes and self._turn.acquire(timeout=BUSY)
             try:
                 connection = self._connection()
+                if writes:  # to the disk at once, or with the next one that goes there
+                    connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
                 connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
                 yield Run(connection.cursor(), "?")
                 if writes and self._path is not None and _identity(self._path) != self._file:
@@ -97,6 +100,9 @@ class SqliteTables(Tables):
                 if isinstance(error, sqlite3.Error):
                     raise explained(error) from error
                 raise
+            finally:
+                if turn:
+                    self._turn.release()
 
     def word(self, word: str) -> str:
         bare = word.removesuffix("*").replace('"', '""')

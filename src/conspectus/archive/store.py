@@ -322,7 +322,10 @@ class Archive:
         return notes
 
     def note(self, place: Scope | str, kind: str, notes: Mapping[str, Mapping[str, Any]]) -> None:
-        """Write notes by name, all in one transaction; see `notes`."""
+        """Write notes by name, all in one transaction; see `notes`.
+
+        They survive the end of the process; the newest may be lost if the machine fails.
+        """
         values = {label_hash(f"{kind} {name}"): packed(dict(data)) for name, data in notes.items()}
         self.backend.write(_noted_in(place), {"note": values})
 

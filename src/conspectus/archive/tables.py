@@ -90,8 +90,13 @@ class Tables(ABC):
         self.ttl = ttl
 
     @abstractmethod
-    def transaction(self, *, writes: bool = False) -> AbstractContextManager[Run]:
-        """Begin a transaction, and commit it at the end."""
+    def transaction(
+        self, *, writes: bool = False, durable: bool = True
+    ) -> AbstractContextManager[Run]:
+        """Begin a transaction, and commit it at the end; one that is not `durable` may be lost.
+
+        Only if the machine fails, not if the process does.
+        """
 
     @abstractmethod
     def word(self, word: str) -> str:
@@ -136,7 +141,7 @@ class Tables(ABC):
         The records `renewed` live as long. With `seen`, the head that was seen (empty for none),
         nothing is written if another one, or one of these values, is in force. Returns the head.
         """
-        with self.transaction(writes=True) as run:
+        with self.transaction(writes=True, durable=values.keys() != {"note"}) as run:
             name = packed([scope.tenant, scope.thread, scope.session])
             # Which locks the scope for other writers.
             [(number, after)] = run(
