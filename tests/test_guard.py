@@ -155,12 +155,6 @@ def test_output_is_reserved_from_the_models_own_setting():
     assert WINDOW - 1_000 >= max(sizes) > WINDOW / 2
 
 
-def test_a_misspelt_parameter_is_named():
-    own = SummarizationMiddleware(None, trigger=("messages", 99))
-    with pytest.raises(TypeError, match="ContextGuard has no parameter 'windw'; did you mean 'win"):
-        ContextGuard(own, windw=9_000)
-
-
 # A provider that says no more than "too long"
 
 

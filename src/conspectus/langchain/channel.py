@@ -50,11 +50,16 @@ NO_ARCHIVE = (
 
 
 class Folded(NamedTuple):
-    """What the records in force make of the channel; without records they are not looked up yet."""
+    """What the records in force make of the channel."""
 
-    parts: Sequence[int | BaseMessage]  # of the view: places in the channel, and other messages
-    chain: tuple[Record, ...] | None = None
-    keys: frozenset[str] = frozenset()  # of the messages that the records cover
+    held: HeadState  # without the records that an edit has made unfit
+    view: list[BaseMessage]
+    chain: tuple[Record, ...] = ()
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """The keys of the messages that the records cover."""
+        return frozenset(manifest(self.chain))
 
 
 class Channel:
@@ -138,58 +143,33 @@ class Channel:
     def _own(self) -> History:
         return self.history("channel" if self.setup.preserve or self.held.pending else "view")
 
-    async def folded(self) -> tuple[HeadState, list[BaseMessage]]:
-        """Return the head without the records that an edit has made unfit, and the view."""
+    async def folded(self) -> Folded:
+        """Fold the records in force over the channel; kept while the channel only grows."""
         held, messages = self.held, self.messages
         if held.head is None:
-            return held, messages
+            return Folded(held, messages)
         count, known = self._own.folded(held.head_id, messages)
         if known is not None:
-            view = [messages[one] if isinstance(one, int) else one for one in known.parts]
-            return held, [*view, *messages[count:]]
-        return await self._fold()
-
-    async def _fold(self) -> tuple[HeadState, list[BaseMessage]]:
-        thread, held = self.thread(None), self.held
-        history = await thread.fold(read_messages(self.messages))
+            parts, chain = known
+            view = [messages[one] if isinstance(one, int) else one for one in parts]
+            return Folded(held, [*view, *messages[count:]], chain)
+        thread = self.thread(None)
+        history = await thread.fold(read_messages(messages))
         view = [one for one in history.sources if isinstance(one, BaseMessage)]
         if (history.head_id or "") != held.head_id:
-            chain = await thread.chain()
-            fits = len(history.chain)
+            chain, fits = await thread.chain(), len(history.chain)
             if fits < len(chain) and chain[:fits] == history.chain:
-                return held.with_chain(history.chain, None, pending=held.pending), view
-        self.keep_view(held, view, history.chain)
-        return held, view
-
-    def keep_view(
-        self,
-        held: HeadState,
-        view: Sequence[BaseMessage],
-        chain: tuple[Record, ...] | None = None,
-    ) -> None:
-        """Keep what a head makes of the channel, while messages are only added."""
-        places = {id(message): place for place, message in enumerate(self.messages)}
+                held = held.with_chain(history.chain, None, pending=held.pending)
+                return Folded(held, view, history.chain)
+        places = {id(message): place for place, message in enumerate(messages)}
         parts = [places.get(id(one), one) for one in view]
-        folded = Folded(parts, chain, frozenset(manifest(chain or ())))
-        self._own.keep(held.head_id, self.messages, folded)
-
-    async def reached(self) -> tuple[tuple[Record, ...], frozenset[str]]:
-        """Return the records in force that fit, and the keys that they cover."""
-        if self.held.head is None:
-            return (), frozenset()
-        _, known = self._own.folded(self.held.head_id, self.messages)
-        if known is None or known.chain is None:
-            held, _ = await self._fold()
-            if held is not self.held:  # an edit has dropped records
-                chain = (await self.thread(None).fold(read_messages(self.messages))).chain
-                return chain, frozenset(manifest(chain))
-            _, known = self._own.folded(held.head_id, self.messages)
-        return known.chain, known.keys
+        self._own.keep(held.head_id, messages, (parts, history.chain))
+        return Folded(held, view, history.chain)
 
     async def shown(self, sent: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
         """Return the view with others' changes laid over it; `sent` if it cannot be read."""
         try:
-            view = (await self.folded())[1]
+            view = (await self.folded()).view
         except ArchiveError as error:
             # What does not fit now is the guard's to bridge.
             if self.setup.engine.on_failure == "raise":
@@ -209,7 +189,7 @@ class Channel:
         view = self.messages
         if self.setup.preserve or held.pending:
             try:
-                view = (await self.folded())[1]
+                view = (await self.folded()).view
             except ArchiveError:
                 return messages
         kept = {message.id for message in view[: held.messages_after]}

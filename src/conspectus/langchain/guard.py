@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
@@ -22,12 +21,12 @@ from langchain_core.messages import BaseMessage
 from langgraph.types import Command
 
 from conspectus.bridge import arun, io, run
+from conspectus.core.items import Window
 from conspectus.engine.settings import window_of
-from conspectus.errors import Attributes, PolicyError, unknown_parameter
+from conspectus.errors import Attributes, PolicyError
 from conspectus.langchain.middleware import SummarizationMiddleware
 from conspectus.langchain.overflow import TRIES, Refused, StillTooLong, read_overflow
 from conspectus.langchain.requests import Call, Send, awaiting
-from conspectus.langchain.settings import DEPRECATED
 from conspectus.langchain.state import CompactionState, Recalled
 from conspectus.model.provider_errors import is_overflow
 from conspectus.observe import heard_by, log
@@ -97,9 +96,6 @@ class ContextGuard(Attributes, AgentMiddleware[CompactionState, ContextT, Respon
                 "summarization must be a conspectus SummarizationMiddleware, not "
                 f"{type(summarization).__name__}; leave it out to guard an agent without one"
             )
-        known = [*signature(SummarizationMiddleware).parameters, *DEPRECATED]
-        if unknown := [one for one in settings if one not in known]:
-            raise unknown_parameter("ContextGuard", unknown[0], ["on_stuck", *known])
         if summarization is not None and settings:
             raise PolicyError(
                 f"{', '.join(settings)} is for a guard that stands alone; pass it to the "
@@ -151,7 +147,7 @@ class ContextGuard(Attributes, AgentMiddleware[CompactionState, ContextT, Respon
         if call.room is None:
             call.channel.setup.say_once(NO_WINDOW)
         elif call.tokens > call.room.budget:
-            await self._fit(call)
+            await self._fit(call, call.room)
         refused = Refused()
         while True:
             try:
@@ -178,11 +174,11 @@ class ContextGuard(Attributes, AgentMiddleware[CompactionState, ContextT, Respon
             response = ModelResponse(result=[response])
         return ExtendedModelResponse(model_response=response, command=Command(update=update))
 
-    async def _fit(self, call: Call) -> None:
+    async def _fit(self, call: Call, room: Window) -> None:
         requested, least = call.requested, call.channel.setup.reserved
         known = requested.but(learned={}).room(least)
         over_window = known is not None and call.tokens > known.budget
-        stuck = await call.fit(call.room)
+        stuck = await call.fit(room)
         if stuck is None:
             return
         if not over_window:
@@ -197,7 +193,7 @@ class ContextGuard(Attributes, AgentMiddleware[CompactionState, ContextT, Respon
         raise StillTooLong(
             f"{stuck.reason} (system prompt and tools take {beside:,}; fewer tools help too)",
             needed=(stuck.needed or stuck.tokens_after) + beside,
-            budget=call.room.limit if call.room is not None else 0,
+            budget=room.limit,
         )
 
     async def _rescued(self, call: Call, refused: Refused, error: Exception) -> Refused:

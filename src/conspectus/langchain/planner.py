@@ -77,13 +77,12 @@ async def _stepped(channel: Channel, focus: str | None) -> Update | None:
     await channel.follow(turn=True)
     held, view = channel.held, messages
     if held.head is not None and (setup.preserve or held.pending):
-        held, view = await channel.folded()
+        held, view, _ = await channel.folded()
         if held is not channel.held:  # an edit has dropped records
             after = size_of(setup, view) if held.head is not None else None
             channel.held = held.but(after=after)
             # Whoever recalls without a state goes by the archive's pointer: it follows.
             await channel.follow(turn=False)
-            channel.keep_view(channel.held, view)
     now = Step(channel, view)
     if now.is_due(focus):
         result = await compact(now.thread(), messages, focus is not None, focus or "")
@@ -227,7 +226,6 @@ class Step:
         held = held.settled(whole=setup.preserve)
         self._channel.held = held
         if setup.preserve:
-            self._channel.keep_view(held, view)
             return held.update()
         hide_from_streams(one for one in view if is_summary_message(one))
         return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *view], **held.update()}

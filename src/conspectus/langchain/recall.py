@@ -102,7 +102,7 @@ async def shown_in_turn(channel: Channel, messages: Sequence[BaseMessage]) -> Se
 
 async def _within_reach(known: Recalled, channel: Channel) -> bool:
     """Return whether all that was chosen is still of this branch; an edit may have left it."""
-    return not known.keys or (await channel.reached())[1].issuperset(known.keys)
+    return not known.keys or (await channel.folded()).keys.issuperset(known.keys)
 
 
 async def _chosen(turn: str, channel: Channel) -> Recalled:
@@ -111,8 +111,8 @@ async def _chosen(turn: str, channel: Channel) -> Recalled:
     if channel.held.head is None or channel.archive is None or not asks_for_something(query):
         return nothing
     try:
-        chain, _ = await channel.reached()
-        view, requested = (await channel.folded())[1], read_requested(channel.state)
+        _, view, chain = await channel.folded()
+        requested = read_requested(channel.state)
         found = await unasked_flow(
             channel.archive,
             channel.scope,
@@ -166,8 +166,7 @@ def recall_tool(setup: Callable[[], Setup], tokens: int) -> BaseTool:
         if channel.archive is None:
             raise ToolException("Nothing is archived in this conversation; go on with the summary.")
         try:
-            chain, _ = await channel.reached()
-            view = (await channel.folded())[1]
+            _, view, chain = await channel.folded()
             return await answer_flow(
                 channel.archive,
                 channel.scope,

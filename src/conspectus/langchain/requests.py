@@ -27,7 +27,7 @@ from conspectus.langchain.channel import Channel, laid_over
 from conspectus.langchain.planner import size_of
 from conspectus.langchain.settings import Setup, model_name, reserved_for_answer
 from conspectus.langchain.state import Requested, name_messages, read_requested
-from conspectus.messages.recalled import newest_user, with_recalled, without_recalled
+from conspectus.messages.recalled import with_recalled, without_recalled
 from conspectus.messages.thoughts import refuses_thoughts, without_stale_thoughts
 from conspectus.model.base import LastRequest
 from conspectus.model.calls import profile_window
@@ -153,13 +153,10 @@ class Call:
         return math.ceil(tokens * self._ratio)
 
     @property
-    def _recalled(self) -> int:
-        return 0 if self.recalled is None else self._ceil(self._count(self.recalled))
-
-    @property
     def tokens(self) -> int:
         """The tokens of the messages, with the recalled originals."""
-        return self._size + self._recalled
+        recalled = 0 if self.recalled is None else self._ceil(self._count(self.recalled))
+        return self._size + recalled
 
     def window(self, budget: int) -> Window:
         """Return a window with this room for messages."""
@@ -192,54 +189,41 @@ class Call:
             return await send_thoughtful(request, send)
 
     async def fit(
-        self, room: Window | None, name: str = "fit", *, again: bool = False
+        self, room: Window, name: str = "fit", *, again: bool = False
     ) -> CompactionResult | None:
-        """Make the messages fit, without recalled originals if need be; else return why not."""
+        """Make the messages fit, without the recalled originals; else return why not."""
         if again:
             await self._begin_again()
-        budget = None if room is None else room.budget
-        facts = {"tokens_before": self.tokens, "budget": budget}
+        facts = {"tokens_before": self.tokens, "budget": room.budget}
         with observing("guard", self.channel.scope, name=name, **facts) as seen:
-            before, held = self._send, self.channel.held
-            stuck = await self._tried(room)
-            if self.recalled is not None and (stuck is not None or not self._says(before)):
+            if self.recalled is not None:
                 said = "what was recalled for this turn is left out: there is no room for it"
                 log("recall_left_out", said, level=logging.INFO)
                 self.recalled, self.dropped = None, True
-                self.channel.held = held  # its record may show the user's words short
-                self._show(before)
-                stuck = None
-                if room is None or self.tokens > room.budget:
-                    stuck = await self._tried(room)
-            over = budget is not None and self.tokens > budget
-            seen.add(tokens_after=self.tokens, outcome="stuck" if over else "ok")
+            stuck = await self._tried(room) if self._size > room.budget else None
+            over = self._size > room.budget
+            seen.add(tokens_after=self._size, outcome="stuck" if over else "ok")
         return stuck
 
-    def _says(self, before: Sequence[BaseMessage]) -> bool:
-        """Return whether the user's newest message still stands as it was."""
-        was, now = newest_user(before), newest_user(self._send)
-        return was is None or (now is not None and self._send[now] is before[was])
-
-    async def _tried(self, room: Window | None) -> CompactionResult | None:
+    async def _tried(self, room: Window) -> CompactionResult | None:
         """Compact the history in the state, then what others have added, for this call alone."""
         channel = self.channel
-        rest = room and replace(room, reserved=room.reserved + self._recalled)
         try:
-            own = (await channel.folded())[1]
-            added = max(0, self.tokens - self._tokens_of(own))
-            tight = room and replace(room, reserved=room.reserved + added)
+            own = (await channel.folded()).view
+            added = max(0, self._size - self._tokens_of(own))
+            tight = replace(room, reserved=room.reserved + added)
             await self._compacted(channel.thread(tight, ratio=self._ratio), own, forced=False)
-            if rest is None or self._size <= rest.budget:
+            if self._size <= room.budget:
                 return None
-            thread = channel.thread(rest, ratio=self._ratio)
+            thread = channel.thread(room, ratio=self._ratio)
             result = await compact(thread, self._send, False, "")
         except ArchiveError as error:
-            if not await self._bridged(rest, await channel.redacted(error)):
+            if not await self._bridged(room, await channel.redacted(error)):
                 raise
             return None
         stuck = result.outcome == "stuck"
         unreachable = result.failed == "archive" or not channel.clips
-        if stuck and unreachable and await self._bridged(rest, result.reason):
+        if stuck and unreachable and await self._bridged(room, result.reason):
             return None
         self._show(cast("list[BaseMessage]", result.messages))
         return result if stuck else None
@@ -257,10 +241,10 @@ class Call:
     async def summarise(self) -> None:
         """Summarise all but what `keep` asks for."""
         await self._begin_again()
-        own = (await self.channel.folded())[1]
+        own = (await self.channel.folded()).view
         await self._compacted(self.channel.thread(None, ratio=self._ratio), own, forced=True)
 
-    async def _bridged(self, room: Window | None, trouble: str) -> bool:
+    async def _bridged(self, room: Window, trouble: str) -> bool:
         """Make this one request fit without the archive; return False if that does not help."""
         thread = self.channel.passing_thread(room, self._ratio)
         if thread is None:
