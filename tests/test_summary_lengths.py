@@ -60,7 +60,6 @@ def test_with_a_limit_of_the_callers_one_request_to_shorten_and_then_a_cut_at_a_
     assert len(kept) > 2
     assert 150 < estimate(result.summary) <= 300
     assert result.record.cut == estimate(LONG) - estimate(result.summary)
-    assert any("cut" in note for note in result.notes)
     assert Record.from_json(result.record.to_json()) == result.record
 
 

@@ -121,7 +121,7 @@ def compact(
         _check_that_nothing_is_lost(out, history, written.left_out)
         output.write_text(out, lambda encoding: write_history(written.messages, history, encoding))
     caveats = dict.fromkeys(str(one.message) for one in caught if one.category is UserWarning)
-    notes = [*caveats, *result.notes, *mended.notes, *history.remarks]
+    notes = [*caveats, *mended.notes, *history.remarks]
     if not is_new and not result.dropped:
         notes.append(
             f"the thread {name} holds another conversation already; recall searches the one that "

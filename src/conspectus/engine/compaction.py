@@ -266,16 +266,6 @@ async def _done(material: Material, record: Record, seen: Any) -> CompactionResu
     reason = "it was asked for" if plan.cause == "forced" else f"reached its {plan.cause}"
     if plan.budget is not None:
         reason += f"; now {after.size.tokens:,} of at most {plan.budget:,} tokens"
-    notes = {
-        f"the summary was longer than max_summary_tokens, also when asked for a shorter "
-        f"one: its last {record.cut:,} tokens were cut off; raise the limit or use "
-        "a model that keeps to it": record.cut,
-        f"{material.lost} clipped messages have lost their originals (expired or "
-        "forgotten); what was left of them was read": material.lost,
-        "no archive was given: what left the view cannot be recalled": (
-            material.keys and not record.archived
-        ),
-    }
     return _result(
         thread,
         after,
@@ -288,7 +278,6 @@ async def _done(material: Material, record: Record, seen: Any) -> CompactionResu
         cost=material.spent,
         failures=failures,
         redacted=dict(material.redacted),
-        notes=tuple(note for note, holds in notes.items() if holds),
     )
 
 

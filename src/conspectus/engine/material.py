@@ -53,7 +53,6 @@ class Material:
     count: int = 0
     # secrets that were taken out of the originals, by kind
     redacted: Mapping[str, int] = field(default_factory=dict)
-    lost: int = 0  # clipped messages whose originals are no longer in the archive
     # what tries of this compaction cost, and those that failed, in words
     spent: Cost = field(default_factory=Cost)
     failures: tuple[str, ...] = ()
@@ -121,7 +120,8 @@ async def gather(made: Material) -> None:
             entry = read_messages([original.message])[0]
             entry.key, entry.id = key, original.id
             made.originals[key] = entry
-        made.lost = len(set(back) - set(archived))
+        if lost := len(set(back) - set(archived)):
+            log("originals_lost", "%s clipped messages have expired or were forgotten", lost)
     last = max(gone, default=0)
     for i, item in enumerate(items):
         if i not in gone and item.entry is not None and not item.summary:

@@ -39,7 +39,6 @@ class CompactionResult:
         needed: fewest tokens of the part that must stay, if stuck.
         failed: the obstacle of a compaction that failed; None for none.
         failures: failed tries on the way, one sentence each.
-        notes: further remarks for the caller.
         redacted: secrets that were taken out of what left or was truncated, by kind.
         preparing: the trigger was reached, the history fits, and its notes are being prepared in
             the background: nothing needs to be done.
@@ -63,7 +62,6 @@ class CompactionResult:
     needed: int | None = None
     failed: Failure | None = None
     failures: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
     redacted: Mapping[str, int] = field(default_factory=dict)
     preparing: bool = False
 
