@@ -18,11 +18,10 @@ from conspectus.archive.calls import Patient, explained, inside
 from conspectus.archive.passages import original_of
 from conspectus.archive.sqlite import SqliteTables
 from conspectus.archive.values import (
+    Items,
     Kind,
     Listed,
-    Original,
     Scope,
-    Values,
     entry_of,
     newer,
     packed,
@@ -44,7 +43,7 @@ LABELS: dict[Kind, str] = {
     "note": "notes",
     "head": "head",
 }
-COUNTED = {"messages", "records", "drafts"}
+COUNTED = ("messages", "records", "drafts")
 
 
 class LangGraphStore:
@@ -81,25 +80,23 @@ class LangGraphStore:
         )
 
     def write(
-        self,
-        scope: Scope,
-        values: Values,
-        originals: Sequence[Original] = (),
-        renewed: Sequence[str] = (),
-        seen: str | None = None,
+        self, scope: Scope, items: Items, renewed: Sequence[str] = (), seen: str | None = None
     ) -> str:
         head = "" if seen is None else self._head(scope)
-        if head and head != seen and head not in values["record"]:
+        if head not in ("", seen, *(one.key for one in items.get("record", ()))):
             return head
         older = {} if self._ttl is None else self.read(scope, "record", renewed)
-        every = [(*_registry(scope), packed([scope.tenant, scope.thread, scope.session]))]
-        every += [(_place(scope, LABELS["original"]), one.key, one.body) for one in originals]
+        name = packed([scope.tenant, scope.thread, scope.session])
+        every = [(*_registry(scope), name)]
         every += [(_place(scope, LABELS["record"]), *one) for one in older.items()]
-        places = {kind: _place(scope, LABELS[kind]) for kind in values}
-        every += [(places[kind], *one) for kind in values for one in values[kind].items()]
-        self._put([one for one in every if one[0] != places.get("head")])
-        self._put([one for one in every if one[0] == places.get("head")])  # it names a record
-        return self._head(scope) if "head" in values else head
+        for kind in sorted(items, key="head".__eq__):  # the head names a record, so it is the last
+            place = _place(scope, LABELS[kind])
+            if kind == "head":
+                self._put(every)
+                every = []
+            every += [(place, one.key, one.body) for one in items[kind]]
+        self._put(every)
+        return self._head(scope) if "head" in items else head
 
     def _put(self, every: Sequence[tuple[tuple[str, ...], str, bytes]]) -> None:
         put, ttl = _operations().PutOp, self._ttl
@@ -123,7 +120,7 @@ class LangGraphStore:
         for at in range(0, len(new), CHUNK):
             bodies = self.read(scope, "original", new[at : at + CHUNK])
             made = [original_of(entry_of(key, body)[0], b"") for key, body in bodies.items()]
-            index.write(scope, {}, made)
+            index.write(scope, {"original": made})
         return index.listed(scope, keys) if new else known
 
     def holding(self, scope: Scope, words: Sequence[str]) -> dict[str, frozenset[int]]:

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 
-from conspectus.archive.values import Original
+from conspectus.archive.values import Item
 from conspectus.messages import Call, Message
 from conspectus.messages.recalled import says_again
 
@@ -102,7 +102,7 @@ def spans(text: str, calls: Sequence[Call]) -> list[tuple[int, int, str]]:
     return parts
 
 
-def original_of(entry: Message, body: bytes) -> Original:
+def original_of(entry: Message, body: bytes) -> Item:
     """Return a message as a store keeps and searches it.
 
     What a search must know beside its words is one line of fields, divided by tabs: the act (`s`
@@ -126,7 +126,7 @@ def original_of(entry: Message, body: bytes) -> Original:
     # A message is found by its speaker and date too, if its text does not name them.
     more = [part for part in (entry.name, entry.date) if part and part not in text]
     shown = [words("\n".join([*more, text[begin:end]])) for begin, end, _ in parts]
-    return Original(entry.key, body, about.rstrip("\t"), ("",) if act == "x" else tuple(shown))
+    return Item(entry.key, body, about.rstrip("\t"), ("",) if act == "x" else tuple(shown))
 
 
 def one_line(text: str | None) -> str:

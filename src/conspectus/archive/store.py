@@ -18,6 +18,7 @@ from conspectus.archive.passages import original_of
 from conspectus.archive.tables import Tables
 from conspectus.archive.values import (
     Archived,
+    Item,
     Kind,
     Scope,
     archived,
@@ -38,11 +39,10 @@ from conspectus.errors import ArchiveError, ArchiveOvertaken, ArchiveUnconfirmed
 from conspectus.messages import Message
 
 TIMEOUT = 30.0  # Seconds that a store has for one batch, by default
-CHAINS, RECORDS, TEXTS = 1_000, 10_000, 8  # Chains in memory, their records, those with summaries
+CHAINS, RECORDS = 1_000, 10_000  # Histories whose chain is in memory, and their records
 CATALOGS, MESSAGES = 64, 500_000  # Histories whose catalog recall has in memory, and their messages
 DRAFTS, PAGE = 100, 200  # Histories whose last draft is in memory; originals copied at a time
 RECORD = "record"  # Notes by which a history that comes back finds the record of its summary
-SAME = {"text": "summary", "read": "covers"}  # Parts of a draft that a record has by another name
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -81,7 +81,8 @@ class Archive:
                 "address use Archive.open(...)."
             )
         self.backend, self.ttl, self.timeout = store, ttl, timeout
-        self._chains: Newest[tuple[Scope, str], tuple[bytes, Records]] = Newest(
+        # The chain that was read or committed last, with the newest record as it is stored.
+        self._chains: Newest[Scope, tuple[bytes, Records]] = Newest(
             CHAINS, RECORDS, lambda kept: len(kept[1])
         )
         self._drafts: Newest[Scope, tuple[str, Draft]] = Newest(DRAFTS)
@@ -132,7 +133,8 @@ class Archive:
         missing = set(self._missing(scope, entries))
         new = {entry.key: entry for entry in entries if entry.key in missing}
         if new:
-            self.backend.write(scope, {}, [original_of(one, body_of(one)) for one in new.values()])
+            items = [original_of(one, body_of(one)) for one in new.values()]
+            self.backend.write(scope, {"original": items})
 
     @observed("read_back")
     def missing(self, scope: Scope, entries: Sequence[Message]) -> tuple[str, ...]:
@@ -166,7 +168,7 @@ class Archive:
     @observed("save_draft")
     def save_draft(self, scope: Scope, plan: str, draft: Draft) -> None:
         """Keep a finished summary under the hash of its plan, so that it is paid for once."""
-        self.backend.write(scope, {"draft": {plan: packed(draft.to_json())}})
+        self.backend.write(scope, {"draft": [Item(plan, packed(draft.to_json()))]})
         self._drafts.put(scope, (plan, draft))
 
     @observed("find_draft")
@@ -176,7 +178,8 @@ class Archive:
             data = unpacked(self.backend.read(scope, "draft", [plan])[plan])
             if name := data.get("record"):  # what the record says, too, is kept there only
                 record = unpacked(self.backend.read(scope, "record", [name])[name])
-                data = {**record, **{one: record[of] for one, of in SAME.items()}, **data}
+                data |= {"text": record["summary"], "segment": record.get("segment", {})}
+                data["read"] = data["read"] or record["covers"]
             draft = Draft.from_json(data) if data["v"] == RECORD_FORMAT else None
         except (KeyError, TypeError, ValueError):
             return None  # a draft only saves money
@@ -200,16 +203,16 @@ class Archive:
             ArchiveUnconfirmed: the store does not return the record as the head.
         """
         before = () if record.parent is None else self._chain_at(scope, record.parent)
-        data = record.to_json()
-        values = _head(record.id) | {"record": {record.id: packed(data)}}
+        items = {"record": [Item(record.id, packed(record.to_json()))], **_head(record.id)}
         if record.summary:
             name = label_hash(f"{RECORD} {record.name}")
-            values["note"] = {name: packed({"id": record.id})}
+            items["note"] = [Item(name, packed({"id": record.id}))]
         plan, draft = self._drafts.get(scope) or ("", None)
         if draft is not None and (draft.text, draft.segment) == (record.summary, record.segment):
-            own = {k: v for k, v in draft.to_json().items() if data.get(SAME.get(k, k)) != v}
-            values["draft"] = {plan: packed({**own, "record": record.id})}
-        head = self.backend.write(scope, values, (), [one.id for one in before], seen)
+            read = () if draft.read == record.covers else draft.read
+            rest = replace(draft, text="", segment={}, read=read).to_json()
+            items["draft"] = [Item(plan, packed({**rest, "record": record.id}))]
+        head = self.backend.write(scope, items, [one.id for one in before], seen)
         if seen is not None and head and head not in (seen, record.id):
             raise ArchiveOvertaken(
                 "another worker has compacted this history at the same time, and its record is in "
@@ -225,8 +228,7 @@ class Archive:
             )
         if before or record.parent is None:
             chain = (*(_briefly(before) if record.segment else before), record)
-            self._chains.drop((scope, record.parent or ""))
-            self._chains.put((scope, record.id), (kept, chain))
+            self._chains.put(scope, (kept, chain))
         if self.ttl is not None:
             self.backend.sweep()
 
@@ -253,31 +255,40 @@ class Archive:
 
     def _chain_at(self, scope: Scope, head: str) -> Records:
         # The newest is always read from the store: while it is there, so are its ancestors.
-        later: list[tuple[Record, bytes]] = []
-        chain: Records = ()
-        wanted: str | None = head
-        while wanted is not None:
-            body = self.backend.read(scope, "record", [wanted]).get(wanted)
-            known = self._chains.get((scope, wanted))
-            if known is not None and known[0] == body:
-                self._chains.put((scope, wanted), known)  # the newest, as it is in use
-                chain = known[1]
-                break
+        newest = body = self.backend.read(scope, "record", [head]).get(head)
+        kept, known = self._chains.get(scope) or (b"", ())
+        if known and known[-1].id == head and kept == newest:
+            self._chains.put(scope, (kept, known))  # the newest, as it is in use
+            return known
+        places = {record.id: at for at, record in enumerate(known, 1)}
+        later, wanted = list[Record](), head
+        while not later or wanted not in places:
             record = record_in(wanted, body)
-            if body is None or record is None or any(record.id == one.id for one, _ in later):
+            if record is None or any(record.id == one.id for one in later):
                 return ()
-            later.append((record, body))
+            later.append(record)
+            if record.parent is None:
+                break
             wanted = record.parent
-        chain = (*chain, *(record for record, _ in reversed(later)))
-        if later:
-            self._chains.put((scope, head), (later[0][1], chain))
+            body = self.backend.read(scope, "record", [wanted]).get(wanted)
+        before = known[: places[wanted]] if later[-1].parent else ()
+        chain = (*before, *reversed(later))
+        self._chains.put(scope, (newest or b"", chain))
         return chain
 
     def records(self, scope: Scope) -> Records:
         """Return every sound record, abandoned branches too; parents before children."""
         bodies = self.backend.read(scope, "record", None)
         sound = [one for name in sorted(bodies) if (one := record_in(name, bodies[name]))]
-        return tuple(sorted(sound, key=lambda one: len(self._chain_at(scope, one.id))))
+        parents = {one.id: one.parent for one in sound}
+
+        def depth(record: Record) -> int:
+            name, steps = record.parent, 0
+            while name in parents and steps < len(parents):
+                name, steps = parents[name], steps + 1
+            return steps
+
+        return tuple(sorted(sound, key=depth))
 
     @observed("move_head")
     def set_head(self, scope: Scope, record_id: str | None) -> None:
@@ -300,7 +311,7 @@ class Archive:
             there = self.backend.read(target, "original", part)
             kept = self.backend.read(source, "original", part).items()
             new = [original_of(entry_of(key, one)[0], one) for key, one in kept if key not in there]
-            self.backend.write(target, {}, new)
+            self.backend.write(target, {"original": new})
         for record in chain:
             body = self.backend.read(source, "record", [record.id]).get(record.id)
             self.commit(target, record_in(record.id, body) or record, alone=False)
@@ -326,8 +337,9 @@ class Archive:
 
         They survive the end of the process; the newest may be lost if the machine fails.
         """
-        values = {label_hash(f"{kind} {name}"): packed(dict(data)) for name, data in notes.items()}
-        self.backend.write(_noted_in(place), {"note": values})
+        named = {label_hash(f"{kind} {name}"): dict(data) for name, data in notes.items()}
+        items = [Item(name, packed(data)) for name, data in named.items()]
+        self.backend.write(_noted_in(place), {"note": items})
 
     # For people
 
@@ -382,18 +394,14 @@ class Archive:
 
 
 def _briefly(chain: Records) -> Records:
-    """Return records without their notes, which a later one has too, and the old without text."""
-    late = len(chain) - TEXTS
+    """Return records without text and notes, as a later one has them, too."""
     return tuple(
-        replace(one, segment={}, summary=one.summary if number >= late else "")
-        if one.segment or (one.summary and number < late)
-        else one
-        for number, one in enumerate(chain)
+        replace(one, segment={}, summary="") if one.segment or one.summary else one for one in chain
     )
 
 
-def _head(record: str) -> dict[Kind, dict[str, bytes]]:
-    return {"head": {"head": packed(record)}}
+def _head(record: str) -> dict[Kind, list[Item]]:
+    return {"head": [Item("head", packed(record))]}
 
 
 def _noted_in(place: str | Scope) -> Scope:

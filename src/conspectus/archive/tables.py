@@ -9,28 +9,17 @@ from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from conspectus.archive.passages import original_of
-from conspectus.archive.values import (
-    Kind,
-    Listed,
-    Original,
-    Scope,
-    Values,
-    entry_of,
-    key_bytes,
-    key_text,
-    packed,
-    unpacked,
-)
+from conspectus.archive.values import Items, Kind, Listed, Scope, entry_of, packed, unpacked
 from conspectus.errors import ArchiveError
 
 KINDS: dict[Kind, int] = {"original": 0, "record": 1, "draft": 2, "note": 3, "head": 4}
-COUNTED = [KINDS["original"], KINDS["record"], KINDS["draft"]]
+COUNTED = range(3)  # Kinds that `forget` counts
 
 SCHEMA = (
     "CREATE TABLE scope (id {serial}, tenant TEXT NOT NULL, thread TEXT NOT NULL, "
     "session TEXT NOT NULL, name {bytes} NOT NULL, next BIGINT NOT NULL, "
     "UNIQUE (tenant, thread, session))",
-    "CREATE TABLE item (scope BIGINT NOT NULL, kind INTEGER NOT NULL, key {bytes} NOT NULL, "
+    "CREATE TABLE item (scope BIGINT NOT NULL, kind INTEGER NOT NULL, key TEXT NOT NULL, "
     "number BIGINT NOT NULL, passages INTEGER NOT NULL, words INTEGER NOT NULL, "
     "about TEXT NOT NULL, expires DOUBLE PRECISION NOT NULL, "
     "PRIMARY KEY (scope, kind, key)) {clustered}",
@@ -50,6 +39,7 @@ AT_ONCE = 500  # Items read or deleted by one statement
 ITEMS = "FROM item JOIN body USING (number) WHERE scope = ? AND kind = ?"
 ALIVE = "(expires = 0 OR expires > ?)"
 GONE = "expires > 0 AND expires <= ?"  # as the index has it, so that it is used
+Where = tuple[int, Kind, float]  # The number of a scope, a kind, and when it expires
 SAME = "tenant = ? AND thread = ? AND session = ?"
 
 
@@ -68,7 +58,7 @@ class Run:
         """Run one statement for each of many rows."""
         self._cursor.executemany(sql.replace("?", self._mark), list(rows))
 
-    def among(self, sql: str, *values: Any, keys: Sequence[bytes]) -> Iterator[Any]:
+    def among(self, sql: str, *values: Any, keys: Sequence[str]) -> Iterator[Any]:
         """Yield the rows of a statement whose `key` is among these."""
         for at in range(0, len(keys), AT_ONCE):
             part = keys[at : at + AT_ONCE]
@@ -124,24 +114,18 @@ class Tables(ABC):
         sql = f"SELECT key, body {ITEMS} AND {ALIVE}"
         with self.transaction() as run:
             values = (self._number(run, scope), KINDS[kind], time.time())
-            keys = None if names is None else [*map(key_bytes, names)]
-            rows = run(sql, *values) if keys is None else run.among(sql, *values, keys=keys)
-            return {key_text(bytes(key)): bytes(body) for key, body in rows}
+            rows = run(sql, *values) if names is None else run.among(sql, *values, keys=names)
+            return {key: bytes(body) for key, body in rows}
 
     def write(
-        self,
-        scope: Scope,
-        values: Values,
-        originals: Sequence[Original] = (),
-        renewed: Sequence[str] = (),
-        seen: str | None = None,
+        self, scope: Scope, items: Items, renewed: Sequence[str] = (), seen: str | None = None
     ) -> str:
-        """Keep values, and originals with their words in the index; all or none.
+        """Keep items, those of originals with their words in the index; all or none.
 
         The records `renewed` live as long. With `seen`, the head that was seen (empty for none),
-        nothing is written if another one, or one of these values, is in force. Returns the head.
+        nothing is written if another one, or one of these records, is in force. Returns the head.
         """
-        with self.transaction(writes=True, durable=values.keys() != {"note"}) as run:
+        with self.transaction(writes=True, durable=items.keys() != {"note"}) as run:
             name = packed([scope.tenant, scope.thread, scope.session])
             # Which locks the scope for other writers.
             [(number, after)] = run(
@@ -152,53 +136,50 @@ class Tables(ABC):
             )
             kept = run(f"SELECT body {ITEMS}", number, KINDS["head"])
             head = str(unpacked(bytes(kept[0][0]))) if kept else ""
-            if seen is not None and head and head != seen and head not in values["record"]:
+            if seen is not None and head not in ("", seen, *(one.key for one in items["record"])):
                 return head
             ends = 0.0 if self.ttl is None else time.time() + self.ttl
-            after = self._put(run, (number, KINDS["original"], ends), originals, after)
-            for kind, bodies in values.items():
-                items = [Original(key, body, "", ()) for key, body in bodies.items()]
-                after = self._put(run, (number, KINDS[kind], ends), items, after)
-            keys = [(number, KINDS["record"], key_bytes(one)) for one in renewed]
-            self._renew(run, ends, keys)
+            for kind in items:
+                after = self._put(run, (number, kind, ends), items, after)
+            self._renew(run, (number, "record", ends), renewed)
             run("UPDATE scope SET next = ? WHERE id = ?", after, number)
-            return str(unpacked(values["head"]["head"])) if "head" in values else head
+            return str(unpacked(items["head"][0].body)) if "head" in items else head
 
-    def _put(
-        self, run: Run, where: tuple[int, int, float], items: Sequence[Original], after: int
-    ) -> int:
+    def _put(self, run: Run, where: Where, items: Items, after: int) -> int:
         """Write items of a kind into a scope; return the number of its next passage."""
         number, kind, ends = where
-        keys = {key_bytes(one.key): one for one in items}
+        new = {one.key: one for one in items[kind]}
         sql = "SELECT key, number FROM item WHERE scope = ? AND kind = ?"
-        known = {bytes(key): at for key, at in run.among(sql, number, kind, keys=[*keys])}
-        self._renew(run, ends, [(number, kind, key) for key in known])
+        known = dict(run.among(sql, number, KINDS[kind], keys=[*new]))
+        self._renew(run, where, [*known])
         rows, words = list[Any](), list[tuple[int, str]]()
-        for key, one in keys.items():
+        for key, one in new.items():
             if key not in known:
                 known[key] = first = (number << SPAN) + after
                 size = sum(passage.count(" ") + 1 for passage in one.passages)
-                rows.append((number, kind, key, first, len(one.passages), size, one.about, ends))
+                row = (number, KINDS[kind], key, first, len(one.passages), size, one.about, ends)
+                rows.append(row)
                 words += enumerate(map(self.text, one.passages), first)
                 after += max(1, len(one.passages))
         run.many("INSERT INTO item VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
         sql = (
             "INSERT INTO body VALUES (?, ?) ON CONFLICT (number) DO UPDATE SET body = excluded.body"
         )
-        run.many(sql, [(known[key], one.body) for key, one in keys.items()])
+        run.many(sql, [(known[key], one.body) for key, one in new.items()])
         run.many(self.index, words)
         return after
 
-    def _renew(self, run: Run, ends: float, items: Sequence[tuple[int, int, bytes]]) -> None:
+    def _renew(self, run: Run, where: Where, keys: Sequence[str]) -> None:
+        number, kind, ends = where
         sql = "UPDATE item SET expires = ? WHERE scope = ? AND kind = ? AND key = ?"
-        run.many(sql, [(ends, *item) for item in items])
+        run.many(sql, [(ends, number, KINDS[kind], key) for key in keys])
 
     def listed(self, scope: Scope, keys: Sequence[str]) -> dict[str, Listed]:
         """Return by key what a search must know of originals, at least of those with these keys."""
         sql = "SELECT key, number, passages, words, about FROM item WHERE scope = ? AND kind = 0"
         with self.transaction() as run:
             rows = run(f"{sql} AND {ALIVE}", self._number(run, scope), time.time())
-        return {key_text(row[0]): row for row in rows}
+        return {row[0]: row for row in rows}
 
     def index_of(self, scope: Scope) -> object:
         """Return what tells a history from a later one of its name, with other numbers."""
@@ -249,7 +230,7 @@ class Tables(ABC):
                 count += kind in COUNTED
                 if kind == KINDS["original"]:
                     with suppress(ArchiveError):  # the number of a damaged one names nothing more
-                        one = original_of(entry_of(key_text(bytes(key)), bytes(body))[0], b"")
+                        one = original_of(entry_of(key, bytes(body))[0], b"")
                         run.many(self.unindex, enumerate(map(self.text, one.passages), number))
             run.many("DELETE FROM body WHERE number = ?", [(row[3],) for row in rows])
             gone = [row[:3] for row in rows]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
@@ -15,20 +14,17 @@ from typing import Any, Literal, NamedTuple
 from conspectus.core.records import FORMAT as RECORD_FORMAT
 from conspectus.core.records import Chain, Record
 from conspectus.errors import ArchiveError, InputError, MessageError
-from conspectus.messages import Call, Message, Source, decode, encode, read_messages
-from conspectus.messages.message import restored, to_json
+from conspectus.messages import Call, Message, Source, decode, read_messages
+from conspectus.messages.message import to_json
 
 Kind = Literal["original", "record", "draft", "note", "head"]
 """Kinds of values, each by name; a note is one of a program around the archive."""
 
-Values = Mapping[Kind, Mapping[str, bytes]]
-
-Listed = tuple[bytes, int, int, int, str]
+Listed = tuple[str, int, int, int, str]
 """A message that may be searched: its key, its first passage's number, the number of its passages,
 of its words, and `about`. A plain tuple, as the garbage collector passes those by."""
 
 _WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-_HEXADECIMAL = re.compile("(?:[0-9a-f]{2}){0,255}")
 DICTIONARY = b"""\
 {"additional_kwargs":{},"artifact":null,"invalid_tool_calls":[],"name":null,"response_metadata":{},\
 "status":"success","tool_calls":[{"args":{"path":"}}],"usage_metadata":{"input_tokens":\
@@ -71,13 +67,16 @@ class Scope:
         return label_hash(self.tenant), label_hash(self.thread), label_hash(self.session)
 
 
-class Original(NamedTuple):
-    """A message to keep: its packed body, what a search must know of it, its passages' words."""
+class Item(NamedTuple):
+    """A value to keep, packed; of an original also what a search knows of it, and its words."""
 
     key: str
     body: bytes
-    about: str
-    passages: tuple[str, ...]
+    about: str = ""
+    passages: tuple[str, ...] = ()
+
+
+Items = Mapping[Kind, Sequence[Item]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,44 +135,13 @@ def unpacked(body: bytes) -> Any:
         raise ValueError(f"it is damaged: {error}") from error
 
 
-def key_bytes(key: str) -> bytes:
-    """Return a key in half its length: its hexadecimal characters as bytes, behind their number."""
-    stem = _HEXADECIMAL.match(key)[0]  # type: ignore[index]
-    rest = key[len(stem) :].encode("utf-8", "surrogatepass")
-    return bytes((len(stem) // 2,)) + bytes.fromhex(stem) + rest
-
-
-def key_text(raw: bytes) -> str:
-    """Return the key that `key_bytes` has written."""
-    if len(raw) == raw[0] + 1:
-        return raw.hex()[2:]
-    end = raw[0] + 1
-    return raw[1:end].hex() + raw[end:].decode("utf-8", "surrogatepass")
-
-
 def body_of(entry: Message) -> bytes:
     """Return one message as a store keeps it; id, text and speaker follow from the message."""
     form, message, lossless = to_json(entry.source, entry.memo.get("copy"))
-    # A class of LangChain may read its own fields otherwise than they were set.
-    whole = lossless and not entry.redacted and (form == "dict" or _comes_back(entry, message))
+    # A class of somebody's own comes back as the one of LangChain that it extends.
+    known = form == "dict" or type(entry.source).__module__.startswith("langchain_core.")
+    whole = lossless and known and not entry.redacted
     return packed([form, entry.given_id, int(time.time()), whole, message])
-
-
-def _comes_back(entry: Message, data: Any) -> bool:
-    """Return whether the message, written and read, is equal to itself."""
-    try:
-        if entry.memo.get("copy") is not None:  # its data have no tags, and come back as they are
-            again = restored("langchain", data, entry.given_id)
-        else:
-            again = decode("langchain", entry.encoded.text, entry.given_id)
-        # NaN differs from itself, so a message with one is compared by its text.
-        return again == entry.source or (
-            type(again) is type(entry.source)
-            and "NaN" in entry.encoded.text
-            and encode(again).text == entry.encoded.text
-        )
-    except MessageError:
-        return False
 
 
 def equals(body: bytes | None, entry: Message) -> bool:
