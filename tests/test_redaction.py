@@ -159,14 +159,15 @@ def with_lines() -> list[BaseMessage]:
     ]
 
 
-def test_a_message_shown_short_shows_no_secret_and_is_shown_so_again():
+def test_a_truncated_message_stays_as_it_was_and_its_archived_original_holds_no_secret():
     messages = with_lines()
     compactor = engine(window=6_000, trigger=("tokens", 1_000), keep=("messages", 28), redact=True)
     result = compacted(messages, compactor)
     assert (result.clipped, result.redacted) == (1, {"password": 400}), result.reason
     shown = next(m for m in result.messages if m.id == "t")
-    no_secret(shown.content)
+    assert shown.content.startswith(LINES[:20])
     assert "archived as t" in shown.content
+    no_secret(kept_rows(compactor))
     assert compacted(messages, compactor).messages == result.messages
     back = compacted([*result.messages, HumanMessage("more", id="w")], compactor)
     assert back.messages[:-1] == result.messages

@@ -20,7 +20,7 @@ from conspectus.messages.summary import summary_body
 from conspectus.model.checks import FLOOR
 from conspectus.notes.segment import Segment, with_texts
 from conspectus.observe import log
-from conspectus.redaction import Redaction, for_view
+from conspectus.redaction import Redaction
 
 
 @dataclass(slots=True)
@@ -131,18 +131,11 @@ async def gather(made: Material) -> None:
         summary_body(item.entry.text) for item in made.leaving if item.foreign and item.entry
     )
     made.notes = _notes_of(history.chain or history.before)
-    # A clip must be the same whenever it is made again, so it goes by its own message only.
-    to_show = {item.key: made.originals[item.key] for item in short}
-    if made.redaction is not None:
-        alone = await made.redaction.entries(list(to_show.values()))
-        to_show = dict(zip(to_show, alone, strict=True))
-        await _redact(made, made.redaction)
-    for clip in plan.clips:
+    for clip in plan.clips:  # what stays in view is shown as it was
         item = items[clip.index]
-        whole = to_show[item.key]
-        if whole.redacted and item.entry is not None:
-            whole = for_view(whole, item.entry)
-        made.clips[clip.index] = clipped(item, whole, clip, engine)
+        made.clips[clip.index] = clipped(item, made.originals[item.key], clip, engine)
+    if made.redaction is not None:
+        await _redact(made, made.redaction)
     for i, item in enumerate(items):
         if i not in gone and not (item.summary and summarised):
             made.tokens += made.clips.get(i, item).tokens
@@ -163,7 +156,7 @@ async def gather(made: Material) -> None:
         fine = min(fine, int(budget / REARM) - made.tokens)
         if engine.size is not None and budget < SMALLEST_SUMMARY:
             most = fine = max(most, budget)
-    # Clips of redacted text may be larger than planned: the summary then gets what is left.
+    # Clips may be larger than planned: the summary then gets what is left.
     made.most = max(1, most)
     made.asked = min(plan.summary_tokens, made.most)
     made.fine = max(made.asked, fine)

@@ -212,11 +212,10 @@ async def remember(
 ) -> None:
     """Remember a history with nothing due, if the next step may go on from it."""
     engine = thread.engine
-    # What was shown whole as it could not be redacted, or is no summary only as it comes last.
-    short = engine.redaction is not None and any(record.clips for record in history.chain)
+    # The last one is no summary only as it comes last.
     users = [item for item in history.items if item.entry is not None and item.role == "user"]
     held = [entry.memo["copy"] for entry in entries]
-    if not _by_sizes(thread) or short or (users and is_summary_message(users[-1].source)):
+    if not _by_sizes(thread) or (users and is_summary_message(users[-1].source)):
         return
     if None in held:  # one that is to be read anew each time
         return

@@ -137,10 +137,10 @@ class Thread:
     async def fold(self, entries: list[Message]) -> History:
         """Fold the records that belong to a history over it, and put them in force."""
         engine, archive, known = self.engine, self.engine.archive, await self.chain()
-        history = await look(engine, entries, known)
+        history = look(engine, entries, known)
         if archive is not None and not all(record.archived for record in known):
             # Made when there was no archive: they stand like another library's summary.
-            return replace(await look(engine, entries, ()), before=history.chain)
+            return replace(look(engine, entries, ()), before=history.chain)
         if all(item.entry is not None for item in history.items):
             # A summary that the records in force do not know may be that of another branch, or of a
             # time that the history has gone back to.
@@ -150,14 +150,14 @@ class Thread:
                 else:
                     chains = engine.memory.of(self.scope).chains
                     other = (chains.get(name) if self.head is None else None) or ()
-                again = await look(engine, entries, other) if other else history
+                again = look(engine, entries, other) if other else history
                 if other and again.chain:
                     history = again
                     break
         noted = next((record for record in reversed(history.chain) if record.by), None)
         if archive is not None and noted is not None and not noted.segment:  # gone back to it
             whole = await archive.flow(archive.chain_at, self.scope, history.chain[-1].id)
-            history = await look(engine, entries, whole or history.chain)
+            history = look(engine, entries, whole or history.chain)
         chain = history.chain
         if chain != tuple(known) and self.head is None and not self.aside:
             if not chain:

@@ -6,14 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from conspectus._langchain import is_ai_message
 from conspectus.core.boundaries import newest_user
 from conspectus.core.items import Clip, Item, Size
 from conspectus.core.records import ClipMark, Record
-from conspectus.engine.folding import Folded, bears_mark, clip_text, fold
-from conspectus.errors import RedactionError
+from conspectus.engine.folding import bears_mark, clip_text, fold
 from conspectus.messages import (
     ARCHIVED,
     Message,
@@ -25,12 +24,9 @@ from conspectus.messages import (
     smallest_clip,
     summary_message,
     summary_text,
-    with_pointer,
     with_short_arguments,
 )
 from conspectus.messages.message import is_expendable, tools_of
-from conspectus.observe import log
-from conspectus.redaction import for_view
 from conspectus.tokens import Report, TokenMeter
 
 if TYPE_CHECKING:
@@ -120,10 +116,9 @@ def like_of(messages: Sequence[Source]) -> type:
     return dict if any(isinstance(message, dict) for message in messages) else object
 
 
-async def look(engine: Engine, entries: list[Message], chain: Sequence[Record]) -> History:
+def look(engine: Engine, entries: list[Message], chain: Sequence[Record]) -> History:
     """Fold the records of a thread over a history, and measure the view."""
     folded = fold(chain, entries)
-    whole = await _whole(engine, entries, folded)
     meter, sizes, pin = engine.meter, engine.sizes, engine.pin
     like = like_of([entry.source for entry in entries])
     newest = max((i for i, e in enumerate(entries) if e.role == "user"), default=-1)
@@ -133,10 +128,10 @@ async def look(engine: Engine, entries: list[Message], chain: Sequence[Record]) 
     for index, key, mark, back in folded.remaining:
         entry, source = entries[index], entries[index].source
         if mark is not None and not back:
-            short = whole[index] and shortened(whole[index], mark, meter, mark.where or ARCHIVED)
-            if short and (not mark.shown or _clip_text(short) == mark.shown):
+            short = shortened(entry, mark, meter, mark.where or ARCHIVED)
+            if not mark.shown or _clip_text(short) == mark.shown:
                 source = short
-            else:  # another redactor or way to count: sent back, it would not be known for a clip
+            else:  # another way to count: sent back, it would not be known for a clip
                 mark = None
         pinned = pin is not None and bool(pin(entry.source))
         alone = like is not dict or (index == first and index != newest)
@@ -169,19 +164,6 @@ async def look(engine: Engine, entries: list[Message], chain: Sequence[Record]) 
     if summary is not None:
         _put_summary(items, summary, engine, like)
     return History(tuple(items), folded.chain, folded.dropped, like)
-
-
-async def _whole(engine: Engine, entries: list[Message], folded: Folded) -> dict[int, Any]:
-    """Return the messages to show short, without secrets; None for each if that failed."""
-    short = [item.position for item in folded.remaining if item.clip and not item.back]
-    if engine.redaction is None or not short:
-        return {index: entries[index] for index in short}
-    try:
-        clean = await engine.redaction.entries([entries[index] for index in short])
-        return {i: for_view(e, entries[i]) for i, e in zip(short, clean, strict=True)}
-    except RedactionError as error:
-        log("shown_whole", "messages that were truncated are shown whole for now: %s", error)
-        return dict.fromkeys(short)
 
 
 def _clip_text(message: Source) -> str:
@@ -234,15 +216,10 @@ def reported(message: Source) -> int:
 
 
 def shortened(original: Message, how: Clip | ClipMark, meter: TokenMeter, where: str) -> Source:
-    """Show a message short, or whole with a pointer if redaction has made it short."""
+    """Show a message short."""
     if how.longest:
-        short = with_short_arguments(original, how.longest, how.ending, where)
-    else:
-        short = clip(original, how.limit, meter.plain.message, where)
-    pointer = where.replace("{cite}", original.cite)
-    if original.redacted and pointer not in read_messages([short])[0].reading:
-        return with_pointer(original, where)
-    return short
+        return with_short_arguments(original, how.longest, how.ending, where)
+    return clip(original, how.limit, meter.plain.message, where)
 
 
 def clipped(item: ViewItem, original: Message, how: Clip, engine: Engine) -> ViewItem:

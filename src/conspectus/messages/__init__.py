@@ -17,7 +17,6 @@ from conspectus.messages.shortening import (
     clip,
     has_long_arguments,
     smallest_clip,
-    with_pointer,
     with_short_arguments,
 )
 from conspectus.messages.summary import (
@@ -30,4 +29,4 @@ from conspectus.messages.summary import (
 __all__ = ["ARCHIVED", "POINTER", "SUMMARY_LINE", "Call", "Message", "Source", "as_data"]
 __all__ += ["clip", "decode", "encode", "has_long_arguments", "is_summary_message", "name_entries"]
 __all__ += ["occurrences", "read_message", "read_messages", "smallest_clip", "summary_message"]
-__all__ += ["summary_text", "with_pointer", "with_short_arguments"]
+__all__ += ["summary_text", "with_short_arguments"]

@@ -32,7 +32,6 @@ POINTER = "archived as "  # Stands in every clip, before the name of its origina
 ARCHIVED = POINTER + "{cite}"  # Where the original is, in the words of a clip
 
 MARK = "[clipped: {left_out:,} of {whole:,} characters left out; original {where}]"
-WITHOUT_SECRETS = "[shown without its secrets; {where}]"
 
 HEAD = 2 / 3
 """Share of a clipped text for its beginning: ends hold results, beginnings the kind of text."""
@@ -106,27 +105,6 @@ def with_short_arguments(
     if not has_long_arguments(message.source, longest):
         return message.source
     return _Shortening(message, longest, where, "texts", WRITERS, ending).message()
-
-
-def with_pointer(message: Message, where: str = ARCHIVED) -> Source:
-    """Add a pointer to the original to a message without its secrets."""
-    source: Any = message.source
-    note = WITHOUT_SECRETS.format(where=where.replace("{cite}", message.cite))
-    name = "content"
-    if not is_message(source) and is_item(source):
-        name = "output"
-        if not isinstance(source.get(name), str) or source["type"] == "local_shell_call_output":
-            return message.source
-    content = source.content if is_message(source) else source.get(name)
-    if isinstance(content, list):
-        content = [*content, {"type": "text", "text": note}]
-    else:
-        content = f"{content}\n{note}" if content else note
-    if not is_message(source):
-        return {**source, name: content}
-    extra = {**source.additional_kwargs, "conspectus": {"clip_of": message.cite}}
-    made: Source = source.model_copy(update={"content": content, "additional_kwargs": extra})
-    return made
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,6 @@
 The default redactor, the secret scanner, is a package of its own, `conspectus_secrets`.
 """
 
-from conspectus.redaction.redaction import Redact, Redacted, Redaction, Redactor, for_view
+from conspectus.redaction.redaction import Redact, Redacted, Redaction, Redactor
 
-__all__ = ["Redact", "Redacted", "Redaction", "Redactor", "for_view"]
+__all__ = ["Redact", "Redacted", "Redaction", "Redactor"]

@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from conspectus import _imports
-from conspectus._langchain import is_message
 from conspectus.bridge import StepTimeout, io
 from conspectus.errors import MessageError, PolicyError, RedactionError
 from conspectus.messages import Message, read_messages
@@ -22,8 +21,6 @@ from conspectus.redaction.walk import walk
 
 GROWTH, MORE = 4, 1_000
 """A redacted text has at most this multiple of the text's characters, plus this number."""
-
-SIGNED = ("thinking", "redacted_thinking", "reasoning")  # Blocks that a provider checks
 
 NOTHING_DONE = "nothing was archived or summarised"
 
@@ -141,26 +138,14 @@ class Redaction:
             f"{redactor!r:.200}"
         )
 
-    async def entries(self, entries: Sequence[Message]) -> list[Message]:
-        """Redact messages, each by itself: the result for one does not depend on others.
-
-        A failing redactor is a `RedactionError`.
-        """
-        return (await self.together(entries, (), apart=True)).entries
-
     async def texts(self, texts: Sequence[str]) -> list[str]:
-        """Redact texts; errors as above."""
+        """Redact texts; a failing redactor is a `RedactionError`."""
         return (await self.together((), texts)).texts
 
-    async def together(
-        self, entries: Sequence[Message], texts: Sequence[str], apart: bool = False
-    ) -> Together:
-        """Redact messages and texts, each secret in all of them.
-
-        `apart` removes from each message only its own secrets. Errors as above.
-        """
+    async def together(self, entries: Sequence[Message], texts: Sequence[str]) -> Together:
+        """Redact messages and texts, each secret in all of them; errors as above."""
         try:
-            work = partial(self._together, entries, texts, apart)
+            work = partial(self._together, entries, texts)
             together: Together = await io(work, timeout=self.timeout)
         except RedactionError:
             raise
@@ -173,11 +158,11 @@ class Redaction:
             raise self._error(f"{what}; mend it, or leave redact= out") from error
         return together
 
-    def _together(self, entries: Sequence[Message], texts: Sequence[str], apart: bool) -> Together:
+    def _together(self, entries: Sequence[Message], texts: Sequence[str]) -> Together:
         alone = [self._alone(entry) for entry in entries]
         answers = [self._text(text) for text in texts]
         values = dict(self.values)
-        for found in [] if apart else [*(found for _, found in alone), *answers]:
+        for found in [*(found for _, found in alone), *answers]:
             values.update(found.values)
         made, counts = list[Message](), list[Counts]()
         for original, (message, found) in zip(entries, alone, strict=True):
@@ -188,25 +173,16 @@ class Redaction:
         return Together(made, counts, clean, values)
 
     def _alone(self, message: Message) -> tuple[Message, Redacted]:
-        """Redact a message by itself; return it, and what was found in it.
+        """Redact a message by itself; return it, and what was found in it."""
+        counts, values = Counter[str](), dict[str, str]()
 
-        This is remembered with the message, as those in view are redacted at each step.
-        """
-        by, changed, found = message.memo.get("redacted", (None, None, None))
-        if by is not self.redact:
-            counts, values = Counter[str](), dict[str, str]()
+        def put(text: str, key: str | None) -> str:
+            answer = self._text(text, key)
+            counts.update(answer.counts)
+            values.update(answer.values)
+            return answer.text
 
-            def put(text: str, key: str | None) -> str:
-                answer = self._text(text, key)
-                counts.update(answer.counts)
-                values.update(answer.values)
-                return answer.text
-
-            made = _read(walk(message.source, put), message)
-            # A message that its own memo held would never be gone.
-            changed, found = None if made is message else made, Redacted("", counts, values)
-            message.memo["redacted"] = self.redact, changed, found
-        return changed or message, found
+        return _read(walk(message.source, put), message), Redacted("", counts, values)
 
     def _text(self, text: str, key: str | None = None) -> Redacted:
         if not text:
@@ -255,35 +231,6 @@ def _without(message: Message, original: Message, values: Values, counts: Counte
 
     source = walk(message.source, put)
     return message if source is message.source else _read(source, original)
-
-
-def for_view(redacted: Message, original: Message) -> Message:
-    """Return a redacted message whose clip may be shown to a provider.
-
-    It has the original names of tools and speakers, and signed thoughts, which providers check.
-    """
-    made, source = redacted.source, original.source
-    if made is source:
-        return redacted
-    new, old = (vars(m) if is_message(m) else m for m in (made, source))
-    names = ("name", "content", "tool_calls")
-    update = {name: _renamed(new[name], old[name], name) for name in names if old.get(name)}
-    named = made.model_copy(update=update) if is_message(made) else {**made, **update}
-    return _read(named, original)
-
-
-def _renamed(new: Any, old: Any, key: str = "") -> Any:
-    """Return a part with the names of the tools and the signed thoughts as they were."""
-    if key == "name":
-        return old
-    if isinstance(new, list) and isinstance(old, list):
-        return [_renamed(*pair) for pair in zip(new, old, strict=True)]
-    if not isinstance(new, Mapping) or not isinstance(old, Mapping):
-        return new
-    if old.get("type") in SIGNED:
-        return old
-    inner = ("name", "function")
-    return {k: _renamed(v, old.get(k), k) if k in inner else v for k, v in new.items()}
 
 
 def _read(source: Any, original: Message) -> Message:

@@ -174,7 +174,7 @@ class Call:
             archived = head is not None and head.archived
             text = summary_text(self.running.summary, archived=archived, **mark)
             between = [summary_message(text, head.id if head else "before")]
-        history = await look(engine, read_messages([*self.system, *between, *self.rest]), chain)
+        history = look(engine, read_messages([*self.system, *between, *self.rest]), chain)
         size = engine.meter.messages(self.standing)
         items = (replace(p, tokens=size) if p.summary else p for p in history.items)
         return replace(history, items=tuple(items))
