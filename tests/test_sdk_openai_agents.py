@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conspectus.archive import Scope
-from conspectus.errors import StuckError
+from conspectus.errors import PolicyError, StuckError
 from conspectus_sdk import Fitter
 from fault_server import FaultServer
 from sdk_support import (
@@ -77,6 +77,8 @@ def test_the_session_is_what_the_one_inside_is(fitter):
 
     async def main() -> None:
         inner = SQLiteSession("s")
+        with pytest.raises(PolicyError, match="the session comes first"):
+            FittedSession(fitter, inner, model="gpt-4o")  # type: ignore[arg-type]
         session = FittedSession(inner, fitter, model="gpt-4o")
         assert session.session_id == "s"
         assert session.session_settings is inner.session_settings

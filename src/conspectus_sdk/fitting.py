@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Self, TypedDict, Unpack
 
 from conspectus import CompactionResult
-from conspectus._newest import Newest
 from conspectus.bridge import arun, run
 from conspectus.core.items import Window
 from conspectus.core.plan import budget_of
@@ -96,7 +95,7 @@ class Fitter:
             raise PolicyError("a fitter needs an archive=: a path, a URL, or memory:")
         self.archive = opened
         self._settings = {"summarizer": summarizer, "archive": opened, "redact": redact}
-        self._engines = Newest[str, tuple[Engine, int]](KNOWN)
+        self._engine = lru_cache(KNOWN)(self._made)
 
     def __enter__(self) -> Self:
         return self
@@ -119,7 +118,7 @@ class Fitter:
         Raises:
             StuckError: nothing makes it fit; carries the numbers.
             InputError: a thread or a tenant without a name.
-            PolicyError: the model's window is not known, or `answer_tokens` is negative.
+            PolicyError: the model's window is not known.
             MessageError: a message cannot be understood.
             ArchiveError: the archive cannot be read.
         """
@@ -146,9 +145,7 @@ class Fitter:
         scope = scope_of(tenant, thread_id, session)
         engine, window = self._engine(model)
         meter = engine.meter
-        if answer_tokens is not None and not 0 <= answer_tokens < math.inf:
-            raise PolicyError(f"answer_tokens={answer_tokens} is no room; give a number, or None")
-        beside = min(answer_tokens or 0, int(window * MOST_ANSWER))
+        beside = max(0, min(answer_tokens or 0, int(window * MOST_ANSWER)))
         beside += meter.tools(tools) if tools else 0
         beside += meter.message(plain({"role": "system", "content": system})) if system else 0
         if beside >= window:
@@ -169,23 +166,19 @@ class Fitter:
             view = without_stale_thoughts(view, chain[-1].messages_after) if chain else view
         return replace(result, messages=view)
 
-    def _engine(self, model: str) -> tuple[Engine, int]:
+    def _made(self, model: str) -> tuple[Engine, int]:
         """Return the engine of a model, and its window."""
-
-        def make() -> tuple[Engine, int]:
-            windows = self._windows
-            given = limit_of(model, windows) if isinstance(windows, Mapping) else windows
-            window = given or profile_of(model)
-            if window is None:
-                raise UnknownWindow(
-                    f"the window of the model {model!r} is not known here; give Fitter(window=...) "
-                    "its input limit in tokens or a mapping of names to limits, or install its "
-                    f"provider's package: {install_command('openai,anthropic')}"
-                )
-            meter = TokenMeter(self._counter, model=model)
-            return Engine.build(self._settings, self._policy, meter), window
-
-        return self._engines.get_or_make(model, make)
+        windows = self._windows
+        given = limit_of(model, windows) if isinstance(windows, Mapping) else windows
+        window = given or profile_of(model)
+        if window is None:
+            raise UnknownWindow(
+                f"the window of the model {model!r} is not known here; give Fitter(window=...) "
+                "its input limit in tokens or a mapping of names to limits, or install its "
+                f"provider's package: {install_command('openai,anthropic')}"
+            )
+        meter = TokenMeter(self._counter, model=model)
+        return Engine.build(self._settings, self._policy, meter), window
 
 
 FAKE_ID = "__fake_id__"  # of all items that the Agents SDK makes of another protocol's answers

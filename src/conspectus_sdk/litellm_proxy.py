@@ -24,11 +24,7 @@ logger = logging.getLogger(__name__)
 
 CHAT = ("completion", "acompletion", "anthropic_messages", "aanthropic_messages")
 FIELDS = dict.fromkeys(CHAT, "messages") | dict.fromkeys(("responses", "aresponses"), "input")
-"""The field of the history, by the kind of call."""
-
-SESSION = ("litellm_session_id", "session_id", "thread_id")
-"""Names of a conversation, in the request or in its `metadata`."""
-
+SESSION = ("litellm_session_id", "session_id", "thread_id")  # names, or in the `metadata`
 PROMPTS = ("system", "developer")
 ANSWER = ("max_completion_tokens", "max_output_tokens", "max_tokens")
 
@@ -96,9 +92,8 @@ def _thread_of(data: Mapping[str, Any], messages: list[Any], system: object) -> 
     """
     metadata = data.get("metadata")
     for where in (data, metadata if isinstance(metadata, Mapping) else {}):
-        for name in SESSION:
-            if where.get(name):
-                return str(where[name])
+        if named := next((where[name] for name in SESSION if where.get(name)), None):
+            return str(named)
     roles = [one.get("role") if isinstance(one, Mapping) else None for one in messages]
     first = next((at for at, role in enumerate(roles) if role not in PROMPTS), len(messages))
     start = [system, *map(plain, messages[: first + 1])]

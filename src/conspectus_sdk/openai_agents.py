@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from conspectus.errors import install_command
+from conspectus.errors import PolicyError, install_command
 
 try:
     from agents import FunctionTool
@@ -29,7 +29,7 @@ class FittedSession(SessionABC):
 
     Give the run `session.input_filter`, too, so that a run of many turns stays inside the window.
     `model` answers, for `tenant`; `answer_tokens` is the maximum of an answer, if it counts in the
-    model's window.
+    model's window. Raises `PolicyError` for what is no `Fitter`.
 
     Example:
         `Runner.run(agent, "hi", session=session, run_config=RunConfig(call_model_input_filter=
@@ -45,6 +45,9 @@ class FittedSession(SessionABC):
         tenant: str = LOCAL,
         answer_tokens: int | None = None,
     ) -> None:
+        if not isinstance(fitter, Fitter):
+            form = "FittedSession(session, fitter, model=...)"
+            raise PolicyError(f"the session comes first, then its Fitter: {form}, not {fitter!r}")
         self.inner, self.session_id, self._fitter = session, session.session_id, fitter
         self._request: Any = {"thread_id": self.session_id, "tenant": tenant, "model": model}
         self.input_filter = input_filter(fitter, answer_tokens=answer_tokens, **self._request)
