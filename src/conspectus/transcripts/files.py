@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -18,11 +19,7 @@ from conspectus.messages import Source, read_messages
 from conspectus.transcripts.forms import FORMS, Form
 from conspectus.transcripts.pairs import Mended, mend
 
-DEEPEST = 200  # most levels of nesting; real tool arguments have a dozen
 TRIES = 1_000  # places in a damaged line at which a record may begin
-KINDS = {type(None): "null", bool: "boolean", str: "string", list: "list"} | dict.fromkeys(
-    (int, float), "number"
-)  # JSON's names
 
 EXPECTED = (
     'expected a list of chat messages, an object with one under "messages", or one message a line'
@@ -168,49 +165,35 @@ def _parsed(text: str, name: str) -> Parsed:
     """Read the records of a text: one JSON value, or lines, of which half may be damaged."""
     try:
         whole = json.loads(text)
-        if _is_deep(whole):
-            raise RecursionError
     except json.JSONDecodeError as error:
         return _parsed_lines(text, name, error)
-    except RecursionError as error:
-        problem = (
-            f"{name} is nested deeper than {DEEPEST} levels, which no history is; check the file"
-        )
-        raise InputError(problem) from error
-    except ValueError as error:  # of Python's own, which reads no number of so many digits
-        raise InputError(f"{name} cannot be read as JSON: {error}") from error
+    except (RecursionError, ValueError) as error:  # of Python's own: nested or digits without end
+        raise InputError(f"{name} cannot be read as JSON: {error}; {EXPECTED}") from error
     flat = "\n" not in text.strip()
     if isinstance(whole, list):
         return Parsed(whole, flat=flat)
-    if not isinstance(whole, dict):
-        raise InputError(f"{name} holds a JSON {KINDS[type(whole)]}; {EXPECTED}")
-    for holder in (whole, whole.get("values")):
+    rest = whole if isinstance(whole, dict) else {}
+    for holder in (rest, rest.get("values")):
         if isinstance(holder, dict) and isinstance(holder.get("messages"), list):
             return Parsed(holder["messages"], wrapper=whole, flat=flat)
-    if "role" in whole or "type" in whole:
+    if "role" in rest or "type" in rest:
         return Parsed([whole], [1])
-    keys = ", ".join(repr(key) for key in list(whole)[:5]) or "nothing"
-    raise InputError(f"{name} holds a JSON object with {keys} and no messages; {EXPECTED}")
+    raise InputError(f"{name} holds no messages; {EXPECTED}")
 
 
 def _parsed_lines(text: str, name: str, error: json.JSONDecodeError) -> Parsed:
     """Read the records of lines; `error` says why the whole is no JSON."""
-    records, lines, sound, broken = list[Any](), list[int](), 0, 0
+    records, lines, broken = list[Any](), list[int](), 0
     # Not splitlines: Unicode's separators may stand in a string.
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            values, whole = _objects(line)
-            sound, broken = sound + whole, broken + (not whole)
-            records += values
-            lines += [number] * len(values)
-    if not records or broken > sound:
+    filled = [(at, line) for at, line in enumerate(text.split("\n"), 1) if line.strip()]
+    for number, line in filled:
+        values, whole = _objects(line)
+        broken += not whole
+        records += values
+        lines += [number] * len(values)
+    if not records or broken > len(filled) / 2:
         at = f"line {error.lineno}, column {error.colno}: {error.msg}"
         raise InputError(f"{name} is not JSON ({at}); {EXPECTED}")
-    if all(isinstance(r.get("messages"), list) and "role" not in r for r in records):
-        problem = (
-            f"{name} holds {len(records):,} conversations, one a line; put one of them into a "
-        )
-        raise InputError(f"{problem}file of its own")
     return Parsed(records, lines, broken=broken)
 
 
@@ -222,39 +205,21 @@ def _objects(line: str) -> tuple[list[dict[str, Any]], bool]:
     first: list[dict[str, Any]] = []
     for begin in islice(_BEGIN.finditer(line), TRIES):
         objects, at = list[dict[str, Any]](), begin.start()
-        try:
+        with suppress(ValueError, RecursionError):
             while at < len(line):
                 value, at = _DECODER.raw_decode(line, at)
-                if _is_deep(value):
-                    break
                 objects.append(value)
                 at = _SPACE.match(line, at).end()  # type: ignore[union-attr]
-            else:
-                return objects, not line[: begin.start()].strip()
-        except (ValueError, RecursionError):
-            pass
+            return objects, not line[: begin.start()].strip()
         first = first or objects
     return first, False
-
-
-def _is_deep(value: Any) -> bool:
-    level = [value]
-    for _ in range(DEEPEST + 1):
-        level = [
-            part
-            for outer in level
-            if isinstance(outer, (dict, list))
-            for part in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-    return bool(level)
 
 
 def _history(parsed: Parsed, path: Path | None) -> HistoryFile:
     for index, record in enumerate(parsed.records):
         if not isinstance(record, dict):
-            right = 'a message is an object such as {"role": "user", "content": "..."}'
-            kind = KINDS[type(record)]
-            raise MessageError(f"{parsed.where(index)} is a JSON {kind}; {right}")
+            right = 'an object such as {"role": "user", "content": "..."}'
+            raise MessageError(f"{parsed.where(index)} is no message, which is {right}")
     every = [*parsed.records, parsed.wrapper or {}]
     form = next(form for form in FORMS if any(map(form.knows, every)))
     try:
