@@ -17,6 +17,7 @@ from langchain_core.messages import (
     messages_to_dict,
 )
 
+from conspectus.cli.output import write_file
 from conspectus.errors import InputError, MessageError
 from conspectus.transcripts import read_history, write_history
 
@@ -102,7 +103,7 @@ def test_odd_strings_survive_reading_and_writing(tmp_path, content):
         history = read_history(path)
         assert history.messages == rows
         text = write_history(history.messages, history)
-        path.write_text(text, encoding="utf-8")
+        write_file(path, text)
         assert read_history(path).messages == rows
 
 

@@ -45,7 +45,7 @@ class FittedSession(SessionABC):
         tenant: str = LOCAL,
         answer_tokens: int | None = None,
     ) -> None:
-        if not isinstance(fitter, Fitter):
+        if not hasattr(fitter, "afit"):
             form = "FittedSession(session, fitter, model=...)"
             raise PolicyError(f"the session comes first, then its Fitter: {form}, not {fitter!r}")
         self.inner, self.session_id, self._fitter = session, session.session_id, fitter

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -151,8 +152,6 @@ def export(
     out: OutOption = None,
 ) -> None:
     """Write the originals of one --thread, or of all, as JSON lines, oldest first."""
-    from conspectus.transcripts.files import dump
-
     output.check_output(out)
     with _reading(options.archive_of(archive), tenant, thread, session) as kept:
         rows = [
@@ -160,9 +159,8 @@ def export(
             for name in (kept.threads(tenant) if thread is None else (thread,))
             for row in kept.export(Scope(tenant, name, session))
         ]
-    output.write_text(
-        out, lambda encoding: "".join(f"{dump(row, encoding=encoding)}\n" for row in rows)
-    )
+    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
+    output.write_text(out, "".join(lines))
 
 
 @app.command("forget", epilog=EXIT_CODES)

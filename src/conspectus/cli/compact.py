@@ -119,7 +119,7 @@ def compact(
     written = history.mended(result.messages)
     if out is not None:
         _check_that_nothing_is_lost(out, history, written.left_out)
-        output.write_text(out, lambda encoding: write_history(written.messages, history, encoding))
+        output.write_text(out, write_history(written.messages, history))
     caveats = dict.fromkeys(str(one.message) for one in caught if one.category is UserWarning)
     notes = [*caveats, *mended.notes, *history.remarks]
     if not is_new and not result.dropped:

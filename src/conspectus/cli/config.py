@@ -67,7 +67,7 @@ def schema(out: OutOption = None) -> None:
     from conspectus.config import json_schema
 
     output.check_output(out)
-    output.write_text(out, lambda encoding: json.dumps(json_schema(), indent=2) + "\n")
+    output.write_text(out, json.dumps(json_schema(), indent=2) + "\n")
 
 
 def read(file: Path, window: int | None) -> tuple[SummarizationConfig, int | None, str]:

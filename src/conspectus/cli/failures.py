@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from conspectus import _imports
+from conspectus.cli.output import ESCAPED
 from conspectus.errors import ArchiveError, ConspectusError, InputError, StuckError, SummaryError
 
 DONE, STUCK, BAD_INPUT, ARCHIVE_FAILED, NO_SUMMARY, WORSE, CANNOT_LISTEN = range(7)
@@ -108,7 +109,7 @@ def _check_streams() -> None:
         setattr(sys, name, os.fdopen(number, "r" if name == "stdin" else "w"))
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal without the letters is no failure
-            stream.reconfigure(errors="backslashreplace")
+            stream.reconfigure(errors=ESCAPED)
     if "stdout" in closed:
         raise InputError("standard output is closed; send it to a file, or to /dev/null")
 

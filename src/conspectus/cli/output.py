@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
+import json
 import os
 import shutil
 import sys
@@ -16,8 +18,18 @@ import typer
 
 from conspectus.errors import InputError
 
+ESCAPED = "conspectus.json"  # writes characters that an encoding does not have as JSON does
 STDOUT = Path("-")
 PATIENCE, PACE = 2.0, 5.0  # seconds until progress is said, and between two lines of it
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
+
+
+codecs.register_error(ESCAPED, _escaped)
 
 
 def printable(text: str) -> str:
@@ -48,9 +60,7 @@ def print_rows(rows: Sequence[Mapping[str, str | int | None]]) -> None:
 
 
 def print_json(data: Any) -> None:
-    from conspectus.transcripts.files import dump
-
-    print(dump(data, indent=2, encoding=sys.stdout.encoding or "utf-8"))
+    print(json.dumps(data, indent=2, ensure_ascii=False))
 
 
 @contextlib.contextmanager
@@ -102,10 +112,10 @@ def write_file(path: Path, text: str) -> None:
     written = target.with_name(f".{target.name[:100]}.{os.getpid()}")
     try:
         if target.exists() and not target.is_file():
-            target.write_text(text, encoding="utf-8")
+            target.write_text(text, encoding="utf-8", errors=ESCAPED)
             return
         try:
-            with written.open("x", encoding="utf-8", newline="\n") as file:
+            with written.open("x", encoding="utf-8", errors=ESCAPED, newline="\n") as file:
                 if target.exists():
                     shutil.copymode(target, written)
                 file.write(text)
@@ -121,9 +131,9 @@ def write_file(path: Path, text: str) -> None:
         raise InputError(said) from error
 
 
-def write_text(out: Path | None, text: Callable[[str], str]) -> None:
-    """Write a text, made for an encoding, to a file or to standard output (None or `-`)."""
+def write_text(out: Path | None, text: str) -> None:
+    """Write a text to a file, or to standard output (None or `-`)."""
     if out is None or out == STDOUT:
-        sys.stdout.write(text(sys.stdout.encoding or "utf-8"))
+        sys.stdout.write(text)
     else:
-        write_file(out, text("utf-8"))
+        write_file(out, text)

@@ -80,7 +80,7 @@ def wrong_with(
         return ()
     leaving = leaving or sum(request.count(entry.reading) for entry in request.entries)
     least = min(CAP, leaving // PART, request.limit // 3)  # that can be written within the limit
-    short = f"it is far too small for what it stands for: {size} tokens of {least} (`min_tokens`)"
+    short = f"it is far too small for what it stands for: {size} tokens of {least}"
     return (short,) if size < least else ()
 
 

@@ -137,7 +137,7 @@ def explained(error: Exception, name: str, timeout: float | None, check: str = "
     if "Timeout" in _names(error):
         took = f"{name} gave up waiting ({what}); raise the timeout of its client"
         if isinstance(error, StepTimeout):
-            cure = "have it write less, raise timeout"
+            cure = "have it write less, raise summarizer_timeout"
             took = f"{name} did not answer within {timeout:g} seconds; {cure}"
         failure = SummarizerTimeout(f"{took}, or use a faster model to summarise")
     elif final is False:

@@ -98,12 +98,12 @@ def read_history(source: str | Path) -> HistoryFile:
         raise MessageError(f"{name}: {error}") from error
 
 
-def write_history(messages: Sequence[Source], like: HistoryFile, encoding: str = "utf-8") -> str:
+def write_history(messages: Sequence[Source], like: HistoryFile) -> str:
     """Write messages as the text of a file, in the form of the one that was read.
 
     LangChain messages are written by `messages_to_dict`; the session of a program as a list, in
     Anthropic's form (Claude Code), as items of Responses (Codex), or in OpenAI's form. Keys beside
-    the list come back. Characters missing in `encoding` are escaped.
+    the list come back.
     """
     rows: list[Any] = []
     for message in messages:
@@ -116,9 +116,9 @@ def write_history(messages: Sequence[Source], like: HistoryFile, encoding: str =
     parsed: Parsed = like.parsed
     whole: Any = rows
     if like.form.session:
-        return dump(rows, None if parsed.flat else 2, encoding) + "\n"
+        return dump(rows, None if parsed.flat else 2) + "\n"
     if parsed.lines is not None:
-        return "".join(f"{dump(row, encoding=encoding)}\n" for row in rows)
+        return "".join(f"{dump(row)}\n" for row in rows)
     if parsed.wrapper is not None:
         whole = dict(parsed.wrapper)
         if "system" in whole and like.form.name != "langchain":
@@ -129,17 +129,12 @@ def write_history(messages: Sequence[Source], like: HistoryFile, encoding: str =
             whole["messages"] = rows
         else:
             whole["values"] = {**whole["values"], "messages": rows}
-    return dump(whole, None if parsed.flat else 2, encoding) + "\n"
+    return dump(whole, None if parsed.flat else 2) + "\n"
 
 
-def dump(value: Any, indent: int | None = None, encoding: str = "utf-8") -> str:
-    """Write JSON in `encoding`, with other characters escaped."""
-    text = json.dumps(value, ensure_ascii=False, indent=indent)
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:  # a lone surrogate, or a terminal that has no such letters
-        text = json.dumps(value, indent=indent)
-    return text
+def dump(value: Any, indent: int | None = None) -> str:
+    """Write JSON with the characters as they are."""
+    return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
 def _text(path: Path | None, name: str) -> str:
