@@ -180,7 +180,7 @@ class Endpoint:
             await reply.until(self._to_its_end(fitter.fit(x)), protocol, x.streamed)
         if x.fresh:  # it is settled
             await self._do(self._tenants.add, x.tenant)
-        elif x.trail is not None and not x.route.counts:  # while the upstream works
+        elif not x.route.counts and fitter.has_moved(x):  # while the upstream works
             settling = self._do(fitter.settle, x)
         if x.answer is not None:
             kind = b"text/event-stream" if x.streamed else b"application/json"

@@ -19,7 +19,8 @@ from conspectus.langchain.overflow import Refused
 from conspectus_serve.compaction import Asked
 from conspectus_serve.models import Learned
 from conspectus_serve.protocols import Protocol, Refusal, Route, error_body, error_event
-from conspectus_serve.threads import Mark, Match, Trail
+from conspectus_serve.threads import Match
+from conspectus_serve.trails import Mark, Trail
 from conspectus_serve.upstream import Raw, own_headers
 
 T = TypeVar("T")
@@ -54,7 +55,6 @@ class Exchange:
     plain: Sequence[Any] = ()  # the history as it is archived, whole where the client has cleared
     short: Sequence[Any] = ()  # the same, whole only where the record in force needs it
     marks: Sequence[Mark] = ()  # of the messages of `plain`
-    came: dict[int, Any] = field(default_factory=dict)  # messages by the id() in `plain`
     # its size
     engine: Engine | None = None
     learned: Learned = field(default_factory=Learned)  # of its model

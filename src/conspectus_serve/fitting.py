@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from operator import is_
-from types import NoneType
 from typing import Any
 
 from conspectus._newest import Newest
@@ -23,37 +22,32 @@ from conspectus.core.items import Size, Window
 from conspectus.core.plan import budget_of
 from conspectus.engine.compaction import compact
 from conspectus.engine.folding import fold
-from conspectus.engine.settings import Engine
 from conspectus.engine.thread import Thread
-from conspectus.errors import ArchiveError, ConspectusError, MessageError
+from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.langchain.overflow import TRIES, read_overflow
 from conspectus.messages import read_messages
-from conspectus.messages.blocks import without_cache_marks
 from conspectus.messages.recalled import LEAST_RECALL, newest_user
 from conspectus.model.provider_errors import is_overflow
 from conspectus.observe import heard_by
 from conspectus_serve.compaction import MARK, Asked, Items, answer_of, asked_of
 from conspectus_serve.exchange import Exchange
-from conspectus_serve.models import Models, Odd, form_of, formed
+from conspectus_serve.models import Models, form_of, formed
 from conspectus_serve.protocols import RESPONSES, Refusal, printable
 from conspectus_serve.recall import Chosen, Recall, may_have_tool, tool_in
 from conspectus_serve.settings import ServeSettings
-from conspectus_serve.threads import Held, Mark, Match, Originals, find, hint_of, keep, trail_of
+from conspectus_serve.threads import Held, Match, Originals, find, has_moved, hint_of, keep
+from conspectus_serve.trails import trail_of
 from conspectus_serve.upstream import RefusedByUpstream
 
 logger = logging.getLogger("conspectus.serve")
 
 LONGEST_NAME = 200  # maximum characters of a thread's name in a header, and of a model's name
-SIZES = 65_536  # messages whose size is remembered
 TURNS = 1_024  # turns whose recalled originals are remembered
 MODELS = 100  # models of which the log says that their window is not known
 
 LEAST_NOTES, NOTES_SHARE = 1_024, 0.25
 """Maximum tokens of notes that a client asked for: a share of its history, but at least the
 first."""
-
-PLAIN = frozenset(("user", "assistant", "system", "developer"))
-"""Roles of messages that the engine understands if their content is text or blocks."""
 
 MILLION_BETA = "context-1m"
 """Beginning of the beta by which Anthropic gives a model its window of a million tokens."""
@@ -78,7 +72,6 @@ class Fitter:
         self._held, self._originals = Held(archive), Originals(archive)
         self._holds = not config.redact  # histories left to the server are kept as they were sent
         self._chosen, self._warned = Chosen(TURNS), set[str]()
-        self._sizes = Newest[tuple[str, bytes], int](SIZES)
         self._locks = Newest[Scope, asyncio.Lock](1_024)
 
     @contextmanager
@@ -140,17 +133,13 @@ class Fitter:
 
     def _measure(self, x: Exchange) -> None:
         """Find the thread of a history; `due` says that it must be compacted."""
-        if not all(isinstance(one, dict) for one in x.history):
-            raise TypeError("a message is no object")
-        bare = [without_cache_marks(one) for one in x.history]
         protocol, asked = x.route.protocol, x.asked
-        read = [_odd(one) if _is_odd(one) else one for one in bare]
-        x.trail = trail = trail_of(bare, protocol.name)
         million = any(MILLION_BETA in one for one in x.headers.getlist("anthropic-beta"))
         x.learned = self._models.learned(x.tenant, x.model)
         window = self._models.window(x.model, x.learned, million=million)
         engine = self._models.engine(x.model, window)
-        x.tokens = x.sent = self._size(read, trail.marks, engine)
+        trail = trail_of(x.history, protocol.name, engine.meter)
+        x.trail, x.tokens, x.sent = trail, trail.tokens, trail.tokens
         if asked.at is not None:
             most = max(LEAST_NOTES, int(x.tokens * NOTES_SHARE)) if asked.alone else None
             engine = self._models.engine(x.model, window, asked.at, most)
@@ -164,15 +153,17 @@ class Fitter:
         if x.match.left:
             source = Scope(x.tenant, x.match.left)
             head = self._archive.pointer(source) or ""
-        x.plain, x.short, x.marks = self._originals.restored(source, head, trail.marks, read)
-        for made in (x.short, x.plain):
-            x.came |= zip(map(id, made), x.history, strict=True)
+        x.plain, x.short, x.marks = self._originals.restored(
+            source, head, trail.marks, trail.messages
+        )
+        if not x.route.counts:
+            self._originals.remember(x.scope, x.marks, x.plain)
         if x.match.left and self._took_along(x, source):
             x.match = replace(x.match, head="copied")
         budget = budget_of(engine.policy, x.room)
         limit = None if budget is None else budget.limit
         over = budget is not None and x.tokens > budget.budget
-        fired = engine.policy.fired(Size(x.tokens, len(read)), limit)
+        fired = engine.policy.fired(Size(x.tokens, len(x.history)), limit)
         x.due = bool(x.match.head or over or fired or asked.at == 0)
 
     def _took_along(self, x: Exchange, source: Scope) -> bool:
@@ -183,16 +174,6 @@ class Fitter:
         if fitting:
             self._archive.copy(source, x.scope, fitting[-1].id)
         return bool(fitting)
-
-    def _size(self, history: Sequence[Any], marks: Sequence[Mark], engine: Engine) -> int:
-        kind, total = f"{engine.meter.family} {engine.meter.maker}", 0
-        for message, mark in zip(history, marks, strict=True):
-            size = self._sizes.get((kind, mark.digest))
-            if size is None:
-                size = engine.meter.message(message)
-                self._sizes.put((kind, mark.digest), size)
-            total += size
-        return total
 
     # Fit
 
@@ -231,7 +212,10 @@ class Fitter:
             x.compactions += 1
             cover = self._originals.cover
             await asyncio.to_thread(cover, x.scope, result.record, x.marks, x.plain)
-        view = [x.came.get(id(message), message) for message in result.messages]
+        came = dict[int, Any]()
+        for made in (x.short, x.plain):
+            came |= zip(map(id, made), x.history, strict=True)
+        view = [came.get(id(message), message) for message in result.messages]
         same = len(view) == len(x.history) and all(map(is_, view, x.history))
         x.view, x.sent = None if same else view, result.tokens_after
         x.left_out, x.head = result.dropped + result.evicted, result.record_id or thread.pointer
@@ -252,11 +236,14 @@ class Fitter:
         quiet = not now and thread.is_quiet(view.size, view.head)
         return [x.short] if quiet else [x.plain, x.short]
 
+    def has_moved(self, x: Exchange) -> bool:
+        """Return whether the thread has come further, and the client does not name it."""
+        return x.trail is not None and not x.named and has_moved(x.match, x.trail, x.head)
+
     def settle(self, x: Exchange) -> None:
         """Keep the thread's progress; a failure does not stop the answer."""
-        self._originals.remember(x.scope, x.marks, x.plain)
         try:
-            if not x.named and x.trail is not None:
+            if self.has_moved(x) and x.trail is not None:
                 keep(self._archive, x.tenant, x.match, x.trail, x.head, x.hint)
         except ArchiveError as error:
             logger.warning("how far a thread has come could not be kept: %s", error)
@@ -374,21 +361,3 @@ def _parsed(raw: bytes) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise Refusal(400, "the body is no JSON object; send {...}")
     return body
-
-
-def _is_odd(message: Mapping[str, Any]) -> bool:
-    """Return whether the engine does not understand a message, or one of its calls."""
-    role = message.get("role")
-    known = role in PLAIN or (role == "tool" and isinstance(message.get("tool_call_id"), str))
-    if known and isinstance(message.get("content"), (str, list, NoneType)):
-        return False
-    try:
-        [entry] = read_messages([message])
-    except MessageError:
-        return True
-    return "role" not in message and "call_id" in message and not entry.calls + entry.answers
-
-
-def _odd(message: Any) -> Odd:
-    """Put a message that stays in view in the place of one that is not understood."""
-    return Odd(role="system", content=json.dumps(message, sort_keys=True))

@@ -26,6 +26,7 @@ from conspectus.model.windows import profile_of
 from conspectus.tokens import TokenMeter
 from conspectus_serve.protocols import Protocol
 from conspectus_serve.settings import ServeSettings
+from conspectus_serve.trails import Odd
 
 KNOWN = 32  # models whose engine is remembered: clients choose the names of models
 SCHEMAS = 512  # sets of tools whose size is remembered
@@ -69,10 +70,6 @@ class Learned:
         same = abs(reported - reported_before) <= SAME * reported
         if cut and same and reported >= LEAST and sent >= GROWN * before > 0:
             self.refused = max(reported, reported_before)
-
-
-class Odd(dict[str, Any]):
-    """What stands for a message that the engine does not understand; it stays in view."""
 
 
 class Models:

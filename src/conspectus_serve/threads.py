@@ -1,10 +1,8 @@
 """Find the thread of a history that the client does not name.
 
-A history is known by what clients do not change: the user's words, the model's words, the ids of
-its calls. Results of tools, thoughts, reminders and marks for a cache count for nothing, as clients
-clear them. A history joins a thread if it holds the thread's last answer and most of what was said
-before; otherwise it begins a new one. If it has left a known thread, the compactions that still fit
-are copied into the new one, so that nothing is summarised twice.
+A history joins a thread if it holds the thread's last answer and most of what was said before;
+otherwise it begins a new one. If it has left a known thread, the compactions that still fit are
+copied into the new one, so that nothing is summarised twice.
 
 What a client clears stays known: what the endpoint has seen whole is archived and summarised whole,
 and a record goes on fitting its history.
@@ -14,9 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import marshal
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,20 +20,8 @@ from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
 from conspectus.core.records import Record
 from conspectus.messages import read_messages
+from conspectus_serve.trails import Mark, Trail, mark_of
 
-_WRITE = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
-
-_TAG = re.compile("(</?(?:system-reminder|think|thinking|thought|reasoning)>)", re.IGNORECASE)
-"""Around parts of texts that clients add to messages, or take out, from request to request."""
-
-_THOUGHTS = ("thinking", "redacted_thinking", "reasoning")
-_ARGUMENTS = ("name", "input", "arguments", "function")
-
-_PART = re.compile(r"[A-Za-z0-9]{8,}+")
-"""A part of an id; one of letters and digits is of no other conversation."""
-
-NEWEST, SPARSE = 32, 16  # answers by which a thread is looked for; of those before, each 16th
-TOGETHER = 4  # messages that name an answer, with those before it
 TAIL = 48  # a thread's newest messages that are compared with those of a history
 
 ALIKE, HINTED = 0.75, 0.5
@@ -45,141 +29,6 @@ ALIKE, HINTED = 0.75, 0.5
 
 HINTS = ("x-claude-code-session-id", "session-id", "session_id", "x-session-id")
 """Headers in which clients name their session: Claude Code, Codex, others."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A message as it is known again."""
-
-    name: str  # hash of what clients leave alone; empty if there is nothing such
-    digest: bytes  # of the whole message
-    size: int  # characters of its JSON
-    said: bool  # it holds more than results of tools, and is no system message
-    by_model: bool
-    unique: bool  # no other conversation has its name
-
-
-@dataclass(frozen=True, slots=True)
-class Trail:
-    """A history as it is known again."""
-
-    marks: list[Mark]
-    said: list[str]  # names of the messages that were said
-    answers: list[int]  # how many of these an earlier request may have held
-
-    @property
-    def answered(self) -> list[str]:
-        """The names up to the last answer of the model; without one, all."""
-        return self.said[: self.answers[-1]]
-
-    def names(self) -> list[str]:
-        """Return the names of the answers by which a thread is looked for, the newest first."""
-        ends = self.answers[-NEWEST:][::-1] + self.answers[:-NEWEST:SPARSE][::-1]
-        return ["-".join(self.said[max(0, end - TOGETHER) : end]) for end in ends]
-
-
-def trail_of(history: Sequence[Any], protocol: str) -> Trail:
-    """Read a history of messages without cache marks; two protocols have none in common.
-
-    System messages do not count, as they may hold a clock, unless there is nothing else. Raises
-    ValueError, TypeError or RecursionError for a message that is not JSON.
-    """
-    seen, marks, said, answers = dict[str, int](), list[Mark](), list[str](), list[int]()
-    answered = False
-    for message in history:
-        mark = mark_of(message, protocol)
-        if mark.name and not mark.unique:
-            number = seen[mark.name] = seen.get(mark.name, 0) + 1
-            if number > 1:  # the same words again are another message
-                mark = replace(mark, name=f"{mark.name}-{number}")
-        marks.append(mark)
-        if mark.said and mark.name:
-            said.append(mark.name)
-            answered = answered or mark.by_model
-            answers += [len(said)] if mark.by_model or not answered else []
-    said = said or [_hashed([protocol, *history])]
-    return Trail(marks, said, answers or [len(said)])
-
-
-_KNOWN = Newest[tuple[str, bytes], Mark](65_536)
-"""Marks of messages, as a client sends most of them again; about 20 MB."""
-
-
-def mark_of(message: Any, protocol: str = "") -> Mark:
-    """Read what a message is known by, without its number among equal ones."""
-    digest = hashlib.sha256(marshal.dumps(message, 2)).digest()[:16]  # the fastest of all
-    if (mark := _KNOWN.get((protocol, digest))) is not None:
-        return mark
-    parts: dict[str, list[str]] = {"said": [], "result": [], "id": [], "arguments": []}
-    for kind, value in _parts(message):
-        parts[kind].append(value)
-    fields = message if isinstance(message, Mapping) else {}
-    role, type_ = fields.get("role"), str(fields.get("type") or "")
-    ids, said = [*parts["id"], *parts["result"]], list(filter(None, parts["said"]))
-    if role is None and not (ids or said) and type_ not in ("reasoning", ""):
-        said = [str(fields.get("id") or _WRITE(message))]
-    unique = bool(ids) and all(map(_is_random, ids))
-    if not unique:  # then the arguments tell a call from another one
-        said += parts["arguments"]
-    by_model = role in ("assistant", "model")
-    if role is None:
-        by_model = not type_.endswith(("_output", "_response", "_reference", "_trigger"))
-    mark = Mark(
-        name=_hashed([protocol, role or type_, *said, *ids]) if said or ids else "",
-        digest=digest,
-        size=len(_WRITE(message)),
-        said=bool(parts["id"] or said) and role not in ("system", "developer"),
-        by_model=by_model,
-        unique=unique,
-    )
-    _KNOWN.put((protocol, digest), mark)
-    return mark
-
-
-def _hashed(values: Sequence[Any]) -> str:
-    return hashlib.sha256(_WRITE(values).encode()).hexdigest()[:24]
-
-
-def _parts(part: Any) -> Iterator[tuple[str, str]]:
-    """Yield the parts of a message that clients leave alone, with their kind."""
-    if isinstance(part, str):
-        yield "said", _plain(part)
-    elif isinstance(part, list):
-        for one in part:
-            yield from _parts(one)
-    elif isinstance(part, Mapping) and part.get("type") not in _THOUGHTS:
-        kind = str(part.get("type") or "")
-        answered = part.get("tool_call_id") or part.get("tool_use_id")
-        if answered or (kind.endswith("_output") and part.get("call_id")):
-            yield "result", str(answered or part["call_id"])
-            return
-        calls = kind.endswith("tool_use") or "function" in part
-        if called := part.get("call_id") or (calls and part.get("id")):
-            yield "id", str(called)
-            yield "arguments", _WRITE([part.get(name) for name in _ARGUMENTS])
-            return
-        for name in ("text", "content", "tool_calls"):
-            yield from _parts(part.get(name))
-
-
-def _is_random(name: str) -> bool:
-    return any(not (part.isalpha() or part.isdigit()) for part in _PART.findall(name))
-
-
-def _plain(text: str) -> str:
-    """Return a text without passing parts, its spaces made one."""
-    pieces = _TAG.split(text)  # each second one is a tag
-    closings = {piece.lower(): at for at, piece in enumerate(pieces) if at % 2}
-    kept, closing = list[str](), ""
-    for at, piece in enumerate(pieces):
-        tag = piece.lower() if at % 2 else ""
-        if closing:
-            closing = "" if tag == closing else closing
-        elif closings.get(f"</{tag[1:]}", -1) > at and not tag.startswith("</"):
-            closing = f"</{tag[1:]}"
-        else:
-            kept.append(piece)
-    return " ".join("".join(kept).split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +54,6 @@ def find(archive: Archive, tenant: str, trail: Trail, hint: str = "") -> Match:
     threads = dict.fromkeys(str(known[slip].get("thread")) for slip in slips if slip in known)
     places = archive.notes(tenant, "thread", [f"thread {one}" for one in threads])
     held, left, begun = {name: at for at, name in enumerate(trail.said, 1)}, "", list[str]()
-    own = {one.name for one in trail.marks if one.name and one.said and one.unique}
     for thread in threads:
         place = places.get(f"thread {thread}")
         if place is None:  # forgotten
@@ -221,21 +69,25 @@ def find(archive: Archive, tenant: str, trail: Trail, hint: str = "") -> Match:
             continue
         first = next(at for at, name in enumerate(tail) if name in held)
         there, hinted = sum(name in held for name in tail[first:]), bool(hint and theirs)
+        own = {one.name for one in trail.marks if one.name and one.said and one.unique}
         # Something must be theirs alone: the hint, an id, or the message that they begin with.
         sure = hinted or trail.said[0] == place["first"] or not own.isdisjoint(tail)
         if sure and there >= max(2, (HINTED if hinted else ALIKE) * len(tail[first:])):
             return Match(thread, head, tail)
-    new = _WRITE([tenant, trail.answered, begun])
+    new = json.dumps([tenant, trail.answered, begun])
     return Match(f"t-{hashlib.sha256(new.encode()).hexdigest()[:16]}", left=left)
+
+
+def has_moved(match: Match, trail: Trail, head: str) -> bool:
+    """Return whether a thread has come further than its place in the archive says."""
+    return trail.answered[-TAIL:] != match.tail or head != match.head
 
 
 def keep(
     archive: Archive, tenant: str, match: Match, trail: Trail, head: str, hint: str = ""
 ) -> None:
-    """Note how far a thread has come, if that has changed. Raises ArchiveError."""
+    """Note how far a thread has come. Raises ArchiveError."""
     tail = trail.answered[-TAIL:]
-    if tail == match.tail and head == match.head:
-        return
     thread = {"thread": match.thread}
     slips: dict[str, dict[str, Any]] = {f"answer {trail.names()[0]}": thread}
     if hint:
@@ -255,7 +107,7 @@ def hint_of(headers: Mapping[str, str], body: Mapping[str, Any]) -> str:
     return hashlib.sha256(first.encode("utf-8", "replace")).hexdigest()[:24] if first else ""
 
 
-THREADS, CHARACTERS = 512, 64_000_000  # threads whose newest request is remembered, and its size
+THREADS, CHARACTERS = 512, 32_000_000  # threads whose newest request is remembered, and its size
 SMALL = 200  # characters of a message that no client would clear
 CHAINS = 64  # threads for which the covered messages are remembered
 
@@ -284,9 +136,12 @@ class Originals:
         made, short, whole = list(messages), list(messages), list(marks)
         seen, covered = self._seen.get(scope) or {}, self._covered_until(scope, head)
         wanted: dict[int, str] = {}
-        for place, mark in enumerate(marks):
+        for place, mark in enumerate(marks if seen or covered else ()):
+            known = seen.get(mark.name)
+            if known is not None and known[0] is mark:
+                continue
             row = covered.get(mark.name)
-            if (known := seen.get(mark.name)) is not None:
+            if known is not None:
                 if _was_cleared(mark, known[0].size):
                     whole[place], made[place] = known
                     short[place] = made[place] if row is not None else short[place]
