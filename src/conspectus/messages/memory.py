@@ -105,13 +105,8 @@ def _newly_read(source: Any, index: int) -> Message:
     message.memo["copy"] = copy
     if not plain and copy is not None:
         name = id(source)
-        _of_objects[name] = ref(source, lambda gone: _forget(name, gone)), _rest(message)
+        _of_objects[name] = ref(source, lambda _: _of_objects.pop(name, None)), _rest(message)
     return message
-
-
-def _forget(name: int, gone: ref[Any]) -> None:
-    if (known := _of_objects.get(name)) is not None and known[0] is gone:
-        del _of_objects[name]
 
 
 def _join(messages: list[Message]) -> None:

@@ -312,28 +312,22 @@ def sendable(text: str) -> str:
     return _UNSENDABLE.sub("\ufffd", text)
 
 
-def decode(form: str, text: str, message_id: str | None) -> BaseMessage | dict[str, Any]:
-    """Read a message that `encode` wrote; another text is a `MessageError`."""
-    try:
-        data = json.loads(text, object_hook=_untagged)
-    except (ValueError, KeyError, TypeError) as error:
-        raise MessageError(f"an archived message cannot be read: {error}") from error
-    return restored(form, data, message_id)
+def decode(form: str, data: Any, message_id: str | None) -> BaseMessage | dict[str, Any]:
+    """Read what `encode` wrote: a text, or its data if they have no tags.
 
-
-def restored(form: str, data: Any, message_id: str | None) -> BaseMessage | dict[str, Any]:
-    """Make a message of its data without tags, as of `to_json`; `MessageError` if it is none."""
+    What is no message is a `MessageError`.
+    """
     try:
+        if isinstance(data, str):
+            data = json.loads(data, object_hook=_untagged)
         if form == "langchain":
             from langchain_core.messages import messages_from_dict
 
             body = {**data["data"], "id": message_id}
             return messages_from_dict([{"type": data["type"], "data": body}])[0]
+        return {**data} if message_id is None or "id" in data else {**data, "id": message_id}
     except (ValueError, KeyError, TypeError) as error:
         raise MessageError(f"an archived message cannot be read: {error}") from error
-    if not isinstance(data, dict):
-        raise MessageError(f"an archived message is {type(data).__name__}, not an object")
-    return data if message_id is None or "id" in data else {**data, "id": message_id}
 
 
 def _pairs(pairs: list[list[Any]]) -> dict[Any, Any]:

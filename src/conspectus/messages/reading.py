@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from operator import is_
 from typing import TYPE_CHECKING, Any
 
@@ -99,6 +100,7 @@ def read(message: Any, index: int) -> Message:
     return parts.message(message, message.get("id"), role, message, item=True)
 
 
+@dataclass(slots=True)
 class Parts:
     """The content of a message, taken apart.
 
@@ -106,16 +108,13 @@ class Parts:
     one twice.
     """
 
-    __slots__ = ("answers", "calls", "media", "needs", "own", "results", "text")
-
-    def __init__(self) -> None:
-        self.text: list[str] = []
-        self.own: list[str] = []
-        self.calls: dict[str, Call] = {}
-        self.answers: list[str] = []
-        self.results: list[Result] = []
-        self.needs: list[str] = []
-        self.media: list[Mapping[str, Any]] = []
+    text: list[str] = field(default_factory=list)
+    own: list[str] = field(default_factory=list)
+    calls: dict[str, Call] = field(default_factory=dict)
+    answers: list[str] = field(default_factory=list)
+    results: list[Result] = field(default_factory=list)
+    needs: list[str] = field(default_factory=list)
+    media: list[Mapping[str, Any]] = field(default_factory=list)
 
     def say(self, text: str) -> None:
         """Add words of the speaker."""
@@ -199,8 +198,6 @@ class Parts:
         for call in calls if isinstance(calls, list) else ():
             if isinstance(call, Mapping):
                 function = call.get("function") or call.get("custom") or call
-                if not isinstance(function, Mapping):
-                    function = {"name": as_text(function)}
                 args = function.get("arguments", function.get("input", ""))
                 self.call(call.get("id"), function.get("name"), args)
         call = holder.get("function_call")

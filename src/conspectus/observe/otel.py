@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from conspectus.core.records import COUNTS
-from conspectus.errors import PolicyError, install_command
+from conspectus.errors import install_command
 from conspectus.observe.events import Event, Listener
 
 if TYPE_CHECKING:
@@ -106,7 +106,6 @@ class OpenTelemetry:
 
     Raises:
         ImportError: OpenTelemetry is not installed; names the extra.
-        PolicyError: an invalid setting.
 
     Example:
         >>> from conspectus.observe import listen, unlisten
@@ -130,8 +129,6 @@ class OpenTelemetry:
         except ImportError as error:
             text = f"OpenTelemetry is not installed; {install_command('otel')}"
             raise ImportError(text, name=error.name) from error
-        if thread not in ("hashed", "plain", "off"):
-            raise PolicyError(f"thread must be 'hashed', 'plain' or 'off', not {thread!r}")
         package = ("conspectus", version("conspectus"))
         self._tracer = trace.get_tracer(*package, tracer_provider=tracer_provider)
         self._trace, self._context = trace, context

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from conspectus import _imports
 from conspectus.bridge import StepTimeout, io
-from conspectus.errors import MessageError, PolicyError, RedactionError
+from conspectus.errors import PolicyError, RedactionError
 from conspectus.messages import Message, read_messages
 from conspectus.redaction.values import without_values
 from conspectus.redaction.walk import walk
@@ -237,11 +237,6 @@ def _read(source: Any, original: Message) -> Message:
     """Read a redacted message, with the key of the original, which it is if nothing changed."""
     if source is original.source:
         return original
-    try:
-        [redacted] = read_messages([source])
-    except MessageError as error:
-        raise RedactionError(
-            f"a message cannot be read once it is redacted ({type(error).__name__})"
-        ) from error
+    [redacted] = read_messages([source])
     named = replace(redacted, key=original.key, id=original.id, given_id=original.given_id)
     return replace(named, joined=original.joined, redacted=True)

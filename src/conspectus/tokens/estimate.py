@@ -16,7 +16,7 @@ import re
 from functools import cache
 from importlib import resources
 from operator import mul
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 from zlib import adler32
 
 Family = Literal["o200k", "cl100k", "deepseek", "claude", "unknown"]
@@ -63,7 +63,7 @@ def estimate(text: str, family: Family = "unknown") -> int:
     """
     if not text:
         return 0
-    tables, per_rare = _weights(family)
+    tables, per_rare = _data()[2][family]
     steps = 0
     for start in range(0, len(text), BLOCK):
         views, rare = _coded(text[start : start + BLOCK])
@@ -77,57 +77,52 @@ def estimate(text: str, family: Family = "unknown") -> int:
 
 def _coded(text: str) -> tuple[list[bytes], list[int]]:
     """Return the views of a text, and its numbers of rare Han and Hangul characters."""
+    tables, common, _ = _data()
     raw, rare = text.encode("latin-1", "ignore"), list[int]()
-    numbers = [int.from_bytes(raw.translate(table), "little") for table in _tables()[:5]]
-    kind, shape, letter, *pairs = numbers
+    kind, shape, letter, *pairs = [
+        int.from_bytes(raw.translate(table), "little") for table in tables[:5]
+    ]
     views = [kind | kind << 12, shape | shape << 10 | shape << 20 | shape << 30]
     low, high = _MASKS
     for pair in pairs:  # two classes of the character before, three bits each
         views += letter | (pair & low) << 13, letter | (pair & high) << 10
     coded = [view.to_bytes(len(raw) + 4, "little")[: len(raw)] for view in views]
     if len(raw) < len(text):
-        wide, (column, script) = text.encode("utf-16-le", "surrogatepass"), _tables()[5:]
-        here = _number(wide[1::2], script)
-        for view in (_number(wide[::2], column) | here << 4, here << 4 | here << 8):
-            coded.append(view.to_bytes(len(wide), "little")[: len(wide) // 2])
+        wide, (column, script) = text.encode("utf-16-le", "surrogatepass"), tables[5:]
         scripts = wide[1::2].translate(script)
-        for number, common in _common():
+        here = int.from_bytes(scripts, "little")
+        above = int.from_bytes(wide[::2].translate(column), "little")
+        for view in (above | here << 4, here << 4 | here << 8):
+            coded.append(view.to_bytes(len(wide), "little")[: len(wide) // 2])
+        for number, some in common:
             count = scripts.count(number)
-            rare.append(count and count - sum(map(len, common.findall(text))))
+            rare.append(count and count - sum(map(len, some.findall(text))))
     return coded, rare
-
-
-def _number(raw: bytes, table: bytes) -> int:
-    return int.from_bytes(raw.translate(table), "little")
 
 
 _MASKS = [int.from_bytes(bits * BLOCK, "little") for bits in (b"\x07", b"\x38")]
 
+Weights = tuple[list[bytes], list[int]]
+
 
 @cache
-def _tables() -> list[bytes]:
-    """Return the class of each byte, one table a view; two of left letters are in one table."""
-    classes = {name: [int(digit, 36) for digit in row] for name, row in _data()["classes"].items()}
+def _data() -> tuple[list[bytes], list[tuple[int, re.Pattern[str]]], dict[Family, Weights]]:
+    """Return the tables, the common characters and the weights.
+
+    A table has the class of each byte, one for each view; two of left letters are in one. The
+    common characters stand by the class of their script, twice for Han and for Hangul. A family
+    has a table of weights for each view, and those of rare characters.
+    """
+    file = resources.files("conspectus.tokens").joinpath("weights.json")
+    data = json.loads(file.read_text(encoding="utf-8"))
+    classes = {
+        name: bytes(int(digit, 36) for digit in row) for name, row in data["classes"].items()
+    }
     left = [classes.pop(f"left{n}") for n in range(4)]
     pairs = [bytes(a | b << 3 for a, b in zip(*left[at : at + 2], strict=True)) for at in (0, 2)]
-    kind, shape, letter, column, script = map(bytes, classes.values())
-    return [kind, shape, letter, *pairs, column, script]
-
-
-@cache
-def _common() -> list[tuple[int, re.Pattern[str]]]:
-    """Return twice for Han and for Hangul: the class of the script, and its common characters."""
-    return [(number, re.compile(f"[{some}]+")) for number, some in _data()["common"]]
-
-
-@cache
-def _weights(family: Family) -> tuple[list[bytes], list[int]]:
-    """Return the weights of a family: a table for each view, and those of rare characters."""
-    row = _data()["families"][family]
-    return [*map(bytes, row["views"])], row["rare"]
-
-
-@cache
-def _data() -> Any:
-    file = resources.files("conspectus.tokens").joinpath("weights.json")
-    return json.loads(file.read_text(encoding="utf-8"))
+    kind, shape, letter, column, script = classes.values()
+    return (
+        [kind, shape, letter, *pairs, column, script],
+        [(number, re.compile(f"[{some}]+")) for number, some in data["common"]],
+        {name: ([*map(bytes, f["views"])], f["rare"]) for name, f in data["families"].items()},
+    )

@@ -281,28 +281,31 @@ class MessageCounter:
 
     def __call__(self, message: BaseMessage) -> int:
         """Return the tokens of a message, with the base; raise `PolicyError` for no number."""
-        try:
-            return self._ask([message])
-        except PolicyError:
-            raise
-        except Exception:
-            pass
-        try:
-            history, others = _legal_history(message)
-            return max(0, self._ask(history) - self._ask(others)) + self.base
-        except PolicyError:
-            raise
-        except Exception as error:
-            if not self._logged:
-                self._logged = True
-                log(
-                    "counter_failed",
-                    "token_counter does not count every message (%s: %.200s): those are "
-                    "estimated; give one that takes any list of messages",
-                    type(error).__name__,
-                    error,
-                )
-            return self._estimate(message) + self.base
+        for count in (self._alone, self._beside):
+            try:
+                return max(0, count(message)) + self.base
+            except PolicyError:
+                raise
+            except Exception as error:
+                failed = error
+        if not self._logged:
+            self._logged = True
+            log(
+                "counter_failed",
+                "token_counter does not count every message (%s: %.200s): those are estimated; "
+                "give one that takes any list of messages",
+                type(failed).__name__,
+                failed,
+            )
+        return self._estimate(message) + self.base
+
+    def _alone(self, message: BaseMessage) -> int:
+        return self._ask([message]) - self.base
+
+    def _beside(self, message: BaseMessage) -> int:
+        """Count a message in a history that a provider takes, less the rest of that."""
+        history, others = _legal_history(message)
+        return self._ask(history) - self._ask(others)
 
     def _ask(self, messages: Sequence[Any]) -> int:
         count: Any = self._counter(list(messages))
