@@ -269,12 +269,8 @@ def oldest_first(items: Sequence[Item], limits: Limits, *, clip: bool) -> Plan:
         return replace(plan, cause=cause)
     if not over:
         return Keep("a summary would not make it smaller", tokens)
-    return Stuck(too_large(needed, limits.most), tokens, needed, limits.most)
-
-
-def too_large(needed: int, most: int) -> str:
-    """Say that a history does not fit, and what to do."""
-    return TOO_LARGE.format(needed=needed, budget=most)
+    reason = TOO_LARGE.format(needed=needed, budget=limits.most)
+    return Stuck(reason, tokens, needed, limits.most)
 
 
 # What is looked at besides

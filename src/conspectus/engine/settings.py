@@ -148,14 +148,9 @@ class Engine:
         if redaction is None or not texts:
             return list(texts)
         try:
-            clean = await redaction.texts(texts)
+            return await redaction.texts(texts)
         except RedactionError as error:
             return [str(error)] * len(texts)
-        nothing = f"the redactor {redaction.identity} left nothing of what this would say"
-        return [
-            new if new.strip() or not old.strip() else nothing
-            for new, old in zip(clean, texts, strict=True)
-        ]
 
 
 def _summarizer_of(
@@ -193,10 +188,6 @@ def refuse_class(model: object) -> None:
         raise PolicyError(f"{name} is a class: give an instance of it, as in {name}(...)")
 
 
-def _is_tool_table(value: object) -> bool:
-    return isinstance(value, (list, tuple)) and all(isinstance(tool, Tool) for tool in value)
-
-
 def _several(hooks: Any) -> tuple[Any, ...]:
     return () if hooks is None else (hooks,) if callable(hooks) else tuple(hooks)
 
@@ -222,7 +213,7 @@ CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     ("notes", lambda v: isinstance(v, bool), "True, or False for the summariser's text alone"),
     (
         "tool_table",
-        _is_tool_table,
+        lambda v: isinstance(v, (list, tuple)) and all(isinstance(tool, Tool) for tool in v),
         'a list of conspectus.Tool, such as Tool("book_room", key="room_id", effect=True)',
     ),
     ("summary_request", lambda v: v in ("smallest", "cached"), '"smallest" or "cached"'),

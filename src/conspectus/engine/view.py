@@ -129,7 +129,7 @@ def look(engine: Engine, entries: list[Message], chain: Sequence[Record]) -> His
         entry, source = entries[index], entries[index].source
         if mark is not None and not back:
             short = shortened(entry, mark, meter, mark.where or ARCHIVED)
-            if not mark.shown or _clip_text(short) == mark.shown:
+            if not mark.shown or clip_text(read_messages([short])[0]) == mark.shown:
                 source = short
             else:  # another way to count: sent back, it would not be known for a clip
                 mark = None
@@ -164,10 +164,6 @@ def look(engine: Engine, entries: list[Message], chain: Sequence[Record]) -> His
     if summary is not None:
         _put_summary(items, summary, engine, like)
     return History(tuple(items), folded.chain, folded.dropped, like)
-
-
-def _clip_text(message: Source) -> str:
-    return clip_text(read_messages([message])[0])
 
 
 def _put_summary(items: list[ViewItem], record: Record, engine: Engine, like: type) -> None:

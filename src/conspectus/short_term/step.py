@@ -14,7 +14,7 @@ from langchain_core.messages import BaseMessage, SystemMessage
 from conspectus._langchain import hide_from_streams
 from conspectus.archive import Archive, Scope
 from conspectus.core.items import Compact, Plan, Stuck, Window
-from conspectus.core.plan import Limits, oldest_first, too_large
+from conspectus.core.plan import TOO_LARGE, Limits, oldest_first
 from conspectus.core.policy import Policy, TriggerClause
 from conspectus.core.records import Record
 from conspectus.engine.compaction import carry_out
@@ -122,7 +122,7 @@ class Call:
         plan = self._planned(thread.engine, history)
         needed = plan.needed if isinstance(plan, Stuck) else getattr(plan, "at_most", 0)
         if needed > self.most:
-            reason = too_large(needed, self.most)
+            reason = TOO_LARGE.format(needed=needed, budget=self.most)
             if self.given["on_failure"] == "raise":
                 raise StuckError(reason, needed=needed, budget=self.most)
             log("history_does_not_fit", "%s", reason)
