@@ -145,17 +145,6 @@ class Own:
         return self.summarize(request)
 
 
-def busy(times: int, then: str) -> Any:
-    """Answers of a model that is busy so many times."""
-    left = [times]
-
-    def answer(messages: list[Any]) -> Any:
-        left[0] -= 1
-        return ConnectionError(f"busy: {SECRET}") if left[0] >= 0 else then
-
-    return answer
-
-
 def dicts(count: int, words: int = 40) -> list[dict[str, str]]:
     """A talk in OpenAI's form."""
     roles = ("user", "assistant")

@@ -17,9 +17,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation
 
-_ID = re.compile(
-    r'<message(?: id="|s>\n)([^"\s<]{1,80})[" ]|<notes[^>]*>[^<]*?\[([\w.:-]+)\]',
-)
+_ID = re.compile(r'<message(?: id="|s>\n)([^"\s<]{1,80})[" ]|<notes[^>]*>[^<]*?\[([\w.:-]+)\]')
 
 Answer = AIMessage | str | BaseException
 """The answer to one call: a message, its text, or an error to raise."""

@@ -183,10 +183,7 @@ def before(
 ) -> Iterator[tuple[Upstream, Serving]]:
     """An upstream, and an endpoint before it."""
     upstream = Upstream(answer)
-    with (
-        running(upstream) as url,
-        serving(url + base, folder / "a.db", **settings) as endpoint,
-    ):
+    with running(upstream) as url, serving(url + base, folder / "a.db", **settings) as endpoint:
         upstream.url = url
         yield upstream, endpoint
 

@@ -166,19 +166,6 @@ def test_aprepare_and_its_end():
 # Without an archive, redacted, with limits
 
 
-def test_secrets_are_taken_out_of_what_is_prepared(tmp_path):
-    secret = "sk-proj-9aZ3kQ7xT2mB8vN4cL6wR1yU5eH0jD"
-    model = Stopped.at_once()
-    own = compactor(model, archive=tmp_path / "a.db", redact=True)
-    sent = [{"role": "user", "content": f"Use the key {secret}."}, *DUE]
-    ahead = prepared(own, sent[: len(NEAR)])
-    assert ahead.outcome == "ready"
-    assert compact(own, sent).redacted
-    own.archive.close()
-    for path in tmp_path.iterdir():
-        assert secret.encode() not in path.read_bytes()
-
-
 # Several workers
 
 

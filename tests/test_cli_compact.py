@@ -132,44 +132,6 @@ def test_each_form_comes_out_as_it_went_in_and_kept_messages_are_the_same(tmp_pa
         }
 
 
-# Further options; what the JSON says.
-WAYS: dict[str, tuple[list[str], dict[str, Any]]] = {
-    "an archive": (
-        [*SMALL, "--thread", "t1"],
-        {
-            "outcome": "compacted",
-            "cause": "trigger: 10 messages",
-            "thread": "t1",
-            "archived": True,
-            "cost": {"calls": 0, "input_tokens": 0, "output_tokens": 0},
-            "messages_before": 50,
-        },
-    ),
-    "no archive": ([*SMALL, "--no-archive"], {"archived": False, "archive": None}),
-    "both must hold": (["--trigger", "messages:10+tokens:900000"], {"outcome": "kept"}),
-    "one is enough": (
-        ["--trigger", "messages:10+tokens:900000", *SMALL],
-        {"outcome": "compacted"},
-    ),
-    "a window": (
-        ["--window", "1k", "--reserve", "200", "--max-summary-tokens", "200"],
-        {"outcome": "compacted", "budget": 800},
-    ),
-}
-
-
-@pytest.mark.parametrize("name", WAYS)
-def test_json_tells_what_became_of_it(history, name):
-    args, expected = WAYS[name]
-    data = report(history, *args)
-    assert {key: data[key] for key in expected} == expected
-    assert data["budget"] is None or data["tokens_after"] <= data["budget"]
-    if data["outcome"] == "compacted":
-        assert data["tokens_after"] < data["tokens_before"]
-        assert data["kept"] + data["evicted"] == len(talk())
-        assert name == "a window" or "/etc/payroll.conf" in data["summary"]
-
-
 def test_what_cannot_fit_is_stuck_with_the_numbers_and_exit_code_1(history, tmp_path):
     out = tmp_path / "out.json"
     result = run("compact", history, "--window", "20", "--json", "-o", out, code=1)

@@ -155,24 +155,6 @@ def test_a_folder_is_searched_and_a_measurement_can_be_failed_on(folder, tmp_pat
     assert "other transcripts" in measure(folder, "--against", baseline, code=2).stderr
 
 
-@pytest.mark.slow
-def test_configurations_are_compared(file, tmp_path):
-    small = tmp_path / "small.toml"
-    small.write_text('keep = "messages:4"\nmax_summary_tokens = 300\n')
-    section = tmp_path / "section.yaml"
-    section.write_text(
-        "summarization:\n  enabled: true\n  trigger: {type: tokens, value: 1800}\n"
-        "  keep: {type: messages, value: 8}\n"
-    )
-    found = json.loads(
-        measure(
-            file, "--config", small, "--config", section, "--policy", "langchain", *WINDOW, "--json"
-        ).stdout
-    )
-    assert list(found["totals"]) == ["langchain", "small", "section"]
-    assert all(one["compactions"] for one in found["totals"].values())
-
-
 @pytest.mark.parametrize(
     ("name", "text", "told"),
     [

@@ -178,38 +178,6 @@ def test_a_full_disk_leaves_the_old_output_and_nothing_half_written(history, tmp
 
 
 @pytest.mark.slow
-def test_an_archive_that_cannot_be_written_is_exit_code_3(history, tmp_path):
-    resource = pytest.importorskip("resource")
-    archive = tmp_path / "a.db"
-    args = ["compact", history, "--force", "--keep", "messages:4", "--archive", archive]
-    assert process(*args, "--thread", "t1").returncode == 0
-    size = archive.stat().st_size
-    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))  # noqa: E731
-    result = process(*args, "--thread", "t2", "--json", preexec_fn=limit)
-    assert result.returncode == 3, result.stderr
-    assert result.stderr.count(b"\n") == 1
-    told = json.loads(result.stdout)
-    assert told["outcome"] == "kept"
-    assert "archive failed" in told["reason"]
-    listed = process("archive", "list", "--archive", archive).stdout
-    assert listed.splitlines()[1].startswith(b"t1\t")
-    rows = [line.split() for line in listed.splitlines()]
-    assert [row[2:4] for row in rows if row and row[0] == b"t2"] in ([], [[b"0", b"0"]])
-
-
-@pytest.mark.slow
-def test_a_terminal_without_the_letters_gets_what_it_can_show(history):
-    plain = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
-    force = ["compact", history, "--force", "--keep", "messages:4"]
-    result = process(*force, "-o", "-", env=plain)
-    assert result.returncode == 0, result.stderr
-    assert json.loads(result.stdout.decode("ascii"))[-4:] == TALK[-4:]
-    result = process(*force, "--json", env=plain)
-    assert "第" in json.loads(result.stdout.decode("ascii"))["summary"]
-    assert process(*force, env=plain).returncode == 0
-
-
-@pytest.mark.slow
 def test_forget_asks_whoever_sits_there(history):
     pty = pytest.importorskip("pty")
     compact = ["compact", history, "--force", "--keep", "messages:4", "--thread", "t"]

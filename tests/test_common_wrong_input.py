@@ -17,11 +17,7 @@ from conspectus.archive import Archive
 from conspectus.errors import InputError, MessageError
 from scripted_models import ScriptedChatModel
 
-CALL = {
-    "id": "c1",
-    "type": "function",
-    "function": {"name": "look", "arguments": '{"name": "a"}'},
-}
+CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"name": "a"}'}}
 
 
 def test_objects_of_openais_client_are_taken():

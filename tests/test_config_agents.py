@@ -6,14 +6,10 @@ from typing import Any
 import pytest
 from langchain_core.messages import BaseMessage
 
-from config_support import SUMMARY, Agent, answering, loaded, summarising
-from conspectus.config import (
-    ConfigError,
-    create_middleware,
-    create_summarization_middleware,
-)
+from config_support import Agent, answering, loaded, summarising
+from conspectus.config import ConfigError, create_middleware, create_summarization_middleware
 from conspectus.errors import ArchiveError, ConspectusError, InputError
-from conspectus.langchain import ContextGuard, SummarizationEvent
+from conspectus.langchain import SummarizationEvent
 from conspectus.messages import is_summary_message
 
 SIX = """
@@ -46,22 +42,13 @@ def test_what_is_not_enabled_is_no_middleware(tmp_path):
     assert create_middleware(config, between, model=answering()) == [between]
 
 
-def test_the_list_has_summarisation_first_and_the_guard_last(tmp_path):
-    other = ContextGuard(name="other")
-    stack = create_middleware(loaded(tmp_path, SIX), other, model=answering())
-    assert [one.name for one in stack] == ["SummarizationMiddleware", "other", "ContextGuard"]
-
-
 def test_models_come_from_a_mapping_or_a_function_and_unknown_ones_are_refused(tmp_path):
     config = loaded(tmp_path, SIX + "model_name: small\n")
     small = summarising()
     for registry in ({"small": small}, {"small": small}.__getitem__):
         agent = Agent(config, model_registry=registry)
         agent.middleware.close()
-    with pytest.raises(
-        ConfigError,
-        match=r"line 6: .*no such name; known are smal",
-    ):
+    with pytest.raises(ConfigError, match=r"line 6: .*no such name; known are smal"):
         create_summarization_middleware(config, model_registry={"smal": small})
     with pytest.raises(ConfigError, match=r"line 6: the model 'small' cannot be had \(KeyError"):
         create_summarization_middleware(config, model_registry={}.__getitem__)
@@ -140,26 +127,6 @@ def test_a_counter_and_a_pin_may_be_functions_that_the_file_names(tmp_path):
 
 
 # The hook
-
-
-def test_a_hook_of_the_program_gets_what_is_about_to_leave_whole_and_what_stays(tmp_path):
-    seen: list[SummarizationEvent] = []
-    in_state: list[int] = []
-
-    async def remember(event: SummarizationEvent) -> None:
-        in_state.append(len(agent.messages))
-        seen.append(event)
-
-    agent = Agent(loaded(tmp_path, SIX), model=summarising(), before_summarization=remember)
-    for n in range(4):
-        agent.say(f"look at module {n}")
-    [event] = seen
-    said = [m.text for m in event.messages_to_summarize]
-    assert said == [f"look at module {n // 2}" if n % 2 == 0 else SUMMARY for n in range(5)]
-    assert [m.text for m in event.preserved_messages] == [SUMMARY, "look at module 3"]
-    assert (event.thread_id, event.session, event.tenant) == ("t", "main", "local")
-    assert "6 messages" in event.cause
-    assert in_state == [7]  # nothing has left yet
 
 
 @pytest.mark.parametrize("loop", [False, True])

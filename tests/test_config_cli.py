@@ -14,11 +14,7 @@ from langgraph.runtime import Runtime
 import cli_support
 from cli_support import read_json
 from config_support import SUMMARY, answering, fits, loaded, summarising, written
-from conspectus.config import (
-    ConfigError,
-    create_summarization_middleware,
-    load_config,
-)
+from conspectus.config import ConfigError, create_summarization_middleware, load_config
 from scripted_models import ScriptedChatModel
 
 PRESETS = sorted((Path(__file__).parents[1] / "examples" / "config").glob("*.yaml"))
@@ -58,13 +54,6 @@ def test_check_shows_every_setting_and_the_window(tmp_path):
     shown = run("check", file).stdout
     assert "valid" in shown
     assert "20,000 tokens, as 'window' says" in " ".join(shown.split())
-
-
-@pytest.mark.parametrize("text", ["", "summarization:", "summarization: {enabled: false}"])
-def test_check_says_of_a_file_that_switches_nothing_on_how_to_do_it(text, tmp_path):
-    shown = run("check", written(tmp_path, text)).stdout
-    assert "valid, but nothing is switched on" in shown
-    assert "'enabled: true'" in shown
 
 
 def test_check_takes_the_window_from_the_option_the_models_or_a_profile(tmp_path):

@@ -14,9 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import StuckError
-from conspectus.deep_agents import (
-    create_deep_agent,
-)
+from conspectus.deep_agents import create_deep_agent
 from conspectus.langchain.overflow import TRIES
 from conspectus.messages import read_messages, with_short_arguments
 from conspectus.tokens import TokenMeter

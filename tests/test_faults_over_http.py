@@ -15,12 +15,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
-from conspectus import (
-    CompactionResult,
-    Compactor,
-    ContextGuard,
-    SummarizationMiddleware,
-)
+from conspectus import CompactionResult, Compactor, ContextGuard, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
 from conspectus.core.policy import EMBEDDED
 from fault_server import Reply, Request, faults

@@ -7,20 +7,14 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import (
-    AgentMiddleware,
-)
+from langchain.agents.middleware import AgentMiddleware
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
-from conspectus import (
-    ContextGuard,
-    StuckError,
-    SummarizationMiddleware,
-)
+from conspectus import ContextGuard, StuckError, SummarizationMiddleware
 from conspectus.langchain.overflow import TRIES
 from conspectus.tokens import TokenMeter
 from graph_support import agent

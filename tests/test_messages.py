@@ -5,17 +5,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import (
-    AIMessage,
-    HumanMessage,
-)
+from langchain_core.messages import AIMessage, HumanMessage
 
-from conspectus.messages import (
-    as_data,
-    decode,
-    encode,
-    read_messages,
-)
+from conspectus.messages import as_data, decode, encode, read_messages
 from conspectus.messages.framing import as_notes
 from histories import user
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import SummarizationMiddleware as LangChains
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.runtime import Runtime
@@ -97,11 +96,6 @@ def test_a_setting_that_means_nothing_is_refused_when_built(wrong, says):
 
 
 # Pins
-
-
-def test_a_message_that_the_predicate_pins_stays_in_its_place():
-    middleware = made(pin=lambda message: "part 1 " in message.text.lower())
-    assert kept(step(middleware, talk(7))) == ["m1", "m4", "m5", "m6"]
 
 
 def test_a_message_that_carries_the_marker_stays():
@@ -195,14 +189,3 @@ def test_preserved_and_replaced_show_the_model_the_same():
 
 
 # Summaries of others
-
-
-def test_a_summary_of_langchains_is_read_with_what_leaves_and_replaced():
-    theirs = LangChains(writer("- zebra"), trigger=("messages", 6), keep=("messages", 3))
-    update = theirs.before_model({"messages": talk(7)}, Runtime())
-    model, store = writer(), InMemoryStore()
-    history = [*update["messages"][1:], *talk(4, start=7)]
-    mine = made(model, archive=store).before_model({"messages": history}, runtime())
-    assert "zebra" in model.calls[0].text
-    assert sum(map(is_summary_message, mine["messages"])) == 1
-    assert kept(mine) == ["m8", "m9", "m10"]

@@ -3,20 +3,12 @@
 from typing import Any
 
 import pytest
-from langchain_core.messages import (
-    AnyMessage,
-    RemoveMessage,
-)
+from langchain_core.messages import AnyMessage, RemoveMessage
 from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import SummarizationMiddleware
-from graph_support import (
-    agent,
-    middleware,
-    said,
-    thread,
-)
+from graph_support import agent, middleware, said, thread
 
 
 def step(own: SummarizationMiddleware, messages: Any, state: Any = None) -> list[AnyMessage] | None:

@@ -13,15 +13,7 @@ from langgraph.store.memory import InMemoryStore
 from conspectus import Compactor, ContextGuard, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
 from conspectus.messages import is_summary_message
-from graph_support import (
-    agent,
-    check_nothing_lost,
-    check_sent,
-    middleware,
-    said,
-    steps,
-    thread,
-)
+from graph_support import agent, check_nothing_lost, check_sent, middleware, said, steps, thread
 from scripted_models import ScriptedChatModel
 
 TURNS = 24

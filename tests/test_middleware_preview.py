@@ -7,19 +7,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
-from conspectus.engine.hooks import PreviewRequest
 from conspectus.messages.summary import summary_body
-from graph_support import (
-    SUMMARY,
-    agent,
-    check_nothing_lost,
-    check_sent,
-    is_summary,
-    middleware,
-    said,
-    steps,
-    thread,
-)
+from graph_support import SUMMARY, agent, check_sent, is_summary, middleware, said, steps, thread
 from scripted_models import ScriptedChatModel
 
 
@@ -88,16 +77,6 @@ def test_what_is_approved_is_committed_to_the_letter_and_paid_once(answer):
     assert run.events[-3:] in (["start", "end", "start"], ["start", "start", "end"])
 
 
-def test_what_is_edited_is_committed_to_the_letter():
-    run = Asked(6)
-    text = "The modules m0 to m2 hold nothing.\nThe editor says: use the blue key 77."
-    run.answer({"type": "edit", "summary": text})
-    assert run.summary == text
-    assert run.calls == 1
-    check_sent(run.model)
-    assert check_nothing_lost(run.graph, run.store) == 6
-
-
 def test_what_is_rejected_leaves_the_history_and_is_not_asked_again_at_once():
     run = Asked(5)
     run.answer({"type": "reject"})
@@ -157,21 +136,3 @@ def test_an_approval_never_lets_another_text_pass(answer):
 
 
 # A function is asked instead
-
-
-def test_a_function_is_asked_instead_of_a_person():
-    asked: list[PreviewRequest] = []
-
-    def shorter(request: PreviewRequest) -> str | None:
-        asked.append(request)
-        return f"As said: {request.summary.splitlines()[0]}"
-
-    own, store = middleware(preview=shorter), InMemoryStore()
-    graph, model = agent(steps(6), own, store=store)
-    out = graph.invoke(said("Look at all modules."), thread())
-    assert "__interrupt__" not in out
-    assert len(asked) == 1
-    [summary] = filter(is_summary, out["messages"])
-    assert summary_body(summary.text) == f"As said: {asked[0].summary.splitlines()[0]}"
-    check_sent(model)
-    assert check_nothing_lost(graph, store) == 6

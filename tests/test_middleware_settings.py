@@ -7,9 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware as LangChains
-from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.runtime import Runtime
 
@@ -183,16 +181,6 @@ def test_a_copy_has_settings_of_its_own(copied, history, tmp_path):
         assert history == "preserve" or kept(update) == count
     other.close()
     own.close()
-
-
-@pytest.mark.parametrize("copied", [copy.deepcopy, pickled])
-def test_a_guard_goes_with_its_middleware(copied):
-    own = SummarizationMiddleware(None, trigger=("messages", 6))
-    other, guard = copied([own, ContextGuard(own, window=9_000)])
-    assert guard.summarization is other
-    for both in ([other, guard], [copied(ContextGuard(window=500, on_stuck="send"))]):
-        agent: Any = create_agent(FakeListChatModel(responses=["Yes."]), middleware=both)
-        assert agent.invoke({"messages": [("user", "hi")]})["messages"][-1].text == "Yes."
 
 
 def test_a_subclass_a_subscript_and_traces_as_langchains():

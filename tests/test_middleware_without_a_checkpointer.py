@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import Archive, SummarizationMiddleware
@@ -102,22 +102,3 @@ def test_what_a_client_has_edited_is_read_as_it_is_now(history):
     server.request([*whole, asked(20)])
     seen = {one.text for one in server.requests[-1]}
     assert "Request 1: leave module 1 alone." in {*(server.read - before)} | seen
-
-
-@pytest.mark.parametrize("history", ["replace", "preserve"])
-@pytest.mark.parametrize("sends", ["all", "what the run returned"])
-def test_recall_finds_what_left_in_earlier_runs(history, sends):
-    server = Server(history)
-    messages: list[BaseMessage] = []
-    # In the middle of a paste, which the notes show short: what a user types would stand in view.
-    rows = [f"2031-01-02 10:00:{n:02} INFO cage {n} was cleaned" for n in range(40)]
-    rows[20] = "2031-01-02 10:00:20 INFO The zebra has the number 4711."
-    for n in range(20):
-        messages.append(asked(n, "\n".join(["The log:", *rows]) if n == 1 else ""))
-        done = server.request(messages)
-        messages = [*messages, done[-1]] if sends == "all" else done
-    messages.append(asked(20, "LOOK it up."))
-    server.request(messages)
-    [found] = [one for one in server.requests[-1] if isinstance(one, ToolMessage)]
-    assert "4711" in found.text
-    assert "4711" not in str(server.requests[-2])

@@ -13,14 +13,7 @@ from conspectus.model.base import LastRequest
 from conspectus.model.chat_model import ChatModelSummarizer
 from conspectus.model.checks import problems
 from histories import talk
-from test_model_support import (
-    ScriptedChatModel,
-    both,
-    kinds,
-    request,
-    summarised,
-    turns,
-)
+from test_model_support import ScriptedChatModel, both, kinds, request, summarised, turns
 
 GOOD = "## Goal\n- ship [u0]"
 

@@ -13,17 +13,9 @@ from opentelemetry import trace
 from opentelemetry.trace import StatusCode
 
 from conspectus import ChatModelSummarizer, Compactor, PolicyError, SummaryError, __version__
-from conspectus.observe import (
-    Event,
-    OpenTelemetry,
-    Price,
-    listen,
-    log,
-    set_prices,
-    unlisten,
-)
+from conspectus.observe import Event, OpenTelemetry, listen, unlisten
 from graph_support import agent, middleware, said, steps, thread
-from observe_support import SECRET, Own, alone, busy, compact, dicts, heard, instrumented
+from observe_support import SECRET, Own, alone, compact, dicts, heard, instrumented
 from scripted_models import ScriptedChatModel
 
 SUMMARY = "## Done\n- Modules seen."
@@ -123,26 +115,6 @@ def test_a_failure_is_one_line_with_the_remedy(caplog, summarizer, remedy):
     assert remedy in line
 
 
-def test_no_text_of_others_begins_a_line_of_the_log(caplog):
-    def fail(messages: list[Any]) -> str:
-        raise ValueError("no\nCRITICAL the disk is on fire\r\x1b[2J")
-
-    evil = "x\nCRITICAL forged" * 40
-    caplog.set_level(logging.DEBUG, "conspectus")
-    caplog.handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
-    compact(fail, name=evil, on_failure="keep", archive="memory:")
-    compact(name=evil)
-    log("sentence", "%s and %r", evil, evil)
-    try:
-        raise RuntimeError("boom\nCRITICAL forged")
-    except RuntimeError:
-        logging.getLogger("conspectus").exception("on_event failed at %s", evil)
-    assert "RuntimeError: boom" in caplog.text
-    assert "\x1b" not in caplog.text
-    assert not re.search(r"^(?!DEBUG|INFO|WARNING|ERROR|    )", caplog.text.rstrip("\n"), re.M)
-    assert max(map(len, caplog.text.splitlines())) < 2_000
-
-
 def test_no_text_of_a_conversation_is_in_events():
     with heard() as found:
         made = Compactor(
@@ -211,23 +183,6 @@ def test_failures_are_counted_by_what_failed_in_series_that_stood_at_0():
         for name in ALERTED:
             assert found.points(f"conspectus.{name}").keys() == before[name].keys()
         assert SECRET not in found.everything
-
-
-def test_each_call_of_a_summariser_is_counted_with_its_tokens_and_price():
-    model = ScriptedChatModel(answers=busy(1, "## Done\n- Modules seen."), model_name="small")
-    with instrumented() as found:
-        set_prices({"small": Price(input=2.0, output=8.0)}, currency="EUR")
-        cost = compact(model).cost
-        who = "ScriptedChatModel:small"
-        assert found.total("conspectus.summarizer.calls", summarizer=who, outcome="ok") == 1
-        assert found.total("conspectus.summarizer.calls", summarizer=who, outcome="error") == 1
-        assert found.total("conspectus.summarizer.duration") == 2
-        assert found.total("conspectus.summarizer.tokens", type="input") == cost.input_tokens
-        assert found.total("conspectus.summarizer.tokens", type="output") == cost.output_tokens
-        expected = (cost.input_tokens * 2.0 + cost.output_tokens * 8.0) / 1_000_000
-        assert found.total("conspectus.summarizer.cost", currency="EUR") == pytest.approx(expected)
-        [whole] = found.told("conspectus.compaction")
-        assert whole["conspectus.money"] == pytest.approx(expected)
 
 
 def test_an_agents_compaction_is_one_tree_inside_the_users_own_span():

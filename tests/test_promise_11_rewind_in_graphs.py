@@ -9,15 +9,7 @@ from langgraph.store.memory import InMemoryStore
 from conspectus import Compactor, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
 from conspectus.messages import read_messages
-from graph_support import (
-    agent,
-    check_nothing_lost,
-    check_sent,
-    middleware,
-    said,
-    steps,
-    thread,
-)
+from graph_support import agent, check_nothing_lost, check_sent, middleware, said, steps, thread
 from scripted_models import ScriptedChatModel
 
 

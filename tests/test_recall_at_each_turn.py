@@ -9,10 +9,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 
 from conspectus import is_summary_message
 from conspectus.errors import ArchiveError
-from conspectus.messages.recalled import (
-    RECALLED,
-    without_recalled,
-)
+from conspectus.messages.recalled import RECALLED, without_recalled
 from conspectus.tokens import TokenMeter
 from recalling import ASKED, FILLER, PORT, PORTS, RecallingAgent, look, shown
 

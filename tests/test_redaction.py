@@ -23,7 +23,6 @@ from conspectus import (
     PolicyError,
     Redacted,
     RedactionError,
-    StuckError,
     SummarizationMiddleware,
     SummaryError,
 )
@@ -128,22 +127,6 @@ def test_the_notes_so_far_lose_what_a_later_message_tells():
     assert result.outcome == "compacted", result.reason
     assert bare not in f"{result.summary} {result.record.to_json()}"
     assert "Always use" in result.summary
-
-
-def test_a_redactor_of_ones_own_names_values_that_go_everywhere():
-    class Own:
-        identity = "own"
-
-        def redact(self, text: str, key: str | None = None) -> Redacted:
-            if text.startswith("badge "):
-                return Redacted("badge [redacted: badge]", {"badge": 1}, {text[6:]: "badge"})
-            return Redacted(text)
-
-    messages = [HumanMessage("I am B-77x12.", id="u1"), HumanMessage("badge B-77x12", id="u2")]
-    compactor = engine(Scripted(short), keep=("messages", 1), redact=Own())
-    result = compacted([*messages, HumanMessage("Go.", id="u3")], compactor, force=True)
-    assert result.redacted == {"badge": 2}
-    assert "I am [redacted: badge]." in compactor.recall(id="u1", thread_id="t").text
 
 
 LINES = "\n".join(f"{n} PASSWORD={PASSWORD} all is well here" for n in range(400))
@@ -407,18 +390,6 @@ def test_a_redactor_that_misbehaves_leaves_everything_as_it_was(redactor, why, a
     assert (later.outcome, later.failed) == ("kept", "redaction")
     with pytest.raises(RedactionError, match=why):
         compacted(messages, Compactor(scripted, on_failure="raise", **given), force=True)
-
-
-@pytest.mark.parametrize("archive", ["memory:", None])
-def test_a_guard_that_is_stuck_says_that_redaction_failed(archive):
-    from langchain.agents import create_agent
-
-    guard = ContextGuard(window=1_000, archive=archive, redact=raises)
-    graph = create_agent(ScriptedChatModel(answers=["Yes."] * 3), middleware=[guard])
-    long = [m(f"Part {n} " * 30) for n in range(20) for m in (HumanMessage, AIMessage)]
-    for _ in range(2):  # the second one tries nothing, and says why
-        with pytest.raises(StuckError, match=r"redact.*raises failed with ValueError"):
-            graph.invoke({"messages": [*long, HumanMessage("And now?")]})
 
 
 @pytest.mark.parametrize("wrong", ["passwords", 5, object(), SecretRedactor])

@@ -6,11 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 from langchain.agents.middleware import AgentMiddleware
-from langchain_core.messages import (
-    HumanMessage,
-    RemoveMessage,
-    ToolMessage,
-)
+from langchain_core.messages import HumanMessage, RemoveMessage, ToolMessage
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from conspectus.errors import InputError
@@ -180,17 +176,6 @@ def test_what_the_agent_writes_again_counts_where_its_words_stand(notes, quoted,
     assert (found["needed"], found["quoted_share"]) == (2, quoted)
     assert (found["asked"], found["in_view_share"]) == (2, in_view)
     assert found["with_recall_share"] >= 0.5
-
-
-@pytest.mark.slow
-def test_conspectus_keeps_what_the_user_said_and_recalls_what_it_does_not():
-    told, shown = (
-        replay(agent(told=told), policies=["conspectus"], questions=QUESTIONS, **MADE).runs[0]
-        for told in (True, False)
-    )
-    assert (told.totals["quoted_share"] > 0, told.totals["in_view_share"]) == (True, 1.0)
-    assert shown.totals["with_recall_share"] > shown.totals["in_view_share"]
-    assert {one.recalled for one in shown.lost} >= {True}
 
 
 # The measure finds what is wrong

@@ -121,14 +121,6 @@ def test_what_nothing_makes_fit_is_told_as_litellm_tells_it(fitter):
         asyncio.run(hooked(logger, ANN, data, "acompletion"))
 
 
-@pytest.mark.parametrize("asked", [-100_000, 0, True, "many", None])
-def test_a_room_that_means_nothing_is_for_the_provider_to_refuse(fitter, asked):
-    data = {"model": "gpt-4o", "messages": large("x"), "max_tokens": asked}
-    fitted = asyncio.run(hooked(logger_of(fitter), ANN, data, "acompletion"))
-    assert size(fitted["messages"]) < WINDOW
-    assert fitted["max_tokens"] == asked
-
-
 def test_what_is_not_understood_or_has_no_known_window_goes_on_as_it_came(fitter, caplog):
     odd = {"model": "gpt-4o", "messages": [{"role": "user", "content": "hi"}, {"role": 7}]}
     assert asyncio.run(hooked(logger_of(fitter), ANN, odd, "acompletion")) is odd

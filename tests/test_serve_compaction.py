@@ -82,23 +82,6 @@ def test_where_secrets_are_taken_out_no_history_is_held(tmp_path):
         assert upstream.requests[-1].body == body
 
 
-def test_items_of_tools_stay_together(tmp_path):
-    history: list[Any] = []
-    for turn in range(14):
-        call = {"type": "function_call", "call_id": f"c{turn}", "name": "f", "arguments": "{}"}
-        history += [
-            {"role": "user", "content": f"Question {turn}. {LONG}"},
-            {"type": "reasoning", "id": f"rs_{turn}", "summary": []},
-            call,
-            {"type": "function_call_output", "call_id": f"c{turn}", "output": LONG},
-            {"role": "assistant", "content": LONG},
-        ]
-    with both(tmp_path / "a.db") as (upstream, _, client):
-        client.responses.create(model="m", input=[*history, NEW], instructions="Be brief.")
-        assert upstream.refused == upstream.torn == []
-        assert len(upstream.requests[0].messages) < len(history)
-
-
 def long_history() -> list[Any]:
     return [
         {"role": role, "content": f"{role} {turn}: {LONG}"}
@@ -242,8 +225,7 @@ PAUSING: Any = {
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(
-    "asks",
-    [{"compaction": {"type": "summarize"}}, {"context_management": {"edits": [PAUSING]}}],
+    "asks", [{"compaction": {"type": "summarize"}}, {"context_management": {"edits": [PAUSING]}}]
 )
 def test_a_request_for_a_compaction_is_answered_with_one_block(tmp_path, stream, asks):
     asked: Any = {"model": "m", "max_tokens": 99, "betas": ["compact-2026-01-12"]}

@@ -291,12 +291,3 @@ def test_thoughts_behind_new_notes_are_dropped_as_the_provider_allows(
     if knows_switch:
         assert again.headers["anthropic-beta"].startswith("one,")
         assert b'"thinking":"Hm' in again.raw
-
-
-def test_thoughts_of_earlier_turns_leave_with_the_compaction(tmp_path):
-    history = [*thoughtful(12), *thoughtful(12)[6:], {"role": "assistant", "content": "Done."}]
-    history.append({"role": "user", "content": "And now?"})
-    with before(lambda asked: message(), tmp_path) as (upstream, endpoint):
-        post(endpoint, "/v1/messages", {"model": "m", "max_tokens": 9, "messages": history})
-    assert b"tool_use" in upstream.posts[-1].raw
-    assert b'"thinking":"Hm' not in upstream.posts[-1].raw

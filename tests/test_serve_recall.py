@@ -15,7 +15,7 @@ from conspectus import Compactor
 from conspectus.archive import Archive, Scope
 from conspectus.tokens import TokenMeter
 from conspectus_serve.recall import NAME, ROUNDS, Chosen, Recall
-from fault_server import Answer, ToolCall, Usage, faults
+from fault_server import Answer, ToolCall, Usage
 from serve_support import Serving, between, talked_about
 
 LONG = "Its tests say so, and they say why, and what else it may come to, now and later. " * 6
@@ -67,20 +67,6 @@ def test_each_request_of_a_turn_is_sent_the_same_bytes_by_any_instance(tmp_path)
     assert sent[1] == [*sent[0], *more]
 
 
-def test_results_of_tools_come_before_what_is_recalled(tmp_path):
-    use = {"type": "tool_use", "id": "t1", "name": "f", "input": {}}
-    last = [
-        {"type": "tool_result", "tool_use_id": "t1", "content": "Done."},
-        {"type": "text", "text": ASKED},
-    ]
-    turn = [{"role": "assistant", "content": [use]}, {"role": "user", "content": last}]
-    with both(tmp_path / "a.db") as (upstream, endpoint):
-        ask(endpoint, [*history("Look."), *turn])  # a result apart from its call is refused
-        sent = upstream.requests[-1].messages
-        assert "port 48213" in sent[-1]["content"]
-        assert sent[-2]["content"] == last
-
-
 @pytest.mark.parametrize(
     ("asked", "settings"),
     [("Thanks, go on.", {}), ("What boils tungsten?", {}), (ASKED, {"recall": "off"})],
@@ -102,13 +88,6 @@ def test_nothing_of_another_tenant_is_recalled(tmp_path):
         ask(endpoint, other, authorization="Bearer other", **named)
         assert "Here is a summary" in upstream.requests[-1].text
         assert "48213" not in upstream.requests[-1].text
-
-
-def test_what_is_recalled_is_cut_to_the_room_that_there_is(tmp_path):
-    with both(tmp_path / "a.db", recall_tokens=100_000) as (_, endpoint):
-        own = ask(endpoint, history("Oslo, question, answer?"))
-        assert int(own["x-conspectus-tokens-after"]) <= 3_900
-        assert int(own["x-conspectus-recalled-tokens"]) > 512
 
 
 def test_what_is_recalled_gives_way_within_its_turn_and_to_another_record():
@@ -260,15 +239,6 @@ def test_what_is_wrong_with_a_call_is_told_to_the_model(tmp_path):
         text = upstream.requests[1].text
     for said in ("no archived message", "Give query, or id", "query must be a string"):
         assert said in text
-
-
-@pytest.mark.parametrize("stream", [False, True])
-def test_a_refusal_on_the_way_reaches_the_client(tmp_path, stream):
-    body = {"model": "m", "messages": history(), "max_tokens": 99, "stream": stream}
-    script = [Answer("", (LOOK,)), faults.rate_limited(retry_after=7)]
-    with looking(tmp_path / "a.db", script) as (_, endpoint):
-        answer = httpx.post(f"{endpoint.url}/v1/messages", json=body)
-    assert (answer.status_code, answer.headers["retry-after"]) == (429, "7")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from conspectus_serve import load_settings
 from conspectus_serve.compaction import Items
 from conspectus_serve.exchange import Exchange
 from conspectus_serve.fitting import Fitter
-from conspectus_serve.protocols import CHAT, MESSAGES, Route
+from conspectus_serve.protocols import CHAT, Route
 from serve_support import SECRET, before, chat, message, own, post, talk
 
 LONG = "Its tests say so, and they say why, and what else it may come to, now and later. " * 6
@@ -59,14 +59,6 @@ MANY = [one for n in range(40) for one in (user(f"q{n} {LONG}"), answer(f"a{n} {
 START = [{"role": "system", "content": "It is noon."}, user("Hello."), answer("Hi.")]
 
 
-def test_a_history_that_goes_on_keeps_its_thread(endpoint):
-    first = endpoint.ask(START[:2])
-    second = endpoint.ask([*START, user("Go on.")])
-    later = [{"role": "system", "content": "It is one."}, *START[1:], user("Go on."), answer("So.")]
-    third = endpoint.ask([*later, user("And?")])
-    assert first.match.thread == second.match.thread == third.match.thread
-
-
 def test_a_question_that_is_put_another_way_or_again_keeps_its_thread(endpoint):
     names = {endpoint.ask([*START, user(text)]).match.thread for text in ("One?", "Two?", "Two?")}
     after = endpoint.ask([*START, user("Three?"), answer("3"), user("More.")])
@@ -81,27 +73,6 @@ def test_conversations_that_begin_alike_part(endpoint):
     for one, name in zip((mine, yours), names, strict=True):
         more = [*one, user("Go on."), answer("So."), user("And?")]
         assert endpoint.ask(more).match.thread == name
-
-
-def test_of_two_that_go_on_at_the_same_moment_one_leaves(endpoint):
-    first = endpoint.ask(START[:2])
-    branches = [[*START[:2], answer(text), user("?")] for text in ("a", "b")]
-    looks = [endpoint.look(b) for b in branches]
-    assert {one.match.thread for one in looks} == {first.match.thread}
-    for one in looks:
-        endpoint.fitter.settle(one)
-    names = [endpoint.ask([*b, answer("So."), user("?")]).match.thread for b in branches]
-    assert names[0] != names[1]
-
-
-def test_tenants_and_protocols_have_no_thread_in_common(endpoint):
-    history = [*START, user("Go on.")]
-    names = {
-        endpoint.ask(history).match.thread,
-        endpoint.ask(history, "bob").match.thread,
-        endpoint.ask(history, protocol=MESSAGES).match.thread,
-    }
-    assert len(names) == 3
 
 
 def test_a_branch_takes_along_what_was_summarised(endpoint):
@@ -128,13 +99,6 @@ def test_what_is_forgotten_is_gone_and_the_thread_begins_anew(endpoint):
     again = endpoint.ask([*MANY, user("Go on."), answer("So."), user("More.")])
     assert again.match.thread != turn.match.thread
     assert again.view is not None
-
-
-def test_system_messages_alone_are_each_of_their_own_size_and_thread(endpoint):
-    short = endpoint.ask([{"role": "system", "content": "It is noon."}])
-    long = endpoint.ask([{"role": "system", "content": LONG}])
-    assert long.tokens > 5 * short.tokens
-    assert long.match.thread != short.match.thread
 
 
 # Over HTTP

@@ -333,16 +333,6 @@ def test_what_was_said_is_read_once_and_in_order(tmp_path, seed):
     assert [blocks(one) for one in read(tmp_path, session).messages] == session.said
 
 
-def test_a_file_of_a_subagent_is_its_conversation(tmp_path):
-    session = Session(1)
-    session.ask("Search for it.")
-    session.work(2)
-    session.answer("Found.")
-    for row in session.rows:
-        row["isSidechain"] = True
-    assert [blocks(one) for one in read(tmp_path, session).messages] == session.said
-
-
 def test_what_the_lab_measures_holds_each_message_once(tmp_path):
     session = made_session(3)
     path = tmp_path / "session.jsonl"

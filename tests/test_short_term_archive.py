@@ -11,15 +11,7 @@ from langgraph.store.memory import InMemoryStore
 import short_term_support
 from conspectus import Archive, ArchiveError, Compactor
 from conspectus.archive import Scope
-from short_term_support import (
-    PlainModel,
-    ai,
-    count,
-    human,
-    ours,
-    summarised,
-    talk,
-)
+from short_term_support import PlainModel, ai, count, human, ours, summarised, talk
 from test_short_term_node import config, node_graph, numbered, said
 
 summarise = functools.partial(short_term_support.summarise, ours, thread_id="t")

@@ -11,7 +11,6 @@ import short_term_support
 from conspectus import StuckError, SummaryError
 from short_term_support import (
     LIMITS,
-    TOLD,
     PlainModel,
     ai,
     count,
@@ -90,32 +89,6 @@ def test_unusable_ids_and_summaries_are_refused_before_anything_is_paid_for():
 def test_a_setting_that_means_nothing_is_refused(wrong, said):
     with pytest.raises(ValueError, match=said.replace("(", r"\(")):
         summarise(talk(8), **wrong)
-
-
-def test_templates_of_the_callers_own_are_used():
-    final = ChatPromptTemplate(
-        [
-            ("placeholder", "{system_message}"),
-            ("placeholder", "{messages}"),
-            ("user", "Before that: {summary}"),
-        ]
-    )
-    model = PlainModel()
-    own = {
-        "initial_summary_prompt": ChatPromptTemplate(
-            [("placeholder", "{messages}"), ("user", "S")]
-        ),
-        "final_prompt": final,
-        "model": model,
-    }
-    found = summarise(talk(6), **own)
-    assert model.calls[0][-1].content == "S"
-    assert found.messages[-1].content == f"Before that: {TOLD}"
-    # It comes back where the template has put it, with one key for both, and is known again.
-    back = [*found.messages, ai("a9", 2), human("h9", 2)]
-    back[len(found.messages) - 1] = HumanMessage(f"Before that: {TOLD}", id="given")
-    again = summarise(back, found.running_summary, **own)
-    assert [m.content for m in again.messages].count(f"Before that: {TOLD}") == 1
 
 
 # Summarisers

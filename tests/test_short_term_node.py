@@ -9,10 +9,9 @@ import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, MessagesState, StateGraph
 
-from short_term_support import LIMITS, PlainModel, ours, talk, theirs, torn
+from short_term_support import LIMITS, PlainModel, ours, talk, theirs
 
 
 class State(MessagesState):
@@ -22,10 +21,6 @@ class State(MessagesState):
 class Seen(TypedDict):
     summarized_messages: list[AnyMessage]
     context: dict[str, Any]
-
-
-class WithSummary(MessagesState):
-    summary: ours.RunningSummary | None
 
 
 def numbered() -> PlainModel:
@@ -52,62 +47,12 @@ def node_graph(
     return builder.compile(checkpointer=saver), seen
 
 
-def function_graph(saver: BaseCheckpointSaver[Any], model: Any) -> tuple[Any, list[list[Any]]]:
-    """The function inside of the node that answers."""
-    seen: list[list[Any]] = []
-
-    def call_model(state: WithSummary) -> dict[str, Any]:
-        done = ours.summarize_messages(
-            state["messages"], running_summary=state.get("summary"), model=model, **LIMITS
-        )
-        seen.append(done.messages)
-        update: dict[str, Any] = {"messages": [AIMessage("so " * 20)]}
-        if done.running_summary:
-            update["summary"] = done.running_summary
-        return update
-
-    builder = StateGraph(WithSummary)
-    builder.add_node(call_model)
-    builder.add_edge(START, "call_model")
-    return builder.compile(checkpointer=saver), seen
-
-
 def config(name: str = "t") -> dict[str, Any]:
     return {"configurable": {"thread_id": name}}
 
 
 def said(n: int) -> dict[str, Any]:
     return {"messages": [HumanMessage(f"question {n} " + "why " * 20)]}
-
-
-SERIALIZERS = {
-    "today's": JsonPlusSerializer(),
-    "strict": JsonPlusSerializer(allowed_msgpack_modules=None),
-    "strict, told of it": JsonPlusSerializer(allowed_msgpack_modules=[ours.RunningSummary]),
-    "with pickle": JsonPlusSerializer(pickle_fallback=True),
-}
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("serializer", SERIALIZERS)
-def test_a_graph_goes_on_from_its_checkpoints(serializer):
-    for build in (node_graph, function_graph):
-        model = numbered()
-        graph, seen = build(InMemorySaver(serde=SERIALIZERS[serializer]), model)  # type: ignore[operator]
-        for n in range(16):
-            graph.invoke(said(n), config())
-        messages = graph.get_state(config()).values["messages"]
-        assert len(messages) == 32
-        assert len(model.calls) >= 2
-        for n, shown in enumerate(seen):
-            assert not torn(shown)
-            assert shown[-1].content == said(n)["messages"][0].content
-        assert [m.type for m in seen[-1]][:1] == ["system"]
-        # What the last summary stands for and what is shown are the whole history.
-        assert f"Summary number {len(model.calls) - 1}" in seen[-1][0].content
-        # Each message was read once: the running summary was extended, not written anew.
-        read = [m.id for call in model.calls for m in call if m.id]
-        assert len(read) == len(set(read))
 
 
 def test_one_key_for_both_replaces_the_history():

@@ -17,14 +17,7 @@ from langgraph.runtime import Runtime
 
 from conspectus import Compactor, PolicyError, SummarizationMiddleware
 from conspectus.messages import read_messages
-from conspectus.tokens import (
-    FAMILIES,
-    PER_MEDIA,
-    Report,
-    TokenMeter,
-    correction,
-    estimate,
-)
+from conspectus.tokens import FAMILIES, PER_MEDIA, Report, TokenMeter, correction, estimate
 from conspectus.tokens.media import PAGE_BYTES, PER_PAGE, media_tokens, pdf_pages
 from engine import compacted, engine
 from histories import user

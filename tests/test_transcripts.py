@@ -14,12 +14,10 @@ from langchain_core.messages import (
     HumanMessage,
     SystemMessage,
     ToolMessage,
-    messages_to_dict,
 )
 
-from conspectus.cli.output import write_file
 from conspectus.errors import InputError, MessageError
-from conspectus.transcripts import read_history, write_history
+from conspectus.transcripts import read_history
 
 OPENAI: list[dict[str, Any]] = [
     {"role": "system", "content": "Be brief."},
@@ -48,34 +46,6 @@ def write(path: Path, value: Any) -> Path:
     return path
 
 
-def write_lines(path: Path, rows: list[Any]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
-
-
-def test_langchain_messages_come_out_equal_from_each_of_their_forms(tmp_path):
-    pairs = messages_to_dict(LANGCHAIN)
-    flat = [message.model_dump() for message in LANGCHAIN]
-    forms: dict[str, Any] = {
-        "pairs": pairs,
-        "envelopes": [dumpd(message) for message in LANGCHAIN],
-        "flat": flat,
-        "state": {"values": {"messages": flat, "todo": []}, "next": []},
-        "object": {"messages": flat},
-    }
-    for name, value in forms.items():
-        history = read_history(write(tmp_path / f"{name}.json", value))
-        assert history.form.name == "langchain", name
-        assert history.messages == LANGCHAIN, name
-        written = json.loads(write_history(history.messages, history))
-        if name == "state":
-            assert written == {"values": {"messages": pairs, "todo": []}, "next": []}
-        else:
-            assert (written["messages"] if name == "object" else written) == pairs, name
-        again = read_history(write(tmp_path / "again.json", written))
-        assert again.messages == LANGCHAIN, name
-
-
 def test_a_class_that_a_file_names_is_not_made(tmp_path):
     bomb = {"lc": 1, "type": "constructor", "id": ["os", "PathLike"], "kwargs": {"content": "x"}}
     with pytest.raises(MessageError, match="message 1 has the unknown type 'pathlike'"):
@@ -92,19 +62,6 @@ def test_utf_8_and_utf_16_are_read(tmp_path, encoding):
     path = tmp_path / "a.json"
     path.write_bytes(json.dumps(OPENAI, ensure_ascii=False).encode(encoding))
     assert read_history(path).messages == OPENAI
-
-
-@pytest.mark.parametrize("content", ["nul \u0000 inside", "lone \ud83d surrogate", "line\u2028sep"])
-def test_odd_strings_survive_reading_and_writing(tmp_path, content):
-    rows = [{"role": "user", "content": content}, {"role": "assistant", "content": "ok"}]
-    for path in (write_lines(tmp_path / "a.jsonl", rows), tmp_path / "b.json"):
-        if path.suffix == ".json":
-            path.write_text(json.dumps(rows))
-        history = read_history(path)
-        assert history.messages == rows
-        text = write_history(history.messages, history)
-        write_file(path, text)
-        assert read_history(path).messages == rows
 
 
 def test_standard_input_is_named_after_its_first_message(tmp_path, monkeypatch):

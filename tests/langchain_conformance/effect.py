@@ -8,16 +8,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.runtime import Runtime
 
-from langchain_conformance.behaviour import (
-    SUMMARY,
-    Side,
-    add,
-    behaviour,
-    kept,
-    talk,
-    work,
-    writer,
-)
+from langchain_conformance.behaviour import SUMMARY, Side, add, behaviour, kept, talk, work, writer
 
 STATE, CUT = "Effect on the state", "Where the history is cut"
 LINE = "Here is a summary of the conversation to date:\n\n"

@@ -8,15 +8,7 @@ from langchain_core.messages import AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.runtime import Runtime
 
-from langchain_conformance.behaviour import (
-    SUMMARY,
-    Raised,
-    Side,
-    add,
-    behaviour,
-    caught,
-    talk,
-)
+from langchain_conformance.behaviour import SUMMARY, Raised, Side, add, behaviour, caught, talk
 from langchain_conformance.effect import LINE, SETTINGS
 from scripted_models import ScriptedChatModel
 
