@@ -1,12 +1,24 @@
 """Histories with broken pairs of calls and results: told, mended or refused before `-o` writes."""
 
+import io
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, messages_to_dict
+from langchain_core.load import dumpd
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    ChatMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+    messages_to_dict,
+)
 
 import cli_support
+from conspectus.errors import InputError, MessageError
 from conspectus.messages import SUMMARY_LINE
 from conspectus.transcripts import read_history
 from made_sessions import made_session
@@ -125,3 +137,123 @@ def test_an_output_goes_on_under_its_thread(tmp_path):
     assert str(json.loads(out.read_text())).count(SUMMARY_LINE) == 1
     start = session.said[0][1][0]["text"]
     assert start in cli_support.run("recall", "--thread", "s", start).stdout
+
+
+OPENAI: list[dict[str, Any]] = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "What is in 数据.csv?", "name": "ana"},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "cat", "arguments": "{}"}}
+        ],
+    },
+    {"role": "tool", "tool_call_id": "c1", "content": "a;b\n1;2"},
+    {"role": "assistant", "content": "Two columns.", "x_extra": {"kept": [1, 2.5, None]}},
+]
+LANGCHAIN: list[BaseMessage] = [
+    SystemMessage("Be brief.", id="m0"),
+    HumanMessage("Hello", id="m1", additional_kwargs={"k": [1]}),
+    AIMessage("", id="m2", tool_calls=[{"name": "ls", "args": {"a": 1}, "id": "c1"}]),
+    ToolMessage("a.py", tool_call_id="c1", id="m3", artifact={"rows": 3}),
+    ChatMessage(role="assistant", content="done"),
+]
+
+
+def write(path: Path, value: Any) -> Path:
+    path.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
+    return path
+
+
+def test_a_class_that_a_file_names_is_not_made(tmp_path):
+    bomb = {"lc": 1, "type": "constructor", "id": ["os", "PathLike"], "kwargs": {"content": "x"}}
+    with pytest.raises(MessageError, match="message 1 has the unknown type 'pathlike'"):
+        read_history(write(tmp_path / "a.json", [dumpd(LANGCHAIN[0]), bomb]))
+    inner = {"lc": 1, "type": "constructor", "id": ["langchain", "X"], "kwargs": {}}
+    held = dumpd(ToolMessage("r", tool_call_id="c"))
+    held["kwargs"]["artifact"] = inner
+    history = read_history(write(tmp_path / "b.json", [held]))
+    assert history.messages[0].artifact == inner  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_8_and_utf_16_are_read(tmp_path, encoding):
+    path = tmp_path / "a.json"
+    path.write_bytes(json.dumps(OPENAI, ensure_ascii=False).encode(encoding))
+    assert read_history(path).messages == OPENAI
+
+
+def test_standard_input_is_named_after_its_first_message(tmp_path, monkeypatch):
+    def piped(value: Any) -> str:
+        raw = io.TextIOWrapper(io.BytesIO(json.dumps(value).encode()))
+        monkeypatch.setattr("sys.stdin", raw)
+        history = read_history("-")
+        assert history.messages == value
+        assert history.path is None
+        return history.thread_hint
+
+    assert piped(OPENAI) == piped(OPENAI[:2])
+    assert piped(OPENAI) != piped(OPENAI[1:])
+    assert piped([])
+
+
+BAD_FILES: dict[str, tuple[bytes, str]] = {
+    "empty": (b"", "is empty"),
+    "text": (b"hello there", "is not JSON (line 1, column 1"),
+    "number": (b"42", "holds no messages; expected a list"),
+    "image": (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\xff\xfe", "is no text in UTF-8 or UTF-16"),
+    "object": (b'{"a": 1}', "holds no messages; expected a list"),
+    "deep": (b"[" * 100_000, "recursion"),
+    "many digits": (b"[" + b"9" * 5000 + b"]", "cannot be read as JSON"),
+    "item": (b'[{"role": "user", "content": "x"}, 7]', "message 1 is no message"),
+    "role": (b'[{"role": "robot", "content": "x"}]', "message 0 has the unknown role 'robot'"),
+    "role in a line": (
+        b'{"role": "user", "content": "x"}\n\n{"role": "robot", "content": "x"}\n',
+        "line 3: message 1 has the unknown role 'robot'",
+    ),
+    "no role": (b'[{"content": "x"}]', 'message 0 has no "role"'),
+    "content": (b'[{"role": "user", "content": 7}]', "content of message 0 is int"),
+    "system": (b'{"system": 7, "messages": []}', "the content of the system prompt is int"),
+    "type": (
+        b'[{"type": "human", "content": "x"}, {"type": "robot", "content": "x"}]',
+        "message 1 has the unknown type 'robot'",
+    ),
+    "mixed": (
+        b'[{"type": "human", "content": "x"}, {"role": "user", "content": "x"}]',
+        "message 1 has another form than the others",
+    ),
+    "bad calls": (
+        b'[{"type": "ai", "content": "x", "tool_calls": 7}]',
+        "message 0 is no ai message (",
+    ),
+    "a session of another version": (
+        b'{"type": "gemini", "id": {}}',
+        "not of a form that is known",
+    ),
+    "removal": (b'[{"type": "remove", "content": "", "id": "x"}]', "message 0 is a RemoveMessage"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_a_bad_file_is_told_in_one_sentence(tmp_path, name):
+    data, expected = BAD_FILES[name]
+    path = tmp_path / "a.json"
+    path.write_bytes(data)
+    with pytest.raises((InputError, MessageError)) as caught:
+        read_history(path)
+    message = str(caught.value)
+    assert expected in message
+    assert message.startswith(f"{path}")
+    assert "\n" not in message
+
+
+def test_a_path_that_is_no_file_says_so(tmp_path):
+    with pytest.raises(InputError, match="does not exist"):
+        read_history(tmp_path / "none.json")
+    with pytest.raises(InputError, match="is a directory"):
+        read_history(tmp_path)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_history("a\0b")
+    with pytest.raises(InputError, match="cannot be read"):
+        read_history("x" * 5000)

@@ -1,17 +1,36 @@
 """Promise 3: calls and results stay together, and what is pending or newest stays in view."""
 
+import random
+from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import Archive, Compactor, is_summary_message
 from conspectus.messages import SUMMARY_LINE
-from engine import check_nothing_missing, check_sequence, compacted, engine
+from engine import Scripted, check_nothing_missing, check_sequence, compacted, engine, short
 from histories import assistant, histories, talk, tool, user
+from providers import anthropic, bedrock, google, openai
+from providers.making import Maker, Provider
+from stateful.agent_world import AgentWorld
+from stateful.budgets import LONG, budgeted, few
+from stateful.compactor_world import CompactorWorld
+from stateful.looks import Look, counted
+from stateful.messages import words_in
+from stateful.oracle import (
+    anthropic_rejects,
+    calls_of,
+    is_summary,
+    openai_rejects,
+    plain,
+    role_of,
+    text_of,
+    unanswered,
+)
 
 
 @given(histories(broken=True), st.integers(200, 3_000), st.integers(1, 12))
@@ -109,3 +128,96 @@ def test_a_marked_summary_that_counts_as_a_message_is_not_what_a_user_said_last(
     texts = [one.text for one in read if isinstance(one, AIMessage)]
     assert texts
     assert len(texts) == len(set(texts)), "a message was read again"
+
+
+FORMS = {
+    "Anthropic": anthropic.PROVIDERS,
+    "OpenAI Chat Completions": openai.CHAT,
+    "OpenAI Responses": openai.RESPONSES,
+    "Mistral": openai.MISTRAL,
+    "Google": google.PROVIDERS,
+    "Bedrock": bedrock.PROVIDERS,
+}
+"""The forms in which callers have the messages of each."""
+
+TRIED = settings(
+    max_examples=2_000 if LONG else few(6), deadline=None, suppress_health_check=list(HealthCheck)
+)
+
+
+def made(provider: Provider, seed: int, turns: int) -> Maker:
+    maker = Maker(random.Random(seed), provider.fresh)
+    for _ in range(turns):
+        provider.make(maker)
+    return maker
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
+@pytest.mark.parametrize("whose", FORMS)
+@TRIED
+@given(
+    seed=st.integers(0, 2**40),
+    turns=st.integers(1, 4),
+    window=st.sampled_from([300, 600, 1_200, 2_400, 5_000]),
+    keep=st.integers(1, 12),
+    force=st.booleans(),
+)
+def test_no_request_is_refused_after_a_compaction(whose, seed, turns, window, keep, force):
+    provider = FORMS[whose][seed % len(FORMS[whose])]
+    maker = made(provider, seed, turns)
+    compactor = engine(Scripted(short), window=window, keep=("messages", keep))
+    for place in maker.asked:
+        history = maker.messages[:place]
+        whole = provider.request(history)
+        assert provider.refuses(whole, whole) == [], "it is no history of this provider"
+        result = compacted(history, compactor, force=force)
+        assert provider.refuses(provider.request(result.messages), whole) == []
+
+
+POINTER = "archived as "
+"""Stands in each clip."""
+
+TINY = 500
+"""Tokens."""
+
+
+class ValidSequences:
+    def judge(self, look: Look) -> None:
+        if look.error is not None:
+            return
+        for rejects in (openai_rejects, anthropic_rejects):
+            assert not rejects(look.shown) - rejects(look.whole), "a provider would reject it"
+        summaries, own, others = look.parts
+        assert len(summaries) <= 1
+        waiting = counted(unanswered(look.whole)) - counted(own)
+        # Once the agent has spoken again, such a call may be truncated, to make room.
+        spoke = [plain(m) for m in look.whole if role_of(m) == "assistant"]
+        assert not spoke or not waiting[spoke[-1]], "a call that may yet be carried out is clipped"
+        short = Counter(tuple(calls_of(one)) for one in others if POINTER in plain(one))
+        left = [m for m in unanswered(look.whole) if waiting[plain(m)]]
+        gone = Counter(tuple(calls_of(message)) for message in left) - short
+        assert not gone, "a call without a result has left"
+        self.newest_user_stays(look, own)
+        leading = 0
+        while leading < len(look.whole) and role_of(look.whole[leading]) == "system":
+            leading += 1
+        starts = [role_of(message) for message in look.shown[:leading]]
+        assert starts == ["system"] * leading, "a leading system message has left"
+
+    def newest_user_stays(self, look: Look, own: list[object]) -> None:
+        asked = [m for m in look.whole if role_of(m) == "user"][-1:]
+        for message in asked:
+            words = words_in(text_of(message))
+            users = [m for m in look.shown if role_of(m) == "user" and not is_summary(m)]
+            # In the smallest windows nothing but the pointer to it may be left.
+            tiny = look.budget is not None and look.budget <= TINY
+            short = words & words_in([text_of(m) for m in users]) or (
+                tiny and any(POINTER in text_of(m) for m in users)
+            )
+            assert short or plain(message) in {plain(m) for m in own}, "what was asked last left"
+
+
+TestSequencesStayValidThroughCompactor = budgeted(ValidSequences, CompactorWorld, short=7, long=600)
+
+
+TestSequencesStayValidThroughAgents = budgeted(ValidSequences, AgentWorld, short=2, long=100)

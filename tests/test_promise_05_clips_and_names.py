@@ -1,16 +1,25 @@
 """Promise 5, where callers give messages new ids, paste old texts, or send no ids at all."""
 
+import copy
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph.message import add_messages
 from langgraph.store.memory import InMemoryStore
 
+from conspectus import is_summary_message
 from conspectus.archive import Archive
 from conspectus.messages import name_entries, occurrences, read_messages
 from engine import SCOPE, Scripted, check_nothing_missing, compacted, engine, short
-from histories import assistant, talk, tool, user
+from histories import agent, assistant, histories, talk, tool, user
+from stateful.agent_world import AgentWorld
+from stateful.budgets import budgeted
+from stateful.compactor_world import CompactorWorld
+from stateful.looks import Look, counted
+from stateful.oracle import POINTER, is_summary, plain, role_of
 
 
 def test_a_clip_that_comes_back_under_a_new_id_is_still_known():
@@ -92,3 +101,89 @@ def test_a_clip_keeps_all_else_that_its_message_has():
     assert "archived as" in clip.text
     assert clip.additional_kwargs.get("team") == "billing"
     assert (clip.name, clip.id) == ("ann", "big")
+
+
+@given(histories(broken=True), st.integers(300, 3_000))
+def test_what_is_not_clipped_is_the_callers_own_object_unchanged(messages, window):
+    before = copy.deepcopy(messages)
+    compactor = engine(window=window, keep=("messages", 5))
+    result = compacted(messages, compactor, force=True)
+    assert messages == before
+    own = {id(m) for m in messages}
+    changed = [m for m in result.messages if id(m) not in own and not is_summary_message(m)]
+    assert len(changed) == result.clipped
+    assert all("original archived as" in str(m) or "archived as" in str(m) for m in changed)
+    check_nothing_missing(messages, result, compactor)
+
+
+def test_the_summary_stands_before_the_request_that_is_under_way():
+    messages = agent(30)
+    result = compacted(messages, engine(window=3_000, keep=("messages", 4)))
+    assert result.outcome == "compacted"
+    kept = [m for m in result.messages if not is_summary_message(m)]
+    assert [id(m) for m in kept[:2]] == [id(m) for m in messages[:2]], "the rules and the request"
+    assert is_summary_message(result.messages[1]), "the newest message of a user is the user's own"
+
+
+class KeptIsUntouched:
+    def judge(self, look: Look) -> None:
+        if look.error is not None:
+            return
+        _, own, clips = look.parts
+        places: dict[str, list[int]] = {}
+        for n, message in enumerate(look.whole):
+            places.setdefault(plain(message), []).append(n)
+        at = -1
+        for message in own:
+            later = [n for n in places[plain(message)] if n > at]
+            assert later, "the order has changed"
+            at = later[0]
+        if look.reach is None:
+            assert not clips
+            return
+        covered = counted(look.reach[: look.covered])
+        short = counted(look.gone) - covered
+        assert len(clips) == short.total(), "something is shown that nobody said"
+        self.clips_lead_back(look, clips)
+
+    def clips_lead_back(self, look: Look, clips: list[object]) -> None:
+        left = counted(look.reach or [])
+        originals = [m for m in look.gone if left[plain(m)]]
+        for clip in clips:
+            cites = POINTER.findall(plain(clip))
+            assert cites, "truncated without saying so"
+            same = [m for m in originals if role_of(m) == role_of(clip)]
+            assert same, "a clip of nothing that was said"
+
+
+class KeptIsUntouchedCompactor(KeptIsUntouched, CompactorWorld):
+    def judge(self, look: Look) -> None:
+        super().judge(look)
+        assert [plain(message) for message in self.sent] == look.came, "a message was changed"
+        if look.error is None:
+            given = {id(message) for message in [*self.sent, *self.at.whole]}
+            changed = [m for m in look.shown if id(m) not in given and not is_summary(m)]
+            assert not [m for m in changed if not POINTER.search(plain(m))]
+            for clip in changed:
+                cite = POINTER.findall(plain(clip))[0].rstrip("\\\"'")
+                assert self.compactor.recall(id=cite, **self.at.where).hits
+
+
+TestKeptIsUntouchedThroughCompactor = budgeted(KeptIsUntouchedCompactor, short=7, long=600)
+
+
+class KeptIsUntouchedAgent(KeptIsUntouched, AgentWorld):
+    def clips_lead_back(self, look: Look, clips: list[object]) -> None:
+        kept = {m.id: m for m in look.kept or []}
+        for clip in clips:
+            assert POINTER.findall(plain(clip)), "truncated without saying so"
+            original = kept[clip.id]  # type: ignore[attr-defined]
+            assert plain(original) in {plain(m) for m in look.whole}
+
+    def judge(self, look: Look) -> None:
+        look.reach = look.gone  # what is in force at this very request is not known
+        look.covered = len(look.gone) - len(look.parts[2])
+        super().judge(look)
+
+
+TestKeptIsUntouchedThroughAgents = budgeted(KeptIsUntouchedAgent, short=2, long=100)

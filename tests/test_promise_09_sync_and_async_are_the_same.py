@@ -13,6 +13,10 @@ from conspectus import ContextGuard, SummarizationMiddleware
 from engine import engine
 from histories import agent, histories
 from recalling import ASKED, FILLER, PORT, RecallingAgent, shown
+from stateful.agent_twins import TwinAgents
+from stateful.budgets import budgeted
+from stateful.looks import Look
+from stateful.twins import TwinWorld
 from test_guard import CONFIG, LONG, WINDOW, Agent
 
 
@@ -79,3 +83,25 @@ def test_hooks_are_told_the_same():
 
 
 """Packages for servers and clients that are asynchronous alone: most functions have no twin."""
+
+
+class BothDriversCompactor(TwinWorld):
+    def second_on_a_loop(self, on_a_loop: bool) -> bool:
+        return not on_a_loop
+
+    def judge(self, look: Look) -> None:
+        """The twins have compared all there is."""
+
+
+TestBothDriversAreTheSameThroughCompactor = budgeted(BothDriversCompactor, short=6, long=400)
+
+
+class BothDriversAgent(TwinAgents):
+    def second_on_a_loop(self, on_a_loop: bool) -> bool:
+        return not on_a_loop
+
+    def judge(self, look: Look) -> None:
+        """The twins have compared all there is."""
+
+
+TestBothDriversAreTheSameThroughAgents = budgeted(BothDriversAgent, short=2, long=70)

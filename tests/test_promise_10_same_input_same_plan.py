@@ -1,20 +1,29 @@
 """Promise 10: the core is pure: no clock, I/O, randomness or logging; the rest is repeatable."""
 
 import ast
+import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.messages.ai import UsageMetadata
 
 import conspectus.core
+from conspectus import Compactor
+from conspectus.core.plan import plan
 from conspectus.engine.writing import hash_of
 from conspectus.messages import read_messages
 from engine import compacted, engine
 from histories import agent, talk, user
+from stateful.agent_twins import TwinAgents
+from stateful.budgets import budgeted
+from stateful.looks import Look
+from stateful.twins import TwinWorld, fresh
 
 CORE = Path(conspectus.core.__file__).parent
 ALLOWED = {
@@ -92,3 +101,72 @@ def test_what_was_compacted_before_changes_no_plan():
     result = used.compact(other, thread_id="another")
     assert result == engine(window=4_000).compact(other, thread_id="another")
     assert result.outcome == "compacted"
+
+
+PLANNED: list[tuple[Any, ...]] = []
+"""Plans of this process, a bounded number: what was asked and what was answered."""
+
+AGAIN = """
+import pickle, sys
+from conspectus.core.plan import plan
+told = pickle.load(sys.stdin.buffer)
+assert told
+for args, more, answer in told:
+    assert repr(plan(*args, **more)) == answer, (args, more, answer)
+print(len(told))
+"""
+
+
+def planned(*args: Any, **more: Any) -> Any:
+    answer = plan(*args, **more)
+    assert plan(*args, **more) == answer
+    if len(PLANNED) < 3_000:
+        PLANNED.append((args, more, repr(answer)))
+    return answer
+
+
+class SameInputSamePlanCompactor(TwinWorld):
+    def __init__(self) -> None:
+        super().__init__()
+        self.stack.enter_context(patch("conspectus.engine.thread.plan", planned))
+
+    def given_to_second(self, messages: list[Any]) -> list[Any]:
+        return fresh(messages)
+
+    def judge(self, look: Look) -> None:
+        """The twins have compared all there is."""
+
+
+Machine = budgeted(SameInputSamePlanCompactor, short=6, long=400)
+
+
+@pytest.mark.slow
+class TestEqualHistoriesGiveEqualPlansThroughCompactor(Machine):  # type: ignore[misc]
+    through = "Compactor"
+
+    def runTest(self) -> None:  # noqa: N802
+        super().runTest()
+        with patch("conspectus.engine.thread.plan", planned):  # walks may plan nothing
+            Compactor(window=1_500, keep=("messages", 4)).compact(
+                [{"role": "user", "content": f"Part {n}. " * 40} for n in range(30)], thread_id="t"
+            )
+        told = subprocess.run(
+            [sys.executable, "-c", AGAIN],
+            input=pickle.dumps(PLANNED),
+            capture_output=True,
+            check=True,
+            cwd=Path(__file__).parent.parent,
+            env={**os.environ, "PYTHONHASHSEED": "12345"},
+        )
+        assert int(told.stdout) == len(PLANNED)
+
+
+del Machine
+
+
+class SameInputSamePlanAgent(TwinAgents):
+    def judge(self, look: Look) -> None:
+        """The twins have compared all there is."""
+
+
+TestEqualThreadsGiveEqualRecordsThroughAgents = budgeted(SameInputSamePlanAgent, short=2, long=70)
