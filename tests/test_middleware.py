@@ -1,18 +1,21 @@
-"""What the middleware promises beyond LangChain's: settings, archive, failures, foreign summaries.
+"""What the middleware promises beyond LangChain's: settings, warnings, copies, archive, tenants."""
 
-What it has in common with LangChain's is in `test_langchain_conformance.py`.
-"""
-
+import copy
+import pickle
+import warnings
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from langchain.agents import create_agent
+from langchain.agents.middleware import SummarizationMiddleware as LangChains
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 
+from conspectus import Compactor, ContextGuard
 from conspectus.archive import Archive, Scope
 from conspectus.errors import PolicyError
 from conspectus.langchain import SummarizationMiddleware
@@ -22,35 +25,185 @@ from scripted_models import ScriptedChatModel
 SUMMARY = "- the parts were looked at"
 
 
-def writer(*answers: Any, **more: Any) -> ScriptedChatModel:
-    return ScriptedChatModel(answers=list(answers) or (lambda _: SUMMARY), **more)
+def summarise(messages: Any) -> str:
+    """Stay a module's function, so that it can be pickled."""
+    return f"- {len(messages)} parts were looked at"
 
 
-def talk(count: int, words: int = 10, start: int = 0) -> list[AnyMessage]:
-    """Questions and answers in turn, the newest of them a question."""
-    return [
-        HumanMessage(f"What does part {n} do? " + "why " * words, id=f"m{n}")
-        if (start + count - n) % 2
-        else AIMessage(f"Part {n} reads. " + "so " * words, id=f"m{n}")
-        for n in range(start, start + count)
-    ]
+def writer(text: str = SUMMARY, **more: Any) -> ScriptedChatModel:
+    return ScriptedChatModel(answers=lambda _: text, **more)
+
+
+def talk(count: int = 8, who: str = "m") -> list[AnyMessage]:
+    kinds = (AIMessage, HumanMessage)
+    return [kinds[n % 2](f"What does part {n} do?", id=f"{who}{n}") for n in range(count)]
 
 
 def made(model: Any = None, **settings: Any) -> SummarizationMiddleware:
     settings = {"trigger": ("messages", 6), "keep": ("messages", 3), **settings}
-    return SummarizationMiddleware(writer() if model is None else model, **settings)
+    return SummarizationMiddleware(model or writer(), **settings)
 
 
-def step(middleware: SummarizationMiddleware, messages: list[AnyMessage], **state: Any) -> Any:
-    return middleware.before_model({"messages": messages, **state}, Runtime())
+def step(own: SummarizationMiddleware, count: int = 8, who: str = "m") -> Any:
+    return own.before_model({"messages": talk(count, who)}, Runtime())
 
 
-def kept(update: Any) -> list[Any]:
-    return [m.id for m in update["messages"][1:] if not is_summary_message(m)]
+def kept(update: Any) -> int | None:
+    return update and sum(not is_summary_message(one) for one in update["messages"][1:])
 
 
 def text(update: Any) -> str:
-    return str(next(m for m in update["messages"] if is_summary_message(m)).content)
+    return str(update["messages"][1].content)
+
+
+# Set later
+
+
+def test_keep_and_trigger():
+    own = made()
+    assert kept(step(own)) == 3
+    own.keep = ("messages", 5)
+    assert (own.keep, kept(step(own))) == (("messages", 5), 5)
+    own.trigger = [("messages", 9)]
+    assert step(own) is None
+    own.trigger.append({"messages": 8})  # in place
+    assert kept(step(own)) == 5
+    own.trigger = None
+    assert step(own, 40) is None
+
+
+def test_the_counter_the_model_and_who_summarises():
+    own, other = made(trigger=("tokens", 700)), writer("- by the other one")
+    other.profile = {"max_input_tokens": 4_000}
+    assert step(own) is None
+    own.token_counter = lambda messages: 100 * len(list(messages))
+    assert kept(step(own)) == 3
+    own.keep = ("tokens", 400)
+    assert kept(step(own)) == 4
+    own.model = other
+    assert "by the other one" in text(step(own))
+    own.summary_prompt = "As a haiku, of: {messages}"
+    step(own)
+    assert "As a haiku, of: " in other.calls[-1].text
+    own.trigger, own.window = ("fraction", 0.01), 400_000
+    assert step(own) is None
+    own.window = None
+    own.summarizer = lambda messages: f"- {len(messages)} messages"
+    assert "- 4 messages" in text(step(own))
+    own.summarizer = None
+    assert "by the other one" in text(step(own))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("keep", ("messages", 0), "keep thresholds must be greater than 0"),
+        ("keep", ("fraction", 0.5), "Model profile information"),
+        ("trigger", {"words": 3}, "Unsupported trigger metric"),
+        ("summary_prompt", "no slot", "messages"),
+        ("on_failure", "cry", "on_failure"),
+    ],
+)
+def test_what_cannot_be_set_is_said_at_the_next_step(name, value, says):
+    own = made()
+    before = getattr(own, name)
+    setattr(own, name, value)
+    with pytest.raises(PolicyError, match=says):
+        step(own)
+    setattr(own, name, before)
+    assert kept(step(own)) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error", "says"),
+    [
+        ("history", "preserve", PolicyError, "history cannot change"),
+        ("recall", "tool", PolicyError, "recall cannot change"),
+        ("recall_tokens", 900, PolicyError, "recall_tokens cannot change"),
+        ("compact_tool", True, PolicyError, "compact_tool cannot change"),
+        ("archive", "memory:", PolicyError, "archive cannot change"),
+        ("keeep", ("messages", 5), AttributeError, "no setting 'keeep'; did you mean 'keep'"),
+    ],
+)
+def test_what_agents_depend_on_and_what_is_misspelt_is_refused_at_once(name, value, error, says):
+    own = made()
+    with pytest.raises(error, match=says):
+        setattr(own, name, value)
+    assert kept(step(own)) == 3
+    with pytest.raises(AttributeError, match="did you mean 'window'"):
+        ContextGuard(own).windw = 9_000  # type: ignore[attr-defined]
+    with pytest.raises(TypeError, match="did you mean 'trigger'"):
+        SummarizationMiddleware(None, triger=("messages", 3))
+
+
+# Warnings
+
+
+class Notes(SummarizationMiddleware):
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(None, **settings)
+
+
+WARNS: list[Callable[[], Any]] = [
+    lambda: SummarizationMiddleware(None, max_tokens_before_summary=70),
+    lambda: SummarizationMiddleware(None, trigger=("messages", 3), keep=("messages", 9)),
+    lambda: Compactor(trigger=("messages", 3), keep=("messages", 9)),
+]
+
+
+@pytest.mark.parametrize("warn", WARNS)
+def test_a_warning_points_at_the_line_of_the_caller(warn):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warn()
+    code: Any = warn.__code__  # type: ignore[attr-defined]
+    assert [(one.filename, one.lineno) for one in caught] == [(__file__, code.co_firstlineno)]
+
+
+# Copies
+
+
+def pickled(value: Any) -> Any:
+    return pickle.loads(pickle.dumps(value))
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, pickled])
+@pytest.mark.parametrize("history", ["replace", "preserve"])
+def test_a_copy_has_settings_of_its_own(copied, history, tmp_path):
+    settings: Any = {"history": history, "recall": "tool", "name": "Mine", "summarizer": summarise}
+    own = SummarizationMiddleware(
+        None, trigger=("messages", 6), archive=tmp_path / "a.db", **settings
+    )
+    own.keep = ("messages", 4)
+    other = copied(own)
+    assert type(other) is SummarizationMiddleware
+    assert (other.name, other.keep, other.history) == ("Mine", ("messages", 4), history)
+    assert [tool.name for tool in other.tools] == ["recall"]
+    other.keep = ("messages", 2)
+    assert own.keep == ("messages", 4)
+    for one, count in ((own, 4), (other, 2)):
+        update = step(one, who=f"by {count} ")
+        assert history == "preserve" or kept(update) == count
+    other.close()
+    own.close()
+
+
+def test_a_subclass_a_subscript_and_traces_as_langchains():
+    from deepagents.middleware.summarization import SummarizationMiddleware as DeepAgents
+
+    own = Notes(trigger=("messages", 6), keep=("messages", 2))
+    own.label = ["a"]
+    other = copy.deepcopy(own)
+    assert other.label == ["a"]
+    assert other.label is not own.label
+    assert kept(step(other)) == 2
+    assert len(LangChains.__parameters__) == len(SummarizationMiddleware.__parameters__)
+    assert SummarizationMiddleware[Any, dict](None)  # type: ignore[type-arg]
+    assert ContextGuard[Any, Any]()
+    for one in (SummarizationMiddleware, ContextGuard):
+        assert one.trace_policy == DeepAgents.trace_policy
+    with pytest.raises(AttributeError, match="no attribute 'kep'"):
+        _ = own.kep
 
 
 def runtime(**more: Any) -> Any:
@@ -99,10 +252,12 @@ def test_a_setting_that_means_nothing_is_refused_when_built(wrong, says):
 
 
 def test_a_message_that_carries_the_marker_stays():
-    history = talk(7)
+    history = talk()
     history[0].additional_kwargs["keep_me"] = True
     history[2].additional_kwargs["keep_me"] = False
-    assert kept(step(made(pin="keep_me"), history)) == ["m0", "m4", "m5", "m6"]
+    update = made(pin="keep_me").before_model({"messages": history}, Runtime())
+    names = [one.id for one in update["messages"][1:] if not is_summary_message(one)]
+    assert names == ["m0", "m5", "m6", "m7"]
 
 
 # Archive and tenant
@@ -110,15 +265,15 @@ def test_a_message_that_carries_the_marker_stays():
 
 def test_an_archive_of_its_own_goes_before_the_store_of_the_agent():
     own, agents = InMemoryStore(), InMemoryStore()
-    made(archive=own).before_model({"messages": talk(7)}, runtime(store=agents))
-    assert archived(own) == ["m0", "m1", "m2", "m3"]
+    made(archive=own).before_model({"messages": talk()}, runtime(store=agents))
+    assert archived(own) == ["m0", "m1", "m2", "m3", "m4"]
     assert not agents.list_namespaces()
 
 
 def test_without_archive_and_store_one_line_in_the_log_says_so(caplog):
     middleware = made()
     for _ in range(3):
-        assert step(middleware, talk(7))
+        assert step(middleware)
     lines = [r.message for r in caplog.records if "no archive was given" in r.message]
     assert len(lines) == 1
     assert "cannot be recalled" in lines[0]
@@ -126,8 +281,8 @@ def test_without_archive_and_store_one_line_in_the_log_says_so(caplog):
 
 def test_without_trigger_nothing_is_summarised_and_one_line_says_so(caplog):
     middleware = made(trigger=None)
-    for count in (7, 100, 400):
-        assert step(middleware, talk(count)) is None
+    for count in (8, 100, 400):
+        assert step(middleware, count) is None
     assert sum("nothing is summarised" in r.message for r in caplog.records) == 1
 
 
@@ -149,8 +304,8 @@ def user(identity: str) -> Any:
 def test_originals_are_archived_for_the_tenant(tenant, run, expected):
     store = InMemoryStore()
     middleware = made(archive=store, tenant=tenant)
-    middleware.before_model({"messages": talk(7)}, runtime(**run))
-    assert archived(store, expected) == ["m0", "m1", "m2", "m3"]
+    middleware.before_model({"messages": talk()}, runtime(**run))
+    assert archived(store, expected) == ["m0", "m1", "m2", "m3", "m4"]
     assert archived(store, "somebody else") == []
 
 
@@ -158,7 +313,7 @@ def test_the_tenant_is_never_read_from_the_state():
     store = InMemoryStore()
     middleware = made(archive=store, tenant="acme")
     forged = {"v": 1, "thread": "t", "session": "main", "head": None, "tenant": "umbrella"}
-    state = {"messages": talk(7), "tenant": "umbrella", "_conspectus": forged}
+    state = {"messages": talk(), "tenant": "umbrella", "_conspectus": forged}
     middleware.before_model(state, runtime())
     assert archived(store, "acme")
     assert not archived(store, "umbrella")
