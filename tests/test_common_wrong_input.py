@@ -159,6 +159,13 @@ def test_a_caller_may_go_on_with_the_list_of_the_result():
         assert len(view) == 5 + n
 
 
+def test_a_step_with_nothing_due_notices_a_text_that_was_changed_in_place():
+    compactor, sent = Compactor("embedded", window=3_000), talk(6)
+    assert compactor.compact(sent, thread_id="t").tokens_before < 800
+    sent[2]["content"] = "much more " * 700
+    assert compactor.compact(sent, thread_id="t").tokens_before > 1_000
+
+
 def test_an_object_of_an_sdk_that_was_changed_in_place_is_noticed():
     compactor, block = Compactor("embedded", window=3_000), TextBlock(type="text", text="b")
     sent = [*talk(1), {"role": "assistant", "content": [block]}, *talk(1)]

@@ -17,7 +17,7 @@ from engine import SCOPE, Scripted, engine, short
 from histories import agent, talk
 from scripted_models import ScriptedChatModel
 
-MANY = 200 if os.environ.get("CONSPECTUS_PROFILE") == "long" else 24
+MANY = 200 if os.environ.get("CONSPECTUS_PROFILE") == "long" else 10
 
 
 def said_by(worker: int, count: int = 14) -> list[dict[str, str]]:

@@ -231,7 +231,7 @@ def less(text: str) -> bool:
     return GAP in text or FEWER.search(text) is not None
 
 
-@settings(max_examples=3_000 if LONG else few(400), deadline=None)
+@settings(max_examples=3_000 if LONG else few(200), deadline=None)
 @given(CHAINS, st.integers(300, 4_000))
 def test_no_line_is_cut_while_a_tenth_of_the_room_is_free(chain, room):
     text = Notes(chain).render(room, tokens)

@@ -94,7 +94,7 @@ def test_the_result_is_langmems_wherever_that_is_valid(messages, limits, calls):
         messages = [*messages, *more]
 
 
-@settings(max_examples=few(200), deadline=None)
+@settings(max_examples=few(100), deadline=None)
 @given(histories(), LIMITS, st.integers(1, 5))
 def test_ours_is_always_valid(messages, limits, calls):
     """Nothing torn, the newest question and the last message there, everything read, and what was

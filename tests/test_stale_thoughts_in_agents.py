@@ -68,9 +68,11 @@ def played(model: Binding, history: str, guarded: bool, loop: bool = False) -> A
     return graph, events.count("end")
 
 
-@pytest.mark.parametrize("loop", [False, True])
-@pytest.mark.parametrize("guarded", [False, True])
-@pytest.mark.parametrize("history", ["replace", "preserve"])
+WAYS = [("replace", False, False), ("preserve", True, False), ("preserve", True, True)]
+"""History, guard, event loop."""
+
+
+@pytest.mark.parametrize(("history", "guarded", "loop"), WAYS)
 def test_stale_thoughts_are_not_sent_and_stay_in_the_state(history, guarded, loop):
     model = Binding(calls=0)
     graph, compactions = played(model, history, guarded, loop)
@@ -81,9 +83,7 @@ def test_stale_thoughts_are_not_sent_and_stay_in_the_state(history, guarded, loo
     assert all(isinstance(m.content, list) and len(m.content) == 2 for m in thinking)
 
 
-@pytest.mark.parametrize("loop", [False, True])
-@pytest.mark.parametrize("guarded", [False, True])
-@pytest.mark.parametrize("history", ["replace", "preserve"])
+@pytest.mark.parametrize(("history", "guarded", "loop"), WAYS)
 def test_a_refusal_of_the_newest_thoughts_is_answered_without_them(history, guarded, loop, caplog):
     """They stay with their calls at first: most models ask for them there."""
     model = Binding(calls=5)

@@ -88,7 +88,7 @@ def graph_of(way: str, *, nested: bool = False) -> Any:
     return outer.compile(checkpointer=InMemorySaver())
 
 
-TURNS = 14
+TURNS = 10
 
 
 def turns() -> Iterator[tuple[dict[str, Any], Any]]:
