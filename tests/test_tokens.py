@@ -289,7 +289,9 @@ def test_a_vocabulary_of_tokenizers_counts(tmp_path):
     meter = TokenMeter(f"tokenizers:{tmp_path / 'tokenizer.json'}")
     assert meter.text("hello there you") == 3
     assert meter.text("hello \ud800") == 2
-    assert meter.corrected([Report(1_000, 2_000)]) is meter, "an exact count is not corrected"
+    assert meter.scaled(correction([Report(1_000, 2_000)])) is meter, (
+        "an exact count is not corrected"
+    )
 
 
 Messages = list[AnyMessage]

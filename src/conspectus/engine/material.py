@@ -202,7 +202,7 @@ async def _redact(made: Material, redaction: Redaction) -> None:
     )
     made.originals = dict(zip(made.originals, done.entries[:count], strict=True))
     made.staying = done.entries[count:]
-    made.redacted = dict(sum(map(Counter, done.counts[:count]), Counter[str]()))
+    made.redacted = dict(sum(done.counts[:count], Counter[str]()))
     made.focus, *texts = done.texts
     clean = iter(texts)
     made.foreign = tuple(next(clean) for _ in made.foreign)

@@ -17,7 +17,7 @@ from conspectus.engine.view import History, look, reports_of
 from conspectus.errors import ArchiveError
 from conspectus.messages import Message, summary_message, summary_text
 from conspectus.observe import log
-from conspectus.tokens import Report
+from conspectus.tokens import Report, correction
 
 SUMMARY_FLOOR = 120  # Tokens beside its frame below which a summary holds little more than one rule
 
@@ -180,7 +180,7 @@ class Thread:
             meter = self.engine.meter.scaled(self.ratio)
         else:
             reserved, limit = (self.room.reserved, self.room.limit) if self.room else (0, None)
-            meter = self.engine.meter.corrected(reports, reserved, limit)
+            meter = self.engine.meter.scaled(correction(reports, reserved, limit))
         if meter is self.engine.meter:
             return self
         frame = math.ceil(self.engine.frame * meter.ratio)

@@ -215,7 +215,7 @@ def shortened(original: Message, how: Clip | ClipMark, meter: TokenMeter, where:
     """Show a message short."""
     if how.longest:
         return with_short_arguments(original, how.longest, how.ending, where)
-    return clip(original, how.limit, meter.plain.message, where)
+    return clip(original, how.limit, meter.scaled(1.0).message, where)
 
 
 def clipped(item: ViewItem, original: Message, how: Clip, engine: Engine) -> ViewItem:
@@ -226,7 +226,7 @@ def clipped(item: ViewItem, original: Message, how: Clip, engine: Engine) -> Vie
     # its limit is one of the estimate as it is without what was reported in between.
     limit = int(how.limit / meter.ratio)
     if item.media_stay:  # in less room than that they would become descriptions
-        least = smallest_clip(original, meter.plain.message, where, media_stay=True)
+        least = smallest_clip(original, meter.scaled(1.0).message, where, media_stay=True)
         limit = max(limit, least)
     short = shortened(original, replace(how, limit=limit), meter, where)
     read = read_messages([short])[0]

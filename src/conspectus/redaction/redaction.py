@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 from conspectus import _imports
 from conspectus.bridge import StepTimeout, io
 from conspectus.errors import PolicyError, RedactionError
-from conspectus.messages import Message, read_messages
+from conspectus.messages import Message, Source, read_messages
 from conspectus.redaction.values import without_values
 from conspectus.redaction.walk import walk
 
@@ -88,7 +88,7 @@ class Together(NamedTuple):
     """
 
     entries: list[Message]
-    counts: list[Counts]
+    counts: list[Counter[str]]
     texts: list[str]
     values: Values
 
@@ -159,30 +159,21 @@ class Redaction:
         return together
 
     def _together(self, entries: Sequence[Message], texts: Sequence[str]) -> Together:
-        alone = [self._alone(entry) for entry in entries]
-        answers = [self._text(text) for text in texts]
-        values = dict(self.values)
-        for found in [*(found for _, found in alone), *answers]:
-            values.update(found.values)
-        made, counts = list[Message](), list[Counts]()
-        for original, (message, found) in zip(entries, alone, strict=True):
-            more = Counter(found.counts)
-            made.append(_without(message, original, values, more) if values else message)
-            counts.append(more)
-        clean = [without_values(answer.text, values)[0] for answer in answers]
-        return Together(made, counts, clean, values)
+        values, counts = dict(self.values), [Counter[str]() for _ in entries]
 
-    def _alone(self, message: Message) -> tuple[Message, Redacted]:
-        """Redact a message by itself; return it, and what was found in it."""
-        counts, values = Counter[str](), dict[str, str]()
-
-        def put(text: str, key: str | None) -> str:
+        def alone(text: str, key: str | None = None) -> Redacted:
             answer = self._text(text, key)
-            counts.update(answer.counts)
             values.update(answer.values)
-            return answer.text
+            return answer
 
-        return _read(walk(message.source, put), message), Redacted("", counts, values)
+        def spread(text: str, _: str | None = None) -> Redacted:
+            return Redacted(*without_values(text, values))
+
+        sources, made = [entry.source for entry in entries], list(texts)
+        for redact in (alone, spread):  # the secrets of each, then those found in others
+            sources = [_walked(*one, redact) for one in zip(sources, counts, strict=True)]
+            made = [redact(text).text for text in made]
+        return Together(list(map(_read, sources, entries)), counts, made, values)
 
     def _text(self, text: str, key: str | None = None) -> Redacted:
         if not text:
@@ -221,16 +212,18 @@ class Redaction:
         return RedactionError(f"the redactor {self.identity} {what}")
 
 
-def _without(message: Message, original: Message, values: Values, counts: Counter[str]) -> Message:
-    """Remove from a message the secrets found in others, and count them."""
+def _walked(
+    source: Source, counts: Counter[str], redact: Callable[[str, str | None], Redacted]
+) -> Source:
+    """Redact each text of a message, and count what was replaced."""
 
     def put(text: str, key: str | None) -> str:
-        text, more = without_values(text, values)
-        counts.update(more)
-        return text
+        answer = redact(text, key)
+        counts.update(answer.counts)
+        return answer.text
 
-    source = walk(message.source, put)
-    return message if source is message.source else _read(source, original)
+    made: Source = walk(source, put)
+    return made
 
 
 def _read(source: Any, original: Message) -> Message:

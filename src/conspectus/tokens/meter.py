@@ -106,7 +106,7 @@ class TokenMeter:
     Attributes:
         family: the family of tokenizers.
         exact: whether a counter or a vocabulary counts, so that no report corrects it.
-        ratio: factor of the estimate; 1 unless `corrected` or `scaled` made the meter.
+        ratio: factor of the estimate; 1 unless `scaled` made the meter.
 
     Raises:
         PolicyError: the counter is invalid, or returns an invalid count.
@@ -176,12 +176,6 @@ class TokenMeter:
         prompt = TOOL_PROMPT.get(self.family, 0) if tools else 0
         return prompt + sum(PER_TOOL + self.text(_schema(tool)) for tool in tools or ())
 
-    def corrected(
-        self, reports: Sequence[Report], overhead: int = 0, limit: int | None = None
-    ) -> TokenMeter:
-        """Return this meter corrected by reports of usage, as by `correction`."""
-        return self.scaled(correction(reports, overhead, limit))
-
     def scaled(self, ratio: float) -> TokenMeter:
         """Return this meter with estimates times a ratio; an exact one unchanged."""
         if self.exact or ratio == self.ratio:
@@ -189,11 +183,6 @@ class TokenMeter:
         other = copy(self)
         other.ratio = ratio
         return other
-
-    @property
-    def plain(self) -> TokenMeter:
-        """The meter without its correction."""
-        return self.scaled(1.0)
 
     def _corrected(self, size: int) -> int:
         return size if self.ratio == 1.0 else math.ceil(size * self.ratio)
