@@ -242,3 +242,14 @@ def test_no_line_is_cut_while_a_tenth_of_the_room_is_free(chain, room):
         assert tokens(text) >= room - free, f"{whole} tokens of lines"
     else:
         assert tokens(text) == whole
+    else:
+        assert tokens(text) == whole
+
+
+def test_of_a_few_lines_one_is_shown_where_two_are_too_long():
+    outcome = ("module: pass  # some more lines of this module " * 7,)
+    calls = [Line("done", (f"m{n}",), call="look", outcome=outcome, named=(0,)) for n in range(3)]
+    finding = Line("found", ("m0",), "The work on the modules goes on.")
+    for room in range(32, 400):
+        text = Notes([Segment((*calls, finding))]).render(room, tokens)
+        assert "The work on the modules goes on." in text, room

@@ -103,7 +103,7 @@ class Notes:
             size = count(text)
         token = len(text) / max(size, 1)
         chars, low, high = FIRST_TRY * room * token - len(before) - len(end), 0.0, float(full)
-        text = ""
+        text, last = "", -1
         for _ in range(TRIES):
             rooms = way.rooms(max(chars, 0.0))
             tried = "\n".join(filter(None, (before, _body(parts, rooms, archived), end)))
@@ -114,7 +114,8 @@ class Notes:
             if ENOUGH * room <= size <= room or high - low < CHARACTERS:
                 break
             guess = chars + (FILLED * room - size) * len(tried) / max(size, 1)
-            chars = guess if low < guess < high else (low + high) / 2
+            is_better = low < guess < high and size != last  # lines get shorter in steps
+            chars, last = guess if is_better else (low + high) / 2, size
         return text or _least(lines, room, count, archived)
 
     def kept(self) -> Segment:
