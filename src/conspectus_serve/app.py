@@ -9,12 +9,10 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from typing import Any, TypeVar
 
-from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
-from starlette.routing import Mount
 
 from conspectus.archive import Archive
 from conspectus.config import SummarizationConfig
@@ -62,11 +60,17 @@ NOT_READ = "histories at this path are not read; the request went on as it came"
 
 
 class Endpoint:
-    """An ASGI application without a lifespan."""
+    """An ASGI application; with `closes` it closes the archive at its end."""
 
     def __init__(
-        self, settings: ServeSettings, config: SummarizationConfig, archive: Archive, secret: Secret
+        self,
+        settings: ServeSettings,
+        config: SummarizationConfig,
+        archive: Archive,
+        secret: Secret,
+        closes: bool,
     ) -> None:
+        self._archive, self._closes = archive, closes
         self._settings, self._secret, self._enabled = settings, secret, config.enabled
         self._entrance, self._upstream = Entrance(settings), Upstream(settings)
         items = Items(settings.signing_keys or [secret.signing_key()])
@@ -77,14 +81,25 @@ class Endpoint:
         self._under_way = set[asyncio.Task[Any]]()
         self._warned: set[str] = set()
 
-    async def close(self) -> None:
-        """Close connections, and let archiving finish."""
+    async def _live(self, receive: Receive, send: Send) -> None:
+        """Live until the server ends; then close connections, and let archiving finish."""
+        await receive()
+        slow = ThreadPoolExecutor(SLOW, "conspectus-archive")
+        asyncio.get_running_loop().set_default_executor(slow)
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
         await self._upstream.close()
         await asyncio.gather(*self._under_way, return_exceptions=True)
         await asyncio.to_thread(self._quick.shutdown)
+        if self._closes:
+            self._archive.close()
+        await send({"type": "lifespan.shutdown.complete"})
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+            return
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
             return
@@ -232,9 +247,11 @@ class Endpoint:
         return x.learned.listed is not None
 
     async def _sent(self, request: Request, x: Exchange, reply: Reply) -> UpstreamAnswer:
+        if not reply.alive:
+            return await self._send(request, x, x.content)
         sending = asyncio.ensure_future(self._send(request, x, x.content))
         try:
-            return await reply.until(sending, x.route.protocol, reply.alive)
+            return await reply.until(sending, x.route.protocol, True)
         finally:
             sending.cancel()
 
@@ -351,7 +368,7 @@ def make_app(
     *,
     archive: Archive | None = None,
     secret: Secret | None = None,
-) -> Starlette:
+) -> Endpoint:
     """Return the endpoint as an ASGI application.
 
     Args:
@@ -366,17 +383,4 @@ def make_app(
     """
     known = secret or secret_beside(settings.where, settings.secret_file)
     opened = archive or Archive.open(settings.where)
-    endpoint = Endpoint(settings, config, opened, known)
-
-    @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        slow = ThreadPoolExecutor(SLOW, "conspectus-archive")
-        asyncio.get_running_loop().set_default_executor(slow)
-        try:
-            yield
-        finally:
-            await endpoint.close()
-            if archive is None:
-                opened.close()
-
-    return Starlette(routes=[Mount("/", endpoint)], lifespan=lifespan)
+    return Endpoint(settings, config, opened, known, closes=archive is None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -154,6 +155,7 @@ class ServeSettings(BaseModel):
         return limit_of(model, self.windows) or self.window
 
 
+@lru_cache(256)
 def is_loopback(host: str) -> bool:
     """Return whether only this machine can reach an address."""
     return host == "localhost" or (_is_ip(host) and ipaddress.ip_address(host).is_loopback)

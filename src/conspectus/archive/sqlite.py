@@ -133,6 +133,7 @@ class SqliteTables(Tables):
             where = self._path or ":memory:"
             connection = _Connection(where, BUSY, isolation_level=None, check_same_thread=False)
             connection.execute("PRAGMA secure_delete=ON")  # what is forgotten leaves the file too
+            connection.execute("PRAGMA cache_size=-256")  # KiB, for each of many threads
             with self._lock:
                 self._open.add(connection)
             self._own.connection = connection
