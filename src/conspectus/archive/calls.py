@@ -111,7 +111,7 @@ class Patient:
 _LATE = "the store did not answer in time; check it and try again"
 _FULL = "the disk is full; free some space and try again"
 _BUSY = "another process is writing to the archive; try again when it has finished"
-_CLOSED = "the archive has been closed; open it again"
+_CLOSED = "the archive or its connection has been closed; open it again"
 _TABLES = "the store has no tables yet; call its setup() once before using it"
 _DOWN = "the PostgreSQL server cannot be reached ({}); check that it is up and the address right"
 
@@ -124,20 +124,15 @@ _ADVICE = (
     ("sqlite", "not a database", "the file is not a SQLite database; choose another path"),
     ("sqlite", "malformed|vtable", "the file is damaged; restore a backup, or choose another path"),
     ("sqlite", "unable to open", "check that the file's folder exists and is writable"),
-    ("sqlite", "closed", _CLOSED),
     ("sqlite", "no such table", _TABLES),
     ("sqlite", "no such module", "this Python's SQLite has no FTS5; use another build of Python"),
     ("psycopg", "[53100", _FULL),
-    ("psycopg", "[53300", "the server has no connection left; close some, or let it have more"),
     ("psycopg", "[57014|[25p03", _LATE),
-    ("psycopg", "[25006", "the server is read-only; use one that can be written to"),
     ("psycopg", "[55p03|[40", _BUSY),
     ("psycopg", "[42p01", _TABLES),
-    ("psycopg", "connection is closed", "the connection is closed, and a store on one does not "
-     "open it again; open the store anew, or give it a pool (pool_config=...)"),
-    ("psycopg", ":poolclosed", _CLOSED),
+    ("", "connection is closed|closed database|archive is closed|:poolclosed", _CLOSED),
     ("psycopg", ":operationalerror|:interfaceerror", _DOWN),
-)  # fmt: skip
+)
 """Advice by the package of an error and by what its description holds: the SQLSTATE in brackets,
 the names of its class and of those above it, and its text."""
 

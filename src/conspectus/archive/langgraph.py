@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -86,25 +86,20 @@ class LangGraphStore:
         if head not in ("", seen, *(one.key for one in items.get("record", ()))):
             return head
         older = {} if self._ttl is None else self.read(scope, "record", renewed)
-        name = packed([scope.tenant, scope.thread, scope.session])
-        every = [(*_registry(scope), name)]
-        every += [(_place(scope, LABELS["record"]), *one) for one in older.items()]
-        for kind in sorted(items, key="head".__eq__):  # the head names a record, so it is the last
-            place = _place(scope, LABELS[kind])
-            if kind == "head":
-                self._put(every)
-                every = []
-            every += [(place, one.key, one.body) for one in items[kind]]
-        self._put(every)
+        place, name = _registry(scope)
+        self._put(place, {name: packed([scope.tenant, scope.thread, scope.session])})
+        self._put(_place(scope, LABELS["record"]), older)
+        for kind, kept in items.items():
+            self._put(_place(scope, LABELS[kind]), {one.key: one.body for one in kept})
         return self._head(scope) if "head" in items else head
 
-    def _put(self, every: Sequence[tuple[tuple[str, ...], str, bytes]]) -> None:
+    def _put(self, place: tuple[str, ...], bodies: Mapping[str, bytes]) -> None:
         put, ttl = _operations().PutOp, self._ttl
         minutes = None if ttl is None else ttl / 60
         # Some stores delete expired values only when they are swept, so we look at the end.
         ends = {} if ttl is None else {"expires": time.time() + ttl}
-        packs = ((*at, {"v": FORMAT, "z": b64encode(body).decode(), **ends}) for *at, body in every)
-        self._batch([put(*one, index=False, ttl=minutes) for one in packs])
+        packs = {k: {"v": FORMAT, "z": b64encode(v).decode(), **ends} for k, v in bodies.items()}
+        self._batch([put(place, *one, index=False, ttl=minutes) for one in packs.items()])
 
     def _head(self, scope: Scope) -> str:
         kept = self.read(scope, "head", ["head"])

@@ -202,8 +202,10 @@ class Archive:
             ArchiveOvertaken: another worker has moved the head since; nothing was written.
             ArchiveUnconfirmed: the store does not return the record as the head.
         """
-        before = () if record.parent is None else self._chain_at(scope, record.parent)
-        items = {"record": [Item(record.id, packed(record.to_json()))], **_head(record.id)}
+        before = () if record.parent is None else self.chain_at(scope, record.parent)
+        items: dict[Kind, list[Item]] = {
+            "record": [Item(record.id, packed(record.to_json()))],
+        }
         if record.summary:
             name = label_hash(f"{RECORD} {record.name}")
             items["note"] = [Item(name, packed({"id": record.id}))]
@@ -212,6 +214,7 @@ class Archive:
             read = () if draft.read == record.covers else draft.read
             rest = replace(draft, text="", segment={}, read=read).to_json()
             items["draft"] = [Item(plan, packed({**rest, "record": record.id}))]
+        items |= _head(record.id)  # the last, as it names the record
         head = self.backend.write(scope, items, [one.id for one in before], seen)
         if seen is not None and head and head not in (seen, record.id):
             raise ArchiveOvertaken(
@@ -232,11 +235,10 @@ class Archive:
         if self.ttl is not None:
             self.backend.sweep()
 
-    @observed("chain")
     def chain(self, scope: Scope) -> Records:
         """Return the records from the first of a thread to its head; see `chain_at`."""
         head = self.pointer(scope)
-        return self._chain_at(scope, head) if head else ()
+        return self.chain_at(scope, head) if head else ()
 
     @observed("chain")
     def chain_at(self, scope: Scope, head: str) -> Records:
@@ -245,15 +247,6 @@ class Archive:
         Empty if a part of it is missing or damaged: what such a chain covers is not known. Only the
         newest record is sure to have its notes and its summary.
         """
-        return self._chain_at(scope, head)
-
-    @observed("chain")
-    def chain_of(self, scope: Scope, name: str) -> Records:
-        """Return the chain whose head has this name, by which a summary that returns is known."""
-        head = self.notes(scope, RECORD, [name]).get(name, {}).get("id")
-        return self._chain_at(scope, head) if isinstance(head, str) else ()
-
-    def _chain_at(self, scope: Scope, head: str) -> Records:
         # The newest is always read from the store: while it is there, so are its ancestors.
         newest = body = self.backend.read(scope, "record", [head]).get(head)
         kept, known = self._chains.get(scope) or (b"", ())
@@ -275,6 +268,11 @@ class Archive:
         chain = (*before, *reversed(later))
         self._chains.put(scope, (newest or b"", chain))
         return chain
+
+    def chain_of(self, scope: Scope, name: str) -> Records:
+        """Return the chain whose head has this name, by which a summary that returns is known."""
+        head = self.notes(scope, RECORD, [name]).get(name, {}).get("id")
+        return self.chain_at(scope, head) if isinstance(head, str) else ()
 
     def records(self, scope: Scope) -> Records:
         """Return every sound record, abandoned branches too; parents before children."""
@@ -304,7 +302,7 @@ class Archive:
     @observed("copy")
     def copy(self, source: Scope, target: Scope, head: str) -> None:
         """Copy the chain of a head, with its originals, into another scope."""
-        chain = self._chain_at(source, head)
+        chain = self.chain_at(source, head)
         keys = manifest(chain)
         for begin in range(0, len(keys), PAGE):
             part = keys[begin : begin + PAGE]

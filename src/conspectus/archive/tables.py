@@ -9,7 +9,17 @@ from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from conspectus.archive.passages import original_of
-from conspectus.archive.values import Items, Kind, Listed, Scope, entry_of, packed, unpacked
+from conspectus.archive.values import (
+    Items,
+    Kind,
+    Listed,
+    Scope,
+    entry_of,
+    key_bytes,
+    key_text,
+    packed,
+    unpacked,
+)
 from conspectus.errors import ArchiveError
 
 KINDS: dict[Kind, int] = {"original": 0, "record": 1, "draft": 2, "note": 3, "head": 4}
@@ -19,7 +29,7 @@ SCHEMA = (
     "CREATE TABLE scope (id {serial}, tenant TEXT NOT NULL, thread TEXT NOT NULL, "
     "session TEXT NOT NULL, name {bytes} NOT NULL, next BIGINT NOT NULL, "
     "UNIQUE (tenant, thread, session))",
-    "CREATE TABLE item (scope BIGINT NOT NULL, kind INTEGER NOT NULL, key TEXT NOT NULL, "
+    "CREATE TABLE item (scope BIGINT NOT NULL, kind INTEGER NOT NULL, key {bytes} NOT NULL, "
     "number BIGINT NOT NULL, passages INTEGER NOT NULL, words INTEGER NOT NULL, "
     "about TEXT NOT NULL, expires DOUBLE PRECISION NOT NULL, "
     "PRIMARY KEY (scope, kind, key)) {clustered}",
@@ -58,7 +68,7 @@ class Run:
         """Run one statement for each of many rows."""
         self._cursor.executemany(sql.replace("?", self._mark), list(rows))
 
-    def among(self, sql: str, *values: Any, keys: Sequence[str]) -> Iterator[Any]:
+    def among(self, sql: str, *values: Any, keys: Sequence[bytes]) -> Iterator[Any]:
         """Yield the rows of a statement whose `key` is among these."""
         for at in range(0, len(keys), AT_ONCE):
             part = keys[at : at + AT_ONCE]
@@ -114,8 +124,9 @@ class Tables(ABC):
         sql = f"SELECT key, body {ITEMS} AND {ALIVE}"
         with self.transaction() as run:
             values = (self._number(run, scope), KINDS[kind], time.time())
-            rows = run(sql, *values) if names is None else run.among(sql, *values, keys=names)
-            return {key: bytes(body) for key, body in rows}
+            keys = None if names is None else [*map(key_bytes, names)]
+            rows = run(sql, *values) if keys is None else run.among(sql, *values, keys=keys)
+            return {key_text(bytes(key)): bytes(body) for key, body in rows}
 
     def write(
         self, scope: Scope, items: Items, renewed: Sequence[str] = (), seen: str | None = None
@@ -141,27 +152,28 @@ class Tables(ABC):
             ends = 0.0 if self.ttl is None else time.time() + self.ttl
             for kind in items:
                 after = self._put(run, (number, kind, ends), items, after)
-            self._renew(run, (number, "record", ends), renewed)
+            self._renew(run, (number, "record", ends), map(key_bytes, renewed))
             run("UPDATE scope SET next = ? WHERE id = ?", after, number)
             return str(unpacked(items["head"][0].body)) if "head" in items else head
 
     def _put(self, run: Run, where: Where, items: Items, after: int) -> int:
         """Write items of a kind into a scope; return the number of its next passage."""
         number, kind, ends = where
-        new = {one.key: one for one in items[kind]}
+        new = {key_bytes(one.key): one for one in items[kind]}
         sql = "SELECT key, number FROM item WHERE scope = ? AND kind = ?"
-        known = dict(run.among(sql, number, KINDS[kind], keys=[*new]))
-        self._renew(run, where, [*known])
-        rows, words = list[Any](), list[tuple[int, str]]()
+        rows = run.among(sql, number, KINDS[kind], keys=[*new])
+        known = {bytes(key): first for key, first in rows}
+        self._renew(run, where, known)
+        made, words = list[Any](), list[tuple[int, str]]()
         for key, one in new.items():
             if key not in known:
                 known[key] = first = (number << SPAN) + after
                 size = sum(passage.count(" ") + 1 for passage in one.passages)
                 row = (number, KINDS[kind], key, first, len(one.passages), size, one.about, ends)
-                rows.append(row)
+                made.append(row)
                 words += enumerate(map(self.text, one.passages), first)
                 after += max(1, len(one.passages))
-        run.many("INSERT INTO item VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        run.many("INSERT INTO item VALUES (?, ?, ?, ?, ?, ?, ?, ?)", made)
         sql = (
             "INSERT INTO body VALUES (?, ?) ON CONFLICT (number) DO UPDATE SET body = excluded.body"
         )
@@ -169,7 +181,7 @@ class Tables(ABC):
         run.many(self.index, words)
         return after
 
-    def _renew(self, run: Run, where: Where, keys: Sequence[str]) -> None:
+    def _renew(self, run: Run, where: Where, keys: Iterable[bytes]) -> None:
         number, kind, ends = where
         sql = "UPDATE item SET expires = ? WHERE scope = ? AND kind = ? AND key = ?"
         run.many(sql, [(ends, number, KINDS[kind], key) for key in keys])
@@ -179,7 +191,7 @@ class Tables(ABC):
         sql = "SELECT key, number, passages, words, about FROM item WHERE scope = ? AND kind = 0"
         with self.transaction() as run:
             rows = run(f"{sql} AND {ALIVE}", self._number(run, scope), time.time())
-        return {row[0]: row for row in rows}
+        return {key_text(bytes(row[0])): row for row in rows}
 
     def index_of(self, scope: Scope) -> object:
         """Return what tells a history from a later one of its name, with other numbers."""
@@ -230,7 +242,7 @@ class Tables(ABC):
                 count += kind in COUNTED
                 if kind == KINDS["original"]:
                     with suppress(ArchiveError):  # the number of a damaged one names nothing more
-                        one = original_of(entry_of(key, bytes(body))[0], b"")
+                        one = original_of(entry_of(key_text(bytes(key)), bytes(body))[0], b"")
                         run.many(self.unindex, enumerate(map(self.text, one.passages), number))
             run.many("DELETE FROM body WHERE number = ?", [(row[3],) for row in rows])
             gone = [row[:3] for row in rows]

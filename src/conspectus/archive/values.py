@@ -7,6 +7,7 @@ import json
 import time
 import zlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
@@ -20,7 +21,7 @@ from conspectus.messages.message import to_json
 Kind = Literal["original", "record", "draft", "note", "head"]
 """Kinds of values, each by name; a note is one of a program around the archive."""
 
-Listed = tuple[str, int, int, int, str]
+Listed = tuple[bytes, int, int, int, str]
 """A message that may be searched: its key, its first passage's number, the number of its passages,
 of its words, and `about`. A plain tuple, as the garbage collector passes those by."""
 
@@ -133,6 +134,20 @@ def unpacked(body: bytes) -> Any:
         return json.loads(raw.decode("utf-8", "surrogatepass"))
     except (zlib.error, RecursionError) as error:
         raise ValueError(f"it is damaged: {error}") from error
+
+
+def key_bytes(key: str) -> bytes:
+    """Return a key as bytes, a hexadecimal one in half its length."""
+    with suppress(ValueError):
+        raw = bytes.fromhex(key)
+        if raw.hex() == key and raw[:1] != b"\0":
+            return raw
+    return b"\0" + key.encode("utf-8", "surrogatepass")
+
+
+def key_text(raw: bytes) -> str:
+    """Return the key that `key_bytes` has written."""
+    return raw[1:].decode("utf-8", "surrogatepass") if raw[:1] == b"\0" else raw.hex()
 
 
 def body_of(entry: Message) -> bytes:

@@ -28,8 +28,6 @@ ABOUT = {
 }
 """Descriptions of the tool's arguments for the model."""
 
-ASKED_IN = 2_000  # Characters of the start and of the end of a long user text that are searched for
-
 COMMON = 2
 """Words that a message shares with a turn on the same subject; fewer if the turn has fewer."""
 
@@ -50,12 +48,8 @@ merci oui non bien parfait bonjour salut continue vas-y d'accord s'il te vous pl
 
 
 def question_of(said: Sequence[str]) -> str:
-    """Return the query for a user's texts: of a long one only start and end.
-
-    A question stands there, and a pasted text between them would take long to search for.
-    """
-    text = "\n".join(one for one in said if one)
-    return text if len(text) <= 2 * ASKED_IN else f"{text[:ASKED_IN]}\n{text[-ASKED_IN:]}"
+    """Return the query for a user's texts."""
+    return "\n".join(one for one in said if one)
 
 
 def asks_for_something(turn: str) -> bool:

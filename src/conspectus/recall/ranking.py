@@ -41,7 +41,7 @@ ADVICE = 0.65
 DIRECT = 0.1  # Share of the findable words, by rarity, above which a message is no mere neighbour
 WEAK = 0.35  # Share of the best score below which a passage is not shown
 
-GONE: Listed = ("", -1, 0, 0, "s")  # a message that has expired
+GONE: Listed = (b"", -1, 0, 0, "s")  # a message that has expired
 Held = Mapping[str, frozenset[int]]
 """The passages that hold a word."""
 

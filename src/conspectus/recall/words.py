@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from conspectus.archive.passages import HUMP, LONGEST, PIECE
 
 MOST_WORDS = 48  # Different words of a query that count
-READ = 8_000  # Characters read at each end of a query, where a question stands
+READ = 2_000  # Characters read at each end of a query, where a question stands
 SHARED = 0.75  # Each of `n` words made from one name or run of a query weighs `n ** -SHARED`
 
 ENGLISH = frozenset(
