@@ -242,8 +242,6 @@ def test_no_line_is_cut_while_a_tenth_of_the_room_is_free(chain, room):
         assert tokens(text) >= room - free, f"{whole} tokens of lines"
     else:
         assert tokens(text) == whole
-    else:
-        assert tokens(text) == whole
 
 
 def test_of_a_few_lines_one_is_shown_where_two_are_too_long():
