@@ -7,10 +7,9 @@ logged and tried again at the next step.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, NotRequired
-from weakref import WeakSet
 
 from deepagents.backends.protocol import BackendProtocol
 from deepagents.middleware.summarization import SummarizationMiddleware as Replaced
@@ -24,7 +23,6 @@ from conspectus.archive.values import label_hash
 from conspectus.bridge import io
 from conspectus.core.records import Record
 from conspectus.deep_agents import summarization_defaults
-from conspectus.engine.background import Preparations
 from conspectus.errors import PolicyError
 from conspectus.langchain import SummarizationMiddleware
 from conspectus.langchain.channel import Channel
@@ -64,7 +62,6 @@ class DeepAgentsSummarization(SummarizationMiddleware):
     def __init__(
         self, model: str | BaseChatModel, backend: BackendProtocol | None, options: dict[str, Any]
     ) -> None:
-        self._copies: WeakSet[DeepAgentsSummarization] = WeakSet()
         self._backend = backend
         if isinstance(model, str):
             model = init_chat_model(model)
@@ -84,14 +81,10 @@ class DeepAgentsSummarization(SummarizationMiddleware):
             alike and profile_window(model) == profile_window(self.model)
         ):
             options = {k: v for k, v in options.items() if k not in ("window", "reserved_tokens")}
-        copy = DeepAgentsSummarization(model, self._backend, options)
-        self._copies.add(copy)
+        copy, background = DeepAgentsSummarization(model, self._backend, options), self._background
+        # One preparation for all, which ends when the first is closed.
+        copy._setup.engine = replace(copy._setup.engine, background=background)
         return copy
-
-    def _prepares(self) -> Sequence[Preparations]:
-        """Return preparations here and in the copies, which share a store."""
-        copied = (one for copy in tuple(self._copies) for one in copy._prepares())
-        return [*super()._prepares(), *copied]
 
     def _kept_in(self, scope: Scope) -> str:
         if self._backend is None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from types import FunctionType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import deepagents.graph as real
 from deepagents import __version__ as version
@@ -24,9 +25,6 @@ from conspectus.deep_agents.middleware import DeepAgentsSummarization
 from conspectus.errors import PolicyError
 from conspectus.langchain import ContextGuard, SummarizationMiddleware
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
 ORIGINAL = real.create_deep_agent
 """Their own function, for callers that put ours under its name."""
 
@@ -34,15 +32,7 @@ SLOTS = ("create_summarization_middleware", "SubAgentMiddleware", "create_agent"
 """Names in the module of Deep Agents that are bound to ours."""
 
 
-def _same_as(original: Callable[P, R]) -> Callable[[Callable[..., Any]], Callable[P, R]]:
-    def named(function: Callable[..., Any]) -> Callable[P, R]:
-        function.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]
-        return function
-
-    return named
-
-
-@_same_as(ORIGINAL)
+@wraps(ORIGINAL, assigned=())  # the signature
 def create_deep_agent(*args: Any, **kwargs: Any) -> Any:
     """Make the agent of `deepagents.create_deep_agent` with a history that is kept whole.
 
@@ -70,13 +60,7 @@ def create_deep_agent(*args: Any, **kwargs: Any) -> Any:
         >>> agent.invoke({"messages": [("user", "hi")]})["messages"][-1].text
         'hello'
     """
-    try:
-        bound = inspect.signature(ORIGINAL).bind(*args, **kwargs).arguments
-    except TypeError as error:
-        raise TypeError(
-            f"create_deep_agent() {error}; settings of the summarisation go into "
-            "middleware=[summarization_middleware(model, backend, ...)]"
-        ) from None
+    bound = inspect.signature(ORIGINAL).bind(*args, **kwargs).arguments
     middleware = bound.get("middleware") or ()
     theirs = any(isinstance(one, Replaced) for one in middleware)
     if not theirs and any(isinstance(one, SummarizationToolMiddleware) for one in middleware):

@@ -12,7 +12,7 @@ import contextvars
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Literal, Self
@@ -211,9 +211,6 @@ class Closing:
     _background: Preparations | None
     _opened: Archive | None
 
-    def _prepares(self) -> Sequence[Preparations]:
-        return () if self._background is None else (self._background,)
-
     def close(self, timeout: float | None = None) -> None:
         """Wait for notes that are being prepared, and close an archive opened here.
 
@@ -240,8 +237,8 @@ class Closing:
             raise PolicyError(
                 f"timeout must be seconds from 0 on, or None for no end, not {timeout!r}"
             )
-        for preparations in self._prepares():
-            await preparations.close(timeout)
+        if self._background is not None:
+            await self._background.close(timeout)
         if self._opened is not None:
             await io(self._opened.close)
 

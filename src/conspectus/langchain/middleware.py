@@ -258,9 +258,9 @@ class SummarizationMiddleware(
         self._made, self._is_current, self._is_built = setup, True, True
         return setup
 
-    def _prepares(self) -> Sequence[Preparations]:
-        background = self._made.engine.background if self._made is not None else None
-        return () if background is None else (background,)
+    @property
+    def _background(self) -> Preparations | None:  # type: ignore[override]
+        return self._made.engine.background if self._made is not None else None
 
     def __getstate__(self) -> dict[str, Any]:
         made = ("_made", "_address", "_opened", "tools")
