@@ -245,9 +245,10 @@ class Channel:
 
     async def follow(self, *, turn: bool) -> None:
         """Move the archive's pointer with the state, and originals with a copied thread."""
-        held, own, archive = self.held, self.run.thread, self.archive
+        held, own = self.held, self.run.thread
         if not own or not self.run.saved:  # nothing is kept between runs, nor goes back
             return
+        archive = self.archive
         try:
             if held.head is not None and own != held.thread:
                 source, self.held = self.scope, held.but(thread=own)

@@ -62,7 +62,14 @@ from conspectus.langchain.settings import (
     set_up,
     whole_counter,
 )
-from conspectus.langchain.state import Asked, CompactionState, HeadState, Tenant, name_messages
+from conspectus.langchain.state import (
+    Asked,
+    CompactionState,
+    HeadState,
+    Run,
+    Tenant,
+    name_messages,
+)
 from conspectus.notes.tools import Skills, Tool
 from conspectus.observe import heard_by
 from conspectus.redaction import Redact
@@ -351,6 +358,7 @@ class SummarizationMiddleware(
 
         Thoughts that a provider refuses behind another beginning are left out of the request.
         """
+        request = self._offered(request)
         if self._is_sent_as_it_is(request):
             return handler(request)
         return run(self._called(request, lambda shown: io(lambda: handler(shown))))
@@ -361,16 +369,22 @@ class SummarizationMiddleware(
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
         """`wrap_model_call` on an event loop."""
+        request = self._offered(request)
         if self._is_sent_as_it_is(request):
             return await handler(request)
         return await arun(self._called(request, awaiting(handler)))
 
+    def _offered(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        """Learn the tools of a request, and leave ours out where the model takes none."""
+        self._setup.engine.tools.learn(request.tools)
+        return offered(request, self.tools, self._setup) if self.tools else request
+
     def _is_sent_as_it_is(self, request: ModelRequest[Any]) -> bool:
-        """Learn the tools; return whether no record and no archive can change the request."""
-        setup = self._setup
-        setup.engine.tools.learn(request.tools)
-        engaged = setup.engine.cached or self.tools or setup.archive(request.runtime) is not None
-        return not engaged and not request.state.get(HeadState.CHANNEL)
+        """Return whether there is no record to show, to follow, or to ask for in this request."""
+        setup, state = self._setup, request.state
+        if setup.engine.cached or state.get(HeadState.CHANNEL):
+            return False
+        return setup.archive(request.runtime) is None or not Run.of(request.runtime).saved
 
     async def _called(self, request: ModelRequest[Any], send: Send) -> Any:
         channel, shown = await self._shown(request)
@@ -379,7 +393,6 @@ class SummarizationMiddleware(
 
     async def _shown(self, request: ModelRequest[Any]) -> tuple[Channel, ModelRequest[Any]]:
         setup = self._setup
-        request = offered(request, self.tools, setup)
         channel = Channel(setup, request.state, request.runtime)
         if channel.held.head is not None:  # a run may begin here, in another process
             name_messages(channel.messages)

@@ -295,7 +295,7 @@ def read_head(state: Mapping[str, Any], run: Run, messages: Sequence[BaseMessage
     if messages and not run.thread and (messages[0].id or DERIVED).startswith(DERIVED):
         # Two conversations that begin with the same words are not the same one.
         messages[0].id = str(uuid.uuid4())
-    else:
+    elif messages and messages[0].id is None:
         name_messages(messages[:1])
     if (held := HeadState.read(state)) is not None:
         return held
