@@ -74,6 +74,8 @@ async def with_turn_recall(channel: Channel, update: Update | None) -> Update | 
     if update and "messages" in update:
         after["messages"] = [m for m in after["messages"] if not isinstance(m, RemoveMessage)]
     now = channel if update is None else Channel(channel.setup, after, channel.runtime)
+    if now.held.head is None:  # nothing has left the view
+        return update
     known, turn = Recalled.read(after), now.turn
     if not turn:
         return update
@@ -108,7 +110,7 @@ async def _within_reach(known: Recalled, channel: Channel) -> bool:
 async def _chosen(turn: str, channel: Channel) -> Recalled:
     setup, nothing = channel.setup, Recalled(turn=turn)
     query, own = _asked_in(channel.messages)
-    if channel.held.head is None or channel.archive is None or not asks_for_something(query):
+    if channel.archive is None or not asks_for_something(query):
         return nothing
     try:
         _, view, chain = await channel.folded()
@@ -151,7 +153,8 @@ def offered(request: ModelRequest[Any], own: Sequence[BaseTool], setup: Setup) -
         return request
     setup.say_once(NO_TOOLS % ", ".join(tool.name for tool in own))
     ours = set(map(id, own))
-    return request.override(tools=[one for one in request.tools if id(one) not in ours])
+    others = [one for one in request.tools if id(one) not in ours]
+    return request if len(others) == len(request.tools) else request.override(tools=others)
 
 
 def recall_tool(setup: Callable[[], Setup], tokens: int) -> BaseTool:
