@@ -43,7 +43,6 @@ _INVISIBLE = re.compile(
     "\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f]")
-_UNPLAIN = re.compile("[^\t-\r -~]")
 _ALIKE = (
     "aаɑα AАΑ bвЬ BВΒ cсϲ CС dԁɗ eеҽ EЕΕ fƒ gɡց hһ HНΗ iіıɩι IІΙ lӏⅼǀ mм MМΜ nոռη NΝ oоοօ"
     " OОΟ pрρ PРΡ qԛ rг sѕ SЅ tтτ TТΤ uυսʋ vνѵ wѡԝ yуγ YУΥ xх XХ <‹〈\u2329⟨❮❰˂ᐸ≺ >›〉\u232a⟩❯❱˃ᐳ≻"
@@ -77,11 +76,8 @@ _TALK = rf"(?:{_any(SPEAKERS)}){_F}[_ -]{_F}(?:{_any(PARTS)})(?:{_F}s)?"
 _TAG = re.compile(
     rf"<(?={_GAP}{_spread('invoke')}[\s{_UNSEEN}]++{_spread('name')}{_GAP}=)"
     rf"|<(?={_GAP}(?:/{_GAP})?(?:{_any([*TAGS, *FOREIGN])}|{_TALK})(?!\w))"
-    rf"|<(?={_GAP}/?{_GAP}s{_GAP}>)",
-    re.IGNORECASE,
-)
-_SPECIAL = re.compile(
-    rf"<(?={_F}\|)"
+    rf"|<(?={_GAP}/?{_GAP}s{_GAP}>)"
+    rf"|<(?={_F}\|)"
     rf"|\[(?={_GAP}(?:/{_GAP})?(?:{_any(BRACKETS)}){_GAP}\])"
     rf"|<(?={_F}<{_F}/?{_F}(?:{_spread('sys')}){_F}>)",
     re.IGNORECASE,
@@ -122,20 +118,17 @@ def as_data(text: str) -> str:
     shape = _shape(text)
     if "<" not in shape and "[" not in shape and "|" not in shape:
         return text
-    marks = {
-        m.start(): _SAFE[m.group()] for m in (*_TAG.finditer(shape), *_SPECIAL.finditer(shape))
-    }
+    marks = {m.start(): _SAFE[m.group()] for m in _TAG.finditer(shape)}
     marks.update({m.start(1): "&gt;" for m in _CLOSED.finditer(shape)})
     pairs = list(_PAIR.finditer(shape))
     if any(m[1] for m in pairs):
         marks.update({m.start(): "&lt;" for m in pairs})
     elif pairs:
         marks.update({m.start(1): "&lt;" for m in _OPENED.finditer(shape)})
-    parts, at = [], 0
-    for begin in sorted(marks):
-        parts += [text[at:begin], marks[begin]]
-        at = begin + 1
-    return "".join([*parts, text[at:]])
+    signs = list(text)
+    for at, safe in marks.items():
+        signs[at] = safe
+    return "".join(signs)
 
 
 def as_notes(text: str) -> str:
@@ -157,10 +150,7 @@ def _shape(text: str) -> str:
     """Return the looks of a text in plain letters, position by position."""
     if text.isascii() and not _CONTROL.search(text):
         return text
-    shapes = _shapes()
-    for sign in shapes.keys() & map(ord, {*_UNPLAIN.findall(text)}):  # mostly very few
-        text = text.replace(chr(sign), shapes[sign])
-    return text
+    return text.translate(_shapes())
 
 
 @cache
