@@ -71,7 +71,7 @@ def test_an_unknown_thread_is_an_error_and_the_command_line_names_those_there_ar
 
 def test_recall_is_asked_in_one_way(archive):
     here = ["recall", "--archive", archive, "--thread", "trip"]
-    assert "give a query" in refused(*here)
+    assert "exactly one of query, id and range" in refused(*here)
     assert "holds none of these words" in refused(*here, "x", "--id", "u1")
     assert "give both" in refused(*here, "--from", "u1")
     assert "runs backwards" in refused(*here, "--from", "a3", "--to", "u1")

@@ -89,7 +89,8 @@ def compact(
     from conspectus.transcripts import read_history, write_history
 
     logging.getLogger("conspectus").addHandler(logging.NullHandler())  # the report says it all
-    with output.working("Reading …") as progress, ExitStack() as stack:
+    caught = warnings.catch_warnings(record=True, action="always")
+    with output.working("Reading …") as progress, caught as warned, ExitStack() as stack:
         history = read_history(file)
         mended = history.mended()
         window = window or history.window or profile_of(history.model)
@@ -106,8 +107,6 @@ def compact(
             elif event == "attempt_failed":
                 progress(f"Trying again: {data['reason']}")
 
-        caught = stack.enter_context(warnings.catch_warnings(record=True))
-        warnings.simplefilter("always")
         Compactor(**settings)  # wrong settings make no archive
         kept = None if where is None else stack.enter_context(options.opened(where))
         progress(f"Compacting {len(mended.messages):,} messages …")
@@ -120,7 +119,7 @@ def compact(
     if out is not None:
         _check_that_nothing_is_lost(out, history, written.left_out)
         output.write_text(out, write_history(written.messages, history))
-    caveats = dict.fromkeys(str(one.message) for one in caught if one.category is UserWarning)
+    caveats = dict.fromkeys(str(one.message) for one in warned if one.category is UserWarning)
     notes = [*caveats, *mended.notes, *history.remarks]
     if not is_new and not result.dropped:
         notes.append(

@@ -53,20 +53,15 @@ class Program(TyperGroup):
     """
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """List all commands in the order of the help: own, joined, then groups."""
-        own = super().list_commands(ctx)
-        joined = [name for name in _imports.names(_imports.COMMANDS) if name not in own]
-        group = {name for name, one in self.commands.items() if isinstance(one, TyperGroup)}
-        return sorted([*own, *joined], key=group.__contains__)
+        """List all commands: own, then joined."""
+        own, joined = super().list_commands(ctx), _imports.names(_imports.COMMANDS)
+        return list(dict.fromkeys([*own, *joined]))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command by its name, or None."""
         if (command := super().get_command(ctx, cmd_name)) is not None:
             return command
-        function = _imports.plugged(_imports.COMMANDS, cmd_name)
-        if function is None:
-            for name in _imports.names(_imports.COMMANDS):  # the error can name the likely one
-                self.get_command(ctx, name)
+        if (function := _imports.plugged(_imports.COMMANDS, cmd_name)) is None:
             return None
         alone = typer.Typer(
             add_completion=False, rich_markup_mode="markdown", pretty_exceptions_enable=False

@@ -99,11 +99,8 @@ def opened(where: str, *, existing: bool = False) -> Iterator[Archive]:
     file = file_of(where)
     if existing and file is not None and not file.exists():
         raise InputError(f"there is no archive at {file}; check --archive, or compact first")
-    archive = Archive.open(where)
-    try:
+    with Archive.open(where) as archive:
         yield archive
-    finally:
-        archive.close()
 
 
 def check_thread(archive: Archive, tenant: str, thread: str, session: str | None = None) -> None:

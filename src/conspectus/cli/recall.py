@@ -29,10 +29,6 @@ def recall(
     if (first is None) != (last is None):
         raise InputError("--from and --to name the two ends of a stretch; give both")
     stretch = None if first is None or last is None else (first, last)
-    if sum(asked is not None for asked in (query if id is None else None, id, stretch)) != 1:
-        raise InputError("give a query, --id ID, both, or --from ID --to ID")
-    if at is not None and id is None:
-        raise InputError("--at is a place in one message; give its --id, too")
     from conspectus.engine import Compactor
 
     whose = {"thread_id": thread, "tenant": tenant, "session": session}
