@@ -229,7 +229,7 @@ def test_a_text_that_is_far_too_small_is_asked_for_once_more(mode):
     assert (summary.text, summary.cost.calls) == (GOOD.strip(), 2)
     with pytest.raises(SummaryRejected, match="far too small") as caught:
         summarised(CallableSummarizer(lambda _: "502 Bad Gateway"), request(turns(9)), mode)
-    assert "min_tokens" in str(caught.value)
+    assert "min_tokens" not in str(caught.value)
     assert caught.value.cost.calls == 2  # type: ignore[attr-defined]
 
 
@@ -247,5 +247,5 @@ def test_a_function_that_fails_or_hangs_is_told_so(mode):
         await asyncio.sleep(30)
         return ""
 
-    with pytest.raises(SummarizerTimeout, match=r"within 0\.05 seconds"):
+    with pytest.raises(SummarizerTimeout, match=r"within 0\.05 seconds.*raise summarizer_timeout"):
         summarised(CallableSummarizer(hang, timeout=0.05), request(turns(1)), mode)
