@@ -1,6 +1,5 @@
 """How calls and their outcomes are shown in the notes: by the shape of the data, and by a table."""
 
-import json
 from typing import Any
 
 import pytest
@@ -14,24 +13,12 @@ from conspectus.notes.rendering import Notes
 from conspectus.notes.segment import Segment
 from conspectus.notes.tools import ToolTable
 from notes_read import left_out
-from notes_support import agent, count, step, user
+from notes_support import count, step, user
 
 
 def notes(*messages: Any, room: int = 10_000, tools: ToolTable | None = None) -> str:
     segment = read_segment(read_messages(list(messages)), tools=tools)
     return Notes([segment]).render(room, len)
-
-
-def test_a_row_that_is_named_later_outlasts_the_others():
-    rows = [
-        {"flight": f"HAT{n:03}", "price": 100 + n, "seats": n, "from": "JFK"} for n in range(60)
-    ]
-    shown = notes(
-        *step("find", {"day": "May 20"}, json.dumps(rows), "a1"),
-        agent("I suggest HAT042.", "a2"),
-        room=500,
-    )
-    assert "HAT042 | 142 | 42 | JFK" in shown
 
 
 def test_a_refused_to_do_list_is_not_the_one_in_force():
@@ -84,39 +71,7 @@ def test_a_long_session_counts_what_it_left_out_and_reads_no_line_for_ever():
         assert left_out(result.summary) + shown + there == 200
         chain = archive.chain(Scope("local", "t", "main"))
     lines = len(Segment.from_json(chain[-1].segment).lines)
-    assert lines < 250, "of four hundred lines those that are shown, and those since"
-
-
-def test_a_short_edit_shows_what_is_new_and_its_file():
-    """Lines that stand in the old text and in the new one are left out first."""
-    path = "/home/someone/projects/shop/packages/server/src/checkout/session_of_a_customer.ts"
-    old = "import a;\n" * 9 + "const limit = 3;"
-    edit = {"path": path, "old": old, "new": f"{old}\nconst retries = 5;"}
-    said = f"Successfully replaced text in {path}. Changed 99 characters to 118."
-    text = notes(*step("edit_file", edit, said, "m1"), room=180)
-    assert "/checkout/session_of_a_customer.ts" in text
-    assert "const retries = 5;" in text
-    assert "import a;" not in text
-    assert "Successfully replaced text in …" in text
-
-
-def test_a_changed_line_keeps_its_beginning_once():
-    """Both texts begin alike: the old one says where the change is, the new one what it is."""
-    begin = "def summary_text(body: str, *, archived: bool"
-    edit = {
-        "path": "src/a.py",
-        "old": f"{begin}) -> str:",
-        "new": f"{begin}, quiet: bool = False):",
-    }
-    text = notes(*step("edit_file", edit, "ok", "m1"), room=130)
-    assert "old=def summary_text(" in text
-    assert "new=… bool, quiet: bool" in text
-
-
-def test_arguments_that_are_no_old_and_new_text_keep_what_they_share():
-    send = {"subject": "status " * 9, "to": "ann\nbob", "cc": "bob"}
-    text = notes(*step("send", send, "ok " * 60, "m1"), room=180)
-    assert "to=ann ⏎ bob, cc=bob" in text
+    assert lines < 300, "of four hundred lines those that are shown, and those since"
 
 
 def test_the_range_of_counted_lines_runs_forward():

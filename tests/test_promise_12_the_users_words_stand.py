@@ -211,7 +211,6 @@ def lines(draw: st.DrawFn) -> Line:
             call=draw(st.sampled_from(["bash", "edit_file", "get"])),
             args=tuple((name, value.replace("\n", " ")) for name, value in args),
             outcome=tuple(piece.replace("\n", " ") for piece in outcome),
-            named=tuple(len(piece) % 2 for piece in outcome),
             effect=draw(st.sampled_from([True, False, None])),
             failed=draw(st.booleans()),
             worth=draw(st.integers(0, 3)),
@@ -246,7 +245,7 @@ def test_no_line_is_cut_while_a_tenth_of_the_room_is_free(chain, room):
 
 def test_of_a_few_lines_one_is_shown_where_two_are_too_long():
     outcome = ("module: pass  # some more lines of this module " * 7,)
-    calls = [Line("done", (f"m{n}",), call="look", outcome=outcome, named=(0,)) for n in range(3)]
+    calls = [Line("done", (f"m{n}",), call="look", outcome=outcome) for n in range(3)]
     finding = Line("found", ("m0",), "The work on the modules goes on.")
     for room in range(32, 400):
         text = Notes([Segment((*calls, finding))]).render(room, tokens)

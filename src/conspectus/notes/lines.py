@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import takewhile
 
 from conspectus.notes.cutting import BREAK, GAP, LEAST, cited, cut, cut_value, one_line, shared
 from conspectus.notes.segment import Line
@@ -44,7 +43,6 @@ def fitted(line: Line, room: float) -> Line:
     room -= line.cited + 4
     if line.kind != "done":
         return replace(line, text=cut(line.text, room - len(line.by)))
-    line = _deduplicated(line)
     joint = len("; " if line.fields else BREAK)
     values = [len(value) for _, value in line.args]
     call, outcome = sum(values), sum(map(len, line.outcome)) + joint * len(line.outcome)
@@ -62,56 +60,19 @@ def fitted(line: Line, room: float) -> Line:
         )
         call = sum(len(value) for _, value in args)
     pieces = _chosen(line, max(each, ENDED, room - call - len(line.text)), joint)
-    left = room - call - sum(len(piece) + joint for piece, _ in pieces)
+    left = room - call - sum(len(piece) + joint for piece in pieces)
     return replace(
         line,
         text=cut(line.text, left) if left > 2 * LEAST else "",
         args=args,
-        outcome=tuple(piece for piece, _ in pieces),
-        named=tuple(worth for _, worth in pieces),
+        outcome=tuple(pieces),
     )
 
 
-def _deduplicated(line: Line) -> Line:
-    """Leave out of a call what it says twice, before anything is cut.
-
-    An edit has most of its lines in the old text and in the new one. An outcome often repeats what
-    names the thing.
-    """
-    args = list(line.args)
-    for at, (name, value) in enumerate(args[1:], 1):
-        if not (args[at - 1][0].lower().startswith("old") and name.lower().startswith("new")):
-            continue
-        before, after = args[at - 1][1].split(BREAK), value.split(BREAK)
-        both = {*before} & {*after} if len(before) + len(after) > 2 else ()
-        if both and both != {*before, *after}:  # else lines have moved
-            args[at - 1] = args[at - 1][0], _without(before, both)
-            args[at] = name, _without(after, both)
-        value = args[at][1]
-        pairs = takewhile(
-            lambda pair: pair[0] == pair[1], zip(args[at - 1][1], value, strict=False)
-        )
-        begin = value[: sum(1 for _ in pairs)].rpartition(" ")[0]
-        if len(begin) >= LEAST:  # the first keeps it, and so says where the change is
-            args[at] = name, f"{GAP}{value[len(begin) :]}"
-    key = args[0][1] if args else ""
-    if len(key) < LEAST:
-        return replace(line, args=tuple(args))
-    outcome = tuple(piece.replace(key, GAP) if piece != key else key for piece in line.outcome)
-    return replace(line, args=tuple(args), outcome=outcome)
-
-
-def _without(pieces: Sequence[str], left_out: Collection[str]) -> str:
-    """Return the lines of a text without some, with a mark for each stretch that is left out."""
-    shown = [GAP if piece in left_out else piece for piece in pieces]
-    kept = (piece for piece, before in zip(shown, ["", *shown], strict=False) if piece != before)
-    return BREAK.join(kept).replace(f"{BREAK}{GAP}", f" {GAP}").replace(f"{GAP}{BREAK}", f"{GAP} ")
-
-
-def _chosen(line: Line, room: float, joint: int) -> list[tuple[str, int]]:
+def _chosen(line: Line, room: float, joint: int) -> list[str]:
     """Return the pieces of an outcome that say most, with a mark where others are left out."""
     if sum(map(len, line.outcome)) + joint * len(line.outcome) <= room:
-        return list(zip(line.outcome, line.named, strict=True))
+        return [*line.outcome]
     ends, kept, left = 1 if line.fields else 2, dict[int, str](), room
     for number, place in enumerate(line.order):
         piece = line.outcome[place]
@@ -123,12 +84,12 @@ def _chosen(line: Line, room: float, joint: int) -> list[tuple[str, int]]:
             left -= len(piece) + joint
         if left <= LEAST:
             break
-    pieces, before = list[tuple[str, int]](), -1
+    pieces, before = list[str](), -1
     for place in sorted(kept):
-        pieces += [(GAP, 0)] if place > before + 1 else []
-        pieces.append((kept[place], line.named[place]))
+        pieces += [GAP] if place > before + 1 else []
+        pieces.append(kept[place])
         before = place
-    return pieces if before == len(line.outcome) - 1 else [*pieces, (GAP, 0)]
+    return pieces if before == len(line.outcome) - 1 else [*pieces, GAP]
 
 
 def text_of(line: Line, archived: bool = True) -> str:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from conspectus.messages import Message, is_summary_message
@@ -83,23 +85,6 @@ def read_segment(
     )
 
 
-def _last_named(messages: Sequence[Message]) -> dict[str, int]:
-    """Return where the agent or the user named each identifier last.
-
-    One that most messages have says nothing, and does not count.
-    """
-    last: dict[str, int] = {}
-    times: dict[str, int] = {}
-    for place, message in enumerate(messages):
-        if message.role == "tool":
-            continue
-        for word in _words(message):
-            last[word] = place
-            times[word] = times.get(word, 0) + 1
-    common = max(8, len(messages) // 4)
-    return {word: place for word, place in last.items() if times[word] <= common}
-
-
 def _words(message: Message) -> frozenset[str]:
     """Return the words of a message with a digit, a sign or a capital inside."""
     words: frozenset[str] | None = message.memo.get("identifiers")
@@ -119,15 +104,16 @@ class _Reader:
     def __init__(
         self, messages: Sequence[Message], tools: ToolTable, user: str, skills: Skills | None
     ) -> None:
-        self._messages, self._last = messages, _last_named(messages)
-        self._names = frozenset(self._last)
-        self._tools, self._user, self._skills = tools, user, skills
+        spoken = [message for message in messages if message.role != "tool"]
+        times = Counter(chain.from_iterable(map(_words, spoken)))
+        common = max(8, len(messages) // 4)  # what most messages name says nothing
+        self._names = {word for word, number in times.items() if 1 < number <= common}
+        self._messages, self._tools, self._user, self._skills = messages, tools, user, skills
         self.lines: list[Line] = []
         self.todo: tuple[str, ...] | None = None
         self.skill_files: dict[str, str] = {}
         self._calls: dict[str, list[int]] = {}
         self._todos: dict[str, tuple[str, ...]] = {}
-        self._pieces: set[str] = set()
 
     def read(self, message: Message, place: int) -> None:
         """Add what one message says, asks and answers."""
@@ -136,24 +122,18 @@ class _Reader:
             by: str = "" if message.role == "assistant" else message.role
             if message.role == "user":
                 by = "" if message.name in (None, "", self._user) else str(message.name)
-            worth = len(self._named(_words(message), place))
-            if message.role == "user" and not by:
-                span = place, place
-                self.lines.append(Line("said", (message.cite,), own, worth=worth, span=span))
-            else:
+            worth = len(self._names & _words(message))
+            line = Line("said", (message.cite,), own, worth=worth, span=(place, place))
+            if message.role != "user" or by:
                 next_one = self._messages[place + 1 : place + 2]
                 answer = "".join(one.cite for one in next_one if one.role == "user" and one.own)
-                span = place, place
-                line = Line("agent", (message.cite,), own, by, answer, worth=worth, span=span)
-                self.lines.append(line)
+                line = replace(line, kind="agent", by=by, answer=answer)
+            self.lines.append(line)
         for number, call in enumerate(message.calls):
-            self._call(message, call, place, "" if number or message.role == "tool" else own)
+            why = "" if number or message.role == "tool" else own
+            self._call(message, call, place, why)
         for result in _results(message) if message.answers else ():
             self._result(message, result, place)
-
-    def _named(self, words: Iterable[str], place: int) -> list[str]:
-        """Return the identifiers among words that are named later."""
-        return [word for word in self._names.intersection(words) if self._last[word] > place]
 
     def _call(self, message: Message, call: Call, place: int, why: str) -> None:
         tool = self._tools[call.name]
@@ -161,8 +141,8 @@ class _Reader:
         if tool.todo and (items := _items(call, tool)) is not None:
             self._todos[call.id] = items  # the newest list is shown under what is open
             args = [(tool.todo, GAP)]
-        said = " ".join(value for _, value in args[:4])
         self._calls.setdefault(call.id, []).append(len(self.lines))
+        said = " ".join([why, *(value for _, value in args[:4])])
         line = Line(
             "done",
             (message.cite,),
@@ -170,7 +150,7 @@ class _Reader:
             call=call.name or "call",
             args=tuple((name, cut(value, STORED)) for name, value in args),
             effect=tool.effect,
-            worth=len(self._named(_WORD.findall(f"{why} {said}"), place)),
+            worth=len(self._names.intersection(_WORD.findall(said))),
             span=(place, place),
         )
         self.lines.append(line)
@@ -196,18 +176,11 @@ class _Reader:
         if tool.todo:
             pieces = (cut(" ".join(pieces), BRIEF),)
             self.todo = self.todo if failed else self._todos.get(result.call, self.todo)
-        named, known = [0] * len(pieces), self._pieces.intersection(pieces)
-        if words := self._named(_WORD.findall(result.text), place):
-            named = [2 * sum(word in piece for word in words) for piece in pieces]
-        if known:
-            named = [-1 if p in known else n for p, n in zip(pieces, named, strict=True)]
-        self._pieces.update(pieces)
         self.lines[at] = replace(
             line,
             ids=tuple(dict.fromkeys((*line.ids, message.cite))),
             outcome=(*line.outcome, *pieces),
             fields=fields,
-            named=(*line.named, *named),
             failed=line.failed or failed,
             span=(line.span[0], place),
         )

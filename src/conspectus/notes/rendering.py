@@ -9,7 +9,7 @@ from functools import reduce
 
 from conspectus.notes.cutting import LEAST, cut, section
 from conspectus.notes.giving_way import GivingWay
-from conspectus.notes.lines import fitted, shown, tallied, text_of
+from conspectus.notes.lines import fitted, shown, tallied
 from conspectus.notes.segment import Kind, Line, Segment
 
 HEADINGS: dict[Kind, str] = {
@@ -34,15 +34,13 @@ FILLED, ENOUGH, TRIES = 0.98, 0.95, 8
 """The share of its room that a text is to fill where something is cut, the share that is enough,
 and how often it is tried."""
 
-FIRST_TRY = 1.2
-"""The characters of the first try, as lines end at a good place before their room ends."""
-
 CHARACTERS = 4
-"""Characters of a token in the longest text that is tried whole."""
+"""Characters of a token, about; a text of twice as many as its room has is not tried whole."""
 
-TEXTS = 0.6
+AROUND = 0.6
 """The share of the room that texts of a caller's own may take."""
 
+Parts = Sequence[Sequence[tuple[Line, float]]]  # lines, each with its characters
 Count = Callable[[str], int]
 
 
@@ -62,7 +60,6 @@ class Notes:
 
     def __init__(self, segments: Sequence[Segment]) -> None:
         self.segment = reduce(Segment.with_new, segments, Segment())
-        self._parts = self.segment.each_part()
         self._rooms: list[float] = []
 
     @property
@@ -85,63 +82,49 @@ class Notes:
             calls: whether calls and the agent's own words are shown, beside the user's and a
                 model's findings.
         """
-        parts = self._parts
+        parts = self.segment.each_part()
         if not calls:
             kinds = ("said", "found")
             parts = [tuple(line for line in part if line.kind in kinds) for part in parts]
         lines = [line for part in parts for line in part]
-        before, end = self._around(int(room * TEXTS) if lines else room, count)
-        self._rooms = []
-        way = GivingWay(lines)
-        full = sum(way.sizes)
-        if full <= 2 * CHARACTERS * room:
-            text = "\n".join(filter(None, (before, _body(parts, [], archived), end)))
-            if (size := count(text)) <= room:
-                return text
-        else:
-            text = "\n".join(shown(line, 150, archived) for line in lines[:: len(lines) // 16 + 1])
-            size = count(text)
-        token = len(text) / max(size, 1)
-        chars, low, high = FIRST_TRY * room * token - len(before) - len(end), 0.0, float(full)
-        text, last = "", -1
+        before, end = self._around(int(room * AROUND) if lines else room, count)
+        way, self._rooms = GivingWay(lines), []
+        whole = float(sum(way.sizes))
+        low, high, best, last = 0.0, whole, None, -1
+        chars = whole if whole <= 2 * CHARACTERS * room else CHARACTERS * room
         for _ in range(TRIES):
-            rooms = way.rooms(max(chars, 0.0))
-            tried = "\n".join(filter(None, (before, _body(parts, rooms, archived), end)))
-            if (size := count(tried)) <= room:
-                text, self._rooms, low = tried, rooms, chars
+            rooms = way.rooms(chars) if chars < whole else []
+            body = _body(_shared_out(parts, rooms), archived)
+            text = "\n".join(filter(None, (before, body, end)))
+            size = count(text)
+            if size <= room:
+                best, self._rooms, low = text, rooms, chars
+                if chars == whole or size >= ENOUGH * room:
+                    break
             else:
                 high = chars
-            if ENOUGH * room <= size <= room or high - low < CHARACTERS:
+            if high - low < CHARACTERS:
                 break
-            guess = chars + (FILLED * room - size) * len(tried) / max(size, 1)
+            guess = chars + (FILLED * room - size) * len(text) / max(size, 1)
             is_better = low < guess < high and size != last  # lines get shorter in steps
             chars, last = guess if is_better else (low + high) / 2, size
-        return text or _least(lines, room, count, archived)
+        return _least(lines, room, count, archived) if best is None else best
 
     def kept(self) -> Segment:
         """Return the notes with not much more of each line than the text shows of it.
 
-        Where many lines are left out, they are counted for good, so that a long session does not
-        read all of its lines again and again.
+        Where many lines are left out, they are counted for good.
         """
         if not self._rooms:
             return self.segment
-        gone = Counter(
-            line.kind == "said"
-            for line, room in zip(self.segment.lines, self._rooms, strict=True)
-            if not room
-        )
-        most = {False: MANY, True: MANY_WORDS}
-        for_good = [kind for kind, number in gone.items() if number > most[kind]]
-        parts = []
-        for pairs in _grouped(self._parts, self._rooms):
-            counted, stay = list[Line](), list[Line]()
-            for line, room in pairs:
-                if line.times or (not room and (line.kind == "said") in for_good):
-                    counted.append(line)
-                else:
-                    stay.append(_stored(line, room))
-            parts.append([*_tallies(counted), *stay])
+        said = [line.kind == "said" for line in self.segment.lines]
+        gone = Counter(words for words, room in zip(said, self._rooms, strict=True) if not room)
+        stay = {False: gone[False] <= MANY, True: gone[True] <= MANY_WORDS}
+        rooms = [room or stay[words] for words, room in zip(said, self._rooms, strict=True)]
+        parts = [
+            [_stored(line, room) for line, room in part]
+            for part in _shared_out(self.segment.each_part(), rooms)
+        ]
         lines = tuple(line for part in parts for line in part)
         return replace(self.segment, lines=lines, parts=tuple(map(len, parts)))
 
@@ -163,58 +146,49 @@ class Notes:
         return _within(own.text, room, count), end
 
 
-Pairs = list[tuple[Line, float]]
-
-
 def _stored(line: Line, room: float) -> Line:
     least = max(MORE * room, WORDS_KEPT if line.kind == "said" else KEPT)
     return fitted(line, least) if line.size > MORE * least else line
 
 
-def _grouped(parts: Sequence[Sequence[Line]], rooms: Sequence[float]) -> list[Pairs]:
-    """Return the lines of each part, with their rooms; parts that show few lines are one.
+def _shared_out(parts: Sequence[Sequence[Line]], rooms: Sequence[float]) -> Parts:
+    """Return the lines of each part with their rooms, those without any as one line that counts.
 
-    Without rooms all is shown whole, and each part stands alone.
+    Without rooms all is shown whole. Otherwise parts that show few lines are one.
     """
-    groups, few, each = list[Pairs](), False, iter(rooms)
+    if not rooms:
+        return [[(line, line.size) for line in part] for part in parts if part]
+    groups, each = list[list[tuple[Line, float]]](), iter(rooms)
     for part in filter(None, parts):
-        pairs = [(line, next(each) if rooms else line.size) for line in part]
+        pairs = [(line, next(each)) for line in part]
+        few = groups and sum(room > 0 for line, room in groups[-1] if not line.times) < PART
         groups = [*groups[:-1], groups[-1] + pairs] if few else [*groups, pairs]
-        few = bool(rooms) and sum(room > 0 for line, room in groups[-1] if not line.times) < PART
-    return groups
+    shown = list[list[tuple[Line, float]]]()
+    for pairs in groups:
+        gone = [line for line, room in pairs if line.times or not room]
+        kinds = ([line for line in gone if line.kind == kind] for kind in HEADINGS)
+        counts = [(tallied(same), 1.0) for same in kinds if same]
+        shown.append([*counts, *((line, room) for line, room in pairs if room and not line.times)])
+    return shown
 
 
-def _tallies(lines: Sequence[Line]) -> list[Line]:
-    """Return a line for each kind of those that are only counted."""
-    kinds = ([line for line in lines if line.kind == kind] for kind in HEADINGS)
-    return [tallied(same) for same in kinds if same]
-
-
-def _body(parts: Sequence[Sequence[Line]], rooms: Sequence[float], archived: bool) -> str:
-    """Return the parts as text, what is counted first."""
+def _body(parts: Parts, archived: bool) -> str:
     text: list[str] = []
-    for number, pairs in enumerate(_grouped(parts, rooms), 1):
+    for number, part in enumerate(parts, 1):
         text.append(f"# Part {number}")
-        left_out = _tallies([line for line, room in pairs if line.times or not room])
-        stand = [(line, room) for line, room in pairs if room and not line.times]
         for kind, name in HEADINGS.items():
-            same = [text_of(line, archived) for line in left_out if line.kind == kind]
-            same += [shown(line, room, archived) for line, room in stand if line.kind == kind]
-            text += section(name, same)
+            lines = [shown(line, room, archived) for line, room in part if line.kind == kind]
+            text += section(name, lines)
     return "\n".join(text)
 
 
 def _least(lines: Sequence[Line], room: int, count: Count, archived: bool) -> str:
     """Return the user's first and newest words in a room that not even counted lines fit."""
     words = [line for line in lines if line.kind == "said" and not line.times]
-    ends = [*words[:1], *words[1:][-1:]]
+    ends = [shown(line, max(room, LEAST), archived) for line in [*words[:1], *words[1:][-1:]]]
     rest = f"({sum(line.times or 1 for line in lines) - len(ends)} lines left out)"
-    for size in (4 * room, 2 * room, room, room // 2, LEAST):
-        said = [shown(line, size, archived) for line in ends]
-        text = "\n".join(["# Part 1", *section(HEADINGS["said"], said), f"- {rest}"])
-        if count(text) <= room:
-            return text
-    return _within(rest, room, count)
+    text = "\n".join(["# Part 1", *section(HEADINGS["said"], ends), f"- {rest}"])
+    return text if count(text) <= room else _within(rest, room, count)
 
 
 def _within(text: str, room: int, count: Count) -> str:

@@ -13,7 +13,6 @@ from itertools import accumulate, pairwise
 from sys import intern
 from typing import Any, Literal
 
-from conspectus._newest import Newest
 from conspectus.core.records import from_plain, to_plain
 from conspectus.notes.cutting import GAP, terms
 
@@ -53,12 +52,8 @@ class Answer:
     binding: Sequence[tuple[str, str]] = ()
 
 
-class _Derived:
-    """Has the `__dict__` of what is derived from a line; its parts are slots, which cost less."""
-
-
-@dataclass(slots=True)
-class Line(_Derived):
+@dataclass
+class Line:
     """One entry of the notes; it is never changed.
 
     Attributes:
@@ -71,11 +66,9 @@ class Line(_Derived):
         args: its arguments, each a name and a value, what names the thing first.
         outcome: what came of the call, in pieces: lines, fields or rows.
         fields: whether the pieces are fields or rows of data.
-        named: for each piece, how often later messages name what it holds; -1 for one that stood in
-            an earlier result.
         failed: whether the result says that the call failed.
         effect: whether the call changes anything; None where nobody knows.
-        worth: how many of the line's identifiers later messages name.
+        worth: how many of its message's identifiers other messages name, too.
         quotes: statements in the user's words that bind, by a model's word; they are cut last.
         like: the message that says the same, letter for letter, in the place of the words.
         span: the places of its first and its last message among all that have left.
@@ -93,7 +86,6 @@ class Line(_Derived):
     args: tuple[tuple[str, str], ...] = ()
     outcome: tuple[str, ...] = ()
     fields: bool = False
-    named: tuple[int, ...] = ()
     failed: bool = False
     effect: bool | None = None
     worth: int = 0
@@ -136,20 +128,14 @@ class Line(_Derived):
     def order(self) -> list[int]:
         """The places of the pieces of the outcome, those that say most first.
 
-        The first and the last, those that later messages name, the end of what a program printed,
-        and the rest from both sides. Of data, the end says no more than the middle.
+        The first and the last, the end of what a program printed, and the rest from both sides. Of
+        data, the end says no more than the middle.
         """
-        last, tail = len(self.outcome) - 1, not self.fields
-        new = [place for place, worth in enumerate(self.named) if worth >= 0] or [0, last]
-        ranks = [
-            (2 - worth, min(place, last - place) if tail else place)
-            for place, worth in enumerate(self.named)
-        ]
-        for place in new[-NEAR:] if tail else ():
-            ranks[place] = min(ranks[place], (1, last - place))
-        for place in (new[0], new[-1]) if tail else (0,):
-            ranks[place] = -len(ranks), 0
-        return sorted(range(last + 1), key=ranks.__getitem__)
+        last = len(self.outcome) - 1
+        if self.fields:
+            return [*range(last + 1)]
+        ends = {0: -1, last: -1} | dict.fromkeys(range(last - NEAR + 1, last), 0)
+        return sorted(range(last + 1), key=lambda at: (ends.get(at, 1), min(at, last - at)))
 
     @cached_property
     def texts(self) -> dict[tuple[float, bool], str]:
@@ -245,7 +231,7 @@ class Segment:
         """Return the notes as plain data, without what is as usual; it is never changed."""
         data: dict[str, Any] = to_plain(replace(self, lines=()))
         for line in self.lines:
-            _READ.put((line.kind, *line.ids), line)
+            _remember(line)
             data.setdefault("lines", []).append(line.plain)
         return data
 
@@ -267,21 +253,29 @@ class Segment:
         return replace(segment, lines=lines)
 
 
-_READ: Newest[tuple[Any, ...], Line] = Newest(2_000)
-"""The newest lines that were read, by their kind and their ids."""
+READ = 5_000
+"""Lines that are in memory, with what is derived from them, at most."""
+
+_read: dict[tuple[Any, ...], Line] = {}
+"""Lines that were read or written, by their kind and their ids."""
 
 
 def _line_of(data: Any) -> Line:
     """Read a line, or find the one that was read before, with its texts."""
     name = (data.get("kind"), *data.get("ids", ())) if isinstance(data, Mapping) else ()
-    line = _READ.get(name)
+    line = _read.get(name)
     if line is None or line.plain != data:
         line = from_plain(Line, data)
-        counts = all(count.isdecimal() for _, count in line.args) or not line.times
-        if not counts or (not line.times and len(line.named) != len(line.outcome)):
+        if line.times and not all(count.isdecimal() for _, count in line.args):
             raise ValueError("a line of the notes is damaged")
-        _READ.put(name, line)
+        _remember(line)
     return line
+
+
+def _remember(line: Line) -> None:
+    if len(_read) >= READ:
+        _read.clear()
+    _read[line.kind, *line.ids] = line
 
 
 def with_texts(data: Any, change: Callable[[str], str]) -> Any:
