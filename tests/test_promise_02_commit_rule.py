@@ -24,7 +24,8 @@ FAULTS = [(how, kind) for how in ("fail", "forget") for kind in ("messages", "re
 
 @pytest.mark.parametrize(("how", "kind"), [*FAULTS, ("fail", "drafts")])
 def test_a_store_that_fails_or_forgets_leaves_the_history_as_it_was(how, kind):
-    compactor = engine(archive=Archive(Faulty(**{how: [kind]})))
+    writer = Scripted(short) if kind == "drafts" else "embedded"  # whose text cost nothing
+    compactor = engine(writer, archive=Archive(Faulty(**{how: [kind]})))
     result = compacted(MESSAGES, compactor, force=True)
     assert result.outcome == "kept"
     assert result.messages == MESSAGES

@@ -89,7 +89,8 @@ async def write(material: Material) -> tuple[Draft, bool]:
         # Tries that failed were paid for too; the record is all that says so.
         seconds = round(time.monotonic() - start, 3)
         draft = replace(draft, cost=paid + material.spent, seconds=seconds)
-        await thread.save_draft(plan, draft)
+        if draft.by != EMBEDDED or draft.cost.calls:  # else it is written again as cheaply
+            await thread.save_draft(plan, draft)
     return draft, False
 
 
