@@ -41,7 +41,7 @@ from conspectus.messages import Message
 TIMEOUT = 30.0  # Seconds that a store has for one batch, by default
 CHAINS, RECORDS = 1_000, 10_000  # Histories whose chain is in memory, and their records
 CATALOGS, MESSAGES = 64, 500_000  # Histories whose catalog recall has in memory, and their messages
-DRAFTS, PAGE = 100, 200  # Histories whose last draft is in memory; originals copied at a time
+PAGE = 200  # Originals that are copied at a time
 RECORD = "record"  # Notes by which a history that comes back finds the record of its summary
 
 P = ParamSpec("P")
@@ -85,7 +85,6 @@ class Archive:
         self._chains: Newest[Scope, tuple[bytes, Records]] = Newest(
             CHAINS, RECORDS, lambda kept: len(kept[1])
         )
-        self._drafts: Newest[Scope, tuple[str, Draft]] = Newest(DRAFTS)
         # Recall's, by scope, with the head and the index that each is of; dropped by `forget`.
         self.catalogs: Newest[Scope, Any] = Newest(CATALOGS, MESSAGES, lambda kept: len(kept[1]))
 
@@ -169,23 +168,15 @@ class Archive:
     def save_draft(self, scope: Scope, plan: str, draft: Draft) -> None:
         """Keep a finished summary under the hash of its plan, so that it is paid for once."""
         self.backend.write(scope, {"draft": [Item(plan, packed(draft.to_json()))]})
-        self._drafts.put(scope, (plan, draft))
 
     @observed("find_draft")
     def find_draft(self, scope: Scope, plan: str) -> Draft | None:
         """Return the draft of a plan; None if there is none that this version can use."""
         try:
             data = unpacked(self.backend.read(scope, "draft", [plan])[plan])
-            if name := data.get("record"):  # what the record says, too, is kept there only
-                record = unpacked(self.backend.read(scope, "record", [name])[name])
-                data |= {"text": record["summary"], "segment": record.get("segment", {})}
-                data["read"] = data["read"] or record["covers"]
-            draft = Draft.from_json(data) if data["v"] == RECORD_FORMAT else None
+            return Draft.from_json(data) if data["v"] == RECORD_FORMAT else None
         except (KeyError, TypeError, ValueError):
             return None  # a draft only saves money
-        if draft is not None:
-            self._drafts.put(scope, (plan, draft))
-        return draft
 
     # Records
 
@@ -203,17 +194,10 @@ class Archive:
             ArchiveUnconfirmed: the store does not return the record as the head.
         """
         before = () if record.parent is None else self.chain_at(scope, record.parent)
-        items: dict[Kind, list[Item]] = {
-            "record": [Item(record.id, packed(record.to_json()))],
-        }
+        items: dict[Kind, list[Item]] = {"record": [Item(record.id, packed(record.to_json()))]}
         if record.summary:
             name = label_hash(f"{RECORD} {record.name}")
             items["note"] = [Item(name, packed({"id": record.id}))]
-        plan, draft = self._drafts.get(scope) or ("", None)
-        if draft is not None and (draft.text, draft.segment) == (record.summary, record.segment):
-            read = () if draft.read == record.covers else draft.read
-            rest = replace(draft, text="", segment={}, read=read).to_json()
-            items["draft"] = [Item(plan, packed({**rest, "record": record.id}))]
         items |= _head(record.id)  # the last, as it names the record
         head = self.backend.write(scope, items, [one.id for one in before], seen)
         if seen is not None and head and head not in (seen, record.id):
@@ -386,16 +370,14 @@ class Archive:
         """
         every = self.scopes(tenant) if thread is not None else self.backend.scopes(tenant)
         count: int = self.backend.forget([one for one in every if thread in (None, one.thread)])
-        for cache in (self._chains, self._drafts, self.catalogs):
-            cache.clear()
+        self._chains.clear()
+        self.catalogs.clear()
         return count
 
 
 def _briefly(chain: Records) -> Records:
     """Return records without text and notes, as a later one has them, too."""
-    return tuple(
-        replace(one, segment={}, summary="") if one.segment or one.summary else one for one in chain
-    )
+    return tuple(replace(one, segment={}, summary="") if one.summary else one for one in chain)
 
 
 def _head(record: str) -> dict[Kind, list[Item]]:
