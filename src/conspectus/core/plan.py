@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from conspectus.core.boundaries import exchanges, leading, must_stay, never_clipped
 from conspectus.core.items import Clip, Compact, Item, Keep, Plan, Size, Stuck, Window
-from conspectus.core.ladder import CLIP_TO, GIANT, KEEP_FIRST, LADDER, Ladder
+from conspectus.core.ladder import CLIP_TO, KEEP_FIRST, LADDER, Ladder
 from conspectus.core.policy import REARM, SMALLEST_SUMMARY, Policy, first_kept, grown
 
 BELOW = "below the trigger"
@@ -303,26 +303,19 @@ def plan_draft(
     items: Sequence[Item],
     window: Window | None,
     decided: Compact,
-    leaving: Sequence[int],
+    leaving: Collection[int],
     summary: int,
-    *,
-    clip: bool = True,
-    words: bool = True,
 ) -> Compact | None:
     """Plan that exactly these items leave, for a summary message that is written already.
 
     `decided` is the plan without the draft, `summary` the tokens of the message. None if no space
     is left to grow in the window.
     """
-    gone = set(leaving)
-    stay = [i for i, item in enumerate(items) if i not in gone and not item.summary]
-    ladder = Ladder(items, None if window is None else window.budget, words=words)
-    never = ladder.theirs if clip else set(stay)
-    clips = ladder.clips(stay, ladder.rooms["roomy"] - summary, ladder.budget // GIANT, never)
-    if clips is None:
+    stay = [i for i, item in enumerate(items) if i not in leaving and not item.summary]
+    ladder = Ladder(items, None if window is None else window.budget)
+    clips = tuple(clip for clip in decided.clips if clip.longest and clip.index in stay)
+    plan = ladder.compact(sorted(leaving), stay, clips, summary)
+    if plan.at_most > ladder.rooms["roomy"]:
         return None
-    there = {*gone, *(c.index for c in clips)}
-    clips += tuple(c for c in decided.clips if c.longest and c.index not in there)
-    plan = ladder.compact(sorted(gone), stay, tuple(sorted(clips, key=lambda c: c.index)), summary)
     cause, cap = decided.cause, decided.summary_cap
     return replace(plan, cause=cause, tokens=decided.tokens, summary_cap=cap)

@@ -95,21 +95,14 @@ class SessionMemory:
 
 
 class Memory:
-    """The bounded memory of a process: of sessions, and of what was said once."""
+    """The bounded memory of a process: of sessions, and of histories as read."""
 
     def __init__(self) -> None:
         self._sessions: Newest[Scope, SessionMemory] = Newest(THREADS)
         self.histories: Newest[Scope, Seen] = Newest(THREADS, MESSAGES, len)
-        self._sentences: set[str] = set()
 
     def of(self, scope: Scope) -> SessionMemory:
         return self._sessions.get_or_make(scope, SessionMemory)
-
-    def is_new(self, sentence: str) -> bool:
-        """Return whether a sentence is new in all sessions; from now on it is not."""
-        new = sentence not in self._sentences
-        self._sentences.add(sentence)
-        return new
 
 
 @asynccontextmanager

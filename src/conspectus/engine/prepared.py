@@ -151,15 +151,8 @@ async def _ready(thread: Thread, history: History, plan: Compact) -> Chosen | No
     why = _unfit(draft, history)
     if not why:
         # What is still above the trigger then is for the next preparation.
-        swap = plan_draft(
-            history.items,
-            thread.room,
-            plan,
-            _leaving(history, draft),
-            thread.message_size(draft.text),
-            clip=thread.engine.where is not None,
-            words=thread.engine.archive is not None,
-        )
+        leaving, size = _leaving(history, draft), thread.message_size(draft.text)
+        swap = plan_draft(history.items, thread.room, plan, leaving, size)
         if swap is not None:
             return Chosen(swap, thread, draft)
         why = "less may leave now than it stands for"

@@ -82,6 +82,7 @@ class Setup:
         default_factory=lambda: Newest(HISTORIES, MESSAGES, len)
     )
     tools: Newest[tuple[int, ...], Any] = field(default_factory=lambda: Newest(TOOL_SETS))
+    _said: set[str] = field(default_factory=set)
     _archives: Newest[int, tuple[BaseStore, Archive]] = field(
         default_factory=lambda: Newest(STORES)
     )
@@ -108,7 +109,8 @@ class Setup:
         return self.histories.get_or_make(name, lambda: History(*counts))
 
     def say_once(self, text: str) -> None:
-        if self.engine.memory.is_new(text):
+        if text not in self._said:
+            self._said.add(text)
             log("setting_missing", text)
 
 
