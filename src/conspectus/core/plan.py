@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from conspectus.core.boundaries import exchanges, leading, must_stay, never_clipped
 from conspectus.core.items import Clip, Compact, Item, Keep, Plan, Size, Stuck, Window
@@ -210,57 +210,58 @@ def _with_arguments(
 # LangMem's order
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The limits of short-term memory, in tokens.
-
-    `most` is the size of the result, `reach` the size that must have gathered, `share` the room for
-    the text of the summary, `frame` the size of an empty summary message, `floor` the least useful
-    room of one, to which `share` gives way, and `slack` the excess of a whole message over its
-    parts.
-    """
-
-    most: int
-    reach: int
-    share: int
-    frame: int
-    floor: int
-    slack: int = 0
-
-
-def oldest_first(items: Sequence[Item], limits: Limits, *, clip: bool) -> Plan:
+def oldest_first(
+    items: Sequence[Item],
+    most: int,
+    reach: int,
+    share: int,
+    *,
+    frame: int,
+    floor: int,
+    slack: int,
+    clip: bool,
+) -> Plan:
     """Decide in LangMem's order: once enough has gathered, the oldest part is summarised.
 
     The cut is the first one at which enough has gathered and the rest fits beside a summary, moved
     on to the next legal cut, and never past the last exchange. If no cut brings the history below
-    the limit, it is clipped (`clip`, which needs an archive), or else as much leaves as may:
-    `at_most` of a `Compact` is above its `budget` if even that is not enough. `items` are leading
-    system messages, a standing summary if any, and the rest.
+    the limit, it is clipped, or else as much leaves as may: `at_most` of a `Compact` is above its
+    `budget` if even that is not enough.
+
+    Args:
+        items: leading system messages, a standing summary if any, and the rest.
+        most: tokens of the result.
+        reach: tokens that must have gathered.
+        share: tokens of the text of the summary.
+        frame: tokens of an empty summary message.
+        floor: the least useful tokens of one, to which `share` gives way.
+        slack: tokens by which a whole message may exceed its parts.
+        clip: whether messages may be clipped, which needs an archive.
     """
-    share = max(1, limits.share, limits.frame)
-    longest, floor = limits.share + limits.frame + limits.slack, min(share, limits.floor)
-    ladder = Ladder(items, limits.most, limit=longest, floor=floor)
+    text, share = share, max(1, share, frame)
+    longest, floor = text + frame + slack, min(share, floor)
+    ladder = Ladder(items, most, limit=longest, floor=floor)
     tokens, left = ladder.tokens, ladder.kept[1:]
-    over, whole = tokens > limits.most, tokens - ladder.standing
+    over, whole = tokens > most, tokens - ladder.standing
     first = items[0].tokens if items and items[0].role == "system" else 0
-    enough = [i for i, kept in enumerate(left) if whole - kept >= limits.reach]
-    if not enough and not (whole - first >= limits.reach and over):
+    enough = [i for i, kept in enumerate(left) if whole - kept >= reach]
+    if not enough and not (whole - first >= reach and over):
         return Keep("less has gathered than is asked for", tokens)
-    at = next((i for i in enough if left[i] <= limits.most - limits.share), None)
+    at = next((i for i in enough if left[i] <= most - text), None)
     if at is None and not over:
         return Keep("what would stay leaves no room for a summary", tokens)
     legal = [cut for cut in range(1, len(items)) if ladder.cuts[cut]] or [0]
     later = [cut for cut in legal if at is not None and cut > at] or legal[-1:]
-    cause = f"{limits.reach:,} tokens have gathered"
+    cause = f"{reach:,} tokens have gathered"
     for part in (1, 0.5, 0):  # of its share, which the summary gets at least
         for cut in filter(ladder.leaves, later):
-            most = min(longest, max(floor, tokens - ladder.kept[cut]))
-            room = min(most, limits.most - ladder.kept[cut])
-            if room >= min(most, max(floor, int(share * part))):
+            wanted = min(longest, max(floor, tokens - ladder.kept[cut]))
+            room = min(wanted, most - ladder.kept[cut])
+            if room >= min(wanted, max(floor, int(share * part))):
                 return replace(ladder.compact(*ladder.divide(cut), (), room), cause=cause)
     leave, stay = ladder.divide(legal[-1])
     beside = floor if leave else ladder.standing
-    clips = ladder.clips(stay, limits.most - beside, 1) if clip else None
+    clips = ladder.clips(stay, most - beside, 1) if clip and over else None
     if clips is not None:
         return replace(ladder.compact(leave, stay, clips, floor if leave else 0), cause=cause)
     plan = ladder.compact(leave, stay, (), share) if leave else None
@@ -269,8 +270,8 @@ def oldest_first(items: Sequence[Item], limits: Limits, *, clip: bool) -> Plan:
         return replace(plan, cause=cause)
     if not over:
         return Keep("a summary would not make it smaller", tokens)
-    reason = TOO_LARGE.format(needed=needed, budget=limits.most)
-    return Stuck(reason, tokens, needed, limits.most)
+    reason = TOO_LARGE.format(needed=needed, budget=most)
+    return Stuck(reason, tokens, needed, most)
 
 
 # What is looked at besides

@@ -16,7 +16,6 @@ from typing import NamedTuple
 from conspectus.bridge import aside
 from conspectus.core.items import Compact, Keep, Plan
 from conspectus.core.plan import may_leave, plan_draft
-from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Draft
 from conspectus.engine.background import LOOK_AGAIN, Preparation
 from conspectus.engine.material import Material, confirm, gather
@@ -137,9 +136,6 @@ async def choose(thread: Thread, history: History, plan: Plan) -> Chosen:
         return ready._replace(waited=waited)
     if waited >= LOOK_AGAIN:
         emit("preparation", scope, name="waited", waited=waited)
-    if job.under_way and engine.on_failure == "degrade":
-        # Its time is over: it is not asked for as long once more.
-        thread = replace(thread, engine=replace(engine, order=(EMBEDDED,)))
     return Chosen(plan, thread, waited=waited)
 
 

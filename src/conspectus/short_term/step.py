@@ -13,8 +13,8 @@ from langchain_core.messages import BaseMessage, SystemMessage
 
 from conspectus._langchain import hide_from_streams
 from conspectus.archive import Archive, Scope
-from conspectus.core.items import Compact, Plan, Stuck, Window
-from conspectus.core.plan import TOO_LARGE, Limits, oldest_first
+from conspectus.core.items import Compact, Stuck, Window
+from conspectus.core.plan import TOO_LARGE, oldest_first
 from conspectus.core.policy import Policy, TriggerClause
 from conspectus.core.records import Record
 from conspectus.engine.compaction import carry_out
@@ -119,7 +119,17 @@ class Call:
             return running, self.rest
         thread = Thread(self._engine(archive), self.scope, Window(self.most), chain)
         history = await self._history(thread.engine, chain)
-        plan = self._planned(thread.engine, history)
+        frame = thread.engine.frame
+        plan = oldest_first(
+            history.items,
+            self.most,
+            self.reach,
+            self.share,
+            frame=frame,
+            floor=frame + SUMMARY_FLOOR,
+            slack=min(SLACK, self.share // SLACK_SHARE),
+            clip=archive is not None,
+        )
         needed = plan.needed if isinstance(plan, Stuck) else getattr(plan, "at_most", 0)
         if needed > self.most:
             reason = TOO_LARGE.format(needed=needed, budget=self.most)
@@ -142,17 +152,6 @@ class Call:
         result = await carry_out(thread, history, plan)
         rest = [m for m in result.messages if not is_summary_message(m)][len(self.system) :]
         return running if result.record is None else after(result.record), rest
-
-    def _planned(self, engine: Engine, history: History) -> Plan:
-        """Plan without clips; with them, which need an archive, only if that is not enough."""
-        slack = min(SLACK, self.share // SLACK_SHARE)
-        frame = engine.frame
-        limits = Limits(self.most, self.reach, self.share, frame, frame + SUMMARY_FLOOR, slack)
-        plan = oldest_first(history.items, limits, clip=False)
-        fits = isinstance(plan, Compact) and plan.at_most <= self.most
-        if engine.archive is None or fits or history.size.tokens <= self.most:
-            return plan
-        return oldest_first(history.items, limits, clip=True)
 
     async def _chain(self, archive: Archive | None) -> Chain:
         """Return the records behind the running summary; the archive's pointer goes to them."""
