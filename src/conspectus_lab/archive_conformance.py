@@ -163,7 +163,7 @@ class ArchiveConformance:
             assert type(got.message) is type(message), name
             assert got.lossless, name
             assert got.text == entry.reading, name
-            assert encode(got.message) == entry.encoded, name
+            assert encode(got.message).text == entry.encoded.text, name
             assert name == "numbers" or got.message == message, name  # NaN is unlike itself
 
     def test_a_part_without_json_form_is_described_and_said_so(

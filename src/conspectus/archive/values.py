@@ -16,7 +16,6 @@ from conspectus.core.records import FORMAT as RECORD_FORMAT
 from conspectus.core.records import Chain, Record
 from conspectus.errors import ArchiveError, InputError, MessageError
 from conspectus.messages import Call, Message, Source, decode, read_messages
-from conspectus.messages.message import to_json
 
 Kind = Literal["original", "record", "draft", "note", "head"]
 """Kinds of values, each by name; a note is one of a program around the archive."""
@@ -152,7 +151,7 @@ def key_text(raw: bytes) -> str:
 
 def body_of(entry: Message) -> bytes:
     """Return one message as a store keeps it; id, text and speaker follow from the message."""
-    form, message, lossless = to_json(entry.source, entry.memo.get("copy"))
+    form, message, lossless = entry.encoded
     # A class of somebody's own comes back as the one of LangChain that it extends.
     known = form == "dict" or type(entry.source).__module__.startswith("langchain_core.")
     whole = lossless and known and not entry.redacted
@@ -165,7 +164,7 @@ def equals(body: bytes | None, entry: Message) -> bool:
         form, given_id, _, _, message = unpacked(body or b"")
     except (ValueError, TypeError):
         return False
-    mine, data, _ = to_json(entry.source, entry.memo.get("copy"))
+    mine, data, _ = entry.encoded
     if (form, given_id) != (mine, entry.given_id):
         return False
     return message == data or _WRITER.encode(message) == _WRITER.encode(data)  # NaN is unlike NaN

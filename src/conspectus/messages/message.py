@@ -122,7 +122,7 @@ class Message:
 
     @property
     def encoded(self) -> Encoded:
-        """The original as JSON text."""
+        """The original as JSON."""
         return encode(self.source, self.memo.get("copy"))
 
     @property
@@ -219,31 +219,27 @@ def tools_of(messages: Sequence[Message]) -> list[tuple[str, ...]]:
 
 
 class Encoded(NamedTuple):
-    """A message as ASCII JSON without its id; `form` is `langchain` or `dict`."""
+    """A message as JSON data without its id; `form` is `langchain` or `dict`."""
 
     form: str
-    text: str
+    data: dict[str, Any]
     lossless: bool
+
+    @property
+    def text(self) -> str:
+        """The data as an ASCII text; keys are sorted, so that equal messages have equal text."""
+        return _SORTED.encode(self.data)
 
 
 def encode(message: Source, copy: dict[str, Any] | None = None) -> Encoded:
-    """Write a message as JSON text, without its id, which is kept beside it.
+    """Return a message as JSON data, without its id, which is kept beside it.
 
-    Keys are sorted, so that equal messages have equal text. `copy` is what `tagged` has returned of
-    its fields, if that is known.
+    `copy` is what `tagged` has returned of its fields, if that is known.
 
     Example:
         >>> encode({"role": "user", "content": "hi", "id": "7"}).text
         '{"content":"hi","role":"user"}'
     """
-    form, data, lossless = to_json(message, copy)
-    return Encoded(form, _SORTED.encode(data), lossless)
-
-
-def to_json(
-    message: Source, copy: dict[str, Any] | None = None
-) -> tuple[str, dict[str, Any], bool]:
-    """Return a message's form, JSON data without its id, and whether nothing is lost."""
     data, lost = copy, list[type]()
     if data is None:
         fields: Any = message
@@ -252,10 +248,10 @@ def to_json(
         data = tagged(fields, lost)
     if is_message(message):
         body = {key: part for key, part in data.items() if key != "id"}
-        return "langchain", {"type": message.type, "data": body}, not lost
+        return Encoded("langchain", {"type": message.type, "data": body}, not lost)
     # The id beside the message is a text, so an id of another type stays in it.
     body = {key: part for key, part in data.items() if key != "id" or type(part) is not str}
-    return "dict", body, not lost
+    return Encoded("dict", body, not lost)
 
 
 def tagged(value: Any, lost: list[type], inside: tuple[int, ...] = ()) -> Any:

@@ -134,12 +134,8 @@ def _mapping(
         elif not free and text_file and text in ENCODED and isinstance(part, str):
             made[new_key] = _encoded(part, put)
         elif not free and text == "additional_kwargs" and isinstance(part, Mapping):
-            calls = {name: call for name, call in part.items() if name in CALLS}
-            rest = {name: text for name, text in part.items() if name not in CALLS}
-            both = [
-                _mapping(*args, (), inside) for args in ((calls, put, False), (rest, put, True))
-            ]
-            made[new_key] = part if both == [calls, rest] else {**both[0], **both[1]}
+            inner = {k: _value(v, put, (k,), k not in CALLS, inside) for k, v in part.items()}
+            made[new_key] = part if all(map(is_, inner.values(), part.values())) else inner
         else:
             made[new_key] = _value(part, put, under, free or text in FREE, inside)
     same = all(map(is_, made.values(), value.values())) and made.keys() == value.keys()
