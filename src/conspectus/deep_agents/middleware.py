@@ -109,9 +109,9 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         return {MIRRORED: last} if last is not None else {}
 
     async def _readable(self, channel: Channel, record: Record) -> str:
-        """Return the originals that a record covers or clips, to be read; without secrets."""
-        short = tuple(mark.key for mark in record.clips)
-        keys, archive = tuple(dict.fromkeys((*record.covers, *short))), channel.archive
+        """Return the originals that a record covers or truncates, to be read; without secrets."""
+        keys = tuple(dict.fromkeys((*record.covers, *(mark.key for mark in record.clips))))
+        archive, redaction = channel.archive, self._setup.engine.redaction
         if archive is None:
             entries = read_messages(channel.messages)
         else:
@@ -119,17 +119,12 @@ class DeepAgentsSummarization(SummarizationMiddleware):
             entries = read_messages([one.message for one in originals.values()])
             for key, entry in zip(originals, entries, strict=True):
                 entry.key = key  # some may be older than the redactor
-        redaction = self._setup.engine.redaction
         if redaction is not None and entries:
             # All together, as one may name the secret in another.
             entries = (await redaction.together(entries, ())).entries
-        known, texts = {entry.key: entry for entry in entries}, []
-        for title, part in (("Summarised", record.covers), ("Shown short from here on", short)):
-            texts += [f"# {title}: {len(part)} messages\n"] if part else []
-            for key in part:
-                gone = f"## {key[:8]}: the original is gone (expired or forgotten)\n"
-                texts.append(_readable(known[key]) if key in known else gone)
-        return "\n".join(texts)
+        known = {entry.key: _readable(entry) for entry in entries}
+        gone = "## {}: the original is gone (expired or forgotten)\n"
+        return "\n".join(known.get(key) or gone.format(key[:8]) for key in keys)
 
     async def _shown(self, request: ModelRequest[Any]) -> tuple[Channel, ModelRequest[Any]]:
         channel, request = await super()._shown(request)

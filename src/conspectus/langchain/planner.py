@@ -25,7 +25,6 @@ from conspectus.errors import ArchiveError
 from conspectus.langchain.channel import Channel
 from conspectus.langchain.settings import Setup
 from conspectus.langchain.state import (
-    FOCUS,
     FORKED,
     Asked,
     Recalled,
@@ -54,7 +53,7 @@ async def step(channel: Channel, focus: str | None) -> Update | None:
     """Return the update of the state that a step makes; with a `focus` compact in any case."""
     asked, update = Asked.read(channel.state), None
     if focus is None and asked is not None:
-        focus = asked.focus[:FOCUS]
+        focus = asked.focus
     try:
         update = await _stepped(channel, focus)
     except ArchiveError as error:

@@ -25,7 +25,6 @@ from conspectus.langchain.settings import Setup
 from conspectus.langchain.state import Asked, Recalled, name_messages, read_requested
 from conspectus.messages import read_messages
 from conspectus.messages.recalled import (
-    is_users,
     newest_user,
     recalled_message,
     recalled_text,
@@ -136,15 +135,12 @@ async def _chosen(turn: str, channel: Channel) -> Recalled:
 
 
 def _asked_in(messages: Sequence[BaseMessage]) -> tuple[str, frozenset[str]]:
-    """Return the question of the user's newest messages, and their ids."""
+    """Return the question of the user's newest message, and its id."""
     last = newest_user(messages)
     if last is None:
         return "", frozenset()
-    first = last
-    while first and is_users(messages[first - 1]):
-        first -= 1
-    said = read_messages(messages[first : last + 1])
-    return question_of([entry.own for entry in said]), frozenset(entry.id for entry in said)
+    [said] = read_messages([messages[last]])
+    return question_of([said.own]), frozenset({said.id})
 
 
 def offered(request: ModelRequest[Any], own: Sequence[BaseTool], setup: Setup) -> ModelRequest[Any]:

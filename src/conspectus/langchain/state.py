@@ -235,7 +235,7 @@ class Asked(Stored):
 
     CHANNEL = "_conspectus_asked"
 
-    focus: str = ""
+    focus: Annotated[str, Field(max_length=FOCUS)] = ""
 
     @classmethod
     def of(cls, focus: str | None) -> dict[str, Any]:
