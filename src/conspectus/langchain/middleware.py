@@ -27,13 +27,7 @@ from conspectus.bridge import arun, io, run
 from conspectus.core.policy import AnyStale, OnFailure
 from conspectus.engine.background import AnyBackground, Closing, Preparations
 from conspectus.engine.hooks import BeforeSummarization
-from conspectus.engine.settings import (
-    AnyArchive,
-    AnyListeners,
-    AnySummarizer,
-    OnEvent,
-    Pin,
-)
+from conspectus.engine.settings import AnyArchive, AnyListeners, AnySummarizer, OnEvent, Pin
 from conspectus.errors import Attributes, PolicyError
 from conspectus.langchain.channel import Channel
 from conspectus.langchain.planner import step
@@ -47,6 +41,7 @@ from conspectus.langchain.recall import (
 from conspectus.langchain.requests import (
     Send,
     awaiting,
+    is_sent_as_it_is,
     send_thoughtful,
     sending,
 )
@@ -62,14 +57,7 @@ from conspectus.langchain.settings import (
     set_up,
     whole_counter,
 )
-from conspectus.langchain.state import (
-    Asked,
-    CompactionState,
-    HeadState,
-    Run,
-    Tenant,
-    name_messages,
-)
+from conspectus.langchain.state import Asked, CompactionState, Tenant, name_messages
 from conspectus.notes.tools import Skills, Tool
 from conspectus.observe import heard_by
 from conspectus.redaction import Redact
@@ -358,8 +346,8 @@ class SummarizationMiddleware(
 
         Thoughts that a provider refuses behind another beginning are left out of the request.
         """
-        request = self._offered(request)
-        if self._is_sent_as_it_is(request):
+        request = offered(request, self.tools, self._setup)
+        if is_sent_as_it_is(request, self._setup):
             return handler(request)
         return run(self._called(request, lambda shown: io(lambda: handler(shown))))
 
@@ -369,22 +357,10 @@ class SummarizationMiddleware(
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
         """`wrap_model_call` on an event loop."""
-        request = self._offered(request)
-        if self._is_sent_as_it_is(request):
+        request = offered(request, self.tools, self._setup)
+        if is_sent_as_it_is(request, self._setup):
             return await handler(request)
         return await arun(self._called(request, awaiting(handler)))
-
-    def _offered(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
-        """Learn the tools of a request, and leave ours out where the model takes none."""
-        self._setup.engine.tools.learn(request.tools)
-        return offered(request, self.tools, self._setup) if self.tools else request
-
-    def _is_sent_as_it_is(self, request: ModelRequest[Any]) -> bool:
-        """Return whether there is no record to show, to follow, or to ask for in this request."""
-        setup, state = self._setup, request.state
-        if setup.engine.cached or state.get(HeadState.CHANNEL):
-            return False
-        return setup.archive(request.runtime) is None or not Run.of(request.runtime).saved
 
     async def _called(self, request: ModelRequest[Any], send: Send) -> Any:
         channel, shown = await self._shown(request)

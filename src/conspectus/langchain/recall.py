@@ -144,8 +144,9 @@ def _asked_in(messages: Sequence[BaseMessage]) -> tuple[str, frozenset[str]]:
 
 
 def offered(request: ModelRequest[Any], own: Sequence[BaseTool], setup: Setup) -> ModelRequest[Any]:
-    """Leave our tools out of a request to a model that takes none."""
-    if getattr(type(request.model), "bind_tools", None) is not BaseChatModel.bind_tools:
+    """Learn the tools of a request, and leave ours out where the model takes none."""
+    setup.engine.tools.learn(request.tools)
+    if not own or getattr(type(request.model), "bind_tools", None) is not BaseChatModel.bind_tools:
         return request
     setup.say_once(NO_TOOLS % ", ".join(tool.name for tool in own))
     ours = set(map(id, own))

@@ -26,7 +26,13 @@ from conspectus.errors import ArchiveError
 from conspectus.langchain.channel import Channel, laid_over
 from conspectus.langchain.planner import size_of
 from conspectus.langchain.settings import Setup, model_name, reserved_for_answer
-from conspectus.langchain.state import Requested, name_messages, read_requested
+from conspectus.langchain.state import (
+    HeadState,
+    Requested,
+    Run,
+    name_messages,
+    read_requested,
+)
 from conspectus.messages.recalled import with_recalled, without_recalled
 from conspectus.messages.thoughts import refuses_thoughts, without_stale_thoughts
 from conspectus.model.base import LastRequest
@@ -40,6 +46,13 @@ Send = Callable[[ModelRequest[Any]], Awaitable[Any]]
 def awaiting(handler: Callable[[ModelRequest[Any]], Awaitable[Any]]) -> Send:
     """Return how a request is sent on an event loop."""
     return lambda request: io(lambda: None, lambda: handler(request))
+
+
+def is_sent_as_it_is(request: ModelRequest[Any], setup: Setup) -> bool:
+    """Return whether there is no record to show, to follow, or to ask for in this request."""
+    if setup.engine.cached or request.state.get(HeadState.CHANNEL):
+        return False
+    return setup.archive(request.runtime) is None or not Run.of(request.runtime).saved
 
 
 async def send_thoughtful(request: ModelRequest[Any], send: Send) -> Any:
