@@ -2,6 +2,7 @@
 
 import copy
 import uuid
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from openai.types.chat import ChatCompletionMessage
 
 from conspectus import Compactor, SummarizationMiddleware
 from conspectus.archive import Archive
-from conspectus.errors import InputError, MessageError
+from conspectus.errors import InputError, MessageError, PolicyError
 from scripted_models import ScriptedChatModel
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"name": "a"}'}}
@@ -42,6 +43,14 @@ def test_objects_of_openais_client_are_taken():
     assert "look" in compactor.recall("look", thread_id="t").text
     again = compactor.compact([*messages, messages[-2]], thread_id="t")
     assert again.dropped == result.evicted
+
+
+@pytest.mark.parametrize("kind", [Compactor, partial(SummarizationMiddleware, None)])
+def test_a_timeout_in_milliseconds_and_a_trigger_above_the_window_are_said(kind):
+    with pytest.raises(PolicyError, match=r"seconds above 0 and at most 3,600, or None, not 30000"):
+        kind(summarizer_timeout=30_000)
+    with pytest.warns(UserWarning, match="never reached in a window of 8,000 tokens. Lower"):
+        kind(window=8_000, trigger=("tokens", 80_000))
 
 
 @pytest.mark.parametrize("messages", [[{"role": "user", "content": "hi"}], [HumanMessage("hi")]])

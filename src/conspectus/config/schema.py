@@ -23,7 +23,7 @@ from pydantic import (
 from pydantic.json_schema import GenerateJsonSchema
 
 from conspectus.config.reading import SECTION, Location, Source
-from conspectus.core.policy import SMALLEST_SUMMARY, StaleResults, TriggerClause
+from conspectus.core.policy import HOUR, SMALLEST_SUMMARY, StaleResults, TriggerClause
 from conspectus.messages.recalled import LEAST_RECALL
 from conspectus.model.prompts import Template
 from conspectus.notes.tools import FOLDER, Skills
@@ -31,7 +31,6 @@ from conspectus.redaction import Redaction
 from conspectus.tokens import TokenMeter
 
 MOST = 10**12  # more tokens than any window has
-HOUR = 3_600  # seconds; a larger timeout was meant in milliseconds
 ARCHIVES = ("sqlite:///", "postgresql://", "postgres://", "memory:", ":memory:")
 VOCABULARIES = ("tiktoken:", "tokenizers:")
 

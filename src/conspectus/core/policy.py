@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
 from itertools import accumulate
 from typing import Any, Literal, get_args
@@ -33,6 +33,7 @@ LARGEST_SUMMARY = 4096
 """Tokens of a summary message if neither its size nor a window is known; also the most that is used
 of a summariser's own text."""
 
+HOUR = 3_600  # The longest timeout, in seconds: a larger one was meant in milliseconds
 SMALLEST_SUMMARY = 64  # Tokens below which a summary is not worth its frame
 
 RIGHT_FORM = (
@@ -226,18 +227,19 @@ class Policy:
         """Whether a fraction is used, which needs a known window."""
         return self.keep[0] == "fraction" or any(c.fraction is not None for c in self.trigger)
 
-    @property
-    def caveats(self) -> tuple[str, ...]:
-        """Warnings about legal settings that cannot have their effect."""
+    def caveats(self, window: int | None) -> Iterator[str]:
+        """Yield warnings about legal settings that cannot have their effect in this window."""
         kind, amount = self.keep
         for clause in self.trigger:
             bound = getattr(clause, kind)
             if bound is not None and amount >= bound:
-                return (
+                yield (
                     f"keep {amount:g} {kind} can never get below the trigger ({clause}): every "
-                    "compaction would be followed by another one. Lower keep or raise trigger.",
+                    "compaction would be followed by another one. Lower keep or raise trigger."
                 )
-        return ()
+            if window is not None and (clause.tokens or 0) > window:
+                limit = f"a window of {window:,} tokens"
+                yield f"the trigger ({clause}) is never reached in {limit}. Lower trigger."
 
     @property
     def least_trigger(self) -> int | None:

@@ -104,7 +104,7 @@ class Compactor(Closing):
             `arguments` (False leaves the agent's own messages whole). It needs an archive. See
             `docs/concepts.md`.
         summarizer_timeout: seconds that one call of a model, or one try of your own summariser,
-            may take; None for no limit. Default: 120.
+            may take, at most 3,600; None for no limit. Default: 120.
         on_event: called with a name (`start`, `attempt_failed`, `end`, `failed`) and its data.
         redact: takes secrets out of all that is archived, indexed, summarised, noted or passed to
             hooks and listeners; messages in view stay as they are. True or `"secrets"`
@@ -179,7 +179,7 @@ class Compactor(Closing):
                 "a fraction needs to know the window of the model that answers: pass "
                 "window=<its input limit in tokens>, or use tokens or messages instead"
             )
-        for caveat in policy.caveats:
+        for caveat in policy.caveats(window):
             warnings.warn(caveat, UserWarning, stacklevel=2)
         if is_runnable(summary_request):
             settings["summary_request"] = "cached"

@@ -11,7 +11,15 @@ from uuid import UUID
 from conspectus._langchain import is_chat_model, is_message, is_runnable, is_store
 from conspectus.archive import Archive, Scope
 from conspectus.core.items import Window
-from conspectus.core.policy import EMBEDDED, FAILURES, OnFailure, Policy, names_embedded, whole
+from conspectus.core.policy import (
+    EMBEDDED,
+    FAILURES,
+    HOUR,
+    OnFailure,
+    Policy,
+    names_embedded,
+    whole,
+)
 from conspectus.engine.background import Preparations
 from conspectus.engine.memory import Memory
 from conspectus.errors import InputError, PolicyError, RedactionError
@@ -196,8 +204,8 @@ CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     ("on_failure", lambda v: v in FAILURES, f"one of {FAILURES}"),
     (
         "summarizer_timeout",
-        lambda v: v is None or (isinstance(v, (int, float)) and v is not True and v > 0),
-        "seconds above 0, or None",
+        lambda v: v is None or (isinstance(v, (int, float)) and v is not True and 0 < v <= HOUR),
+        f"seconds above 0 and at most {HOUR:,}, or None",
     ),
     (
         "before_summarization",

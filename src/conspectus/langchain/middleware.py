@@ -215,7 +215,7 @@ class SummarizationMiddleware(
         self._parameters = tuple(given)
         vars(self).update(given)
         self._begin()
-        for caveat in self._setup.engine.policy.caveats:
+        for caveat in self._setup.engine.policy.caveats(window):
             warnings.warn(caveat, UserWarning, stacklevel=2)
 
     def _begin(self) -> None:
