@@ -215,7 +215,7 @@ def _request_of(material: Material, by: str) -> SummaryRequest:
         archived=engine.archive is not None,
         tokens=sum(map(engine.meter.entry, entries)),
     )
-    if not engine.notes:
+    if not engine.notes or isinstance(engine.summarizers[by], EmbeddedSummarizer):
         return request
     request = replace(request, limit=max(1, min(int(limit * ASKED), LARGEST)))
     notes = Notes([material.notes])
