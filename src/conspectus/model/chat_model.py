@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import is_runnable
@@ -152,7 +153,6 @@ class _Reading:
         self.prompt = partial(prompts.prompt, own._template, request)
         self.check = partial(wrong_with, min_tokens=own.min_tokens)
         # Measured with frames around nothing, so that no estimate is below what is really sent.
-        self.frames: dict[str, str] = {}
         self.base = caller.size(self.prompt(_messages("-"))) + request.count(prompts.PART)
         taken = self.base + request.limit + 2 * PER_MESSAGE
         self.frame = request.count(prompts.framed("notes", "-", "999 of 999")) + 1
@@ -200,18 +200,11 @@ class _Reading:
         return await self.caller.ask(self.prompt(self._framed(piece), limit), check)
 
     def _framed(self, piece: Sequence[Part]) -> str:
-        entries = self.request.entries
-        return _messages("\n".join(self._frame(entries[p.index], p.text, p.label) for p in piece))
-
-    def _frame(self, entry: Message, text: str, label: str) -> str:
-        if label:
-            return prompts.message_frame(entry, text, label)
-        if entry.key not in self.frames:
-            self.frames[entry.key] = prompts.message_frame(entry, text)
-        return self.frames[entry.key]
+        read = ((self.request.entries[part.index], part.text, part.label) for part in piece)
+        return _messages("\n".join(starmap(prompts.message_frame, read)))
 
     def _sizes(self, entry: Message) -> tuple[int, int]:
-        size = self.request.count(self._frame(entry, entry.reading, "")) + 1
+        size = self.request.count(prompts.message_frame(entry, entry.reading)) + 1
         if size <= min(self.room, self.trim):  # it is not divided
             return size, 0
         return size, self.request.count(prompts.message_frame(entry, "", "999 of 999")) + 1
