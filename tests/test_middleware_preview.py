@@ -7,7 +7,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
-from conspectus.messages.summary import summary_body
+from conspectus.messages.framing import summary_body
 from graph_support import SUMMARY, agent, check_sent, is_summary, middleware, said, steps, thread
 from scripted_models import ScriptedChatModel
 

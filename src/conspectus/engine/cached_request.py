@@ -20,7 +20,7 @@ from conspectus.engine.memory import SessionMemory
 from conspectus.engine.settings import Engine
 from conspectus.errors import PolicyError
 from conspectus.messages.blocks import CACHE
-from conspectus.messages.summary import summary_body
+from conspectus.messages.framing import summary_body
 from conspectus.model.base import LastRequest, SummaryRequest
 from conspectus.model.calls import model_and_provider
 from conspectus.observe import log

@@ -29,7 +29,7 @@ from conspectus.messages import (
     occurrences,
     summary_text,
 )
-from conspectus.messages.summary import summary_name
+from conspectus.messages.framing import summary_name
 
 
 class Remaining(NamedTuple):

@@ -14,9 +14,8 @@ from conspectus.engine.thread import Thread
 from conspectus.engine.view import History, ViewItem, clipped
 from conspectus.errors import ArchiveUnconfirmed, RedactionError
 from conspectus.messages import SUMMARY_LINE, Message, read_messages
-from conspectus.messages.framing import as_notes
+from conspectus.messages.framing import as_notes, summary_body
 from conspectus.messages.message import sendable
-from conspectus.messages.summary import summary_body
 from conspectus.model.checks import FLOOR
 from conspectus.notes.segment import Segment, with_texts
 from conspectus.observe import log

@@ -1,6 +1,12 @@
 """Messages of LangChain, OpenAI and Anthropic, read into one form and written back."""
 
-from conspectus.messages.framing import as_data
+from conspectus.messages.framing import (
+    SUMMARY_LINE,
+    as_data,
+    is_summary_message,
+    summary_message,
+    summary_text,
+)
 from conspectus.messages.memory import read_message, read_messages
 from conspectus.messages.message import (
     Call,
@@ -18,12 +24,6 @@ from conspectus.messages.shortening import (
     has_long_arguments,
     smallest_clip,
     with_short_arguments,
-)
-from conspectus.messages.summary import (
-    SUMMARY_LINE,
-    is_summary_message,
-    summary_message,
-    summary_text,
 )
 
 __all__ = ["ARCHIVED", "POINTER", "SUMMARY_LINE", "Call", "Message", "Source", "as_data"]

@@ -13,7 +13,7 @@ from weakref import ref
 from conspectus._langchain import is_message
 from conspectus._newest import Newest
 from conspectus.messages.blocks import ANSWERS, blocks_of, kind_name, opened
-from conspectus.messages.summary import is_summary_message
+from conspectus.messages.framing import is_summary_message
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
