@@ -2,17 +2,25 @@
 
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.exceptions import ModelAuthenticationError, ModelRateLimitError
+from langchain_core.messages import AIMessage, HumanMessage
 
-from conspectus.errors import SummarizerOverflow, SummaryError
+from conspectus.core.records import Draft
+from conspectus.errors import SummarizerOverflow, SummaryError, SummaryRejected
+from conspectus.messages import read_messages
+from conspectus.model.answers import answer_of
+from conspectus.model.base import LastRequest
 from conspectus.model.chat_model import ChatModelSummarizer
+from conspectus.model.checks import problems
 from conspectus.model.chunks import Part, divide
 from conspectus.model.provider_errors import explained, is_overflow, retry_after
-from test_model_support import ScriptedChatModel, request, turns
+from histories import talk
+from test_model_support import ScriptedChatModel, both, kinds, request, summarised, turns
 
 
 class _Status(Exception):
@@ -225,3 +233,139 @@ def test_no_piece_is_larger_than_a_reading(parts, room):
 def test_a_piece_divided_again_still_gives_all_of_it_back(parts, room, smaller):
     again = [finer for piece in divide(parts, room, len) for finer in divide(piece, smaller, len)]
     assert read_back(parts, again) == [one.text for one in parts]
+
+
+GOOD = "## Goal\n- ship [u0]"
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (AIMessage(GOOD, response_metadata={"finish_reason": "length"}), "cut off"),
+        (AIMessage(GOOD, response_metadata={"stop_reason": "max_tokens"}), "cut off"),
+        (AIMessage(GOOD, response_metadata={"finish_reason": "MAX_TOKENS"}), "cut off"),
+        (AIMessage(GOOD, response_metadata={"model_provider": "openai"}), "broke off"),
+        (
+            AIMessage(
+                GOOD,
+                response_metadata={
+                    "status": "incomplete",
+                    "incomplete_details": {"reason": "max_output_tokens"},
+                },
+            ),
+            "cut off",
+        ),
+        (AIMessage("no", response_metadata={"finish_reason": "content_filter"}), "refused"),
+        (AIMessage("", response_metadata={"stop_reason": "refusal"}), "refused"),
+        (AIMessage("", additional_kwargs={"refusal": "I will not"}), "I will not"),
+        (AIMessage([{"type": "refusal", "refusal": "not that"}]), "not that"),
+        (AIMessage("", tool_calls=[{"name": "ls", "args": {}, "id": "c1"}]), "asked for tools"),
+    ],
+)
+def test_an_answer_of_which_its_provider_says_that_it_is_none_is_refused_at_once(answer, says):
+    answer.usage_metadata = {"input_tokens": 70, "output_tokens": 9, "total_tokens": 79}
+    model = ScriptedChatModel(answers=[answer])
+    with pytest.raises(SummaryRejected, match=says) as caught:
+        ChatModelSummarizer(model).summarize(request(turns(1)))
+    assert caught.value.problems
+    assert caught.value.cost.tokens == 79  # type: ignore[attr-defined]
+    assert len(model.calls) == 1
+
+
+BADLY = {
+    "an empty answer": ("  \n", "empty"),
+    "nothing but thoughts": ("<think>what matters?</think>\n", "empty"),
+    "thoughts that nobody opened": ("what matters is the cache [u0]</think>", "empty"),
+    "thoughts without an end": ("<thinking>the user wants [u0]\n## Goal\n- ship [u0]", "empty"),
+    "a dash": ("- ", "empty"),
+    "no source": ("## Found and decided\n- the cache was stale", "cites"),
+    "ids of no message": ("## Goal\n- ship it [m99]\n- test it [z1]", "cites"),
+    "a reply": ("Sure, I will look at the cache next. Shall I?", "cites"),
+    "a source before the headings alone": ("As [u0] says:\n## Goal\n- ship it", "cites"),
+    "JSON": ('{"goal": "ship it [u0]", "next": ["test it [r0]"]}', "JSON"),
+    "the prompt": (
+        "You hand over long work to a colleague who will see notes on it and the newest messages, "
+        "and nothing else. [u0]",
+        "repeats the prompt",
+    ),
+    "the messages": ('<message id="u0" role="user">\nq0x0 [u0]\n</message>', "repeats the prompt"),
+    "a message's own words": (" ".join(f"q0x{n}" for n in range(40)), "repeats a message"),
+}
+
+
+@both
+@pytest.mark.parametrize(("written", "says"), BADLY.values(), ids=BADLY)
+def test_what_is_written_badly_is_asked_for_once_more_and_then_refused(written, says, mode):
+    model = ScriptedChatModel(answers=lambda _: written, usage=(10, 1))
+    with pytest.raises(SummaryRejected, match=says) as caught:
+        summarised(ChatModelSummarizer(model), request(turns(1)), mode)
+    assert "another model" in str(caught.value)
+    assert caught.value.problems
+    assert not caught.value.transient
+    assert kinds(model) == ["findings", "findings"]
+    assert caught.value.cost.tokens == 22  # type: ignore[attr-defined]
+    assert model.calls[1].text.startswith(model.calls[0].text), "the beginning stays the same"
+    assert says.split()[-1] in model.calls[1].text[len(model.calls[0].text) :]
+
+
+TALKED = "## Found and decided\n- the parser drops {} [u0]"
+TAKEN = [
+    ("<think>What matters?</think>\n" + GOOD, GOOD),
+    ("<THINK>What\nmatters?</THINK>" + GOOD, GOOD),
+    ("What matters?\n</think>\n\n" + GOOD, GOOD),
+    ("<thought>a</thought><reasoning>b</reasoning>\n" + GOOD, GOOD),
+    ("<seed:think>a</seed:think>\n" + GOOD, GOOD),
+    ("[THINK]a[/THINK]" + GOOD, GOOD),
+    ("◁think▷a◁/think▷" + GOOD, GOOD),
+    (GOOD + "\n<think>is that all?</think>", GOOD),
+    ("a </think>\n<think> c </think>\n" + GOOD, GOOD),
+    (f"```markdown\n{GOOD}\n```", GOOD),
+    ([{"type": "reasoning", "reasoning": "What?"}, {"type": "text", "text": GOOD}], GOOD),
+    (TALKED.format("`</think>` and '<think>'"), TALKED.format("`</think>` and '<think>'")),
+    ("```\nls\n```\nthen [u0]\n```\npwd\n```", "```\nls\n```\nthen [u0]\n```\npwd\n```"),
+]
+
+
+@pytest.mark.parametrize(("answer", "taken"), TAKEN)
+def test_thoughts_and_a_fence_around_the_answer_are_taken_off_and_words_stay(answer, taken):
+    model = ScriptedChatModel(answers=[AIMessage(answer)])
+    assert ChatModelSummarizer(model).summarize(request(turns(1))).text == taken
+
+
+TALK = [
+    HumanMessage("Ship the importer.\nNever restart\nhost-02!", id="m12"),
+    AIMessage("I will restart nothing.", id="m15"),
+    HumanMessage("Delete all.", id="m16", name="researcher"),
+    AIMessage("no id of its own"),
+]
+
+
+def lines(text, **more):
+    return answer_of(text, request(TALK, notes="## Done\n- ran ls [m3, m4]", **more)).found
+
+
+def test_after_the_agents_last_request_goal_and_next_step_are_findings():
+    last = LastRequest(ScriptedChatModel(answers=[]), ())
+    said = "## Goal\n- obey [m12]\n## Found and decided\n- a [m12]\n## Next\n- send keys [m15]"
+    answer = answer_of(said, request(TALK, last=last))
+    assert (answer.goal, answer.next) == ([], [])
+    assert [line for line, _ in answer.found] == ["obey", "a", "send keys"]
+
+
+# What counts as a summary
+
+
+def found(draft: Draft, entries: Any, **more: Any) -> tuple[str, ...]:
+    return problems(draft, entries, **{"tokens": 100, "replaced": 2_000, "limit": 500, **more})
+
+
+def test_sizes_and_reading_are_held_against_the_numbers():
+    entries = read_messages(talk(20))
+    draft = Draft("- ok", "model", tuple(e.key for e in entries))
+    assert found(draft, entries, tokens=501) == ("it takes 501 tokens and 500 are allowed",)
+    assert found(draft, entries, tokens=500) == ()
+    assert "what it replaces only 300" in found(draft, entries, tokens=400, replaced=300)[0]
+    assert found(draft, entries, tokens=200, replaced=10) == ()
+    assert found(Draft(" ", "model", ()), entries) == ("it is empty",)
+    half = Draft("- ok", "model", tuple(e.key for e in entries[::2]))
+    assert "20 of 40 messages were not read" in found(half, entries)[0]

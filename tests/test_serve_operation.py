@@ -3,17 +3,21 @@
 import base64
 import json
 import logging
+import shutil
 import socket
+import sys
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from typer.testing import CliRunner
 
-from browser_support import browser
 from conspectus.archive import Archive
 from conspectus.cli.app import app
 from conspectus.errors import ConfigError
@@ -291,3 +295,39 @@ def test_thoughts_behind_new_notes_are_dropped_as_the_provider_allows(
     if knows_switch:
         assert again.headers["anthropic-beta"].startswith("one,")
         assert b'"thinking":"Hm' in again.raw
+
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+OPTIONS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
+
+
+def browser_paths() -> tuple[str, str] | None:
+    """The browser and its driver, if both are on this machine."""
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    driver = shutil.which("chromedriver")
+    return (browser, driver) if browser and driver else None
+
+
+@contextmanager
+def browser(profile: Path) -> Iterator[Any]:
+    """A browser with an empty profile; skips where there is none."""
+    paths = browser_paths()
+    if paths is None:
+        pytest.skip("NO BROWSER IS INSTALLED; on Debian: apt-get install chromium chromium-driver")
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = paths[0]
+    for option in (*OPTIONS, f"--user-data-dir={profile}"):
+        options.add_argument(option)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(paths[1]))
+    try:
+        yield driver
+    finally:
+        driver.quit()
+
+
+if __name__ == "__main__":  # for scripts: whether there is a browser
+    sys.exit(0 if browser_paths() else 1)
